@@ -1,0 +1,33 @@
+# Compiler settings shared by every target of ours. Foreign headers come in as SYSTEM includes, so
+# only our own code is held to these warnings.
+add_library(lf_settings INTERFACE)
+target_include_directories(lf_settings INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(lf_settings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                                             -Woverloaded-virtual -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 reports false positives of these in optimised std::string, std::variant and std::expected.
+  target_compile_options(lf_settings INTERFACE -Wno-restrict -Wno-maybe-uninitialized
+                                               -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+if(LOOPFLEET_WERROR)
+  target_compile_options(lf_settings INTERFACE -Werror)
+endif()
+if(LOOPFLEET_SANITIZE)
+  add_compile_options(-fsanitize=${LOOPFLEET_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LOOPFLEET_SANITIZE})
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options(-g1)  # line tables only: a crash report names its line
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# lf_library(NAME SOURCES... LINK targets...): one of our static libraries.
+function(lf_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC lf_settings ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+endfunction()

@@ -1,0 +1,35 @@
+#pragma once
+// One event a line to standard error: "time level program event key=value ...". The format string is
+// the event and its ids, for example Info("worker.lost worker={} leases={}", name, count). Rates are
+// metrics, not log lines. Safe from any thread.
+
+#include <spdlog/spdlog.h>
+
+#include <string_view>
+#include <utility>
+
+namespace loopfleet::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+// Called once by main(), before any thread starts. `program` stands in every line.
+void Init(std::string_view program, Level level);
+
+template <class... Args>
+void Debug(fmt::format_string<Args...> format, Args&&... args) {
+  spdlog::debug(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void Info(fmt::format_string<Args...> format, Args&&... args) {
+  spdlog::info(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void Warning(fmt::format_string<Args...> format, Args&&... args) {
+  spdlog::warn(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void Error(fmt::format_string<Args...> format, Args&&... args) {
+  spdlog::error(format, std::forward<Args>(args)...);
+}
+
+}  // namespace loopfleet::log

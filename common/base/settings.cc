@@ -1,0 +1,96 @@
+#include "common/base/settings.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <vector>
+
+#include "common/base/suggestion.h"
+
+namespace loopfleet {
+namespace {
+
+std::string EnvironmentName(std::string_view option) {
+  std::string name = "LOOPFLEET_";
+  for (const char c : option) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::optional<std::string> TextOf(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return std::nullopt;
+}
+
+Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
+                 const std::string& source) {
+  try {
+    option.add_result(values);
+    option.run_callback();
+  } catch (const CLI::ParseError& error) {
+    return Fail(ErrorKind::kInvalid, fmt::format("{}: {}", source, error.what()));
+  }
+  return {};
+}
+
+Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
+  try {
+    toml::table whole = toml::parse_file(file);
+    if (auto* found = whole[table].as_table()) return std::move(*found);
+    return toml::table{};
+  } catch (const toml::parse_error& error) {
+    return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: {}", file, error.source().begin.line,
+                                                 error.description()));
+  }
+}
+
+}  // namespace
+
+Status ApplySettings(CLI::App& app, std::string_view table, const std::optional<std::string>& file) {
+  toml::table settings;
+  if (file) {
+    LF_TRY(settings, ReadTable(*file, table));
+  }
+  std::vector<std::string_view> known;
+  const auto options = app.get_options([](const CLI::Option* option) {
+    return !option->get_lnames().empty() && option->get_lnames()[0] != "help" &&
+           option->get_lnames()[0] != "version" && option->get_lnames()[0] != "config";
+  });
+  for (const CLI::Option* option : options) known.push_back(option->get_lnames()[0]);
+  for (const auto& [key, node] : settings) {
+    if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
+      return Fail(ErrorKind::kInvalid,
+                  fmt::format("{}:{}: unknown key '{}' in [{}]{}", *file, node.source().begin.line,
+                              key.str(), table, NearestSuffix(key.str(), known)));
+    }
+  }
+  for (CLI::Option* option : options) {
+    if (option->count() > 0) continue;  // a flag was given
+    const std::string& name = option->get_lnames()[0];
+    const std::string variable = EnvironmentName(name);
+    if (const char* value = std::getenv(variable.c_str()); value != nullptr && *value != '\0') {
+      LF_TRY_VOID(SetOption(*option, {value}, "environment variable " + variable));
+      continue;
+    }
+    const toml::node* node = settings.get(name);
+    if (node == nullptr) continue;
+    std::vector<std::string> values;
+    if (const auto* array = node->as_array()) {
+      for (const toml::node& item : *array) values.push_back(TextOf(item).value_or(""));
+    } else if (const auto text = TextOf(*node)) {
+      values.push_back(*text);
+    }
+    LF_TRY_VOID(SetOption(*option, values,
+                          fmt::format("{}:{}", *file, node->source().begin.line)));
+  }
+  return {};
+}
+
+}  // namespace loopfleet

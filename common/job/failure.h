@@ -1,0 +1,76 @@
+#pragma once
+// Failure: why a job has no measurement, or why a request was refused. One enum, one text each, a
+// retryable flag. A failed job has no time and no flops value: never 0, never 1e10.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/looptree/rejection.h"
+
+namespace loopfleet {
+
+// The numbers are on the wire and in databases: never reuse or reorder, only add.
+enum class FailureCode : std::uint16_t {
+  kInvalidBenchmark = 1,
+  kInvalidAction = 2,
+  kLimitActions = 3,
+  kLimitTree = 4,
+  kLimitFootprint = 5,
+  kLimitFlops = 6,
+  kLimitUnroll = 7,
+  kQuotaExceeded = 8,
+  kBusy = 9,
+  kUnauthenticated = 10,
+  kForbidden = 11,
+  kVersionMismatch = 12,
+  kMalformed = 13,
+  kUnsupported = 14,
+  kDuplicateIdConflict = 15,
+  kNoMatchingWorker = 16,
+  kCompileError = 17,
+  kCompileTimeout = 18,
+  kCompileOom = 19,
+  kRunTimeout = 20,
+  kRunCrash = 21,
+  kRunOom = 22,
+  kSandboxViolation = 23,
+  kWrongOutput = 24,
+  kUnstableTiming = 25,
+  kCut = 26,
+  kWorkerLost = 27,
+  kWorkerCrashed = 28,
+  kDeviceFault = 29,
+  kExpired = 30,
+  kCancelled = 31,
+  kStorageFull = 32,
+  kStorageCorrupt = 33,
+  kShuttingDown = 34,
+};
+
+struct FailureInfo {
+  FailureCode code;
+  std::string_view name;   // "INVALID_ACTION"
+  bool retryable;          // the same request may succeed later, unchanged
+  std::string_view advice; // what it means and what to do
+};
+
+std::span<const FailureInfo> FailureTable();          // every code, in numeric order
+const FailureInfo& InfoOf(FailureCode code);
+std::optional<FailureCode> FailureCodeOf(std::uint16_t number);
+std::optional<FailureCode> ParseFailureCode(std::string_view name);
+
+struct Failure {
+  FailureCode code = FailureCode::kUnsupported;
+  std::string message;                        // one line, about this very case
+  std::optional<std::uint32_t> action_index;  // 0-based, where an action is to blame
+  std::int32_t signal = 0;                    // kRunCrash: the signal's number; else 0
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+Failure ToFailure(const looptree::Rejection& rejection);
+
+}  // namespace loopfleet

@@ -1,0 +1,40 @@
+#pragma once
+// The ids that jobs and leases go by. Strong types: a batch id is not a lease id.
+
+#include <fmt/format.h>
+
+#include <compare>
+#include <cstdint>
+
+#include "common/base/strong_id.h"
+
+namespace loopfleet {
+
+using BatchId = StrongId<struct BatchIdTag>;
+
+// A job is its place in its batch.
+struct JobId {
+  BatchId batch;
+  std::uint32_t index = 0;  // 0-based
+  friend auto operator<=>(const JobId&, const JobId&) = default;
+};
+
+// One permission to run one job once. Unique over the coordinator's restarts: the boot epoch is in
+// the upper 24 bits, so a late answer under an old lease is always recognised.
+using LeaseId = StrongId<struct LeaseIdTag>;
+
+}  // namespace loopfleet
+
+template <>
+struct std::hash<loopfleet::JobId> {
+  std::size_t operator()(const loopfleet::JobId& id) const noexcept {
+    return std::hash<std::uint64_t>{}(id.batch.value * 0x9e3779b97f4a7c15ULL + id.index);
+  }
+};
+
+template <>
+struct fmt::formatter<loopfleet::JobId> : fmt::formatter<std::string_view> {
+  auto format(const loopfleet::JobId& id, fmt::format_context& context) const {
+    return fmt::format_to(context.out(), "{}.{}", id.batch, id.index);
+  }
+};

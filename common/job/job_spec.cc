@@ -1,0 +1,79 @@
+#include "common/job/job_spec.h"
+
+#include <fmt/format.h>
+
+#include "common/base/check.h"
+
+namespace loopfleet {
+namespace {
+
+Failure NotYet(std::string_view field, std::string_view only) {
+  return Failure{.code = FailureCode::kUnsupported,
+                 .message = fmt::format("field '{}' does not work in this version; leave it out ({})",
+                                        field, only)};
+}
+
+}  // namespace
+
+std::string_view DeviceKindName(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::kCpu: return "cpu";
+    case DeviceKind::kCuda: return "cuda";
+  }
+  LF_CHECK(false, "device kind {}", static_cast<int>(kind));
+}
+
+std::string_view CacheStateName(CacheState state) {
+  switch (state) {
+    case CacheState::kWarm: return "warm";
+    case CacheState::kCold: return "cold";
+  }
+  LF_CHECK(false, "cache state {}", static_cast<int>(state));
+}
+
+std::optional<Failure> UnsupportedField(const JobSpec& spec) {
+  if (spec.priority != 0) return NotYet("priority", "every job has priority 0");
+  if (spec.threads != 1) return NotYet("threads", "kernels run on 1 thread");
+  if (spec.cache != CacheState::kWarm) return NotYet("cache", "kernels are timed warm");
+  if (!spec.labels.empty()) return NotYet("labels", "any worker of the right device may run a job");
+  if (!spec.affinity.empty()) return NotYet("affinity", "any worker of the device may run a job");
+  if (spec.precision != 0) return NotYet("precision", "the number of batches is fixed");
+  if (spec.budget_ms != 0) return NotYet("budget_ms", "the number of batches is fixed");
+  if (spec.cut_above_ns != 0) return NotYet("cut_above_ns", "every kernel is timed in full");
+  if (spec.deadline_s != 0) return NotYet("deadline_s", "jobs do not expire");
+  if (spec.max_age_s != 0) return NotYet("max_age_s", "use fresh to measure anew");
+  return std::nullopt;
+}
+
+looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec) {
+  return {.rules = spec.rules,
+          .on_illegal = spec.on_illegal,
+          .merge_all_first = spec.merge_all_first};
+}
+
+std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {
+  auto replayed = looptree::Replay(spec.source, spec.actions, ReplayOptionsOf(spec));
+  if (!replayed) return std::unexpected(ToFailure(replayed.error()));
+  if (spec.dialect && *spec.dialect != replayed->benchmark.dialect) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kInvalidBenchmark,
+        .message = fmt::format(
+            "the job says dialect '{}', but the benchmark's is '{}'",
+            *spec.dialect == looptree::Dialect::kSimple ? "simple" : "agent",
+            replayed->benchmark.dialect == looptree::Dialect::kSimple ? "simple" : "agent")});
+  }
+  return *std::move(replayed);
+}
+
+Placement PlacementOf(DeviceWish wish, looptree::Target target) {
+  switch (wish) {
+    case DeviceWish::kByBenchmark:
+      return target == looptree::Target::kCuda ? Placement::kCuda : Placement::kCpu;
+    case DeviceWish::kCpu: return Placement::kCpu;
+    case DeviceWish::kCuda: return Placement::kCuda;
+    case DeviceWish::kAny: return Placement::kAny;
+  }
+  LF_CHECK(false, "device wish {}", static_cast<int>(wish));
+}
+
+}  // namespace loopfleet

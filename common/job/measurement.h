@@ -1,0 +1,44 @@
+#pragma once
+// Measurement: how long one run of a verified kernel takes, and how far that figure can be trusted.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace loopfleet {
+
+// Which precision was reached: the relative half-width of the interval round the median.
+enum class Grade : std::uint8_t {
+  kA,  // within 1 %
+  kB,  // within 5 %
+  kC,  // worse
+};
+std::string_view GradeName(Grade grade);  // "A"
+
+// Bits of a sample's flag.
+enum SampleFlag : std::uint8_t {
+  kSampleAccepted = 0,
+  kSampleContended = 1,  // the throughput probe beside it was slow
+};
+
+struct Measurement {
+  // All in nanoseconds for one run of the kernel; over the accepted samples.
+  double elapsed_ns = 0;       // median
+  double elapsed_low_ns = 0;   // order-statistic interval round the median, about 95 %
+  double elapsed_high_ns = 0;
+  double elapsed_min_ns = 0;
+  double elapsed_mean_ns = 0;
+  double spread = 0;           // (high - low) / (2 * median)
+  Grade grade = Grade::kC;
+  std::uint64_t iterations_per_sample = 0;     // runs in each timed batch
+  std::vector<double> samples_ns;              // every timed batch, divided by its iterations
+  std::vector<std::uint8_t> sample_flags;      // SampleFlag bits, one for each sample
+  friend bool operator==(const Measurement&, const Measurement&) = default;
+};
+
+// flop_count / elapsed: work per nanosecond is 1e9 per second.
+inline double GflopPerSecond(std::uint64_t flop_count, const Measurement& measurement) {
+  return static_cast<double>(flop_count) / measurement.elapsed_ns;
+}
+
+}  // namespace loopfleet

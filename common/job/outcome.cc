@@ -1,0 +1,20 @@
+#include "common/job/outcome.h"
+
+#include "common/base/check.h"
+
+namespace loopfleet {
+
+std::string_view OutcomeSourceName(OutcomeSource source) {
+  switch (source) {
+    case OutcomeSource::kMeasured: return "measured";
+    case OutcomeSource::kStored: return "stored";
+    case OutcomeSource::kCoalesced: return "coalesced";
+  }
+  LF_CHECK(false, "outcome source {}", static_cast<int>(source));
+}
+
+std::string_view OutcomeLabel(const Evaluation& evaluation) {
+  return evaluation.ok() ? "ok" : InfoOf(evaluation.failure().code).name;
+}
+
+}  // namespace loopfleet

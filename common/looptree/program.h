@@ -1,0 +1,68 @@
+#pragma once
+// Program: what is computed, and nothing about how. A directed acyclic graph of operations over named
+// dimensions, float32 throughout. A value; nodes refer to each other and to dimensions by index.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loopfleet::looptree {
+
+using DimId = std::uint32_t;   // index into Program::dims
+using NodeId = std::uint32_t;  // index into Program::nodes
+
+// The numbers are those of the IR text (spec B.1).
+enum class Op : std::uint8_t {
+  kConstant = 0, kWrite = 1, kRead = 2, kView = 3, kCopy = 4, kAdd = 5, kSubtract = 6,
+  kMultiply = 7, kDivide = 8, kMin = 9, kMax = 10, kLog = 11, kExp = 12, kSqrt = 13, kAbs = 14,
+  kNegate = 15, kReciprocal = 16, kName = 17,
+};
+
+std::string_view OpName(Op op);  // "multiply", as loop tree text prints it
+
+struct Dim {
+  std::string name;
+  std::int64_t size = 0;  // >= 1
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+// One index of a view's input as an affine function of the view's own dimensions:
+// input index along `input_dim` = constant + sum of coefficient * (index along dim).
+// A convolution's window is h = 0 + 1*oh + 1*kh.
+struct AffineTerm {
+  DimId dim = 0;
+  std::int64_t coefficient = 0;
+  friend bool operator==(const AffineTerm&, const AffineTerm&) = default;
+};
+struct ViewIndex {
+  DimId input_dim = 0;
+  std::vector<AffineTerm> terms;
+  std::int64_t constant = 0;
+  friend bool operator==(const ViewIndex&, const ViewIndex&) = default;
+};
+
+struct Node {
+  Op op = Op::kRead;
+  std::vector<NodeId> inputs;
+  std::vector<DimId> dims;           // of the result, outermost first: the layout is row-major in this order
+  std::vector<ViewIndex> view;       // kView only
+  double constant = 0;               // kConstant only
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+struct Program {
+  std::vector<Dim> dims;
+  std::vector<Node> nodes;
+  std::vector<NodeId> inputs;   // reads, in calling order
+  std::vector<NodeId> outputs;  // writes, in calling order
+  friend bool operator==(const Program&, const Program&) = default;
+
+  // The dimensions that `node` reduces over: those its inputs have and it lacks. Empty for a view.
+  std::vector<DimId> ReducedDims(NodeId node) const;
+  bool IsReduction(NodeId node) const { return !ReducedDims(node).empty(); }
+  // Elements of the node's result when it is held whole.
+  std::int64_t ElementCount(NodeId node) const;
+};
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,26 @@
+#pragma once
+// Text of trees and programs: what people read (loop tree) and what is sent (IR text).
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/looptree/benchmark.h"
+#include "common/looptree/loop_tree.h"
+
+namespace loopfleet::looptree {
+
+struct TreeTextOptions {
+  Dialect dialect = Dialect::kAgent;
+  Target target = Target::kCpu;     // simple: "cpu_parallel [thread]" or "[thread]"
+  std::optional<TreeRef> cursor;    // agent: marks its line
+};
+
+// One line per tree node, one blank of indent per depth, no trailing blanks, each line ends in '\n'.
+std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
+
+// The IR text of spec B.2: program and schedule in one, parsed back by ParseIr without loss.
+std::string IrTextOf(const LoopTree& tree);
+Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits = {});
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,98 @@
+#pragma once
+// Walk: a tree with a cursor, moved and changed by actions. SimpleWalk is CompilerGym's session (spec
+// A), AgentWalk is LoopTool's agent (spec B). Values: copy one to try something.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/looptree/action.h"
+#include "common/looptree/benchmark.h"
+#include "common/looptree/loop_tree.h"
+
+namespace loopfleet::looptree {
+
+enum class RuleSet : std::uint8_t {
+  kStructural,   // whatever the tree itself admits; up and down step over operations
+  kLoopNest,     // the original's legality (spec B.5)
+  kLoopNest58,   // the older one that goes with the 58-float features (spec B.9)
+};
+
+enum class OnIllegal : std::uint8_t { kReject, kSkip };
+
+class SimpleWalk {
+ public:
+  enum class Mode : std::uint8_t { kSize, kSelect };
+  struct Order {
+    std::int64_t size = 1;
+    std::int64_t tail = 0;
+    friend bool operator==(const Order&, const Order&) = default;
+  };
+
+  explicit SimpleWalk(const Benchmark& benchmark);
+
+  // Never illegal for the dialect's own actions (no-ops are silent); kInvalidAction for the others.
+  Checked<void> Apply(const Action& action);
+
+  Checked<LoopTree> Tree(const Limits& limits = {}) const;
+  std::array<std::int64_t, 3> ActionState() const;  // cursor, size, tail of the selected loop
+  Mode mode() const { return mode_; }
+  const std::array<bool, 3>& thread() const { return thread_; }
+  const std::array<Order, 3>& orders() const { return orders_; }
+
+ private:
+  std::shared_ptr<const Program> program_;
+  std::int64_t element_count_ = 1;
+  std::array<Order, 3> orders_;
+  std::array<bool, 3> thread_{true, false, false};
+  std::size_t cursor_ = 0;
+  Mode mode_ = Mode::kSize;
+};
+
+class AgentWalk {
+ public:
+  AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor = 0,
+            const Limits& limits = {});
+
+  // kInvalidAction when the action is illegal here under the rule set; the walk is unchanged then.
+  Checked<void> Apply(const Action& action);
+  bool IsLegal(const Action& action) const;
+  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session.
+  Checked<void> MergeAll();
+
+  const LoopTree& tree() const { return tree_; }
+  TreeRef cursor() const { return cursor_; }
+
+ private:
+  RuleSet rules_;
+  Limits limits_;
+  LoopTree start_;
+  TreeRef start_cursor_;
+  LoopTree tree_;
+  TreeRef cursor_;
+  std::vector<Action> history_;
+};
+
+using Walk = std::variant<SimpleWalk, AgentWalk>;
+
+struct ReplayOptions {
+  RuleSet rules = RuleSet::kStructural;
+  OnIllegal on_illegal = OnIllegal::kReject;
+  bool merge_all_first = false;
+  Limits limits;
+};
+
+struct Replayed {
+  Benchmark benchmark;
+  LoopTree tree;
+};
+
+// The whole of the rebuild stage: opens the source, applies the actions, gives the tree. Pure: the
+// same everywhere, for coordinator, worker, command line and Python.
+Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
+                         const ReplayOptions& options = {});
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,292 @@
+#pragma once
+// The messages of the protocol, as values. docs/PROTOCOL.md tells the story; schema/*.capnp is the
+// contract of the bytes; codec.h goes between the two.
+//
+// Clients and the coordinator: requests numbered by the client, each answered by exactly one reply of
+// the same number. Outcomes are pulled: FetchOutcomes waits at the coordinator until there is
+// something after `after_sequence`, so outcomes arrive as they finish, a slow client holds up nobody,
+// and a lost message is asked for again.
+//
+// Workers and the coordinator: a worker says hello, is granted leases up to its credit, reports an
+// evaluation for each, and keeps it until it is acknowledged (which is after it is on disk).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/uuid.h"
+#include "common/job/failure.h"
+#include "common/job/hardware_facts.h"
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/job/outcome.h"
+
+namespace loopfleet::wire {
+
+// Peers of another major version are refused (VERSION_MISMATCH); a higher minor one only adds.
+struct ProtocolVersion {
+  std::uint16_t major = 0;
+  std::uint16_t minor = 0;
+  friend auto operator<=>(const ProtocolVersion&, const ProtocolVersion&) = default;
+};
+inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 0};
+
+inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 20;  // one frame
+inline constexpr std::uint32_t kMaxJobsPerMessage = 4096;
+inline constexpr std::uint32_t kMaxOutcomesPerPage = 1000;
+
+// ---- client -> coordinator ----------------------------------------------------------------------
+
+struct ClientHello {
+  ProtocolVersion version = kProtocolVersion;
+  Uuid client;           // the same over reconnects: (client, request id) makes submitting idempotent
+  std::string program;   // "loopfleet 0.1.0", for the log
+  friend bool operator==(const ClientHello&, const ClientHello&) = default;
+};
+
+enum class BatchEnd : std::uint8_t { kMoreFollows, kComplete };
+
+// Adds jobs to a new batch, or to one of this client's that is still open.
+struct SubmitJobs {
+  Uuid request_id;                     // chosen by the client; sent again unchanged after a silence
+  std::optional<BatchId> append_to;
+  BatchEnd end = BatchEnd::kComplete;  // whether more jobs will be appended
+  std::vector<JobSpec> jobs;           // at most kMaxJobsPerMessage; may be empty to end a batch
+  friend bool operator==(const SubmitJobs&, const SubmitJobs&) = default;
+};
+
+struct FetchOutcomes {
+  BatchId batch;
+  std::uint64_t after_sequence = 0;
+  std::uint32_t max_outcomes = kMaxOutcomesPerPage;
+  std::uint32_t wait_ms = 0;   // how long to wait for a first one; the reply may then be empty
+  friend bool operator==(const FetchOutcomes&, const FetchOutcomes&) = default;
+};
+
+struct CancelBatch {
+  BatchId batch;
+  friend bool operator==(const CancelBatch&, const CancelBatch&) = default;
+};
+struct ListBatches {
+  std::uint32_t max_batches = 100;  // the newest ones
+  friend bool operator==(const ListBatches&, const ListBatches&) = default;
+};
+struct ShowBatch {
+  BatchId batch;  // "none" is the newest one of all
+  friend bool operator==(const ShowBatch&, const ShowBatch&) = default;
+};
+struct ShowJob {
+  JobId job;
+  friend bool operator==(const ShowJob&, const ShowJob&) = default;
+};
+struct ListWorkers {
+  friend bool operator==(const ListWorkers&, const ListWorkers&) = default;
+};
+
+// A union member that this version does not know. Answered with UNSUPPORTED, never ignored.
+struct UnknownMember {
+  std::uint16_t member = 0;
+  friend bool operator==(const UnknownMember&, const UnknownMember&) = default;
+};
+
+using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
+                                   ShowBatch, ShowJob, ListWorkers, UnknownMember>;
+
+struct ClientRequest {
+  std::uint64_t number = 0;
+  ClientMessage message;
+  friend bool operator==(const ClientRequest&, const ClientRequest&) = default;
+};
+
+// ---- coordinator -> client ----------------------------------------------------------------------
+
+struct Welcome {
+  ProtocolVersion version = kProtocolVersion;
+  std::string coordinator;     // its name, for people
+  std::uint64_t epoch = 0;     // counts its starts on this database
+  friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+
+// The jobs are on disk.
+struct Accepted {
+  BatchId batch;
+  std::uint32_t first_index = 0;  // of this message's jobs in the batch
+  std::uint32_t job_count = 0;    // of this message
+  friend bool operator==(const Accepted&, const Accepted&) = default;
+};
+
+// Nothing of the request was acted upon.
+struct Refused {
+  Failure failure;
+  std::uint32_t retry_after_ms = 0;  // for retryable codes
+  friend bool operator==(const Refused&, const Refused&) = default;
+};
+
+enum class BatchState : std::uint8_t { kOpen, kRunning, kFinished, kCancelled };
+
+struct BatchInfo {
+  BatchId batch;
+  Uuid client;
+  BatchState state = BatchState::kOpen;
+  WallTime submitted_at{};
+  std::uint32_t job_count = 0;
+  std::uint32_t finished = 0;      // jobs with an outcome
+  std::uint32_t failed = 0;        // of those, without a measurement
+  std::uint32_t from_store = 0;    // of those, answered from the store
+  friend bool operator==(const BatchInfo&, const BatchInfo&) = default;
+};
+
+struct OutcomePage {
+  BatchInfo batch;
+  std::vector<Outcome> outcomes;   // in the order of their sequence, without gaps
+  friend bool operator==(const OutcomePage&, const OutcomePage&) = default;
+};
+
+struct BatchList {
+  std::vector<BatchInfo> batches;  // newest first
+  friend bool operator==(const BatchList&, const BatchList&) = default;
+};
+
+enum class JobState : std::uint8_t { kQueued, kLeased, kFinished };
+
+struct JobInfo {
+  JobId job;
+  JobState state = JobState::kQueued;
+  JobSpec spec;
+  std::uint32_t attempts = 0;
+  std::string worker;               // who has it or measured it; "" if nobody
+  std::optional<Outcome> outcome;   // kFinished
+  friend bool operator==(const JobInfo&, const JobInfo&) = default;
+};
+
+enum class WorkerState : std::uint8_t { kReady, kDraining, kLost };
+
+struct WorkerInfo {
+  Uuid worker;
+  std::string name;
+  WorkerState state = WorkerState::kReady;
+  std::uint32_t pid = 0;
+  std::uint32_t slots = 1;
+  std::uint32_t leased_jobs = 0;
+  std::uint64_t finished_jobs = 0;    // since it said hello
+  std::uint32_t since_heartbeat_ms = 0;
+  std::string http;                   // HOST:PORT of its metrics; "" if it serves none
+  HardwareFacts hardware;
+  CompilerFacts compiler;
+  friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
+};
+
+struct WorkerList {
+  std::vector<WorkerInfo> workers;
+  friend bool operator==(const WorkerList&, const WorkerList&) = default;
+};
+
+using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo,
+                                        JobInfo, WorkerList, UnknownMember>;
+
+struct CoordinatorReply {
+  std::uint64_t number = 0;  // the request's; 0 answers bytes whose number could not be read
+  CoordinatorMessage message;
+  friend bool operator==(const CoordinatorReply&, const CoordinatorReply&) = default;
+};
+
+// ---- worker -> coordinator ----------------------------------------------------------------------
+
+struct HeldLease {
+  LeaseId lease;
+  JobId job;
+  friend bool operator==(const HeldLease&, const HeldLease&) = default;
+};
+
+struct WorkerHello {
+  ProtocolVersion version = kProtocolVersion;
+  Uuid worker;                     // of the daemon's process: a restarted worker is a new one
+  std::string name;                // host and pid, for people
+  std::uint32_t pid = 0;
+  std::uint32_t slots = 1;         // kernels it times at once
+  std::uint32_t credit = 1;        // leases it takes at once: what is timed and what is prepared ahead
+  std::string http;
+  HardwareFacts hardware;
+  CompilerFacts compiler;
+  std::string policy;              // Conditions::policy of its measurements
+  std::vector<HeldLease> held;     // what it still has, after a reconnect
+  friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
+};
+
+enum class DrainState : std::uint8_t { kServing, kDraining };
+
+struct Heartbeat {
+  DrainState drain = DrainState::kServing;   // kDraining: grant nothing more
+  std::vector<LeaseId> held;
+  friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
+};
+
+struct Report {
+  LeaseId lease;
+  JobId job;
+  Evaluation evaluation;
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+struct Reports {
+  std::vector<Report> reports;
+  friend bool operator==(const Reports&, const Reports&) = default;
+};
+
+// Leases given back unrun, and the last message of a worker that goes.
+struct Goodbye {
+  std::vector<LeaseId> returned;
+  friend bool operator==(const Goodbye&, const Goodbye&) = default;
+};
+
+using WorkerMessage = std::variant<WorkerHello, Heartbeat, Reports, Goodbye, UnknownMember>;
+
+// ---- coordinator -> worker ----------------------------------------------------------------------
+
+struct WorkerWelcome {
+  ProtocolVersion version = kProtocolVersion;
+  std::uint64_t epoch = 0;
+  std::uint32_t heartbeat_ms = 1000;  // how often the worker is to be heard
+  friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
+};
+
+struct Lease {
+  LeaseId lease;
+  JobId job;
+  std::uint32_t attempt = 1;
+  JobSpec spec;
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+
+struct Leases {
+  std::vector<Lease> leases;
+  friend bool operator==(const Leases&, const Leases&) = default;
+};
+
+// The reports under these leases are on disk, or no longer wanted: forget them.
+struct ReportsStored {
+  std::vector<LeaseId> leases;
+  friend bool operator==(const ReportsStored&, const ReportsStored&) = default;
+};
+
+// Drop these if they have not run yet; a report for them is not wanted.
+struct Revoke {
+  std::vector<LeaseId> leases;
+  friend bool operator==(const Revoke&, const Revoke&) = default;
+};
+
+struct HeartbeatAnswer {
+  friend bool operator==(const HeartbeatAnswer&, const HeartbeatAnswer&) = default;
+};
+
+// The coordinator does not know this peer (it was restarted, or gave the worker up): say hello again.
+struct HelloWanted {
+  friend bool operator==(const HelloWanted&, const HelloWanted&) = default;
+};
+
+using WorkerCommand = std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer,
+                                   HelloWanted, Refused, UnknownMember>;
+
+}  // namespace loopfleet::wire

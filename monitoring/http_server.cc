@@ -1,0 +1,187 @@
+#include "monitoring/http_server.h"
+
+#include <civetweb.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace loopfleet::monitoring {
+namespace {
+
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+bool IsHostCharacter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+         c == '-';
+}
+
+// Strict, because civetweb reads more into this text: lists, and suffixes for TLS and redirects.
+Result<HostPort> ParseHostPort(std::string_view text) {
+  const auto invalid = [&](std::string_view why) {
+    return Fail(
+        ErrorKind::kInvalid,
+        fmt::format("HTTP address '{}': {}; expected HOST:PORT such as 127.0.0.1:9095", text, why));
+  };
+  if (text.starts_with('[')) return invalid("IPv6 is not supported here");
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) return invalid("no port");
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  if (host.empty()) return invalid("no host");
+  if (!std::ranges::all_of(host, IsHostCharacter)) return invalid("not a host name");
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size()) return invalid("bad port");
+  return HostPort{.host = std::string(host), .port = port};
+}
+
+struct Response {
+  int status = 200;
+  std::string_view reason = "OK";
+  std::string_view content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+enum class Body { kSend, kLeaveOut };
+
+void Send(mg_connection* connection, const Response& response, Body body) {
+  const std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\n{}Connection: close\r\n\r\n",
+      response.status, response.reason, response.content_type, response.body.size(),
+      response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
+  // A peer that went away is no concern of ours: the results are not looked at.
+  mg_write(connection, head.data(), head.size());
+  if (body == Body::kSend) mg_write(connection, response.body.data(), response.body.size());
+}
+
+Response HealthResponse(const HealthCheck& health) {
+  const std::vector<std::string> reasons = health ? health() : std::vector<std::string>{};
+  nlohmann::json json = {{"status", reasons.empty() ? "ok" : "unhealthy"}};
+  if (!reasons.empty()) json["reasons"] = reasons;
+  Response response{
+      .content_type = "application/json",
+      .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+  if (!reasons.empty()) {
+    response.status = 503;
+    response.reason = "Service Unavailable";
+  }
+  return response;
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  const Registry* registry;
+  HealthCheck health;
+  std::string address;
+  mg_context* context = nullptr;
+  std::mutex mutex;
+  std::string last_complaint;  // civetweb's own words, guarded by mutex
+
+  ~Impl() {
+    if (context != nullptr) mg_stop(context);
+  }
+
+  Response Answer(std::string_view method, std::string_view path) const {
+    if (method != "GET" && method != "HEAD") {
+      return {.status = 405, .reason = "Method Not Allowed", .body = "only GET and HEAD\n"};
+    }
+    if (path == "/metrics") {
+      return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+              .body = registry->ToText()};
+    }
+    if (path == "/healthz") return HealthResponse(health);
+    return {.status = 404, .reason = "Not Found", .body = "there are /metrics and /healthz\n"};
+  }
+
+  // Called by civetweb for every request, before it looks at anything itself. Nothing may be thrown
+  // through its C frames.
+  static int OnRequest(mg_connection* connection) {
+    const mg_request_info* request = mg_get_request_info(connection);
+    const auto* impl = static_cast<const Impl*>(request->user_data);
+    const std::string_view method = request->request_method;
+    const std::string_view path = request->local_uri == nullptr ? "" : request->local_uri;
+    Response response;
+    try {
+      response = impl->Answer(method, path);
+    } catch (const std::exception& error) {
+      response = {.status = 500, .reason = "Internal Server Error", .body = error.what()};
+    }
+    Send(connection, response, method == "HEAD" ? Body::kLeaveOut : Body::kSend);
+    return response.status;
+  }
+
+  static int OnComplaint(const mg_connection* connection, const char* message) {
+    auto* impl = static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
+    if (impl != nullptr) {
+      std::lock_guard lock(impl->mutex);
+      impl->last_complaint = message;
+    }
+    return 1;  // do not print it: at start it becomes our error, later it is about one peer
+  }
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+const std::string& HttpServer::address() const { return impl_->address; }
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& options,
+                                                      const Registry& registry,
+                                                      HealthCheck health) {
+  LF_TRY(const HostPort wanted, ParseHostPort(options.listen));
+  auto impl = std::make_unique<Impl>();
+  impl->registry = &registry;
+  impl->health = std::move(health);
+
+  const std::string listen = fmt::format("{}:{}", wanted.host, wanted.port);
+  const std::string threads = std::to_string(std::max(1, options.threads));
+  const std::string timeout = std::to_string(options.request_timeout.count());
+  // No document root, so that no file is ever served; no CORS answers; one request a connection.
+  const char* settings[] = {"listening_ports",
+                            listen.c_str(),
+                            "num_threads",
+                            threads.c_str(),
+                            "request_timeout_ms",
+                            timeout.c_str(),
+                            "linger_timeout_ms",
+                            "0",
+                            "enable_keep_alive",
+                            "no",
+                            "enable_auth_domain_check",
+                            "no",
+                            "access_control_allow_origin",
+                            "",
+                            "access_control_allow_methods",
+                            "",
+                            nullptr};
+  mg_callbacks callbacks{};
+  callbacks.begin_request = &Impl::OnRequest;
+  callbacks.log_message = &Impl::OnComplaint;
+  impl->context = mg_start(&callbacks, impl.get(), settings);
+  if (impl->context == nullptr) {
+    std::lock_guard lock(impl->mutex);
+    return Fail(ErrorKind::kUnavailable,
+                fmt::format("cannot serve HTTP on {}: {}", listen,
+                            impl->last_complaint.empty() ? "civetweb did not start"
+                                                         : impl->last_complaint));
+  }
+  mg_server_port port{};
+  if (mg_get_server_ports(impl->context, 1, &port) != 1) {
+    return Fail(ErrorKind::kSystem, fmt::format("cannot tell the port of {}", listen));
+  }
+  impl->address = fmt::format("{}:{}", wanted.host, port.port);
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+}  // namespace loopfleet::monitoring

@@ -1,0 +1,50 @@
+#pragma once
+// HttpServer: what a daemon shows over HTTP, read-only. GET or HEAD of
+//   /metrics  the registry in Prometheus' text format
+//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}
+// Anything else is 404, any other method 405. It runs on threads of its own and answers without the
+// daemon's loop, so it also answers when that is stuck (the health check then has to say so).
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "monitoring/registry.h"
+
+namespace loopfleet::monitoring {
+
+// Why the daemon is not healthy, each a short sentence; empty when it is. Called on the server's
+// threads, several at a time: it must not block.
+using HealthCheck = std::function<std::vector<std::string>()>;
+
+struct HttpServerOptions {
+  std::string listen = "127.0.0.1:0";  // HOST:PORT; IPv4 only; port 0 takes a free one
+  // A connection that sends no complete request holds a thread until the timeout. With these two,
+  // more than 100 half-open connections a second are needed to keep a scrape from being answered.
+  int threads = 64;
+  std::chrono::milliseconds request_timeout{500};
+};
+
+class HttpServer {
+ public:
+  // Listening when it returns. `registry` must outlive the server. kInvalid: not HOST:PORT;
+  // kUnavailable: the address cannot be listened on (in use, not of this machine, not permitted).
+  static Result<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
+                                                   const Registry& registry, HealthCheck health);
+  ~HttpServer();  // waits for requests under way, at most the request timeout
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  const std::string& address() const;  // HOST:PORT with the port really taken
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loopfleet::monitoring

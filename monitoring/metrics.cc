@@ -1,0 +1,215 @@
+#include "monitoring/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "common/base/check.h"
+#include "monitoring/metric_table.h"
+
+namespace loopfleet::monitoring {
+namespace {
+
+using prometheus::Labels;
+
+constexpr std::array kCoordinatorStages = {Stage::kQueue,  Stage::kReplay,  Stage::kCompile,
+                                           Stage::kVerify, Stage::kMeasure, Stage::kStore};
+constexpr std::array kWorkerStages = {Stage::kReplay, Stage::kCompile, Stage::kVerify,
+                                      Stage::kMeasure};
+
+template <class Builder>
+auto& FamilyOf(Builder builder, Registry& registry, const MetricSpec& spec) {
+  return builder.Name(std::string(spec.name))
+      .Help(std::string(spec.help))
+      .Register(registry.prometheus());
+}
+
+prometheus::Family<prometheus::Counter>& CounterFamily(Registry& registry, Metric metric) {
+  const MetricSpec& spec = SpecOf(metric);
+  LF_CHECK(spec.type == MetricType::kCounter, "{} is no counter", spec.name);
+  return FamilyOf(prometheus::BuildCounter(), registry, spec);
+}
+
+prometheus::Family<prometheus::Gauge>& GaugeFamily(Registry& registry, Metric metric) {
+  const MetricSpec& spec = SpecOf(metric);
+  LF_CHECK(spec.type == MetricType::kGauge, "{} is no gauge", spec.name);
+  return FamilyOf(prometheus::BuildGauge(), registry, spec);
+}
+
+// The labels of one series; `values` in the order of the table's label names.
+Labels LabelsOf(Metric metric, std::initializer_list<std::string_view> values) {
+  const MetricSpec& spec = SpecOf(metric);
+  LF_CHECK(spec.labels.size() == values.size(), "{} has {} labels", spec.name, spec.labels.size());
+  Labels labels;
+  auto value = values.begin();
+  for (const std::string_view name : spec.labels) labels.emplace(name, *value++);
+  return labels;
+}
+
+prometheus::Histogram* AddHistogram(Registry& registry, Metric metric,
+                                    std::initializer_list<std::string_view> values = {}) {
+  const MetricSpec& spec = SpecOf(metric);
+  LF_CHECK(spec.type == MetricType::kHistogram, "{} is no histogram", spec.name);
+  const prometheus::Histogram::BucketBoundaries buckets(spec.buckets.begin(), spec.buckets.end());
+  return &FamilyOf(prometheus::BuildHistogram(), registry, spec)
+              .Add(LabelsOf(metric, values), buckets);
+}
+
+template <std::size_t N>
+std::array<prometheus::Histogram*, 6> AddStages(Registry& registry, Metric metric,
+                                                const std::array<Stage, N>& stages) {
+  std::array<prometheus::Histogram*, 6> histograms{};
+  for (const Stage stage : stages) {
+    histograms[static_cast<std::size_t>(stage)] = AddHistogram(registry, metric, {NameOf(stage)});
+  }
+  return histograms;
+}
+
+// A cell for each value and one for the rest; for metrics whose only label is `values`.
+LabelledCounter AddLabelled(Registry& registry, Metric metric,
+                            const std::vector<std::string>& values) {
+  auto& family = CounterFamily(registry, metric);
+  LabelledCounter::Cells cells;
+  for (const std::string& value : values) {
+    cells.emplace(value, &family.Add(LabelsOf(metric, {value})));
+  }
+  const std::string other(LabelledCounter::kOther);
+  cells.emplace(other, &family.Add(LabelsOf(metric, {other})));
+  return LabelledCounter(std::move(cells));
+}
+
+double Seconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+std::string_view NameOf(Stage stage) {
+  switch (stage) {
+    case Stage::kQueue:
+      return "queue";
+    case Stage::kReplay:
+      return "replay";
+    case Stage::kCompile:
+      return "compile";
+    case Stage::kVerify:
+      return "verify";
+    case Stage::kMeasure:
+      return "measure";
+    case Stage::kStore:
+      return "store";
+  }
+  LF_CHECK(false, "stage {}", static_cast<int>(stage));
+}
+
+std::string_view NameOf(WorkerState state) {
+  switch (state) {
+    case WorkerState::kReady:
+      return "ready";
+    case WorkerState::kDraining:
+      return "draining";
+    case WorkerState::kLost:
+      return "lost";
+  }
+  LF_CHECK(false, "worker state {}", static_cast<int>(state));
+}
+
+std::string_view NameOf(LookupResult result) {
+  return result == LookupResult::kHit ? "hit" : "miss";
+}
+
+void RegisterBuildInfo(Registry& registry, const BuildInfo& info) {
+  GaugeFamily(registry, Metric::kBuildInfo)
+      .Add(LabelsOf(Metric::kBuildInfo, {info.component, info.version}))
+      .Set(1);
+}
+
+CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabels& labels)
+    : submitted_(&CounterFamily(registry, Metric::kJobsSubmitted).Add({})),
+      completed_(AddLabelled(registry, Metric::kJobsCompleted, labels.outcomes)),
+      outcomes_(AddLabelled(registry, Metric::kOutcomes, labels.sources)),
+      leased_(&GaugeFamily(registry, Metric::kLeasedJobs).Add({})),
+      stages_(AddStages(registry, Metric::kJobStageDuration, kCoordinatorStages)),
+      commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
+      commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
+      refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
+      malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})) {
+  for (const std::string& device : labels.devices) {
+    queued_.emplace(
+        device,
+        &GaugeFamily(registry, Metric::kQueueJobs).Add(LabelsOf(Metric::kQueueJobs, {device})));
+  }
+  for (const WorkerState state :
+       {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost}) {
+    workers_[static_cast<std::size_t>(state)] =
+        &GaugeFamily(registry, Metric::kWorkers).Add(LabelsOf(Metric::kWorkers, {NameOf(state)}));
+  }
+  for (const LookupResult result : {LookupResult::kHit, LookupResult::kMiss}) {
+    lookups_[static_cast<std::size_t>(result)] =
+        &CounterFamily(registry, Metric::kStoreLookups)
+             .Add(LabelsOf(Metric::kStoreLookups, {NameOf(result)}));
+  }
+}
+
+void CoordinatorMetrics::JobsSubmitted(std::uint64_t count) {
+  submitted_->Increment(static_cast<double>(count));
+}
+
+void CoordinatorMetrics::SetQueued(std::string_view device, std::uint64_t jobs) {
+  const auto gauge = queued_.find(device);
+  if (gauge != queued_.end()) gauge->second->Set(static_cast<double>(jobs));
+}
+
+void CoordinatorMetrics::SetLeased(std::uint64_t jobs) { leased_->Set(static_cast<double>(jobs)); }
+
+void CoordinatorMetrics::SetWorkers(WorkerState state, std::uint64_t workers) {
+  workers_[static_cast<std::size_t>(state)]->Set(static_cast<double>(workers));
+}
+
+void CoordinatorMetrics::StageTook(Stage stage, std::chrono::nanoseconds duration) {
+  stages_[static_cast<std::size_t>(stage)]->Observe(Seconds(duration));
+}
+
+void CoordinatorMetrics::Committed(std::chrono::nanoseconds duration, std::uint64_t rows) {
+  commit_duration_->Observe(Seconds(duration));
+  commit_rows_->Observe(static_cast<double>(rows));
+}
+
+void CoordinatorMetrics::LookedUp(LookupResult result, std::uint64_t count) {
+  lookups_[static_cast<std::size_t>(result)]->Increment(static_cast<double>(count));
+}
+
+void CoordinatorMetrics::MalformedMessage() { malformed_->Increment(); }
+
+WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
+    : completed_(AddLabelled(registry, Metric::kWorkerJobsCompleted, labels.outcomes)),
+      stages_(AddStages(registry, Metric::kWorkerStageDuration, kWorkerStages)),
+      connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})) {
+  auto& family = CounterFamily(registry, Metric::kWorkerChildRestarts);
+  std::vector<std::string> reasons = labels.restart_reasons;
+  reasons.emplace_back(LabelledCounter::kOther);
+  for (const std::string& child : labels.children) {
+    LabelledCounter::Cells cells;
+    for (const std::string& reason : reasons) {
+      cells.emplace(reason, &family.Add(LabelsOf(Metric::kWorkerChildRestarts, {child, reason})));
+    }
+    restarts_.emplace(child, LabelledCounter(std::move(cells)));
+  }
+}
+
+void WorkerMetrics::StageTook(Stage stage, std::chrono::nanoseconds duration) {
+  auto* histogram = stages_[static_cast<std::size_t>(stage)];
+  if (histogram != nullptr) histogram->Observe(Seconds(duration));
+}
+
+void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reason) {
+  const auto found = restarts_.find(child);
+  LF_CHECK(found != restarts_.end(), "no child is called '{}'", child);
+  found->second.Add(reason);
+}
+
+void WorkerMetrics::Connected() { connected_->Set(1); }
+void WorkerMetrics::Disconnected() { connected_->Set(0); }
+
+}  // namespace loopfleet::monitoring

@@ -1,0 +1,105 @@
+#pragma once
+// The metrics of each daemon as typed handles: one method for each thing that can happen. All
+// methods are safe from any thread, cost tens of nanoseconds and never fail. Names, texts and
+// buckets are in metric_table.h; the registry must outlive the handles. This folder knows no job
+// enums: outcomes, codes and devices come in as the names that common/job gives them.
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitoring/labelled_counter.h"
+#include "monitoring/registry.h"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+}  // namespace prometheus
+
+namespace loopfleet::monitoring {
+
+enum class Stage { kQueue, kReplay, kCompile, kVerify, kMeasure, kStore };
+enum class WorkerState { kReady, kDraining, kLost };
+enum class LookupResult { kHit, kMiss };
+
+std::string_view NameOf(Stage stage);
+std::string_view NameOf(WorkerState state);
+std::string_view NameOf(LookupResult result);
+
+// loopfleet_build_info{component, version} = 1. Called once by main().
+struct BuildInfo {
+  std::string component;  // "coordinator" or "worker"
+  std::string version;
+};
+void RegisterBuildInfo(Registry& registry, const BuildInfo& info);
+
+// The label values known in advance; each has its series from the start.
+struct CoordinatorLabels {
+  std::vector<std::string> outcomes;  // "ok" and every failure code's name
+  std::vector<std::string> sources;   // "measured", "stored", "coalesced"
+  std::vector<std::string> devices;   // "cpu", "cuda", "any"
+  std::vector<std::string> refusals;  // every failure code's name
+};
+
+class CoordinatorMetrics {
+ public:
+  CoordinatorMetrics(Registry& registry, const CoordinatorLabels& labels);
+
+  void JobsSubmitted(std::uint64_t count);
+  void JobCompleted(std::string_view outcome) { completed_.Add(outcome); }
+  void OutcomeFrom(std::string_view source) { outcomes_.Add(source); }
+  void SetQueued(std::string_view device, std::uint64_t jobs);  // an unknown device is not shown
+  void SetLeased(std::uint64_t jobs);
+  void SetWorkers(WorkerState state, std::uint64_t workers);
+  void StageTook(Stage stage, std::chrono::nanoseconds duration);
+  void Committed(std::chrono::nanoseconds duration, std::uint64_t rows);
+  void LookedUp(LookupResult result, std::uint64_t count = 1);
+  void Refused(std::string_view code) { refusals_.Add(code); }
+  void MalformedMessage();
+
+ private:
+  prometheus::Counter* submitted_;
+  LabelledCounter completed_;
+  LabelledCounter outcomes_;
+  std::map<std::string, prometheus::Gauge*, std::less<>> queued_;
+  prometheus::Gauge* leased_;
+  std::array<prometheus::Gauge*, 3> workers_;
+  std::array<prometheus::Histogram*, 6> stages_;
+  prometheus::Histogram* commit_duration_;
+  prometheus::Histogram* commit_rows_;
+  std::array<prometheus::Counter*, 2> lookups_;
+  LabelledCounter refusals_;
+  prometheus::Counter* malformed_;
+};
+
+struct WorkerLabels {
+  std::vector<std::string> outcomes;         // "ok" and every failure code's name
+  std::vector<std::string> children;         // "compiler", "executor"
+  std::vector<std::string> restart_reasons;  // "crash", "timeout", ...
+};
+
+class WorkerMetrics {
+ public:
+  WorkerMetrics(Registry& registry, const WorkerLabels& labels);
+
+  void JobCompleted(std::string_view outcome) { completed_.Add(outcome); }
+  // Of this worker's own stages: replay, compile, verify, measure. Others are not shown.
+  void StageTook(Stage stage, std::chrono::nanoseconds duration);
+  void ChildRestarted(std::string_view child, std::string_view reason);
+  void Connected();  // registered with the coordinator
+  void Disconnected();
+
+ private:
+  LabelledCounter completed_;
+  std::array<prometheus::Histogram*, 6> stages_;  // null for those that a worker has not
+  std::map<std::string, LabelledCounter, std::less<>> restarts_;  // by child
+  prometheus::Gauge* connected_;
+};
+
+}  // namespace loopfleet::monitoring

@@ -1,0 +1,86 @@
+#pragma once
+// What is written and read back. The journal of accepted jobs (so that nothing accepted is lost) and
+// the outcomes (so that nothing is measured twice for want of a look).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/job/outcome.h"
+
+namespace loopfleet::storage {
+
+// One accepted message: a new batch (first_index 0 and new_batch), or more jobs of an open one.
+struct JobsAccepted {
+  BatchId batch;
+  Uuid client;
+  Uuid request_id;
+  std::string request_digest;      // of the content, to tell a repeat from a conflict
+  bool new_batch = true;
+  bool closes_batch = true;        // no more jobs follow
+  std::uint32_t first_index = 0;
+  WallTime accepted_at{};
+  std::vector<JobSpec> jobs;
+};
+
+// The final word on one job.
+struct JobFinished {
+  Outcome outcome;
+};
+
+struct BatchCancelled {
+  BatchId batch;
+};
+
+using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled>;
+
+// What a submission was answered with, for when it is sent again.
+struct StoredRequest {
+  BatchId batch;
+  std::uint32_t first_index = 0;
+  std::uint32_t job_count = 0;
+  std::string request_digest;
+};
+
+struct UnfinishedJob {
+  JobId job;
+  JobSpec spec;
+};
+
+struct StoredBatch {
+  BatchId batch;
+  Uuid client;
+  WallTime accepted_at{};
+  bool closed = false;
+  bool cancelled = false;
+  std::uint32_t job_count = 0;
+  std::uint32_t finished = 0;
+  std::uint32_t failed = 0;
+  std::uint32_t from_store = 0;
+};
+
+// Everything that a coordinator needs to go on where the last one stopped.
+struct Recovery {
+  std::uint64_t epoch = 1;              // this start's number, already on disk
+  std::uint64_t next_batch = 1;
+  std::vector<StoredBatch> unfinished;  // batches that are open, or have jobs without an outcome
+  std::vector<UnfinishedJob> jobs;      // those jobs, in order
+};
+
+// What a stored measurement has to match to answer a request: the full tuple.
+struct ResultKey {
+  looptree::TreeKey tree;
+  std::string hardware_class;
+  CompilerFacts compiler;
+  std::uint32_t threads = 1;
+  CacheState cache = CacheState::kWarm;
+  std::string policy;
+};
+
+}  // namespace loopfleet::storage

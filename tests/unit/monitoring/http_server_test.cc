@@ -1,0 +1,226 @@
+#include "monitoring/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/base/unique_fd.h"
+#include "monitoring/metrics.h"
+
+namespace loopfleet::monitoring {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A client of a few lines, so that half a request and wrong ones can be sent too.
+UniqueFd Connect(const std::string& address) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in peer{};
+  peer.sin_family = AF_INET;
+  const auto colon = address.rfind(':');
+  peer.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&peer), sizeof peer), 0)
+      << address << ": " << std::strerror(errno);
+  const timeval bound{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+  return fd;
+}
+
+void SendText(const UniqueFd& fd, const std::string& text) {
+  EXPECT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+}
+
+std::string ReceiveAll(const UniqueFd& fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = ::recv(fd.get(), buffer, sizeof buffer, 0)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+struct Answer {
+  int status = 0;
+  std::string head;
+  std::string body;
+};
+
+Answer Ask(const std::string& address, const std::string& request) {
+  const UniqueFd fd = Connect(address);
+  SendText(fd, request);
+  const std::string text = ReceiveAll(fd);
+  Answer answer;
+  const auto end = text.find("\r\n\r\n");
+  if (end == std::string::npos || !text.starts_with("HTTP/1.1 ")) {
+    ADD_FAILURE() << "not an HTTP answer: '" << text << "'";
+    return answer;
+  }
+  answer.status = std::stoi(text.substr(9, 3));
+  answer.head = text.substr(0, end);
+  answer.body = text.substr(end + 4);
+  return answer;
+}
+
+Answer Get(const std::string& address, const std::string& path) {
+  return Ask(address, "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+}
+
+std::unique_ptr<HttpServer> Serve(const Registry& registry, HealthCheck health = {},
+                                  HttpServerOptions options = {}) {
+  auto server = HttpServer::Start(options, registry, std::move(health));
+  if (!server) {
+    ADD_FAILURE() << server.error().message;
+    return nullptr;
+  }
+  return *std::move(server);
+}
+
+TEST(HttpServer, TellsTheRealPortAndServesMetrics) {
+  Registry registry;
+  RegisterBuildInfo(registry, {.component = "worker", .version = "0.1.0"});
+  const auto server = Serve(registry);
+  EXPECT_TRUE(server->address().starts_with("127.0.0.1:"));
+  EXPECT_FALSE(server->address().ends_with(":0"));
+  const Answer answer = Get(server->address(), "/metrics");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.head.find("text/plain; version=0.0.4"), std::string::npos);
+  EXPECT_NE(answer.body.find("loopfleet_build_info{component=\"worker\",version=\"0.1.0\"} 1\n"),
+            std::string::npos)
+      << answer.body;
+}
+
+TEST(HttpServer, HealthFollowsTheCallback) {
+  Registry registry;
+  std::atomic<bool> stuck = false;
+  const auto server = Serve(registry, [&] {
+    return stuck ? std::vector<std::string>{"no heartbeat for 12 s", "disk \"full\""}
+                 : std::vector<std::string>{};
+  });
+  Answer answer = Get(server->address(), "/healthz");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(nlohmann::json::parse(answer.body), nlohmann::json({{"status", "ok"}}));
+  stuck = true;
+  answer = Get(server->address(), "/healthz");
+  EXPECT_EQ(answer.status, 503);
+  const auto json = nlohmann::json::parse(answer.body);
+  EXPECT_EQ(json["status"], "unhealthy");
+  EXPECT_EQ(json["reasons"], nlohmann::json({"no heartbeat for 12 s", "disk \"full\""}));
+}
+
+TEST(HttpServer, AnExceptionInTheCallbackIsAnAnswer) {
+  Registry registry;
+  const auto server =
+      Serve(registry, []() -> std::vector<std::string> { throw std::runtime_error("oh"); });
+  EXPECT_EQ(Get(server->address(), "/healthz").status, 500);
+  EXPECT_EQ(Get(server->address(), "/metrics").status, 200);
+}
+
+TEST(HttpServer, AnythingElseIsNotFound) {
+  Registry registry;
+  const auto server = Serve(registry);
+  for (const char* path : {"/", "/metrics/", "/metricsx", "/../etc/passwd", "/etc/passwd",
+                           "/%2e%2e/%2e%2e/etc/passwd", "/metrics%00x"}) {
+    const Answer answer = Get(server->address(), path);
+    EXPECT_GE(answer.status, 400) << path;
+    EXPECT_LT(answer.status, 500) << path;
+    EXPECT_EQ(answer.body.find("root:"), std::string::npos) << path;
+  }
+  EXPECT_EQ(Get(server->address(), "/nothing").status, 404);
+  EXPECT_EQ(Get(server->address(), "/healthz?verbose=1").status, 200);
+}
+
+TEST(HttpServer, OnlyGetAndHead) {
+  Registry registry;
+  RegisterBuildInfo(registry, {.component = "worker", .version = "0.1.0"});
+  const auto server = Serve(registry);
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS"}) {
+    const Answer answer = Ask(server->address(), std::string(method) +
+                                                     " /metrics HTTP/1.1\r\nHost: x\r\n"
+                                                     "Content-Length: 0\r\n\r\n");
+    EXPECT_EQ(answer.status, 405) << method;
+    EXPECT_NE(answer.head.find("Allow: GET, HEAD"), std::string::npos) << method;
+  }
+  const Answer head = Ask(server->address(), "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.body, "");
+  const auto length = Get(server->address(), "/metrics").body.size();
+  EXPECT_NE(head.head.find("Content-Length: " + std::to_string(length)), std::string::npos)
+      << head.head;
+}
+
+TEST(HttpServer, AnswersWhateverHostIsNamed) {
+  Registry registry;
+  const auto server = Serve(registry);
+  for (const char* host : {"Host: coordinator.example:1", "Host: [::1]", "X-Nothing: 1"}) {
+    EXPECT_EQ(
+        Ask(server->address(), "GET /healthz HTTP/1.1\r\n" + std::string(host) + "\r\n\r\n").status,
+        200)
+        << host;
+  }
+}
+
+TEST(HttpServer, HalfOpenRequestsDoNotBlockAScrape) {
+  Registry registry;
+  const auto server = Serve(registry);
+  std::vector<UniqueFd> half_open;
+  for (int i = 0; i < 100; ++i) {  // more than the server has threads
+    half_open.push_back(Connect(server->address()));
+    SendText(half_open.back(), i % 2 == 0 ? "GET /metr" : "");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Get(server->address(), "/metrics").status, 200);
+  // Prometheus gives a scrape 10 s by default.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST(HttpServer, StopsWhileClientsAreConnected) {
+  Registry registry;
+  auto server = Serve(registry);
+  const UniqueFd silent = Connect(server->address());
+  const UniqueFd half = Connect(server->address());
+  SendText(half, "GET /metrics");
+  const auto start = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST(HttpServer, AnOccupiedPortIsAnError) {
+  Registry registry;
+  const auto first = Serve(registry);
+  const auto second = HttpServer::Start({.listen = first->address()}, registry, {});
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().kind, ErrorKind::kUnavailable);
+  EXPECT_NE(second.error().message.find(first->address()), std::string::npos)
+      << second.error().message;
+}
+
+TEST(HttpServer, AnAddressOfAnotherMachineIsAnError) {
+  Registry registry;
+  const auto server = HttpServer::Start({.listen = "192.0.2.1:0"}, registry, {});
+  ASSERT_FALSE(server.has_value());
+  EXPECT_EQ(server.error().kind, ErrorKind::kUnavailable);
+}
+
+TEST(HttpServer, RejectsWhatIsNotHostAndPort) {
+  Registry registry;
+  for (const char* listen :
+       {"", "127.0.0.1", "127.0.0.1:", ":8080", "127.0.0.1:80s", "127.0.0.1:65536", "127.0.0.1:-1",
+        "[::1]:0", "a b:0", "127.0.0.1:0,127.0.0.1:0", "127.0.0.1:0x10"}) {
+    const auto server = HttpServer::Start({.listen = listen}, registry, {});
+    ASSERT_FALSE(server.has_value()) << listen;
+    EXPECT_EQ(server.error().kind, ErrorKind::kInvalid) << listen;
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::monitoring

@@ -1,0 +1,196 @@
+#include "monitoring/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "monitoring/metric_table.h"
+
+namespace loopfleet::monitoring {
+namespace {
+
+using namespace std::chrono_literals;
+
+const CoordinatorLabels kCoordinatorLabels = {
+    .outcomes = {"ok", "INVALID_ACTION", "WRONG_OUTPUT"},
+    .sources = {"measured", "stored", "coalesced"},
+    .devices = {"cpu", "cuda", "any"},
+    .refusals = {"BUSY", "UNSUPPORTED"},
+};
+const WorkerLabels kWorkerLabels = {
+    .outcomes = {"ok", "RUN_CRASH"},
+    .children = {"compiler", "executor"},
+    .restart_reasons = {"crash", "timeout"},
+};
+
+// The value of a series written exactly as in the text format; fails the test if it is not there.
+double ValueOf(const Registry& registry, const std::string& series) {
+  std::istringstream lines(registry.ToText());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  }
+  ADD_FAILURE() << "no series " << series << " in\n" << registry.ToText();
+  return -1;
+}
+
+std::set<std::string> FamilyNames(const Registry& registry) {
+  std::set<std::string> names;
+  std::istringstream lines(registry.ToText());
+  const std::string prefix = "# TYPE ";
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(prefix)) continue;
+    names.insert(line.substr(prefix.size(), line.find(' ', prefix.size()) - prefix.size()));
+  }
+  return names;
+}
+
+std::set<std::string> TableNames(MetricHome home) {
+  std::set<std::string> names;
+  for (const MetricSpec& spec : MetricTable()) {
+    if (spec.home == home || spec.home == MetricHome::kBoth) names.emplace(spec.name);
+  }
+  return names;
+}
+
+TEST(Metrics, EachDaemonShowsTheTablesMetricsFromTheStart) {
+  Registry coordinator;
+  RegisterBuildInfo(coordinator, {.component = "coordinator", .version = "0.1.0"});
+  CoordinatorMetrics coordinator_metrics(coordinator, kCoordinatorLabels);
+  EXPECT_EQ(FamilyNames(coordinator), TableNames(MetricHome::kCoordinator));
+
+  Registry worker;
+  RegisterBuildInfo(worker, {.component = "worker", .version = "0.1.0"});
+  WorkerMetrics worker_metrics(worker, kWorkerLabels);
+  EXPECT_EQ(FamilyNames(worker), TableNames(MetricHome::kWorker));
+}
+
+TEST(CoordinatorMetrics, CountsJobs) {
+  Registry registry;
+  CoordinatorMetrics metrics(registry, kCoordinatorLabels);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"WRONG_OUTPUT\"}"), 0);
+  metrics.JobsSubmitted(40);
+  metrics.JobsSubmitted(2);
+  metrics.JobCompleted("ok");
+  metrics.JobCompleted("ok");
+  metrics.JobCompleted("INVALID_ACTION");
+  metrics.OutcomeFrom("stored");
+  metrics.Refused("BUSY");
+  metrics.MalformedMessage();
+  EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_submitted_total"), 42);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"ok\"}"), 2);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"INVALID_ACTION\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_outcomes_total{source=\"stored\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_outcomes_total{source=\"measured\"}"), 0);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_refusals_total{code=\"BUSY\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_malformed_messages_total"), 1);
+}
+
+TEST(CoordinatorMetrics, ShowsTheStateOfTheFleet) {
+  Registry registry;
+  CoordinatorMetrics metrics(registry, kCoordinatorLabels);
+  metrics.SetQueued("cpu", 7);
+  metrics.SetQueued("abacus", 9);
+  metrics.SetLeased(3);
+  metrics.SetWorkers(WorkerState::kReady, 2);
+  metrics.SetWorkers(WorkerState::kLost, 1);
+  metrics.SetWorkers(WorkerState::kReady, 5);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_queue_jobs{device=\"cpu\"}"), 7);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_queue_jobs{device=\"cuda\"}"), 0);
+  EXPECT_EQ(registry.ToText().find("abacus"), std::string::npos);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_leased_jobs"), 3);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"ready\"}"), 5);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"draining\"}"), 0);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_workers{state=\"lost\"}"), 1);
+}
+
+TEST(CoordinatorMetrics, ObservesDurationsInSeconds) {
+  Registry registry;
+  CoordinatorMetrics metrics(registry, kCoordinatorLabels);
+  metrics.StageTook(Stage::kCompile, 2ms);
+  metrics.StageTook(Stage::kCompile, 40ms);
+  metrics.Committed(700us, 250);
+  metrics.LookedUp(LookupResult::kHit);
+  metrics.LookedUp(LookupResult::kMiss, 8);
+  const std::string stage = "loopfleet_job_stage_duration_seconds";
+  EXPECT_EQ(ValueOf(registry, stage + "_count{stage=\"compile\"}"), 2);
+  EXPECT_NEAR(ValueOf(registry, stage + "_sum{stage=\"compile\"}"), 0.042, 1e-9);
+  EXPECT_EQ(ValueOf(registry, stage + "_bucket{stage=\"compile\",le=\"0.003\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, stage + "_count{stage=\"queue\"}"), 0);
+  EXPECT_NEAR(ValueOf(registry, "loopfleet_store_commit_duration_seconds_sum"), 0.0007, 1e-12);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_store_commit_rows_sum"), 250);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_store_lookups_total{result=\"hit\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_store_lookups_total{result=\"miss\"}"), 8);
+}
+
+TEST(WorkerMetrics, CountsAttemptsAndRestarts) {
+  Registry registry;
+  WorkerMetrics metrics(registry, kWorkerLabels);
+  metrics.JobCompleted("RUN_CRASH");
+  metrics.StageTook(Stage::kMeasure, 10ms);
+  metrics.StageTook(Stage::kQueue, 10ms);  // not a stage of the worker
+  metrics.ChildRestarted("executor", "crash");
+  metrics.ChildRestarted("executor", "a reason nobody declared");
+  metrics.Connected();
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_jobs_completed_total{outcome=\"RUN_CRASH\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_stage_duration_seconds_count{stage=\"measure\"}"),
+            1);
+  EXPECT_EQ(registry.ToText().find("stage=\"queue\""), std::string::npos);
+  const std::string restarts = "loopfleet_worker_child_restarts_total";
+  EXPECT_EQ(ValueOf(registry, restarts + "{child=\"executor\",reason=\"crash\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, restarts + "{child=\"executor\",reason=\"other\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, restarts + "{child=\"compiler\",reason=\"crash\"}"), 0);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_connected"), 1);
+  metrics.Disconnected();
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_connected"), 0);
+}
+
+TEST(Metrics, CountExactlyFromManyThreadsWhileBeingScraped) {
+  Registry registry;
+  CoordinatorMetrics metrics(registry, kCoordinatorLabels);
+  constexpr int kThreads = 4;
+  constexpr int kEach = 5000;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        metrics.JobCompleted("ok");
+        metrics.StageTook(Stage::kStore, 1us);
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(registry.ToText().empty());
+  threads.clear();
+  EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"ok\"}"), kThreads * kEach);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_job_stage_duration_seconds_count{stage=\"store\"}"),
+            kThreads * kEach);
+}
+
+// Not a test of its own: check_prometheus_config.sh runs it to get both daemons' /metrics texts,
+// and the table's names, for promtool and for the check of the rules.
+TEST(Metrics, DISABLED_WriteTexts) {
+  const char* folder = std::getenv("LOOPFLEET_METRICS_FOLDER");
+  ASSERT_NE(folder, nullptr);
+  Registry coordinator;
+  RegisterBuildInfo(coordinator, {.component = "coordinator", .version = "0.1.0"});
+  CoordinatorMetrics coordinator_metrics(coordinator, kCoordinatorLabels);
+  Registry worker;
+  RegisterBuildInfo(worker, {.component = "worker", .version = "0.1.0"});
+  WorkerMetrics worker_metrics(worker, kWorkerLabels);
+  std::ofstream(folder + std::string("/coordinator.prom")) << coordinator.ToText();
+  std::ofstream(folder + std::string("/worker.prom")) << worker.ToText();
+  std::ofstream names(folder + std::string("/names"));
+  for (const MetricSpec& spec : MetricTable()) {
+    names << spec.name << "\n";
+    if (spec.type != MetricType::kHistogram) continue;
+    for (const char* suffix : {"_bucket", "_count", "_sum"}) names << spec.name << suffix << "\n";
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::monitoring
