@@ -38,6 +38,7 @@ endif()
 loopfleet_note("ZeroMQ" "on, ${zmq_VERSION}")
 loopfleet_note("Cap'n Proto" "on, ${CapnProto_VERSION}")
 loopfleet_note("SQLite" "on, ${SQLite3_VERSION}")
+loopfleet_note("metrics" "on, prometheus-cpp over civetweb")
 loopfleet_note("LLVM (CPU worker)" "on, ${LLVM_PACKAGE_VERSION}")
 
 if(LOOPFLEET_TESTS)

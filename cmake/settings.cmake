@@ -1,3 +1,8 @@
+if(NOT CMAKE_BUILD_TYPE)  # configured without a preset
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, ..." FORCE)
+endif()
+set(CMAKE_COLOR_DIAGNOSTICS ON)
+
 # Compiler settings shared by every target of ours. Foreign headers come in as SYSTEM includes, so
 # only our own code is held to these warnings.
 add_library(lf_settings INTERFACE)

@@ -1,15 +1,23 @@
 #include "monitoring/http_server.h"
 
+#include <arpa/inet.h>
 #include <civetweb.h>
 #include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <future>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include "common/base/unique_fd.h"
 
 namespace loopfleet::monitoring {
 namespace {
@@ -42,6 +50,39 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (error != std::errc() || end != digits.data() + digits.size()) return invalid("bad port");
   return HostPort{.host = std::string(host), .port = port};
+}
+
+Result<sockaddr_in> Resolve(const HostPort& wanted) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(wanted.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    return Fail(ErrorKind::kUnavailable, fmt::format("HTTP host '{}' has no IPv4 address: {}",
+                                                     wanted.host, ::gai_strerror(error)));
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+  address.sin_port = htons(wanted.port);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+std::string IpText(const sockaddr_in& address) {
+  char text[INET_ADDRSTRLEN] = "";
+  ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
+  return text;
+}
+
+// civetweb's accepting thread looks whether to stop only every 2 s, or when somebody connects.
+void StopQuickly(mg_context* context, const sockaddr_in& address) {
+  const auto stopped = std::async(std::launch::async, [context] { mg_stop(context); });
+  while (stopped.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready) {
+    const UniqueFd knock(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    (void)::connect(knock.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
 }
 
 struct Response {
@@ -83,13 +124,14 @@ Response HealthResponse(const HealthCheck& health) {
 struct HttpServer::Impl {
   const Registry* registry;
   HealthCheck health;
-  std::string address;
+  sockaddr_in ip{};     // what civetweb listens on
+  std::string address;  // the same with the host as it was given
   mg_context* context = nullptr;
   std::mutex mutex;
   std::string last_complaint;  // civetweb's own words, guarded by mutex
 
   ~Impl() {
-    if (context != nullptr) mg_stop(context);
+    if (context != nullptr) StopQuickly(context, ip);
   }
 
   Response Answer(std::string_view method, std::string_view path) const {
@@ -110,7 +152,8 @@ struct HttpServer::Impl {
     const mg_request_info* request = mg_get_request_info(connection);
     const auto* impl = static_cast<const Impl*>(request->user_data);
     const std::string_view method = request->request_method;
-    const std::string_view path = request->local_uri == nullptr ? "" : request->local_uri;
+    // Not the cleaned one: no path here needs dots or double slashes taken out.
+    const std::string_view path = request->local_uri_raw == nullptr ? "" : request->local_uri_raw;
     Response response;
     try {
       response = impl->Answer(method, path);
@@ -141,10 +184,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
                                                       HealthCheck health) {
   LF_TRY(const HostPort wanted, ParseHostPort(options.listen));
   auto impl = std::make_unique<Impl>();
+  LF_TRY(impl->ip, Resolve(wanted));
   impl->registry = &registry;
   impl->health = std::move(health);
 
-  const std::string listen = fmt::format("{}:{}", wanted.host, wanted.port);
+  const std::string listen = fmt::format("{}:{}", IpText(impl->ip), wanted.port);
   const std::string threads = std::to_string(std::max(1, options.threads));
   const std::string timeout = std::to_string(options.request_timeout.count());
   // No document root, so that no file is ever served; no CORS answers; one request a connection.
@@ -172,14 +216,15 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   if (impl->context == nullptr) {
     std::lock_guard lock(impl->mutex);
     return Fail(ErrorKind::kUnavailable,
-                fmt::format("cannot serve HTTP on {}: {}", listen,
+                fmt::format("cannot serve HTTP on {}: {}", options.listen,
                             impl->last_complaint.empty() ? "civetweb did not start"
                                                          : impl->last_complaint));
   }
   mg_server_port port{};
   if (mg_get_server_ports(impl->context, 1, &port) != 1) {
-    return Fail(ErrorKind::kSystem, fmt::format("cannot tell the port of {}", listen));
+    return Fail(ErrorKind::kSystem, fmt::format("cannot tell the port of {}", options.listen));
   }
+  impl->ip.sin_port = htons(static_cast<std::uint16_t>(port.port));
   impl->address = fmt::format("{}:{}", wanted.host, port.port);
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

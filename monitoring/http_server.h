@@ -3,7 +3,8 @@
 //   /metrics  the registry in Prometheus' text format
 //   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}
 // Anything else is 404, any other method 405. It runs on threads of its own and answers without the
-// daemon's loop, so it also answers when that is stuck (the health check then has to say so).
+// daemon's loop, so it also answers when that is stuck (the health check then has to say so). The
+// process ignores SIGPIPE from the start of the first server on, as civetweb wants it.
 
 #include <chrono>
 #include <functional>

@@ -13,11 +13,6 @@ namespace {
 
 using prometheus::Labels;
 
-constexpr std::array kCoordinatorStages = {Stage::kQueue,  Stage::kReplay,  Stage::kCompile,
-                                           Stage::kVerify, Stage::kMeasure, Stage::kStore};
-constexpr std::array kWorkerStages = {Stage::kReplay, Stage::kCompile, Stage::kVerify,
-                                      Stage::kMeasure};
-
 template <class Builder>
 auto& FamilyOf(Builder builder, Registry& registry, const MetricSpec& spec) {
   return builder.Name(std::string(spec.name))
@@ -56,14 +51,13 @@ prometheus::Histogram* AddHistogram(Registry& registry, Metric metric,
               .Add(LabelsOf(metric, values), buckets);
 }
 
-template <std::size_t N>
-std::array<prometheus::Histogram*, 6> AddStages(Registry& registry, Metric metric,
-                                                const std::array<Stage, N>& stages) {
-  std::array<prometheus::Histogram*, 6> histograms{};
-  for (const Stage stage : stages) {
-    histograms[static_cast<std::size_t>(stage)] = AddHistogram(registry, metric, {NameOf(stage)});
+LabelledHistogram AddStages(Registry& registry, Metric metric,
+                            const std::vector<std::string>& stages) {
+  LabelledHistogram::Cells cells;
+  for (const std::string& stage : stages) {
+    cells.emplace(stage, AddHistogram(registry, metric, {stage}));
   }
-  return histograms;
+  return LabelledHistogram(std::move(cells));
 }
 
 // A cell for each value and one for the rest; for metrics whose only label is `values`.
@@ -79,38 +73,13 @@ LabelledCounter AddLabelled(Registry& registry, Metric metric,
   return LabelledCounter(std::move(cells));
 }
 
-double Seconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
-
-std::string_view NameOf(Stage stage) {
-  switch (stage) {
-    case Stage::kQueue:
-      return "queue";
-    case Stage::kReplay:
-      return "replay";
-    case Stage::kCompile:
-      return "compile";
-    case Stage::kVerify:
-      return "verify";
-    case Stage::kMeasure:
-      return "measure";
-    case Stage::kStore:
-      return "store";
-  }
-  LF_CHECK(false, "stage {}", static_cast<int>(stage));
-}
 
 std::string_view NameOf(WorkerState state) {
   switch (state) {
-    case WorkerState::kReady:
-      return "ready";
-    case WorkerState::kDraining:
-      return "draining";
-    case WorkerState::kLost:
-      return "lost";
+    case WorkerState::kReady: return "ready";
+    case WorkerState::kDraining: return "draining";
+    case WorkerState::kLost: return "lost";
   }
   LF_CHECK(false, "worker state {}", static_cast<int>(state));
 }
@@ -130,7 +99,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       completed_(AddLabelled(registry, Metric::kJobsCompleted, labels.outcomes)),
       outcomes_(AddLabelled(registry, Metric::kOutcomes, labels.sources)),
       leased_(&GaugeFamily(registry, Metric::kLeasedJobs).Add({})),
-      stages_(AddStages(registry, Metric::kJobStageDuration, kCoordinatorStages)),
+      stages_(AddStages(registry, Metric::kJobStageDuration, labels.stages)),
       commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
@@ -167,12 +136,8 @@ void CoordinatorMetrics::SetWorkers(WorkerState state, std::uint64_t workers) {
   workers_[static_cast<std::size_t>(state)]->Set(static_cast<double>(workers));
 }
 
-void CoordinatorMetrics::StageTook(Stage stage, std::chrono::nanoseconds duration) {
-  stages_[static_cast<std::size_t>(stage)]->Observe(Seconds(duration));
-}
-
 void CoordinatorMetrics::Committed(std::chrono::nanoseconds duration, std::uint64_t rows) {
-  commit_duration_->Observe(Seconds(duration));
+  commit_duration_->Observe(std::chrono::duration<double>(duration).count());
   commit_rows_->Observe(static_cast<double>(rows));
 }
 
@@ -184,7 +149,7 @@ void CoordinatorMetrics::MalformedMessage() { malformed_->Increment(); }
 
 WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
     : completed_(AddLabelled(registry, Metric::kWorkerJobsCompleted, labels.outcomes)),
-      stages_(AddStages(registry, Metric::kWorkerStageDuration, kWorkerStages)),
+      stages_(AddStages(registry, Metric::kWorkerStageDuration, labels.stages)),
       connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})) {
   auto& family = CounterFamily(registry, Metric::kWorkerChildRestarts);
   std::vector<std::string> reasons = labels.restart_reasons;
@@ -196,11 +161,6 @@ WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
     }
     restarts_.emplace(child, LabelledCounter(std::move(cells)));
   }
-}
-
-void WorkerMetrics::StageTook(Stage stage, std::chrono::nanoseconds duration) {
-  auto* histogram = stages_[static_cast<std::size_t>(stage)];
-  if (histogram != nullptr) histogram->Observe(Seconds(duration));
 }
 
 void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reason) {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "monitoring/labelled_counter.h"
+#include "monitoring/labelled_metric.h"
 #include "monitoring/registry.h"
 
 namespace prometheus {
@@ -24,11 +24,9 @@ class Histogram;
 
 namespace loopfleet::monitoring {
 
-enum class Stage { kQueue, kReplay, kCompile, kVerify, kMeasure, kStore };
 enum class WorkerState { kReady, kDraining, kLost };
 enum class LookupResult { kHit, kMiss };
 
-std::string_view NameOf(Stage stage);
 std::string_view NameOf(WorkerState state);
 std::string_view NameOf(LookupResult result);
 
@@ -44,6 +42,7 @@ struct CoordinatorLabels {
   std::vector<std::string> outcomes;  // "ok" and every failure code's name
   std::vector<std::string> sources;   // "measured", "stored", "coalesced"
   std::vector<std::string> devices;   // "cpu", "cuda", "any"
+  std::vector<std::string> stages;    // "queue", "replay", ..., "store"
   std::vector<std::string> refusals;  // every failure code's name
 };
 
@@ -57,7 +56,9 @@ class CoordinatorMetrics {
   void SetQueued(std::string_view device, std::uint64_t jobs);  // an unknown device is not shown
   void SetLeased(std::uint64_t jobs);
   void SetWorkers(WorkerState state, std::uint64_t workers);
-  void StageTook(Stage stage, std::chrono::nanoseconds duration);
+  void StageTook(std::string_view stage, std::chrono::nanoseconds duration) {
+    stages_.Observe(stage, duration);
+  }
   void Committed(std::chrono::nanoseconds duration, std::uint64_t rows);
   void LookedUp(LookupResult result, std::uint64_t count = 1);
   void Refused(std::string_view code) { refusals_.Add(code); }
@@ -70,7 +71,7 @@ class CoordinatorMetrics {
   std::map<std::string, prometheus::Gauge*, std::less<>> queued_;
   prometheus::Gauge* leased_;
   std::array<prometheus::Gauge*, 3> workers_;
-  std::array<prometheus::Histogram*, 6> stages_;
+  LabelledHistogram stages_;
   prometheus::Histogram* commit_duration_;
   prometheus::Histogram* commit_rows_;
   std::array<prometheus::Counter*, 2> lookups_;
@@ -80,6 +81,7 @@ class CoordinatorMetrics {
 
 struct WorkerLabels {
   std::vector<std::string> outcomes;         // "ok" and every failure code's name
+  std::vector<std::string> stages;           // its own: "replay", "compile", "verify", "measure"
   std::vector<std::string> children;         // "compiler", "executor"
   std::vector<std::string> restart_reasons;  // "crash", "timeout", ...
 };
@@ -89,15 +91,16 @@ class WorkerMetrics {
   WorkerMetrics(Registry& registry, const WorkerLabels& labels);
 
   void JobCompleted(std::string_view outcome) { completed_.Add(outcome); }
-  // Of this worker's own stages: replay, compile, verify, measure. Others are not shown.
-  void StageTook(Stage stage, std::chrono::nanoseconds duration);
+  void StageTook(std::string_view stage, std::chrono::nanoseconds duration) {
+    stages_.Observe(stage, duration);
+  }
   void ChildRestarted(std::string_view child, std::string_view reason);
   void Connected();  // registered with the coordinator
   void Disconnected();
 
  private:
   LabelledCounter completed_;
-  std::array<prometheus::Histogram*, 6> stages_;  // null for those that a worker has not
+  LabelledHistogram stages_;
   std::map<std::string, LabelledCounter, std::less<>> restarts_;  // by child
   prometheus::Gauge* connected_;
 };

@@ -29,11 +29,14 @@ struct JobsAccepted {
   std::vector<JobSpec> jobs;
 };
 
-// The final word on one job.
+// The final word on one job. The outcome's sequence is the batch's count of finished jobs after it
+// (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted job and are
+// not written again; its worker and finished_at stand for a new measurement's worker and time.
 struct JobFinished {
   Outcome outcome;
 };
 
+// The batch takes no more jobs (it is closed, too); each job without an outcome still needs one.
 struct BatchCancelled {
   BatchId batch;
 };
@@ -51,6 +54,19 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
+};
+
+// An accepted job, and its outcome once there is one.
+struct StoredJob {
+  JobSpec spec;
+  std::optional<Outcome> outcome;
+};
+
+// A measurement that was made earlier.
+struct StoredResult {
+  Evaluation evaluation;   // always ok(); its stages are zero: they belong to the job it was made for
+  std::string worker;      // that measured it
+  WallTime measured_at{};
 };
 
 struct StoredBatch {
@@ -71,6 +87,9 @@ struct Recovery {
   std::uint64_t next_batch = 1;
   std::vector<StoredBatch> unfinished;  // batches that are open, or have jobs without an outcome
   std::vector<UnfinishedJob> jobs;      // those jobs, in order
+  // Those whose stored row is not what was written: what was asked is lost. Each still needs its
+  // outcome: STORAGE_CORRUPT.
+  std::vector<JobId> damaged;
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.

@@ -29,6 +29,23 @@ std::optional<std::string> TextOf(const toml::node& node) {
   return std::nullopt;
 }
 
+// One value, or those of a list.
+std::optional<std::vector<std::string>> TextsOf(const toml::node& node) {
+  const auto* array = node.as_array();
+  if (array == nullptr) {
+    const auto text = TextOf(node);
+    if (!text) return std::nullopt;
+    return std::vector{*text};
+  }
+  std::vector<std::string> texts;
+  for (const toml::node& item : *array) {
+    const auto text = TextOf(item);
+    if (!text) return std::nullopt;
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
 Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
                  const std::string& source) {
   try {
@@ -43,8 +60,11 @@ Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
 Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
   try {
     toml::table whole = toml::parse_file(file);
-    if (auto* found = whole[table].as_table()) return std::move(*found);
-    return toml::table{};
+    toml::node* found = whole.get(table);
+    if (found == nullptr) return toml::table{};
+    if (found->is_table()) return std::move(*found->as_table());
+    return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' has to be a table: [{}]", file,
+                                                 found->source().begin.line, table, table));
   } catch (const toml::parse_error& error) {
     return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: {}", file, error.source().begin.line,
                                                  error.description()));
@@ -81,13 +101,13 @@ Status ApplySettings(CLI::App& app, std::string_view table, const std::optional<
     }
     const toml::node* node = settings.get(name);
     if (node == nullptr) continue;
-    std::vector<std::string> values;
-    if (const auto* array = node->as_array()) {
-      for (const toml::node& item : *array) values.push_back(TextOf(item).value_or(""));
-    } else if (const auto text = TextOf(*node)) {
-      values.push_back(*text);
+    const auto values = TextsOf(*node);
+    if (!values) {
+      return Fail(ErrorKind::kInvalid,
+                  fmt::format("{}:{}: '{}' is neither a value nor a list of values", *file,
+                              node->source().begin.line, name));
     }
-    LF_TRY_VOID(SetOption(*option, values,
+    LF_TRY_VOID(SetOption(*option, *values,
                           fmt::format("{}:{}", *file, node->source().begin.line)));
   }
   return {};

@@ -56,6 +56,8 @@ constexpr std::array kTable = {
     FailureInfo{kStorageCorrupt, "STORAGE_CORRUPT", false,
                 "a stored row is not what was written: see `loopfleet db check`"},
     FailureInfo{kShuttingDown, "SHUTTING_DOWN", true, "the coordinator is going down: try again"},
+    FailureInfo{kNotFound, "NOT_FOUND", false,
+                "there is no such batch or job: see `loopfleet batch list`"},
 };
 
 constexpr bool NumbersAreConsecutive() {

@@ -49,6 +49,7 @@ enum class FailureCode : std::uint16_t {
   kStorageFull = 32,
   kStorageCorrupt = 33,
   kShuttingDown = 34,
+  kNotFound = 35,
 };
 
 struct FailureInfo {

@@ -18,6 +18,8 @@
 
 namespace loopfleet::looptree {
 
+struct ProgramFacts;
+
 enum class Annotation : std::uint8_t { kNone, kThread, kUnroll, kVectorize };
 
 // One loop of one operation. One iteration covers everything that the deeper loops of the same
@@ -54,6 +56,7 @@ struct TreeNode {
   std::uint32_t dim_depth = 0;         // how many enclosing loops run over the same dim: the primes
   std::int64_t size = 1;
   std::int64_t tail = 0;
+  std::int64_t inner = 1;              // elements of the dim that one iteration covers; > tail
   Annotation annotation = Annotation::kNone;
   // kOperation:
   NodeId node = 0;
@@ -65,6 +68,9 @@ class LoopTree {
   // `limits`.
   static Checked<LoopTree> Build(std::shared_ptr<const Program> program, Schedule schedule,
                                  const Limits& limits = {});
+  // The same program looped otherwise; cheaper than Build because the program is known to be valid.
+  // The priorities must be those of schedule().
+  Checked<LoopTree> WithSchedule(Schedule schedule, const Limits& limits = {}) const;
 
   const Program& program() const { return *program_; }
   const std::shared_ptr<const Program>& shared_program() const { return program_; }
@@ -75,18 +81,36 @@ class LoopTree {
   std::vector<TreeRef> Children(std::optional<TreeRef> parent) const;
   // Elements of the loop's dim that one iteration covers (product with tails of the deeper loops of
   // that dim, the maximum over the operations below).
-  std::int64_t InnerExtent(TreeRef loop) const;
+  std::int64_t InnerExtent(TreeRef loop) const { return nodes_[loop].inner; }
   // The leaf of a program node; nullopt if it has none.
   std::optional<TreeRef> LeafOf(NodeId node) const;
+  // The node's own loops, outermost first, one for each entry of its schedule. Its leaf may stand
+  // inside more loops than these ("foreign" ones: interpret.h says what they mean).
+  std::span<const TreeRef> LoopsOf(NodeId node) const;
+  // The operations that have a leaf and read the node's result, directly or through views that have
+  // none; ascending.
+  std::vector<NodeId> ReadersOf(NodeId node) const;
   // The loop inside which the node's result lives: the deepest loop around the producer and all its
-  // consumers; nullopt: the whole kernel. Its buffer holds what the producer's loops strictly below
-  // cover.
+  // readers; nullopt: the whole kernel.
   std::optional<TreeRef> ScopeOf(NodeId node) const;
+  // Elements along `dim`, one of the node's, of the buffer that holds its result: what the node's own
+  // loops strictly below its scope cover.
+  std::int64_t BufferExtent(NodeId node, DimId dim) const;
+  // Bytes of all intermediate buffers: results of operations other than writes.
+  std::uint64_t ScratchBytes() const;
+  const ProgramFacts& facts() const { return *facts_; }
 
  private:
+  friend class TreeBuilder;
+  std::int64_t ExtentBelow(NodeId node, DimId dim, std::optional<TreeRef> scope) const;
+
   std::shared_ptr<const Program> program_;
+  std::shared_ptr<const ProgramFacts> facts_;  // of program_
   Schedule schedule_;
   std::vector<TreeNode> nodes_;
+  std::vector<TreeRef> leaves_;                // per program node; kNoParent: none
+  std::vector<TreeRef> loop_refs_;             // the own loops of all program nodes, one after another
+  std::vector<std::uint32_t> loop_begins_;     // per program node, and one past the last
 };
 
 // Floating-point operations of one run: each operation leaf except copy, read, write and view counts

@@ -20,6 +20,7 @@ enum class Op : std::uint8_t {
 };
 
 std::string_view OpName(Op op);  // "multiply", as loop tree text prints it
+bool CountsAsWork(Op op);        // false for what only moves data: read, write, view, copy, constant
 
 struct Dim {
   std::string name;

@@ -12,6 +12,7 @@
 #include "common/looptree/action.h"
 #include "common/looptree/benchmark.h"
 #include "common/looptree/loop_tree.h"
+#include "common/looptree/simple_tree.h"
 
 namespace loopfleet::looptree {
 
@@ -26,11 +27,7 @@ enum class OnIllegal : std::uint8_t { kReject, kSkip };
 class SimpleWalk {
  public:
   enum class Mode : std::uint8_t { kSize, kSelect };
-  struct Order {
-    std::int64_t size = 1;
-    std::int64_t tail = 0;
-    friend bool operator==(const Order&, const Order&) = default;
-  };
+  using Order = SimpleLoops::Order;
 
   explicit SimpleWalk(const Benchmark& benchmark);
 
@@ -40,14 +37,15 @@ class SimpleWalk {
   Checked<LoopTree> Tree(const Limits& limits = {}) const;
   std::array<std::int64_t, 3> ActionState() const;  // cursor, size, tail of the selected loop
   Mode mode() const { return mode_; }
-  const std::array<bool, 3>& thread() const { return thread_; }
-  const std::array<Order, 3>& orders() const { return orders_; }
+  const std::array<bool, 3>& thread() const { return loops_.thread; }
+  const std::array<Order, 3>& orders() const { return loops_.orders; }
 
  private:
+  void Resize(std::int64_t change);
+
   std::shared_ptr<const Program> program_;
   std::int64_t element_count_ = 1;
-  std::array<Order, 3> orders_;
-  std::array<bool, 3> thread_{true, false, false};
+  SimpleLoops loops_;
   std::size_t cursor_ = 0;
   Mode mode_ = Mode::kSize;
 };

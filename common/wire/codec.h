@@ -1,11 +1,12 @@
 #pragma once
-// Messages to bytes and back. One frame is one Cap'n Proto message. Decoding never throws, never reads
-// beyond the frame, and bounds what it makes of it; what it cannot read is MALFORMED with the reason,
-// a union member it does not know becomes UnknownMember (or, inside a job, UNSUPPORTED).
+// Messages to bytes and back. One frame is one Cap'n Proto message. Decoding never throws, never
+// reads beyond the frame, and bounds what it makes of it; what it cannot read is MALFORMED with the
+// reason, a union member it does not know becomes UnknownMember (or, inside a job, UNSUPPORTED).
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,13 +15,16 @@
 
 namespace loopfleet::wire {
 
+// The message is within its bounds: the sender cuts. UnknownMember cannot be encoded (a check).
+// Texts that people read (failures, names, facts) are cut and made UTF-8 where they are not; jobs
+// are not touched.
 std::string Encode(const ClientRequest& request);
 std::string Encode(const CoordinatorReply& reply);
 std::string Encode(const WorkerMessage& message);
 std::string Encode(const WorkerCommand& command);
 
-// Why a frame was refused, and the request's number if that much could be read (else 0), so that the
-// refusal can be matched by the client.
+// Why a frame was refused, and the request's number if that much could be read (else 0), so that
+// the refusal can be matched by the client.
 struct DecodeFailure {
   Failure failure;
   std::uint64_t number = 0;
@@ -34,8 +38,16 @@ std::expected<WorkerCommand, Failure> DecodeWorkerCommand(std::string_view frame
 // A digest of a submission's content: equal exactly for equal jobs, batch and end.
 std::string ContentDigest(const SubmitJobs& submit);
 
-// Bytes that Encode would need for one job, about: to cut a long submission into messages that stay
-// under kMaxMessageBytes.
+// Upper bounds on the bytes that Encode needs for one part of a message: to cut long submissions,
+// pages, reports and lists into messages. A message needs at most the sum over its parts and
+// kMessageOverheadBytes, which has to stay within kMaxMessageBytes.
 std::size_t EncodedSize(const JobSpec& spec);
+std::size_t EncodedSize(const Evaluation& evaluation);  // of a Report
+std::size_t EncodedSize(const Outcome& outcome);
+std::size_t EncodedSize(const WorkerInfo& worker);
+
+// Why the decoder would refuse a message with this job (bounds.h, not UTF-8, not a number), so that
+// a sender can answer for that job alone and send the others.
+std::optional<Failure> OutOfBounds(const JobSpec& spec);
 
 }  // namespace loopfleet::wire

@@ -2,10 +2,10 @@
 // The messages of the protocol, as values. docs/PROTOCOL.md tells the story; schema/*.capnp is the
 // contract of the bytes; codec.h goes between the two.
 //
-// Clients and the coordinator: requests numbered by the client, each answered by exactly one reply of
-// the same number. Outcomes are pulled: FetchOutcomes waits at the coordinator until there is
-// something after `after_sequence`, so outcomes arrive as they finish, a slow client holds up nobody,
-// and a lost message is asked for again.
+// Clients and the coordinator: requests numbered by the client, each answered by exactly one reply
+// of the same number. Outcomes are pulled: FetchOutcomes waits at the coordinator until there is
+// something after `after_sequence`, so outcomes arrive as they finish, a slow client holds up
+// nobody, and a lost message is asked for again.
 //
 // Workers and the coordinator: a worker says hello, is granted leases up to its credit, reports an
 // evaluation for each, and keeps it until it is acknowledged (which is after it is on disk).
@@ -22,6 +22,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
+#include "common/wire/bounds.h"
 
 namespace loopfleet::wire {
 
@@ -33,16 +34,13 @@ struct ProtocolVersion {
 };
 inline constexpr ProtocolVersion kProtocolVersion{.major = 1, .minor = 0};
 
-inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 20;  // one frame
-inline constexpr std::uint32_t kMaxJobsPerMessage = 4096;
-inline constexpr std::uint32_t kMaxOutcomesPerPage = 1000;
-
 // ---- client -> coordinator ----------------------------------------------------------------------
 
 struct ClientHello {
   ProtocolVersion version = kProtocolVersion;
-  Uuid client;           // the same over reconnects: (client, request id) makes submitting idempotent
-  std::string program;   // "loopfleet 0.1.0", for the log
+  Uuid client;  // the same over reconnects: (client, request id) makes submitting idempotent
+  std::string program;                    // "loopfleet 0.1.0", for the log
+  std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
@@ -50,7 +48,7 @@ enum class BatchEnd : std::uint8_t { kMoreFollows, kComplete };
 
 // Adds jobs to a new batch, or to one of this client's that is still open.
 struct SubmitJobs {
-  Uuid request_id;                     // chosen by the client; sent again unchanged after a silence
+  Uuid request_id;  // chosen by the client; sent again unchanged after a silence
   std::optional<BatchId> append_to;
   BatchEnd end = BatchEnd::kComplete;  // whether more jobs will be appended
   std::vector<JobSpec> jobs;           // at most kMaxJobsPerMessage; may be empty to end a batch
@@ -61,7 +59,7 @@ struct FetchOutcomes {
   BatchId batch;
   std::uint64_t after_sequence = 0;
   std::uint32_t max_outcomes = kMaxOutcomesPerPage;
-  std::uint32_t wait_ms = 0;   // how long to wait for a first one; the reply may then be empty
+  std::uint32_t wait_ms = 0;  // how long to wait for a first one; the reply may then be empty
   friend bool operator==(const FetchOutcomes&, const FetchOutcomes&) = default;
 };
 
@@ -104,8 +102,9 @@ struct ClientRequest {
 
 struct Welcome {
   ProtocolVersion version = kProtocolVersion;
-  std::string coordinator;     // its name, for people
-  std::uint64_t epoch = 0;     // counts its starts on this database
+  std::string coordinator;                // its name, for people
+  std::uint64_t epoch = 0;                // counts its starts on this database
+  std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -132,15 +131,15 @@ struct BatchInfo {
   BatchState state = BatchState::kOpen;
   WallTime submitted_at{};
   std::uint32_t job_count = 0;
-  std::uint32_t finished = 0;      // jobs with an outcome
-  std::uint32_t failed = 0;        // of those, without a measurement
-  std::uint32_t from_store = 0;    // of those, answered from the store
+  std::uint32_t finished = 0;    // jobs with an outcome
+  std::uint32_t failed = 0;      // of those, without a measurement
+  std::uint32_t from_store = 0;  // of those, answered from the store
   friend bool operator==(const BatchInfo&, const BatchInfo&) = default;
 };
 
 struct OutcomePage {
   BatchInfo batch;
-  std::vector<Outcome> outcomes;   // in the order of their sequence, without gaps
+  std::vector<Outcome> outcomes;  // in the order of their sequence, without gaps
   friend bool operator==(const OutcomePage&, const OutcomePage&) = default;
 };
 
@@ -156,8 +155,8 @@ struct JobInfo {
   JobState state = JobState::kQueued;
   JobSpec spec;
   std::uint32_t attempts = 0;
-  std::string worker;               // who has it or measured it; "" if nobody
-  std::optional<Outcome> outcome;   // kFinished
+  std::string worker;              // who has it or measured it; "" if nobody
+  std::optional<Outcome> outcome;  // kFinished
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
 
@@ -170,9 +169,9 @@ struct WorkerInfo {
   std::uint32_t pid = 0;
   std::uint32_t slots = 1;
   std::uint32_t leased_jobs = 0;
-  std::uint64_t finished_jobs = 0;    // since it said hello
+  std::uint64_t finished_jobs = 0;  // since it said hello
   std::uint32_t since_heartbeat_ms = 0;
-  std::string http;                   // HOST:PORT of its metrics; "" if it serves none
+  std::string http;  // HOST:PORT of its metrics; "" if it serves none
   HardwareFacts hardware;
   CompilerFacts compiler;
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
@@ -183,8 +182,8 @@ struct WorkerList {
   friend bool operator==(const WorkerList&, const WorkerList&) = default;
 };
 
-using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo,
-                                        JobInfo, WorkerList, UnknownMember>;
+using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList,
+                                        BatchInfo, JobInfo, WorkerList, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // the request's; 0 answers bytes whose number could not be read
@@ -202,23 +201,24 @@ struct HeldLease {
 
 struct WorkerHello {
   ProtocolVersion version = kProtocolVersion;
-  Uuid worker;                     // of the daemon's process: a restarted worker is a new one
-  std::string name;                // host and pid, for people
+  Uuid worker;       // of the daemon's process: a restarted worker is a new one
+  std::string name;  // host and pid, for people
   std::uint32_t pid = 0;
-  std::uint32_t slots = 1;         // kernels it times at once
-  std::uint32_t credit = 1;        // leases it takes at once: what is timed and what is prepared ahead
+  std::uint32_t slots = 1;   // kernels it times at once
+  std::uint32_t credit = 1;  // leases it takes at once: what is timed and what is prepared ahead
   std::string http;
   HardwareFacts hardware;
   CompilerFacts compiler;
-  std::string policy;              // Conditions::policy of its measurements
-  std::vector<HeldLease> held;     // what it still has, after a reconnect
+  std::string policy;                     // Conditions::policy of its measurements
+  std::vector<HeldLease> held;            // what it still has, after a reconnect
+  std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
 };
 
 enum class DrainState : std::uint8_t { kServing, kDraining };
 
 struct Heartbeat {
-  DrainState drain = DrainState::kServing;   // kDraining: grant nothing more
+  DrainState drain = DrainState::kServing;  // kDraining: grant nothing more
   std::vector<LeaseId> held;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
@@ -248,7 +248,8 @@ using WorkerMessage = std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Unk
 struct WorkerWelcome {
   ProtocolVersion version = kProtocolVersion;
   std::uint64_t epoch = 0;
-  std::uint32_t heartbeat_ms = 1000;  // how often the worker is to be heard
+  std::uint32_t heartbeat_ms = 1000;      // how often the worker is to be heard
+  std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
 };
 
@@ -281,7 +282,8 @@ struct HeartbeatAnswer {
   friend bool operator==(const HeartbeatAnswer&, const HeartbeatAnswer&) = default;
 };
 
-// The coordinator does not know this peer (it was restarted, or gave the worker up): say hello again.
+// The coordinator does not know this peer (it was restarted, or gave the worker up): say hello
+// again.
 struct HelloWanted {
   friend bool operator==(const HelloWanted&, const HelloWanted&) = default;
 };

@@ -1,7 +1,7 @@
 #pragma once
-// ZeroMQ sockets as the protocol uses them: a Router for each kind of peer at the coordinator, a Dealer
-// at clients and workers. Nothing ever blocks in Send; nothing is dropped silently. Every object
-// belongs to one thread; Wakeup alone may be signalled from others.
+// ZeroMQ sockets as the protocol uses them: a Router for each kind of peer at the coordinator, a
+// Dealer at clients and workers. Nothing ever blocks in Send; nothing is dropped silently. Every
+// object belongs to one thread; Wakeup alone may be signalled from others.
 
 #include <chrono>
 #include <memory>
@@ -60,8 +60,8 @@ class Router {
 
   const std::string& endpoint() const;  // with the real port
   SendResult Send(const PeerId& peer, std::string_view frame);
-  // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they are
-  // counted by malformed_count() and otherwise ignored.
+  // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they
+  // are counted by malformed_count() and otherwise ignored.
   std::optional<Received> Receive();
   std::uint64_t malformed_count() const;
 
@@ -99,7 +99,7 @@ class Wakeup {
   ~Wakeup();
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
-  void Signal() noexcept;   // async-signal-safe
+  void Signal() noexcept;  // async-signal-safe
   void Clear() noexcept;
   int fd() const { return fd_; }
 
@@ -107,7 +107,8 @@ class Wakeup {
   int fd_;
 };
 
-// Waits until one of its sockets can be read, or a wakeup was signalled (and clears it), or time is up.
+// Waits until one of its sockets can be read, or a wakeup was signalled (and clears it), or time is
+// up.
 class Poller {
  public:
   void Add(Router& router);

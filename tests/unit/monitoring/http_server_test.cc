@@ -3,12 +3,12 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -129,10 +129,9 @@ TEST(HttpServer, AnythingElseIsNotFound) {
   Registry registry;
   const auto server = Serve(registry);
   for (const char* path : {"/", "/metrics/", "/metricsx", "/../etc/passwd", "/etc/passwd",
-                           "/%2e%2e/%2e%2e/etc/passwd", "/metrics%00x"}) {
+                           "/%2e%2e/%2e%2e/etc/passwd"}) {
     const Answer answer = Get(server->address(), path);
-    EXPECT_GE(answer.status, 400) << path;
-    EXPECT_LT(answer.status, 500) << path;
+    EXPECT_EQ(answer.status, 404) << path;
     EXPECT_EQ(answer.body.find("root:"), std::string::npos) << path;
   }
   EXPECT_EQ(Get(server->address(), "/nothing").status, 404);
@@ -183,6 +182,22 @@ TEST(HttpServer, HalfOpenRequestsDoNotBlockAScrape) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
+TEST(HttpServer, StopsAtOnceAfterServing) {
+  Registry registry;
+  auto server = Serve(registry);
+  EXPECT_EQ(Get(server->address(), "/metrics").status, 200);
+  const auto start = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);  // civetweb alone takes 2 s
+}
+
+TEST(HttpServer, TakesAHostName) {
+  Registry registry;
+  const auto server = Serve(registry, {}, {.listen = "localhost:0"});
+  ASSERT_TRUE(server->address().starts_with("localhost:"));
+  EXPECT_EQ(Get("127.0.0.1" + server->address().substr(9), "/healthz").status, 200);
+}
+
 TEST(HttpServer, StopsWhileClientsAreConnected) {
   Registry registry;
   auto server = Serve(registry);
@@ -215,7 +230,7 @@ TEST(HttpServer, RejectsWhatIsNotHostAndPort) {
   Registry registry;
   for (const char* listen :
        {"", "127.0.0.1", "127.0.0.1:", ":8080", "127.0.0.1:80s", "127.0.0.1:65536", "127.0.0.1:-1",
-        "[::1]:0", "a b:0", "127.0.0.1:0,127.0.0.1:0", "127.0.0.1:0x10"}) {
+        "[::1]:0", "a b:0", "::1:0", "127.0.0.1:0,127.0.0.1:0", "127.0.0.1:0x10"}) {
     const auto server = HttpServer::Start({.listen = listen}, registry, {});
     ASSERT_FALSE(server.has_value()) << listen;
     EXPECT_EQ(server.error().kind, ErrorKind::kInvalid) << listen;

@@ -1,6 +1,7 @@
-#include "monitoring/labelled_counter.h"
+#include "monitoring/labelled_metric.h"
 
 #include <prometheus/counter.h>
+#include <prometheus/histogram.h>
 
 #include <utility>
 
@@ -16,6 +17,14 @@ void LabelledCounter::Add(std::string_view value, double count) {
   auto cell = cells_.find(value);
   if (cell == cells_.end()) cell = cells_.find(kOther);
   cell->second->Increment(count);
+}
+
+LabelledHistogram::LabelledHistogram(Cells cells) : cells_(std::move(cells)) {}
+
+void LabelledHistogram::Observe(std::string_view value, std::chrono::nanoseconds duration) {
+  const auto cell = cells_.find(value);
+  if (cell == cells_.end()) return;
+  cell->second->Observe(std::chrono::duration<double>(duration).count());
 }
 
 }  // namespace loopfleet::monitoring

@@ -1,4 +1,4 @@
-#include "monitoring/labelled_counter.h"
+#include "monitoring/labelled_metric.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,9 @@ namespace {
 
 TEST(LabelledCounter, KnownValuesStartAtZeroAndUnknownOnesShareOneSeries) {
   Registry registry;
-  WorkerMetrics metrics(registry,
-                        {.outcomes = {"ok"}, .children = {"compiler"}, .restart_reasons = {}});
+  WorkerMetrics metrics(
+      registry,
+      {.outcomes = {"ok"}, .stages = {}, .children = {"compiler"}, .restart_reasons = {}});
   EXPECT_NE(registry.ToText().find("loopfleet_worker_jobs_completed_total{outcome=\"ok\"} 0\n"),
             std::string::npos);
   for (int i = 0; i < 100; ++i) metrics.JobCompleted("made up " + std::to_string(i));

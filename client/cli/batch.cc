@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "client/cli/command_line.h"
+#include "client/cli/connection.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/follow.h"
+#include "client/cli/outcome_text.h"
+#include "client/cli/table.h"
+#include "client/outcome_json.h"
+
+namespace loopfleet::client {
+namespace {
+
+struct BatchFlags {
+  std::string batch;
+  std::uint32_t limit = 20;
+  bool json = false;
+  bool jsonl = false;
+};
+
+std::string_view StateName(wire::BatchState state) {
+  switch (state) {
+    case wire::BatchState::kOpen: return "open";
+    case wire::BatchState::kRunning: return "running";
+    case wire::BatchState::kFinished: return "finished";
+    case wire::BatchState::kCancelled: return "cancelled";
+  }
+  return "";
+}
+
+Json InfoJson(const wire::BatchInfo& info) {
+  return Json{{"batch", info.batch.value},          {"state", StateName(info.state)},
+              {"submitted_at", TimeText(info.submitted_at)}, {"jobs", info.job_count},
+              {"finished", info.finished},          {"failed", info.failed},
+              {"from_store", info.from_store},      {"client", info.client.ToString()}};
+}
+
+void PrintInfo(const wire::BatchInfo& info, bool json) {
+  if (json) {
+    fmt::print("{}\n", Dump(InfoJson(info)));
+    return;
+  }
+  fmt::print("batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
+             info.batch, StateName(info.state), info.finished, info.job_count, info.failed,
+             info.from_store, TimeText(info.submitted_at));
+}
+
+int RunList(const BatchFlags& flags, const CommandRun& run) {
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto list = client->ListBatches(flags.limit);
+  if (!list) return Report(list.error());
+  if (flags.json) {
+    Json array = Json::array();
+    for (const auto& info : list->batches) array.push_back(InfoJson(info));
+    fmt::print("{}\n", Dump(array));
+    return kExitOk;
+  }
+  Table table({"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)"});
+  for (const auto& info : list->batches) {
+    table.Add({fmt::format("{}", info.batch), std::string(StateName(info.state)),
+               std::to_string(info.job_count), std::to_string(info.finished),
+               std::to_string(info.failed), std::to_string(info.from_store),
+               TimeText(info.submitted_at)});
+  }
+  fmt::print("{}", table.Text());
+  return kExitOk;
+}
+
+// Connects, finds the batch, and does something with the two.
+template <class Do>
+int WithBatch(const BatchFlags& flags, const CommandRun& run, const Do& act) {
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto batch = FindBatch(*client, flags.batch);
+  if (!batch) return Report(batch.error());
+  return act(*client, *batch);
+}
+
+int RunShow(const BatchFlags& flags, const CommandRun& run) {
+  return WithBatch(flags, run, [&](Client& client, BatchId batch) -> int {
+    const auto info = client.ShowBatch(batch);
+    if (!info) return Report(info.error());
+    PrintInfo(*info, flags.json);
+    return kExitOk;
+  });
+}
+
+int RunWait(const BatchFlags& flags, const CommandRun& run) {
+  return WithBatch(flags, run, [&](Client& client, BatchId batch) {
+    BatchSummary summary;
+    const int code = FollowBatch(
+        client,
+        {.batch = batch, .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone},
+        summary);
+    if (code == kExitOk || code == kExitFailed) fmt::print(stderr, "{}\n", SummaryText(summary));
+    return code;
+  });
+}
+
+int RunCancel(const BatchFlags& flags, const CommandRun& run) {
+  return WithBatch(flags, run, [&](Client& client, BatchId batch) -> int {
+    const auto info = client.Cancel(batch);
+    if (!info) return Report(info.error());
+    PrintInfo(*info, flags.json);
+    return kExitOk;
+  });
+}
+
+CLI::App& AddVerb(CommandLine& line, CLI::App& noun, const CommandText& text,
+                  const std::shared_ptr<BatchFlags>& flags,
+                  int (*run)(const BatchFlags&, const CommandRun&)) {
+  CLI::App& verb = line.AddCommand(noun, text, CommandLine::Talks::kToCoordinator,
+                                   [flags, run](const CommandRun& how) { return run(*flags, how); });
+  if (text.name != "list") {
+    verb.add_option("batch", flags->batch, "its number, or 'last' for the newest")
+        ->type_name("ID")
+        ->required();
+  }
+  if (text.name != "wait") verb.add_flag("--json", flags->json, "print one JSON value");
+  return verb;
+}
+
+}  // namespace
+
+void AddBatchCommands(CommandLine& line) {
+  CLI::App& noun = line.AddNoun({.name = "batch",
+                                 .description = "List, show, await or cancel batches of jobs",
+                                 .examples = "loopfleet batch list\nloopfleet batch wait last --jsonl"});
+  const auto flags = std::make_shared<BatchFlags>();
+  AddVerb(line, noun, {.name = "list", .description = "The newest batches", .examples = {}}, flags,
+          RunList)
+      .add_option("--limit", flags->limit, "how many (default 20)")
+      ->check(CLI::Range(1, 1000));
+  AddVerb(line, noun, {.name = "show", .description = "One batch", .examples = {}}, flags, RunShow);
+  AddVerb(line, noun,
+          {.name = "wait",
+           .description = "Stay until the last outcome of a batch is in",
+           .examples = "loopfleet batch wait 12 --timeout 60\nloopfleet batch wait last --jsonl"},
+          flags, RunWait)
+      .add_flag("--jsonl", flags->jsonl,
+                "print each outcome as a line of JSON; \"index\" is the job's place in the batch");
+  AddVerb(line, noun,
+          {.name = "cancel", .description = "Give up what has not finished", .examples = {}}, flags,
+          RunCancel);
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,175 @@
+#include "client/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "client/cli/exit_code.h"
+#include "common/base/settings.h"
+#include "common/base/suggestion.h"
+
+namespace loopfleet::client {
+namespace {
+
+constexpr const char* kFooter =
+    "Settings: flags, then the environment (LOOPFLEET_ADDRESS, LOOPFLEET_TIMEOUT, LOOPFLEET_CONFIG),\n"
+    "then the table [client] of the configuration file.\n"
+    "Exit codes: 0 ok, 1 jobs failed or lines were bad, 2 usage, 69 coordinator unreachable,\n"
+    "75 timed out, 78 bad configuration, 130 interrupted.";
+
+std::string Indented(const std::string& examples) {
+  if (examples.empty()) return "";
+  std::string text = "Examples:\n  ";
+  for (const char c : examples) {
+    text += c;
+    if (c == '\n') text += "  ";
+  }
+  return text;
+}
+
+// "-x" and "--xyz" of a command, as they are typed.
+void AddFlagNames(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+}
+
+// The last one given wins, as flags do.
+std::optional<std::string> Given(const CLI::App* app, const std::string& flag) {
+  for (; app != nullptr; app = app->get_parent()) {
+    const CLI::Option* option = app->get_option_no_throw(flag);
+    if (option != nullptr && option->count() > 0) return option->results().back();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CommandLine::CommandLine()
+    : app_("Measures how fast loop schedules run, on a fleet of CPUs and GPUs.", "loopfleet") {
+  app_.require_subcommand(1);
+  app_.set_version_flag("--version", "loopfleet " LOOPFLEET_VERSION);
+  app_.footer(kFooter);
+  app_.get_formatter()->column_width(34);
+  AddSettings(app_);
+}
+
+void CommandLine::AddSettings(CLI::App& app) {
+  app.add_option("--address", address_,
+                 "the coordinator's endpoint for clients (default tcp://127.0.0.1:5570)")
+      ->type_name("ENDPOINT");
+  app.add_option("--timeout", timeout_, "give up after this long (default: never while it answers)")
+      ->type_name("SECONDS");
+  app.add_option("--config", config_, "a TOML file with settings")->type_name("FILE");
+}
+
+CLI::App& CommandLine::AddNoun(const CommandText& text) {
+  CLI::App* noun = app_.add_subcommand(text.name, text.description);
+  noun->require_subcommand(1);
+  noun->footer(Indented(text.examples));
+  return *noun;
+}
+
+CLI::App& CommandLine::AddCommand(CLI::App& parent, const CommandText& text, Talks talks, Run run) {
+  CLI::App* command = parent.add_subcommand(text.name, text.description);
+  command->footer(Indented(text.examples));
+  if (talks == Talks::kToCoordinator) AddSettings(*command);
+  commands_.push_back({command, std::move(run)});
+  return *command;
+}
+
+Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
+  ClientSettings settings;
+  // Flags may stand before or behind the command; the environment and the file come after both.
+  CLI::App merged;
+  merged.add_option("--address", settings.address);
+  merged.add_option("--timeout", settings.timeout_s)->check(CLI::NonNegativeNumber);
+  std::vector<std::string> given;
+  for (const char* flag : {"--address", "--timeout"}) {
+    if (auto value = Given(&command, flag)) given.push_back(fmt::format("{}={}", flag, *value));
+  }
+  std::reverse(given.begin(), given.end());  // as CLI11 wants it
+  merged.parse(given);
+  std::optional<std::string> file = Given(&command, "--config");
+  if (const char* variable = std::getenv("LOOPFLEET_CONFIG");
+      !file && variable != nullptr && *variable != '\0') {
+    file = variable;
+  }
+  LF_TRY_VOID(ApplySettings(merged, "client", file));
+  return settings;
+}
+
+CLI::App* CommandLine::ParsedLeaf() {
+  CLI::App* leaf = &app_;
+  while (!leaf->get_subcommands().empty()) leaf = leaf->get_subcommands().back();
+  return leaf;
+}
+
+std::string CommandLine::Suggestion() {
+  const std::vector<std::string> left = app_.remaining(/*recurse=*/true);
+  if (left.empty()) return "";
+  const CLI::App* leaf = ParsedLeaf();
+  const bool is_flag = left.front().starts_with("-");
+  std::vector<std::string> names;
+  if (is_flag) {
+    AddFlagNames(*leaf, names);
+    if (leaf != &app_) AddFlagNames(app_, names);
+  } else {
+    for (const CLI::App* sub : leaf->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(sub->get_name());
+    }
+  }
+  const std::string word = left.front().substr(0, left.front().find('='));
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return fmt::format("unknown {} '{}'{}", is_flag ? "flag" : names.empty() ? "argument" : "command",
+                     word, NearestSuffix(word, candidates));
+}
+
+int CommandLine::Complain(const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    return app_.exit(error);  // --help, --version
+  }
+  std::string command = "loopfleet";
+  for (const CLI::App* app = &app_; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().back();
+    command += " " + app->get_name();
+  }
+  const std::string suggestion = Suggestion();
+  fmt::print(stderr, "loopfleet: {}\nSee `{} --help`.\n",
+             suggestion.empty() ? error.what() : suggestion, command);
+  return kExitUsage;
+}
+
+int CommandLine::Execute(int argc, const char* const* argv) {
+  CommandRun run;
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  if (dashes != arguments.end()) {
+    run.after_dashes.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
+  }
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants it
+  const CLI::App* leaf = nullptr;
+  try {
+    app_.parse(arguments);
+    leaf = ParsedLeaf();
+    if (!run.after_dashes.empty() && leaf->get_name() != "local") {
+      throw CLI::ParseError(fmt::format("'{}' takes no command behind --", leaf->get_name()),
+                            CLI::ExitCodes::ExtrasError);
+    }
+    auto settings = ReadSettings(*leaf);
+    if (!settings) {
+      fmt::print(stderr, "loopfleet: {}\n", settings.error().message);
+      return kExitBadConfig;
+    }
+    run.settings = *std::move(settings);
+  } catch (const CLI::ParseError& error) {
+    return Complain(error);
+  }
+  const auto command = std::ranges::find(commands_, leaf, &Command::app);
+  return command->run(run);
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,77 @@
+#pragma once
+// CommandLine: the grammar of `loopfleet` NOUN [VERB] [FLAGS], and what runs for each command.
+// Settings come from flags, then LOOPFLEET_* variables, then the table [client] of a TOML file.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace loopfleet::client {
+
+// What every command that talks to a coordinator may be told.
+struct ClientSettings {
+  std::string address = "tcp://127.0.0.1:5570";
+  double timeout_s = 0;  // for the whole command; 0: no limit
+};
+
+struct CommandRun {
+  ClientSettings settings;
+  std::vector<std::string> after_dashes;  // what stood behind "--"
+};
+
+struct CommandText {
+  std::string name;
+  std::string description;  // one line
+  std::string examples;     // shown below the help
+};
+
+class CommandLine {
+ public:
+  using Run = std::function<int(const CommandRun&)>;
+  enum class Talks { kToCoordinator, kToNobody };
+
+  CommandLine();
+
+  CLI::App& root() { return app_; }
+  // A noun that has verbs below it.
+  CLI::App& AddNoun(const CommandText& text);
+  // A command that does something, below a noun or the root.
+  CLI::App& AddCommand(CLI::App& parent, const CommandText& text, Talks talks, Run run);
+
+  // Parses and runs; gives the exit code.
+  int Execute(int argc, const char* const* argv);
+
+ private:
+  struct Command {
+    CLI::App* app;
+    Run run;
+  };
+  void AddSettings(CLI::App& app);
+  Result<ClientSettings> ReadSettings(const CLI::App& command);
+  int Complain(const CLI::ParseError& error);
+  std::string Suggestion();
+  CLI::App* ParsedLeaf();
+
+  CLI::App app_;
+  std::vector<Command> commands_;
+  std::string address_;
+  std::string timeout_;
+  std::string config_;
+};
+
+// Each command, one file for each noun.
+void AddBatchCommands(CommandLine& line);
+void AddBenchmarkCommands(CommandLine& line);
+void AddEvalCommand(CommandLine& line);
+void AddJobCommands(CommandLine& line);
+void AddLocalCommand(CommandLine& line);
+void AddReplayCommand(CommandLine& line);
+void AddSubmitCommand(CommandLine& line);
+void AddWorkerCommands(CommandLine& line);
+
+}  // namespace loopfleet::client

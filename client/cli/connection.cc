@@ -1,0 +1,67 @@
+#include "client/cli/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/interrupt.h"
+
+namespace loopfleet::client {
+
+Answer<Client> Connect(const ClientSettings& settings) {
+  ClientOptions options{.address = settings.address,
+                        .program = "loopfleet " LOOPFLEET_VERSION,
+                        .stop = &InterruptFlag()};
+  if (settings.timeout_s > 0) {
+    // Far deadlines are none: a century of nanoseconds fits, more does not.
+    const double bounded = std::min(settings.timeout_s, 3e9);
+    const auto timeout =
+        std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(bounded));
+    options.deadline = SystemClock().Now() + timeout;
+    options.connect_limit = std::min(options.connect_limit, timeout * 9 / 10);
+  }
+  auto client = Client::Connect(options);
+  if (!client && client.error().kind == ErrorKind::kUnavailable) {
+    client.error().message += fmt::format(
+        "; is it running? `loopfleet local` starts a cluster on this machine, --address or "
+        "LOOPFLEET_ADDRESS names another");
+  }
+  return client;
+}
+
+int Report(const CallError& error) {
+  fmt::print(stderr, "loopfleet: {}\n", error.message);
+  if (error.refusal) return kExitFailed;
+  switch (error.kind) {
+    case ErrorKind::kUnavailable: return kExitUnreachable;
+    case ErrorKind::kTimeout: return kExitTimedOut;
+    case ErrorKind::kClosed: return kExitInterrupted;
+    case ErrorKind::kInvalid: return kExitUsage;
+    case ErrorKind::kNotFound:
+    case ErrorKind::kExists:
+    case ErrorKind::kCorrupt:
+    case ErrorKind::kFull:
+    case ErrorKind::kSystem: return kExitFailed;
+  }
+  return kExitFailed;
+}
+
+Answer<BatchId> FindBatch(Client& client, const std::string& text) {
+  if (text == "last") {
+    LF_TRY(const auto info, client.ShowBatch(BatchId{}));
+    return info.batch;
+  }
+  BatchId batch;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch.value);
+  if (error != std::errc{} || end != text.data() + text.size() || !batch) {
+    return std::unexpected(
+        CallError{.kind = ErrorKind::kInvalid,
+                  .message = fmt::format("'{}' is not a batch: give its number, or 'last'", text)});
+  }
+  return batch;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <variant>
+
+#include "client/cli/command_line.h"
+#include "client/cli/connection.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/outcome_text.h"
+#include "client/job_line.h"
+#include "client/outcome_json.h"
+
+namespace loopfleet::client {
+namespace {
+
+struct EvalFlags {
+  std::vector<std::string> benchmarks;
+  std::vector<std::string> action_lists;  // each "a,b,c"
+  std::string ir_file;
+  std::string rules;
+  std::string on_illegal;
+  bool fresh = false;
+  bool json = false;
+};
+
+// One for each job: what was asked and what came of it, or why it was not asked.
+struct Asked {
+  JobSpec spec;
+  std::optional<Outcome> outcome;
+};
+using Entry = std::variant<Asked, RejectedJob>;
+
+Result<std::string> ReadProgram(const std::string& file) {
+  std::ifstream opened;
+  if (file != "-") {
+    opened.open(file);
+    if (!opened) return Fail(ErrorKind::kNotFound, fmt::format("cannot read '{}'", file));
+  }
+  std::istream& stream = file == "-" ? std::cin : opened;
+  std::string text;
+  for (char byte = 0; text.size() <= kMaxLineBytes && stream.get(byte);) text += byte;
+  return text;
+}
+
+Json SplitActions(const std::string& list) {
+  Json names = Json::array();
+  std::string name;
+  for (const char c : list + ",") {
+    if (c == ',') {
+      if (!name.empty()) names.push_back(name);
+      name.clear();
+    } else if (c != ' ') {
+      name += c;
+    }
+  }
+  return names;
+}
+
+// Through the same reader as `submit`, so that one validator says what a job is.
+Entry MakeEntry(const EvalFlags& flags, const char* source_field, const std::string& source,
+                const std::string& actions) {
+  Json line = {{source_field, source}, {"actions", SplitActions(actions)}};
+  if (!flags.rules.empty()) line["rules"] = flags.rules;
+  if (!flags.on_illegal.empty()) line["on_illegal"] = flags.on_illegal;
+  if (flags.fresh) line["fresh"] = true;
+  auto spec = ParseJobLine(Dump(line));
+  if (!spec) return std::move(spec).error();
+  return Asked{.spec = *std::move(spec), .outcome = {}};
+}
+
+Result<std::vector<Entry>> MakeEntries(const EvalFlags& flags) {
+  std::vector<Entry> entries;
+  const std::vector<std::string> lists =
+      flags.action_lists.empty() ? std::vector<std::string>{""} : flags.action_lists;
+  if (!flags.ir_file.empty()) {
+    LF_TRY(const std::string program, ReadProgram(flags.ir_file));
+    for (const auto& list : lists) entries.push_back(MakeEntry(flags, "ir", program, list));
+  }
+  for (const auto& benchmark : flags.benchmarks) {
+    for (const auto& list : lists) entries.push_back(MakeEntry(flags, "benchmark", benchmark, list));
+  }
+  return entries;
+}
+
+Answer<void> Ask(const ClientSettings& settings, std::vector<Entry>& entries) {
+  std::vector<Asked*> asked;
+  std::vector<JobSpec> jobs;
+  for (Entry& entry : entries) {
+    if (auto* one = std::get_if<Asked>(&entry)) {
+      asked.push_back(one);
+      jobs.push_back(one->spec);
+    }
+  }
+  if (jobs.empty()) return {};
+  LF_TRY(Client client, Connect(settings));
+  LF_TRY_VOID(client.Evaluate(jobs, [&](const Outcome& outcome) {
+    if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
+  }));
+  return {};
+}
+
+bool PrintForPeople(const Entry& entry) {
+  if (const auto* rejected = std::get_if<RejectedJob>(&entry)) {
+    fmt::print(stderr, "loopfleet: {}\n", FailureText(rejected->failure));
+    return false;
+  }
+  const Asked& asked = std::get<Asked>(entry);
+  if (!asked.outcome->evaluation.ok()) {
+    fmt::print(stderr, "{}\n{}loopfleet: {}\n", SourceText(asked.spec.source), TreeOf(asked.spec),
+               FailureText(asked.outcome->evaluation.failure()));
+    return false;
+  }
+  fmt::print("{}", MeasurementText(asked.spec, *asked.outcome));
+  return true;
+}
+
+bool PrintJson(const std::vector<Entry>& entries) {
+  Json array = Json::array();
+  bool all_ok = true;
+  for (const Entry& entry : entries) {
+    if (const auto* rejected = std::get_if<RejectedJob>(&entry)) {
+      array.push_back(OutcomeJson(*rejected));
+      all_ok = false;
+    } else {
+      const Outcome& outcome = *std::get<Asked>(entry).outcome;
+      array.push_back(OutcomeJson(outcome));
+      all_ok = all_ok && outcome.evaluation.ok();
+    }
+  }
+  fmt::print("{}\n", Dump(array));
+  return all_ok;
+}
+
+int RunEval(const EvalFlags& flags, const CommandRun& run) {
+  if (flags.benchmarks.empty() == flags.ir_file.empty()) {
+    fmt::print(stderr, "loopfleet: give either a BENCHMARK or --ir FILE, and not both\n");
+    return kExitUsage;
+  }
+  auto entries = MakeEntries(flags);
+  if (!entries) {
+    fmt::print(stderr, "loopfleet: {}\n", entries.error().message);
+    return kExitUsage;
+  }
+  if (auto asked = Ask(run.settings, *entries); !asked) return Report(asked.error());
+  if (flags.json) return PrintJson(*entries) ? kExitOk : kExitFailed;
+  bool all_ok = true;
+  for (const Entry& entry : *entries) {
+    if (&entry != &entries->front()) fmt::print("\n");
+    all_ok = PrintForPeople(entry) && all_ok;
+  }
+  return all_ok ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+void AddEvalCommand(CommandLine& line) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App& app = line.AddCommand(
+      line.root(),
+      {.name = "eval",
+       .description = "Measure one benchmark after some actions, and print what came out",
+       .examples = "loopfleet eval benchmark://mm-v0/mm64_64_64 --actions swap_down,split_16\n"
+                   "loopfleet eval benchmark://loop_tool-cpu-v0/1024 --json\n"
+                   "loopfleet eval --ir program.txt --actions down,down,vectorize --fresh"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunEval(*flags, run); });
+  app.add_option("benchmark", flags->benchmarks, "benchmark URIs: see `loopfleet benchmark list`")
+      ->type_name("BENCHMARK");
+  app.add_option("--actions", flags->action_lists,
+                 "actions by name, with commas; several times: one job for each")
+      ->type_name("A,B,C")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--ir", flags->ir_file, "a program as IR text instead of a benchmark ('-': stdin)")
+      ->type_name("FILE");
+  app.add_option("--rules", flags->rules, "which actions are legal: structural (default), loop_nest");
+  app.add_option("--on-illegal", flags->on_illegal, "an illegal action: reject (default) or skip");
+  app.add_flag("--fresh", flags->fresh, "measure even if the store knows the answer");
+  app.add_flag("--json", flags->json, "print one JSON array, an outcome for each job");
+}
+
+}  // namespace loopfleet::client

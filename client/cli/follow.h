@@ -1,0 +1,37 @@
+#pragma once
+// Following a batch on the command line: a progress bar, outcomes as they finish, a summary.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "client/client.h"
+
+namespace loopfleet::client {
+
+enum class OutcomeOutput {
+  kNone,   // a progress bar and the summary
+  kJsonl,  // each outcome as a line of JSON on standard output, as it finishes
+};
+
+struct FollowOptions {
+  BatchId batch;
+  OutcomeOutput output = OutcomeOutput::kNone;
+  // The "index" that is printed for a job: its place in its batch, or in the file it came from.
+  std::function<std::uint64_t(std::uint32_t)> index_of = [](std::uint32_t index) { return index; };
+};
+
+struct BatchSummary {
+  std::uint32_t ok = 0;
+  std::uint32_t from_store = 0;
+  std::map<std::string, std::uint32_t> failed;  // by code
+};
+
+// Ends when the last outcome is in. Gives the exit code; says on the way what has to be said.
+int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summary);
+
+// "996 ok (12 from the store), 4 failed: 3 RUN_CRASH, 1 RUN_TIMEOUT"
+std::string SummaryText(const BatchSummary& summary);
+
+}  // namespace loopfleet::client

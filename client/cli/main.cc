@@ -1,0 +1,17 @@
+// `loopfleet`: the command. Data goes to standard output, talk to standard error.
+
+#include "client/cli/command_line.h"
+
+int main(int argc, char** argv) {
+  using namespace loopfleet::client;
+  CommandLine line;
+  AddLocalCommand(line);
+  AddEvalCommand(line);
+  AddSubmitCommand(line);
+  AddBatchCommands(line);
+  AddJobCommands(line);
+  AddWorkerCommands(line);
+  AddBenchmarkCommands(line);
+  AddReplayCommand(line);
+  return line.Execute(argc, argv);
+}

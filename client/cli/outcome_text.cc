@@ -1,0 +1,97 @@
+#include "client/cli/outcome_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <vector>
+
+#include "common/looptree/action.h"
+#include "common/looptree/text.h"
+
+namespace loopfleet::client {
+namespace {
+
+std::string OriginText(const Outcome& outcome) {
+  const std::string worker = outcome.worker.empty() ? "a worker" : outcome.worker;
+  switch (outcome.source) {
+    case OutcomeSource::kMeasured:
+      return fmt::format("measured by {}, attempt {}", worker, outcome.attempts);
+    case OutcomeSource::kStored: return fmt::format("answered from the store, measured by {}", worker);
+    case OutcomeSource::kCoalesced:
+      return fmt::format("shared with an equal job under way, measured by {}", worker);
+  }
+  return "";
+}
+
+std::string StagesText(const StageDurations& stages) {
+  std::vector<std::string> parts;
+  for (const Stage stage : kStages) {
+    parts.push_back(fmt::format("{} {}", StageName(stage), DurationText(stages[stage])));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string DurationText(Nanos duration) {
+  const double ns = static_cast<double>(duration.count());
+  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);
+  return fmt::format("{:.4g} s", ns / 1e9);
+}
+
+std::string TimeText(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(seconds.time_since_epoch().count()));
+}
+
+std::string SourceText(const looptree::Source& source) {
+  if (const auto* uri = std::get_if<looptree::BenchmarkUri>(&source)) return uri->text;
+  return "a program given as IR text";
+}
+
+std::string TreeOf(const JobSpec& spec) {
+  const auto replayed = ReplayJob(spec);
+  if (!replayed) return "";
+  return looptree::TreeText(
+      replayed->tree,
+      {.dialect = replayed->benchmark.dialect, .target = replayed->benchmark.target});
+}
+
+std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  const Measurement& measurement = evaluation.measurement();
+  const double flops = static_cast<double>(evaluation.flop_count);
+  std::string text = fmt::format("{}\n{}", SourceText(spec.source), TreeOf(spec));
+  text += fmt::format("{:.4g} GFLOP/s, spread {:.2g} % (interval {:.4g} to {:.4g}), grade {}\n",
+                      GflopPerSecond(evaluation.flop_count, measurement), measurement.spread * 100,
+                      flops / measurement.elapsed_high_ns, flops / measurement.elapsed_low_ns,
+                      GradeName(measurement.grade));
+  text += fmt::format("{} a run: median of {} samples of {} runs, best {}\n",
+                      DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),
+                      measurement.samples_ns.size(), measurement.iterations_per_sample,
+                      DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_min_ns))));
+  for (const std::string& note : evaluation.no_effect) {
+    text += fmt::format("without effect: {}\n", note);
+  }
+  text += OriginText(outcome) + "\n";
+  if (evaluation.conditions) {
+    const Conditions& conditions = *evaluation.conditions;
+    text += fmt::format("on {} ({}), LLVM {} tier {}\n", conditions.hardware.model,
+                        conditions.hardware.isa, conditions.compiler.llvm, conditions.compiler.tier);
+  }
+  return text + fmt::format("stages: {}\n", StagesText(evaluation.stages));
+}
+
+std::string FailureText(const Failure& failure) {
+  const FailureInfo& info = InfoOf(failure.code);
+  std::string text = fmt::format("{}: {}", info.name,
+                                 failure.message.empty() ? std::string(info.advice)
+                                                         : failure.message);
+  if (failure.action_index) text += fmt::format(" (action {})", *failure.action_index);
+  return text;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,34 @@
+#pragma once
+// ProgressBar: one line on a terminal, rewritten in place. Where standard error is no terminal, or one
+// that cannot do it (TERM=dumb), it prints nothing.
+
+#include <chrono>
+#include <cstdint>
+
+namespace loopfleet::client {
+
+struct Progress {
+  std::uint32_t done = 0;
+  std::uint32_t failed = 0;  // of those
+  std::uint32_t total = 0;
+};
+
+class ProgressBar {
+ public:
+  ProgressBar();
+  ~ProgressBar() { Clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void Show(const Progress& progress);
+  void Clear();  // so that other text can be printed
+
+ private:
+  bool can_rewrite_;
+  bool may_colour_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace loopfleet::client

@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "client/batch_writer.h"
+#include "client/cli/command_line.h"
+#include "client/cli/connection.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/follow.h"
+#include "client/cli/line_reader.h"
+#include "client/cli/outcome_text.h"
+#include "client/job_line.h"
+#include "client/outcome_json.h"
+
+namespace loopfleet::client {
+namespace {
+
+constexpr Nanos kGoodbyeLimit = std::chrono::seconds(2);
+
+struct SubmitFlags {
+  std::string file;
+  bool wait = false;
+  bool jsonl = false;
+  bool json = false;
+};
+
+// What became of the lines: which of them are jobs of the batch, and how many are not.
+struct Submission {
+  BatchId batch;
+  std::vector<std::uint64_t> line_of_job;  // index among the non-blank lines, by job
+  std::uint64_t bad_lines = 0;
+  std::uint64_t lines = 0;                 // that are not blank
+};
+
+void Reject(const SubmitFlags& flags, const RejectedJob& rejected, const LineReader::Line& line,
+            Submission& submission) {
+  ++submission.bad_lines;
+  fmt::print(stderr, "loopfleet: {}:{}: {}\n", flags.file, line.number,
+             FailureText(rejected.failure));
+  if (!flags.jsonl) return;
+  Json json = OutcomeJson(rejected);
+  json["index"] = submission.lines;
+  json["line"] = line.number;
+  fmt::print("{}\n", Dump(json));
+  std::fflush(stdout);
+}
+
+// Reads to the end, sending on the way. What was accepted stays so if a later part fails.
+Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client& client,
+                         Submission& submission) {
+  BatchWriter writer(client);
+  LineReader reader(stream, kMaxLineBytes);
+  const auto send = [&]() -> Answer<void> {
+    while (auto line = reader.Next()) {
+      if (line->blank) continue;
+      auto spec = ParseJobLine(line->text);
+      if (spec) {
+        LF_TRY_VOID(writer.Add(*std::move(spec)));
+        submission.line_of_job.push_back(submission.lines);
+      } else {
+        Reject(flags, spec.error(), *line, submission);
+      }
+      ++submission.lines;
+    }
+    return {};
+  };
+  const auto sent = send();
+  submission.batch = writer.batch();
+  if (!sent) {
+    // What was accepted will run: at least say that nothing follows, so that waiting for it can end.
+    client.AllowGoodbye(kGoodbyeLimit);
+    if (submission.batch) static_cast<void>(writer.Finish());
+    return sent;
+  }
+  // A file without a single good line makes no batch.
+  if (submission.line_of_job.empty()) return {};
+  const auto finished = writer.Finish();
+  submission.batch = writer.batch();
+  return finished;
+}
+
+int ReportPartial(const CallError& error, const Submission& submission) {
+  const int code = Report(error);
+  if (submission.batch) {
+    fmt::print(stderr,
+               "batch {} has the jobs that were sent before and runs them: `loopfleet batch wait {}` "
+               "comes back to it, `loopfleet batch cancel {}` ends it\n",
+               submission.batch, submission.batch, submission.batch);
+  }
+  return code;
+}
+
+int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
+  std::ifstream opened;
+  if (flags.file != "-") {
+    opened.open(flags.file);
+    if (!opened) {
+      fmt::print(stderr, "loopfleet: cannot read '{}'\n", flags.file);
+      return kExitUsage;
+    }
+  }
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  Submission submission;
+  const auto submitted =
+      SubmitLines(flags, flags.file == "-" ? std::cin : opened, *client, submission);
+  if (!submitted) return ReportPartial(submitted.error(), submission);
+  if (submission.batch) {
+    fmt::print(stderr, "batch {}: {} jobs\n", submission.batch, submission.line_of_job.size());
+  } else {
+    fmt::print(stderr, "no jobs in '{}'\n", flags.file);
+  }
+  BatchSummary summary;
+  int code = kExitOk;
+  if (submission.batch && (flags.wait || flags.jsonl)) {
+    code = FollowBatch(*client,
+                       {.batch = submission.batch,
+                        .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone,
+                        .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); }},
+                       summary);
+    if (code == kExitOk || code == kExitFailed) fmt::print(stderr, "{}\n", SummaryText(summary));
+  }
+  if (flags.json) {
+    Json json = {{"batch", submission.batch ? Json(submission.batch.value) : Json(nullptr)},
+                 {"jobs", submission.line_of_job.size()},
+                 {"bad_lines", submission.bad_lines}};
+    if (flags.wait) json["ok"] = summary.ok;
+    if (flags.wait) json["failed"] = summary.failed;
+    fmt::print("{}\n", Dump(json));
+  }
+  return code == kExitOk && submission.bad_lines > 0 ? kExitFailed : code;
+}
+
+}  // namespace
+
+void AddSubmitCommand(CommandLine& line) {
+  auto flags = std::make_shared<SubmitFlags>();
+  CLI::App& app = line.AddCommand(
+      line.root(),
+      {.name = "submit",
+       .description = "Send jobs, one JSON object a line, as one batch",
+       .examples =
+           "loopfleet submit jobs.jsonl --wait\n"
+           "loopfleet submit jobs.jsonl --wait --jsonl > outcomes.jsonl\n"
+           "echo '{\"benchmark\": \"benchmark://mm-v0/mm64_64_64\", \"actions\": [\"split_16\"]}' \\\n"
+           "  | loopfleet submit - --wait --jsonl"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunSubmit(*flags, run); });
+  app.add_option("file", flags->file, "a file of job lines; '-' is standard input")
+      ->type_name("FILE")
+      ->required();
+  app.add_flag("--wait", flags->wait, "stay until all outcomes are in");
+  auto* jsonl = app.add_flag("--jsonl", flags->jsonl,
+                             "print each outcome as a line of JSON when it is there (means --wait)");
+  app.add_flag("--json", flags->json, "print the batch and its counts as one JSON object")
+      ->excludes(jsonl);
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,24 @@
+#include "client/cli/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace loopfleet::client {
+
+std::string Table::Text() const {
+  std::vector<std::size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      text += last ? row[i] + "\n" : fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+  }
+  return text;
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,19 @@
+#pragma once
+// Table: columns for people, aligned, on standard output.
+
+#include <string>
+#include <vector>
+
+namespace loopfleet::client {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string Text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace loopfleet::client

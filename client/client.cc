@@ -1,0 +1,271 @@
+#include "client/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "client/batch_writer.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::client {
+namespace {
+
+constexpr Nanos kSlice = std::chrono::milliseconds(50);      // how soon a stop is noticed
+constexpr Nanos kLongPoll = std::chrono::seconds(1);         // how long a fetch waits over there
+constexpr Nanos kShortestRetry = std::chrono::milliseconds(10);
+constexpr Nanos kLongestRetry = std::chrono::seconds(1);
+
+double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
+
+CallError Refusal(const wire::Refused& refused) {
+  const FailureInfo& info = InfoOf(refused.failure.code);
+  return CallError{.kind = info.retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
+                   .message = fmt::format("{}: {}", info.name, refused.failure.message.empty()
+                                                                   ? std::string(info.advice)
+                                                                   : refused.failure.message),
+                   .refusal = refused.failure};
+}
+
+bool IsFullQueue(const Failure& failure) {
+  return failure.code == FailureCode::kBusy || failure.code == FailureCode::kQuotaExceeded;
+}
+
+}  // namespace
+
+Client::Client(const ClientOptions& options, std::unique_ptr<wire::Context> context,
+               wire::Dealer dealer)
+    : options_(options),
+      context_(std::move(context)),
+      dealer_(std::move(dealer)),
+      silence_limit_(options.connect_limit) {}
+
+Client::Client(Client&&) noexcept = default;
+Client::~Client() = default;
+
+Client& Client::operator=(Client&& other) noexcept {
+  // The old socket has to go before the context it belongs to.
+  if (this != &other) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(other));
+  }
+  return *this;
+}
+
+Answer<Client> Client::Connect(const ClientOptions& options) {
+  auto context = std::make_unique<wire::Context>();
+  auto dealer = wire::Dealer::Connect(*context, options.address);
+  if (!dealer) {
+    return std::unexpected(CallError{.kind = dealer.error().kind, .message = dealer.error().message});
+  }
+  Client client(options, std::move(context), *std::move(dealer));
+  LF_TRY_VOID(client.Greet());
+  client.silence_limit_ = options.silence_limit;
+  return client;
+}
+
+std::string Client::HelloFrame() {
+  return wire::Encode(wire::ClientRequest{
+      .number = ++last_number_,
+      .message = wire::ClientHello{.client = options_.id, .program = options_.program}});
+}
+
+Answer<void> Client::Greet() {
+  LF_TRY(const auto reply,
+         Exchange(wire::ClientHello{.client = options_.id, .program = options_.program}, Nanos{0}));
+  if (const auto* refused = std::get_if<wire::Refused>(&reply)) {
+    return std::unexpected(Refusal(*refused));
+  }
+  const auto* welcome = std::get_if<wire::Welcome>(&reply);
+  if (welcome == nullptr) {
+    return std::unexpected(
+        CallError{.kind = ErrorKind::kCorrupt,
+                  .message = fmt::format("{} did not answer a hello with a welcome: is it a "
+                                         "loopfleet coordinator's endpoint for clients?",
+                                         options_.address)});
+  }
+  coordinator_ = welcome->coordinator;
+  epoch_ = welcome->epoch;
+  return {};
+}
+
+std::optional<CallError> Client::MustStop() const {
+  if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) {
+    return CallError{.kind = ErrorKind::kClosed, .message = "interrupted"};
+  }
+  if (options_.deadline && clock_.Now() >= *options_.deadline) {
+    return CallError{.kind = ErrorKind::kTimeout, .message = "the given time is over"};
+  }
+  return std::nullopt;
+}
+
+void Client::AllowGoodbye(Nanos limit) {
+  options_.stop = nullptr;
+  options_.deadline = clock_.Now() + limit;
+}
+
+Answer<std::optional<wire::CoordinatorMessage>> Client::ReceiveReplyTo(std::uint64_t number) {
+  while (auto frame = dealer_.Receive()) {
+    auto reply = wire::DecodeCoordinatorReply(*frame);
+    if (!reply) {
+      return std::unexpected(
+          CallError{.kind = ErrorKind::kCorrupt,
+                    .message = fmt::format("the coordinator's answer cannot be read: {}",
+                                           reply.error().message)});
+    }
+    // Number 0 is about bytes that could not be read; only the latest can have been meant. Others are
+    // second answers to requests that were sent twice, and to hellos on the way.
+    if (reply->number == number || reply->number == 0) return std::move(reply->message);
+  }
+  return std::nullopt;
+}
+
+Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& message,
+                                                  Nanos expected) {
+  const std::uint64_t number = ++last_number_;
+  const std::string frame = wire::Encode(wire::ClientRequest{.number = number, .message = message});
+  wire::Poller poller;
+  poller.Add(dealer_);
+  bool sent = dealer_.Send(frame) == wire::SendResult::kSent;
+  const Instant start = clock_.Now();
+  Instant resend_at = start + expected + options_.resend_after;
+  while (true) {
+    if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
+    const Instant now = clock_.Now();
+    if (now - start > expected + silence_limit_) {
+      return std::unexpected(CallError{
+          .kind = ErrorKind::kUnavailable,
+          .message = fmt::format("no answer from the coordinator at {} for {:.3g} s",
+                                 options_.address, Seconds(silence_limit_))});
+    }
+    if (!sent || now >= resend_at) {
+      // Perhaps another process answers there by now, and it has not met this client.
+      const bool greeted = dealer_.Send(HelloFrame()) == wire::SendResult::kSent;
+      sent = greeted && dealer_.Send(frame) == wire::SendResult::kSent;
+      resend_at = now + expected + options_.resend_after;
+    }
+    poller.Wait(kSlice);
+    LF_TRY(auto reply, ReceiveReplyTo(number));
+    if (reply) return *std::move(reply);
+  }
+}
+
+Answer<wire::CoordinatorMessage> Client::Call(const wire::ClientMessage& message, Nanos expected) {
+  LF_TRY(auto reply, Exchange(message, expected));
+  const auto* refused = std::get_if<wire::Refused>(&reply);
+  if (refused != nullptr && refused->failure.code == FailureCode::kUnauthenticated) {
+    // A restarted coordinator wants to be greeted first.
+    LF_TRY_VOID(Greet());
+    LF_TRY(reply, Exchange(message, expected));
+  }
+  return reply;
+}
+
+template <class T>
+Answer<T> Client::Ask(const wire::ClientMessage& message, Nanos expected) {
+  LF_TRY(auto reply, Call(message, expected));
+  if (auto* answer = std::get_if<T>(&reply)) return std::move(*answer);
+  if (const auto* refused = std::get_if<wire::Refused>(&reply)) {
+    return std::unexpected(Refusal(*refused));
+  }
+  return std::unexpected(CallError{.kind = ErrorKind::kCorrupt,
+                                   .message = "the coordinator's answer is of another kind than "
+                                              "the question: are both of one version?"});
+}
+
+Answer<void> Client::Pause(Nanos duration) {
+  const Instant end = clock_.Now() + duration;
+  while (clock_.Now() < end) {
+    if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
+    std::this_thread::sleep_for(std::min(kSlice, Nanos(end - clock_.Now())));
+  }
+  return {};
+}
+
+Answer<wire::Accepted> Client::SubmitMessage(wire::SubmitJobs message) {
+  const Instant give_up = clock_.Now() + options_.busy_limit;
+  const wire::ClientMessage request = std::move(message);
+  while (true) {
+    LF_TRY(auto reply, Call(request, Nanos{0}));
+    if (auto* accepted = std::get_if<wire::Accepted>(&reply)) return *accepted;
+    const auto* refused = std::get_if<wire::Refused>(&reply);
+    if (refused == nullptr) {
+      return std::unexpected(CallError{.kind = ErrorKind::kCorrupt,
+                                       .message = "the coordinator answered a submission with "
+                                                  "something else"});
+    }
+    if (!IsFullQueue(refused->failure) || clock_.Now() >= give_up) {
+      return std::unexpected(Refusal(*refused));
+    }
+    LF_TRY_VOID(Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
+                                        kShortestRetry, kLongestRetry)));
+  }
+}
+
+Answer<BatchId> Client::Submit(std::span<const JobSpec> jobs) {
+  BatchWriter writer(*this);
+  for (const JobSpec& job : jobs) LF_TRY_VOID(writer.Add(job));
+  LF_TRY_VOID(writer.Finish());
+  return writer.batch();
+}
+
+Answer<wire::OutcomePage> Client::Fetch(BatchId batch, std::uint64_t after_sequence, Nanos wait) {
+  const auto wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count();
+  return Ask<wire::OutcomePage>(
+      wire::FetchOutcomes{.batch = batch,
+                          .after_sequence = after_sequence,
+                          .wait_ms = static_cast<std::uint32_t>(wait_ms)},
+      wait);
+}
+
+Answer<wire::BatchInfo> Client::Follow(BatchId batch, const OnPage& on_page) {
+  std::uint64_t after = 0;
+  while (true) {
+    LF_TRY(const auto page, Fetch(batch, after, kLongPoll));
+    if (!page.outcomes.empty()) {
+      if (page.outcomes.front().sequence != after + 1) {
+        return std::unexpected(CallError{
+            .kind = ErrorKind::kCorrupt,
+            .message = fmt::format("outcomes of batch {} came with a gap after number {}", batch,
+                                   after)});
+      }
+      after = page.outcomes.back().sequence;
+    }
+    on_page(page);
+    const wire::BatchInfo& info = page.batch;
+    if (info.state != wire::BatchState::kOpen && info.finished == info.job_count &&
+        after >= info.finished) {
+      return info;
+    }
+  }
+}
+
+Answer<wire::BatchInfo> Client::Evaluate(std::span<const JobSpec> jobs, const OnOutcome& on_outcome) {
+  LF_TRY(const BatchId batch, Submit(jobs));
+  return Follow(batch, [&](const wire::OutcomePage& page) {
+    for (const Outcome& outcome : page.outcomes) on_outcome(outcome);
+  });
+}
+
+Answer<wire::BatchInfo> Client::Cancel(BatchId batch) {
+  return Ask<wire::BatchInfo>(wire::CancelBatch{.batch = batch}, Nanos{0});
+}
+
+Answer<wire::BatchList> Client::ListBatches(std::uint32_t max_batches) {
+  return Ask<wire::BatchList>(wire::ListBatches{.max_batches = max_batches}, Nanos{0});
+}
+
+Answer<wire::BatchInfo> Client::ShowBatch(BatchId batch) {
+  return Ask<wire::BatchInfo>(wire::ShowBatch{.batch = batch}, Nanos{0});
+}
+
+Answer<wire::JobInfo> Client::ShowJob(JobId job) {
+  return Ask<wire::JobInfo>(wire::ShowJob{.job = job}, Nanos{0});
+}
+
+Answer<wire::WorkerList> Client::ListWorkers() {
+  return Ask<wire::WorkerList>(wire::ListWorkers{}, Nanos{0});
+}
+
+}  // namespace loopfleet::client

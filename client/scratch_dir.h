@@ -1,0 +1,31 @@
+#pragma once
+// ScratchDir: a private directory (0700) that is gone once its owner is, even if the owner is killed
+// with -9: a small guardian process waits for that and removes it. Create it before any thread starts.
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+
+namespace loopfleet::client {
+
+class ScratchDir {
+ public:
+  // Under TMPDIR if a socket's path fits there (107 bytes), else under /tmp.
+  static Result<ScratchDir> Create();
+  ScratchDir(ScratchDir&& other) noexcept;
+  ScratchDir& operator=(ScratchDir&&) = delete;
+  ~ScratchDir();  // removes the directory; whoever writes there has to have ended
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  ScratchDir() = default;
+  std::filesystem::path path_;
+  pid_t guardian_ = -1;
+  UniqueFd life_;  // the guardian acts when the last copy of this end of a pipe is closed
+};
+
+}  // namespace loopfleet::client

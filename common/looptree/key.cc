@@ -1,0 +1,123 @@
+#include "common/looptree/key.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "common/looptree/annotation_text.h"
+#include "common/looptree/number_text.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+// Dimensions are numbered in the order in which operations first use them, so that neither their names
+// nor the order of their declaration shows.
+class DimNumbers {
+ public:
+  explicit DimNumbers(const Program& program) : numbers_(program.dims.size(), kUnused) {
+    for (const Node& node : program.nodes) {
+      for (const DimId dim : node.dims) {
+        if (numbers_[dim] == kUnused) numbers_[dim] = count_++;
+      }
+    }
+  }
+  std::uint32_t operator[](DimId dim) const { return numbers_[dim]; }
+  std::uint32_t count() const { return count_; }
+
+ private:
+  static constexpr std::uint32_t kUnused = UINT32_MAX;
+  std::vector<std::uint32_t> numbers_;
+  std::uint32_t count_ = 0;
+};
+
+using Out = std::back_insert_iterator<std::string>;
+
+void AppendNode(const Program& program, const Node& node, const DimNumbers& numbers, Out out) {
+  fmt::format_to(out, "{}(", OpName(node.op));
+  for (const NodeId input : node.inputs) fmt::format_to(out, "%{} ", input);
+  fmt::format_to(out, ")[");
+  for (const DimId dim : node.dims) {
+    fmt::format_to(out, "d{}={} ", numbers[dim], program.dims[dim].size);
+  }
+  fmt::format_to(out, "]");
+  if (node.op == Op::kConstant) fmt::format_to(out, "={}", NumberText(node.constant));
+  if (node.op == Op::kView) {
+    // In the order of the input's dims and of the view's own: however the maps were listed.
+    for (const DimId input_dim : program.nodes[node.inputs[0]].dims) {
+      for (const ViewIndex& index : node.view) {
+        if (index.input_dim != input_dim) continue;
+        fmt::format_to(out, " d{}={}", numbers[input_dim], index.constant);
+        for (const DimId dim : node.dims) {
+          for (const AffineTerm& term : index.terms) {
+            if (term.dim != dim || term.coefficient == 0) continue;
+            fmt::format_to(out, "+{}*d{}", term.coefficient, numbers[dim]);
+          }
+        }
+      }
+    }
+  }
+  fmt::format_to(out, "\n");
+}
+
+}  // namespace
+
+std::string CanonicalForm(const LoopTree& tree) {
+  const Program& program = tree.program();
+  const DimNumbers numbers(program);
+  std::string form = "loopfleet tree 1\n";
+  form.reserve(1024);
+  Out out = std::back_inserter(form);
+  for (const Node& node : program.nodes) AppendNode(program, node, numbers, out);
+  fmt::format_to(out, "in");
+  for (const NodeId input : program.inputs) fmt::format_to(out, " %{}", input);
+  fmt::format_to(out, "\nout");
+  for (const NodeId output : program.outputs) fmt::format_to(out, " %{}", output);
+  fmt::format_to(out, "\n");
+  for (const TreeNode& node : tree.nodes()) {
+    fmt::format_to(out, "{} ", node.depth);
+    if (node.kind == TreeNode::Kind::kOperation) {
+      fmt::format_to(out, "%{}\n", node.node);
+    } else {
+      fmt::format_to(out, "for d{} {} {} {}\n", numbers[node.dim], node.size, node.tail,
+                     AnnotationText(node.annotation));
+    }
+  }
+  return form;
+}
+
+TreeKey KeyOf(const LoopTree& tree) {
+  const std::string form = CanonicalForm(tree);
+  XXH128_canonical_t canonical;  // big-endian: the same bytes on every machine
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(form.data(), form.size()));
+  TreeKey key;
+  static_assert(sizeof canonical.digest == sizeof key.bytes);
+  std::memcpy(key.bytes.data(), canonical.digest, key.bytes.size());
+  return key;
+}
+
+std::string TreeKey::ToString() const {
+  std::string text;
+  for (const std::uint8_t byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  return text;
+}
+
+std::optional<TreeKey> TreeKey::Parse(std::string_view hex) {
+  TreeKey key;
+  if (hex.size() != 2 * key.bytes.size()) return std::nullopt;
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+  };
+  for (std::size_t i = 0; i < key.bytes.size(); ++i) {
+    const int high = digit(hex[2 * i]);
+    const int low = digit(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    key.bytes[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return key;
+}
+
+}  // namespace loopfleet::looptree

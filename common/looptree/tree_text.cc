@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "common/looptree/annotation_text.h"
+#include "common/looptree/text.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+std::string_view LoopSuffix(const TreeNode& loop, const TreeTextOptions& options) {
+  if (options.dialect == Dialect::kSimple && loop.annotation == Annotation::kThread) {
+    return options.target == Target::kCuda ? "[thread]" : "cpu_parallel [thread]";
+  }
+  return AnnotationText(loop.annotation);
+}
+
+void AppendLoop(const LoopTree& tree, TreeRef ref, const TreeTextOptions& options,
+                std::string& text) {
+  const TreeNode& loop = tree.nodes()[ref];
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "for {}", tree.program().dims[loop.dim].name);
+  text.append(loop.dim_depth, '\'');
+  fmt::format_to(out, " in {}", loop.size);
+  if (loop.tail > 0) fmt::format_to(out, " r {}", loop.tail);
+  fmt::format_to(out, " : L{}", ref);
+  const std::string_view suffix = LoopSuffix(loop, options);
+  const bool at_cursor = options.cursor == ref;
+  if (!suffix.empty() || at_cursor) fmt::format_to(out, " {}", suffix);
+}
+
+void AppendOperation(const LoopTree& tree, TreeRef ref, std::string& text) {
+  const NodeId id = tree.nodes()[ref].node;
+  const Node& node = tree.program().nodes[id];
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "%{}[", id);
+  for (std::size_t i = 0; i < node.dims.size(); ++i) {
+    fmt::format_to(out, "{}{}", i == 0 ? "" : ", ", tree.program().dims[node.dims[i]].name);
+  }
+  fmt::format_to(out, "] <- {}(", OpName(node.op));
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    fmt::format_to(out, "{}%{}", i == 0 ? "" : ", ", node.inputs[i]);
+  }
+  text += ')';
+}
+
+}  // namespace
+
+std::string TreeText(const LoopTree& tree, const TreeTextOptions& options) {
+  std::string text;
+  for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+    const TreeNode& node = tree.nodes()[ref];
+    text.append(node.depth, ' ');
+    if (node.kind == TreeNode::Kind::kLoop) {
+      AppendLoop(tree, ref, options, text);
+    } else {
+      AppendOperation(tree, ref, text);
+    }
+    if (options.cursor == ref) fmt::format_to(std::back_inserter(text), " <<<<<< cursor (line {} )", ref);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,324 @@
+#include "common/looptree/view_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "common/base/result.h"
+#include "common/looptree/checked_math.h"
+#include "common/looptree/number_text.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+// The operations of constraint expressions; codes of the IR text.
+enum class ExpressionOp : std::int64_t {
+  kLeaf = 0, kNegate = 1, kReciprocal = 2, kSize = 3, kMax = 4, kAdd = 5, kMultiply = 6, kDivide = 7,
+};
+
+constexpr std::size_t kMaxEntries = 4096;  // of one view; a convolution has some ten for each dimension
+
+std::unexpected<Rejection> Invalid(std::string message) {
+  return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
+}
+
+// What an entry stands for. Neither: something that is not affine.
+struct Value {
+  std::optional<AffineForm> form;
+  std::optional<DimId> size_of;
+};
+
+std::optional<AffineForm> Scaled(const AffineForm& form, std::int64_t factor) {
+  AffineForm scaled;
+  const auto constant = CheckedMultiply(form.constant, factor);
+  if (!constant) return std::nullopt;
+  scaled.constant = *constant;
+  for (const AffineTerm& term : form.terms) {
+    const auto coefficient = CheckedMultiply(term.coefficient, factor);
+    if (!coefficient) return std::nullopt;
+    if (*coefficient != 0) scaled.terms.push_back({term.dim, *coefficient});
+  }
+  return scaled;
+}
+
+std::optional<AffineForm> Sum(const AffineForm& a, const AffineForm& b) {
+  AffineForm sum = a;
+  const auto constant = CheckedAdd(a.constant, b.constant);
+  if (!constant) return std::nullopt;
+  sum.constant = *constant;
+  for (const AffineTerm& term : b.terms) {
+    auto same = std::find_if(sum.terms.begin(), sum.terms.end(),
+                             [&](const AffineTerm& other) { return other.dim == term.dim; });
+    if (same == sum.terms.end()) {
+      sum.terms.push_back(term);
+      continue;
+    }
+    const auto coefficient = CheckedAdd(same->coefficient, term.coefficient);
+    if (!coefficient) return std::nullopt;
+    same->coefficient = *coefficient;
+    if (*coefficient == 0) sum.terms.erase(same);
+  }
+  return sum;
+}
+
+std::optional<AffineForm> Apply(ExpressionOp op, const std::vector<const Value*>& arguments) {
+  if (!std::all_of(arguments.begin(), arguments.end(),
+                   [](const Value* value) { return value->form.has_value(); })) {
+    return std::nullopt;
+  }
+  if (op == ExpressionOp::kNegate && arguments.size() == 1) return Scaled(*arguments[0]->form, -1);
+  if (arguments.size() != 2) return std::nullopt;
+  const AffineForm& a = *arguments[0]->form;
+  const AffineForm& b = *arguments[1]->form;
+  if (op == ExpressionOp::kAdd) return Sum(a, b);
+  if (op == ExpressionOp::kMultiply && a.terms.empty()) return Scaled(b, a.constant);
+  if (op == ExpressionOp::kMultiply && b.terms.empty()) return Scaled(a, b.constant);
+  return std::nullopt;
+}
+
+// Reads the entries of one view's constraints, which are numbered through.
+class ConstraintParser {
+ public:
+  explicit ConstraintParser(const std::map<std::size_t, DimId>& symbols) : symbols_(symbols) {}
+
+  Checked<void> Parse(std::string_view text, ViewConstraints& constraints) {
+    const auto parts = SplitText(text, '/');
+    if (parts.empty()) return {};
+    if (!parts.back().empty()) return Invalid("a constraint must end in '/'");
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      const auto sides = SplitText(parts[i], '=');
+      if (sides.size() != 2) return Invalid("a constraint must be <expression>=<expression>");
+      LF_TRY(const std::size_t left, ParseSide(sides[0]));
+      LF_TRY(const std::size_t right, ParseSide(sides[1]));
+      LF_TRY_VOID(Note(values_[left], values_[right], constraints));
+    }
+    return {};
+  }
+
+ private:
+  // The number of the side's last entry, which is its value.
+  Checked<std::size_t> ParseSide(std::string_view text) {
+    const auto entries = SplitText(text, ';');
+    if (entries.size() < 2 || !entries.back().empty()) {
+      return Invalid("an expression must be entries that end in ';'");
+    }
+    for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
+      if (values_.size() >= kMaxEntries) {
+        return Reject(RejectionCode::kLimitTree,
+                      fmt::format("a view has more than {} expression entries", kMaxEntries));
+      }
+      LF_TRY(Value value, ParseEntry(entries[i]));
+      values_.push_back(std::move(value));
+    }
+    return values_.size() - 1;
+  }
+
+  Checked<Value> ParseEntry(std::string_view text) const {
+    const auto fields = SplitText(text, '|');
+    const auto op = fields.empty() ? std::nullopt : ParseInteger(fields[0]);
+    if (fields.size() != 4 || !fields[3].empty() || !op || *op < 0 || *op > 7) {
+      return Invalid(fmt::format("bad expression entry {}", Quoted(text)));
+    }
+    const std::string_view payload = fields[2];
+    if (fields[1] == "s") return Symbol(values_.size());
+    if (fields[1] == "r") {
+      LF_TRY(const std::size_t number, EntryNumber(payload));
+      return values_[number];
+    }
+    if (fields[1] == "v") {
+      const auto number = ParseInteger(payload);
+      if (!number) return Invalid(fmt::format("bad number {}", Quoted(payload)));
+      return Value{.form = AffineForm{{}, *number}};
+    }
+    if (fields[1] == "f") return Function(static_cast<ExpressionOp>(*op), payload);
+    return Invalid(fmt::format("bad kind of expression entry {}", Quoted(text)));
+  }
+
+  Checked<Value> Symbol(std::size_t number) const {
+    const auto dim = symbols_.find(number);
+    if (dim == symbols_.end()) {
+      return Invalid(fmt::format("symbol {} of a view is not in its symbol map", number));
+    }
+    return Value{.form = AffineForm{{{dim->second, 1}}, 0}};
+  }
+
+  Checked<Value> Function(ExpressionOp op, std::string_view payload) const {
+    const auto parts = SplitText(payload, ',');
+    if (parts.size() < 2 || !parts.back().empty()) {
+      return Invalid(fmt::format("bad arguments {}", Quoted(payload)));
+    }
+    std::vector<const Value*> arguments;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      LF_TRY(const std::size_t number, EntryNumber(parts[i]));
+      arguments.push_back(&values_[number]);
+    }
+    Value value;
+    if (op == ExpressionOp::kSize) {
+      const auto& form = arguments[0]->form;
+      if (form && form->terms.size() == 1) value.size_of = form->terms[0].dim;
+    } else {
+      value.form = Apply(op, arguments);
+    }
+    return value;
+  }
+
+  Checked<std::size_t> EntryNumber(std::string_view text) const {
+    const auto number = ParseInteger(text);
+    if (!number || *number < 0 || static_cast<std::size_t>(*number) >= values_.size()) {
+      return Invalid(fmt::format("an expression refers to entry {}, which does not come before it",
+                                 Quoted(text)));
+    }
+    return static_cast<std::size_t>(*number);
+  }
+
+  static Checked<void> Note(const Value& left, const Value& right, ViewConstraints& constraints) {
+    if (left.size_of && right.form && right.form->terms.empty()) {
+      const auto [at, inserted] = constraints.sizes.emplace(*left.size_of, right.form->constant);
+      if (!inserted && at->second != right.form->constant) {
+        return Invalid("a view gives a dimension two sizes");
+      }
+    } else if (left.form && left.form->terms.size() == 1 && left.form->constant == 0 &&
+               left.form->terms[0].coefficient == 1 && right.form) {
+      constraints.equal[left.form->terms[0].dim].push_back(*right.form);
+    }
+    return {};
+  }
+
+  const std::map<std::size_t, DimId>& symbols_;
+  std::vector<Value> values_;
+};
+
+Checked<std::map<std::size_t, DimId>> ParseSymbolMap(std::string_view text, std::size_t dim_count) {
+  std::map<std::size_t, DimId> symbols;
+  const auto parts = SplitText(text, ',');
+  if (parts.empty()) return symbols;
+  if (!parts.back().empty()) return Invalid("a symbol map must end in ','");
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    const auto sides = SplitText(parts[i], '=');
+    const auto number = sides.size() == 2 ? ParseInteger(sides[0]) : std::nullopt;
+    const auto dim = sides.size() == 2 ? ParseInteger(sides[1]) : std::nullopt;
+    if (!number || !dim || *number < 0 || *dim < 0 || static_cast<std::size_t>(*dim) >= dim_count) {
+      return Invalid(fmt::format("bad symbol map entry {}", Quoted(parts[i])));
+    }
+    symbols[static_cast<std::size_t>(*number)] = static_cast<DimId>(*dim);
+  }
+  return symbols;
+}
+
+bool Contains(const std::vector<DimId>& dims, DimId dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+// Writes entries and keeps count of them.
+class ConstraintWriter {
+ public:
+  explicit ConstraintWriter(const Program& program) : program_(program) {}
+
+  void Size(DimId dim) {
+    if (symbols_.contains(dim)) return;
+    const std::size_t symbol = Entry("0|s|{}|;", program_.dims[dim].name);
+    symbols_[dim] = symbol;
+    Entry("3|f|{},|;", symbol);
+    text_ += '=';
+    Entry("0|v|{}|;", program_.dims[dim].size);
+    text_ += '/';
+  }
+
+  void Index(const ViewIndex& index) {
+    Entry("0|r|{}|;", symbols_[index.input_dim]);
+    text_ += '=';
+    std::optional<std::size_t> sum;
+    const auto add = [&](std::size_t number) {
+      sum = sum ? Entry("5|f|{},{},|;", *sum, number) : number;
+    };
+    for (const AffineTerm& term : index.terms) add(Term(term));
+    if (index.constant != 0 || !sum) add(Entry("0|v|{}|;", index.constant));
+    text_ += '/';
+  }
+
+  ViewText Finish() {
+    ViewText view{std::move(text_), ""};
+    for (const auto& [dim, symbol] : symbols_) {
+      fmt::format_to(std::back_inserter(view.symbol_map), "{}={},", symbol, dim);
+    }
+    return view;
+  }
+
+ private:
+  template <class... Args>
+  std::size_t Entry(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    return count_++;
+  }
+
+  std::size_t Term(const AffineTerm& term) {
+    const std::size_t symbol = symbols_[term.dim];
+    Entry("0|r|{}|;", symbol);
+    if (term.coefficient == 1) return symbol;
+    const std::size_t coefficient = Entry("0|v|{}|;", term.coefficient);
+    return Entry("6|f|{},{},|;", coefficient, symbol);
+  }
+
+  const Program& program_;
+  std::string text_;
+  std::size_t count_ = 0;
+  std::map<DimId, std::size_t> symbols_;
+};
+
+}  // namespace
+
+Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
+                                              std::string_view symbol_map, std::size_t dim_count) {
+  LF_TRY(const auto symbols, ParseSymbolMap(symbol_map, dim_count));
+  ViewConstraints parsed;
+  LF_TRY_VOID(ConstraintParser(symbols).Parse(constraints, parsed));
+  return parsed;
+}
+
+Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
+                                          const std::vector<DimId>& input_dims,
+                                          const std::vector<DimId>& view_dims,
+                                          const Program& program) {
+  std::vector<ViewIndex> view;
+  for (const DimId input_dim : input_dims) {
+    if (Contains(view_dims, input_dim)) {
+      view.push_back({input_dim, {{input_dim, 1}}, 0});
+      continue;
+    }
+    const AffineForm* solution = nullptr;
+    if (const auto forms = constraints.equal.find(input_dim); forms != constraints.equal.end()) {
+      for (const AffineForm& form : forms->second) {
+        const bool own = std::all_of(form.terms.begin(), form.terms.end(), [&](const AffineTerm& t) {
+          return Contains(view_dims, t.dim);
+        });
+        if (own && solution == nullptr) solution = &form;
+      }
+    }
+    if (solution == nullptr) {
+      return Reject(RejectionCode::kUnsupported,
+                    fmt::format("a view must give dimension {} of its input as a sum of multiples of"
+                                " its own dimensions",
+                                program.dims[input_dim].name));
+    }
+    view.push_back({input_dim, solution->terms, solution->constant});
+  }
+  return view;
+}
+
+ViewText ViewTextOf(const Program& program, NodeId view) {
+  const Node& node = program.nodes[view];
+  ConstraintWriter writer(program);
+  for (const DimId dim : program.nodes[node.inputs[0]].dims) writer.Size(dim);
+  for (const DimId dim : node.dims) writer.Size(dim);
+  for (const ViewIndex& index : node.view) {
+    const bool same = index.constant == 0 && index.terms.size() == 1 &&
+                      index.terms[0] == AffineTerm{index.input_dim, 1};
+    if (!same) writer.Index(index);
+  }
+  return writer.Finish();
+}
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,165 @@
+// Client to coordinator.
+
+#include <xxhash.h>
+
+#include "common/wire/codec.h"
+#include "common/wire/facts_codec.h"
+#include "common/wire/hello_codec.h"
+#include "common/wire/job_codec.h"
+
+namespace loopfleet::wire {
+namespace {
+
+void WriteHello(const ClientHello& hello, schema::ClientHello::Builder builder) {
+  WriteVersion(hello.version, builder.initVersion());
+  builder.setClient(DataOf(hello.client));
+  builder.setProgram(TextOf(FactText(hello.program)));
+  WriteCapabilities(hello, builder);
+}
+
+ClientHello ReadHello(schema::ClientHello::Reader reader) {
+  return {.version = ReadVersion(reader.getVersion()),
+          .client = ReadUuidNotNil(reader.getClient(), "the client's id"),
+          .program = ReadFact(reader.getProgram(), "the client's program"),
+          .capabilities = ReadCapabilities(reader.getCapabilities())};
+}
+
+// All of it but the request id.
+void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
+  LF_CHECK(submit.jobs.size() <= kMaxJobsPerMessage, "{} jobs", submit.jobs.size());
+  if (submit.append_to) builder.setAppendTo(submit.append_to->value);
+  builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
+  auto jobs = builder.initJobs(static_cast<unsigned>(submit.jobs.size()));
+  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobSpec(submit.jobs[i], jobs[i]);
+}
+
+JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
+  try {
+    return ReadJobSpec(reader);
+  } catch (Refusal& refusal) {
+    refusal.failure.message = fmt::format("job {}: {}", index, refusal.failure.message);
+    throw;
+  }
+}
+
+SubmitJobs ReadSubmit(schema::SubmitJobs::Reader reader) {
+  SubmitJobs submit;
+  submit.request_id = ReadUuidNotNil(reader.getRequestId(), "the request's id");
+  if (reader.getAppendTo() != 0) submit.append_to = BatchId{reader.getAppendTo()};
+  submit.end = reader.getMoreFollows() ? BatchEnd::kMoreFollows : BatchEnd::kComplete;
+  const auto jobs = Bounded(reader.getJobs(), kMaxJobsPerMessage, "the list of jobs");
+  submit.jobs.reserve(jobs.size());
+  for (unsigned i = 0; i < jobs.size(); ++i) submit.jobs.push_back(ReadJobOfList(jobs[i], i));
+  return submit;
+}
+
+FetchOutcomes ReadFetch(schema::FetchOutcomes::Reader reader) {
+  const std::uint32_t max = reader.getMaxOutcomes();
+  if (max == 0 || max > kMaxOutcomesPerPage) {
+    RefuseMalformed(fmt::format("max_outcomes is {}; 1 to {}", max, kMaxOutcomesPerPage));
+  }
+  return {.batch = BatchId{reader.getBatch()},
+          .after_sequence = reader.getAfterSequence(),
+          .max_outcomes = max,
+          .wait_ms = reader.getWaitMs()};
+}
+
+ListBatches ReadListBatches(std::uint32_t max_batches) {
+  if (max_batches > kMaxBatchesPerList) {
+    RefuseMalformed(fmt::format("max_batches is {}; at most {}", max_batches, kMaxBatchesPerList));
+  }
+  return {.max_batches = max_batches};
+}
+
+struct RequestWriter {
+  schema::ClientRequest::Builder builder;
+  void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
+  void operator()(const SubmitJobs& submit) {
+    auto wire = builder.initSubmit();
+    wire.setRequestId(DataOf(submit.request_id));
+    WriteContent(submit, wire);
+  }
+  void operator()(const FetchOutcomes& fetch) {
+    auto wire = builder.initFetchOutcomes();
+    wire.setBatch(fetch.batch.value);
+    wire.setAfterSequence(fetch.after_sequence);
+    wire.setMaxOutcomes(fetch.max_outcomes);
+    wire.setWaitMs(fetch.wait_ms);
+  }
+  void operator()(const CancelBatch& cancel) { builder.setCancelBatch(cancel.batch.value); }
+  void operator()(const ListBatches& list) { builder.setListBatches(list.max_batches); }
+  void operator()(const ShowBatch& show) { builder.setShowBatch(show.batch.value); }
+  void operator()(const ShowJob& show) { WriteJobId(show.job, builder.initShowJob()); }
+  void operator()(const ListWorkers&) { builder.setListWorkers(); }
+  void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
+};
+
+ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
+  switch (reader.which()) {
+    case schema::ClientRequest::NONE:
+      RefuseMalformed("the request is empty");
+    case schema::ClientRequest::HELLO:
+      return ReadHello(reader.getHello());
+    case schema::ClientRequest::SUBMIT:
+      return ReadSubmit(reader.getSubmit());
+    case schema::ClientRequest::FETCH_OUTCOMES:
+      return ReadFetch(reader.getFetchOutcomes());
+    case schema::ClientRequest::CANCEL_BATCH:
+      return CancelBatch{.batch = BatchId{reader.getCancelBatch()}};
+    case schema::ClientRequest::LIST_BATCHES:
+      return ReadListBatches(reader.getListBatches());
+    case schema::ClientRequest::SHOW_BATCH:
+      return ShowBatch{.batch = BatchId{reader.getShowBatch()}};
+    case schema::ClientRequest::SHOW_JOB:
+      return ShowJob{.job = ReadJobId(reader.getShowJob())};
+    case schema::ClientRequest::LIST_WORKERS:
+      return ListWorkers{};
+  }
+  return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
+}
+
+std::size_t ContentSize(const SubmitJobs& submit) {
+  std::size_t bytes = kMessageOverheadBytes;
+  for (const JobSpec& spec : submit.jobs) bytes += EncodedSize(spec);
+  return bytes;
+}
+
+}  // namespace
+
+std::string Encode(const ClientRequest& request) {
+  const auto* submit = std::get_if<SubmitJobs>(&request.message);
+  return EncodeFrame<schema::ClientRequest>(
+      submit != nullptr ? ContentSize(*submit) : kMessageOverheadBytes,
+      [&](schema::ClientRequest::Builder builder) {
+        builder.setNumber(request.number);
+        std::visit(RequestWriter{builder}, request.message);
+      });
+}
+
+std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame) {
+  std::uint64_t number = 0;
+  auto request =
+      DecodeFrame<schema::ClientRequest>(frame, [&](schema::ClientRequest::Reader reader) {
+        number = reader.getNumber();
+        return ClientRequest{.number = number, .message = ReadMessage(reader)};
+      });
+  if (!request) {
+    return std::unexpected(DecodeFailure{.failure = std::move(request).error(), .number = number});
+  }
+  return *std::move(request);
+}
+
+std::string ContentDigest(const SubmitJobs& submit) {
+  // The canonical form leaves out whatever has its default value, so fields added later leave the
+  // digests of requests that do not use them as they are: they are kept over upgrades.
+  capnp::MallocMessageBuilder builder(
+      static_cast<unsigned>(ContentSize(submit) / sizeof(capnp::word)));
+  auto content = builder.initRoot<schema::SubmitJobs>();
+  WriteContent(submit, content);
+  const kj::Array<capnp::word> canonical = capnp::canonicalize(content.asReader());
+  const XXH128_hash_t hash =
+      XXH3_128bits(canonical.begin(), canonical.size() * sizeof(capnp::word));
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace loopfleet::wire

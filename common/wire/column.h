@@ -1,0 +1,66 @@
+#pragma once
+// Internal to the codec. Columns: lists with one entry for each row, offsets into a flat list,
+// texts end to end, and tables of what rarely differs. Readers throw Refusal (frame.h).
+
+#include <capnp/list.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/wire/frame.h"
+#include "schema/outcome.capnp.h"
+
+namespace loopfleet::wire {
+
+// `list`, if it has exactly one entry for each row.
+template <class List>
+List OneForEachRow(List list, std::uint32_t rows, std::string_view name) {
+  if (list.size() != rows) {
+    RefuseMalformed(fmt::format("column '{}' has {} entries for {} rows", name, list.size(), rows));
+  }
+  return list;
+}
+
+// `offsets`, if they cut `total` entries into `rows` pieces.
+capnp::List<std::uint32_t>::Reader ReadOffsets(capnp::List<std::uint32_t>::Reader offsets,
+                                               std::uint32_t rows, std::size_t total,
+                                               std::string_view name);
+
+void WriteTextColumn(std::span<const std::string* const> texts,
+                     schema::TextColumn::Builder builder);
+// Each text is UTF-8 of at most `max_bytes`.
+std::vector<std::string> ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
+                                        std::size_t max_bytes, std::string_view name);
+
+// Distinct values in the order of their first use. Holds pointers to the values that it was given.
+template <class T, class Hash = std::hash<T>>
+class DistinctValues {
+ public:
+  // The 0-based index of `value` in values().
+  std::uint32_t IndexOf(const T& value) {
+    if (last_ < values_.size() && *values_[last_] == value) return last_;
+    const std::size_t hash = Hash{}(value);
+    const auto [begin, end] = by_hash_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (*values_[it->second] == value) return last_ = it->second;
+    }
+    last_ = static_cast<std::uint32_t>(values_.size());
+    by_hash_.emplace(hash, last_);
+    values_.push_back(&value);
+    return last_;
+  }
+  const std::vector<const T*>& values() const { return values_; }
+
+ private:
+  std::vector<const T*> values_;
+  std::unordered_multimap<std::size_t, std::uint32_t> by_hash_;
+  std::uint32_t last_ = 0;  // neighbours are mostly equal
+};
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,246 @@
+// Coordinator to client.
+
+#include "common/wire/codec.h"
+#include "common/wire/facts_codec.h"
+#include "common/wire/hello_codec.h"
+#include "common/wire/job_codec.h"
+#include "common/wire/outcome_codec.h"
+
+namespace loopfleet::wire {
+namespace {
+
+constexpr EnumTable kBatchStates{
+    "batch state", std::array{std::pair{schema::BatchState::OPEN, BatchState::kOpen},
+                              std::pair{schema::BatchState::RUNNING, BatchState::kRunning},
+                              std::pair{schema::BatchState::FINISHED, BatchState::kFinished},
+                              std::pair{schema::BatchState::CANCELLED, BatchState::kCancelled}}};
+
+constexpr EnumTable kJobStates{
+    "job state", std::array{std::pair{schema::JobState::QUEUED, JobState::kQueued},
+                            std::pair{schema::JobState::LEASED, JobState::kLeased},
+                            std::pair{schema::JobState::FINISHED, JobState::kFinished}}};
+
+constexpr EnumTable kWorkerStates{
+    "worker state", std::array{std::pair{schema::WorkerState::READY, WorkerState::kReady},
+                               std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
+                               std::pair{schema::WorkerState::LOST, WorkerState::kLost}}};
+
+void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {
+  WriteVersion(welcome.version, builder.initVersion());
+  builder.setCoordinator(TextOf(FactText(welcome.coordinator)));
+  builder.setEpoch(welcome.epoch);
+  WriteCapabilities(welcome, builder);
+}
+
+Welcome ReadWelcome(schema::Welcome::Reader reader) {
+  return {.version = ReadVersion(reader.getVersion()),
+          .coordinator = ReadFact(reader.getCoordinator(), "the coordinator's name"),
+          .epoch = reader.getEpoch(),
+          .capabilities = ReadCapabilities(reader.getCapabilities())};
+}
+
+void WriteAccepted(const Accepted& accepted, schema::Accepted::Builder builder) {
+  builder.setBatch(accepted.batch.value);
+  builder.setFirstIndex(accepted.first_index);
+  builder.setJobCount(accepted.job_count);
+}
+
+Accepted ReadAccepted(schema::Accepted::Reader reader) {
+  return {.batch = BatchId{reader.getBatch()},
+          .first_index = reader.getFirstIndex(),
+          .job_count = reader.getJobCount()};
+}
+
+void WriteBatchInfo(const BatchInfo& info, schema::BatchInfo::Builder builder) {
+  builder.setBatch(info.batch.value);
+  builder.setClient(DataOf(info.client));
+  builder.setState(kBatchStates.ToWire(info.state));
+  builder.setSubmittedAt(NanosOf(info.submitted_at));
+  builder.setJobCount(info.job_count);
+  builder.setFinished(info.finished);
+  builder.setFailed(info.failed);
+  builder.setFromStore(info.from_store);
+}
+
+BatchInfo ReadBatchInfo(schema::BatchInfo::Reader reader) {
+  return {.batch = BatchId{reader.getBatch()},
+          .client = ReadUuid(reader.getClient(), "the batch's client"),
+          .state = kBatchStates.FromWire(reader.getState()),
+          .submitted_at = WallTimeOf(reader.getSubmittedAt()),
+          .job_count = reader.getJobCount(),
+          .finished = reader.getFinished(),
+          .failed = reader.getFailed(),
+          .from_store = reader.getFromStore()};
+}
+
+void WritePage(const OutcomePage& page, schema::OutcomePage::Builder builder) {
+  for (const Outcome& outcome : page.outcomes) {
+    LF_CHECK(outcome.job.batch == page.batch.batch, "outcome of batch {} in a page of batch {}",
+             outcome.job.batch, page.batch.batch);
+  }
+  WriteBatchInfo(page.batch, builder.initBatch());
+  WriteOutcomes(page.outcomes, builder.initOutcomes());
+}
+
+OutcomePage ReadPage(schema::OutcomePage::Reader reader) {
+  OutcomePage page;
+  page.batch = ReadBatchInfo(reader.getBatch());
+  page.outcomes = ReadOutcomes(page.batch.batch, reader.getOutcomes());
+  return page;
+}
+
+BatchList ReadBatches(capnp::List<schema::BatchInfo>::Reader list) {
+  BatchList batches;
+  for (const auto info : Bounded(list, kMaxBatchesPerList, "the list of batches")) {
+    batches.batches.push_back(ReadBatchInfo(info));
+  }
+  return batches;
+}
+
+void WriteJobInfo(const JobInfo& info, schema::JobInfo::Builder builder) {
+  WriteJobId(info.job, builder.initJob());
+  builder.setState(kJobStates.ToWire(info.state));
+  WriteJobSpec(info.spec, builder.initSpec());
+  builder.setAttempts(info.attempts);
+  builder.setWorker(TextOf(FactText(info.worker)));
+  if (!info.outcome) return;
+  LF_CHECK(info.outcome->job == info.job, "outcome of job {} for job {}", info.outcome->job,
+           info.job);
+  WriteOutcomes(std::span(&*info.outcome, 1), builder.initOutcome());
+}
+
+std::optional<Outcome> ReadOutcomeOf(const JobId& job, schema::JobInfo::Reader reader) {
+  if (!reader.hasOutcome()) return std::nullopt;
+  auto rows = ReadOutcomes(job.batch, reader.getOutcome());
+  if (rows.size() != 1) RefuseMalformed(fmt::format("job {} has {} outcomes", job, rows.size()));
+  if (rows[0].job != job) RefuseMalformed(fmt::format("job {} has the outcome of another", job));
+  return std::move(rows[0]);
+}
+
+JobInfo ReadJobInfo(schema::JobInfo::Reader reader) {
+  JobInfo info;
+  info.job = ReadJobId(reader.getJob());
+  info.state = kJobStates.FromWire(reader.getState());
+  info.spec = ReadJobSpec(reader.getSpec());
+  info.attempts = reader.getAttempts();
+  info.worker = ReadFact(reader.getWorker(), "the job's worker");
+  info.outcome = ReadOutcomeOf(info.job, reader);
+  return info;
+}
+
+void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
+  builder.setWorker(DataOf(info.worker));
+  builder.setName(TextOf(FactText(info.name)));
+  builder.setState(kWorkerStates.ToWire(info.state));
+  builder.setPid(info.pid);
+  builder.setSlots(info.slots);
+  builder.setLeasedJobs(info.leased_jobs);
+  builder.setFinishedJobs(info.finished_jobs);
+  builder.setSinceHeartbeatMs(info.since_heartbeat_ms);
+  builder.setHttp(TextOf(FactText(info.http)));
+  WriteHardware(info.hardware, builder.initHardware());
+  WriteCompiler(info.compiler, builder.initCompiler());
+}
+
+WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
+  WorkerInfo info;
+  info.worker = ReadUuid(reader.getWorker(), "the worker's id");
+  info.name = ReadFact(reader.getName(), "the worker's name");
+  info.state = kWorkerStates.FromWire(reader.getState());
+  info.pid = reader.getPid();
+  info.slots = reader.getSlots();
+  info.leased_jobs = reader.getLeasedJobs();
+  info.finished_jobs = reader.getFinishedJobs();
+  info.since_heartbeat_ms = reader.getSinceHeartbeatMs();
+  info.http = ReadFact(reader.getHttp(), "the worker's metrics address");
+  info.hardware = ReadHardware(reader.getHardware());
+  info.compiler = ReadCompiler(reader.getCompiler());
+  return info;
+}
+
+WorkerList ReadWorkers(capnp::List<schema::WorkerInfo>::Reader list) {
+  WorkerList workers;
+  for (const auto info : Bounded(list, kMaxWorkersPerList, "the list of workers")) {
+    workers.workers.push_back(ReadWorker(info));
+  }
+  return workers;
+}
+
+struct ReplyWriter {
+  schema::CoordinatorReply::Builder builder;
+  void operator()(const Welcome& welcome) { WriteWelcome(welcome, builder.initWelcome()); }
+  void operator()(const Accepted& accepted) { WriteAccepted(accepted, builder.initAccepted()); }
+  void operator()(const Refused& refused) { WriteRefused(refused, builder.initRefused()); }
+  void operator()(const OutcomePage& page) { WritePage(page, builder.initOutcomes()); }
+  void operator()(const BatchList& list) {
+    auto wire = builder.initBatches(static_cast<unsigned>(list.batches.size()));
+    for (unsigned i = 0; i < wire.size(); ++i) WriteBatchInfo(list.batches[i], wire[i]);
+  }
+  void operator()(const BatchInfo& info) { WriteBatchInfo(info, builder.initBatch()); }
+  void operator()(const JobInfo& info) { WriteJobInfo(info, builder.initJob()); }
+  void operator()(const WorkerList& list) {
+    auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
+    for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
+  }
+  void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
+};
+
+CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
+  switch (reader.which()) {
+    case schema::CoordinatorReply::NONE:
+      RefuseMalformed("the reply is empty");
+    case schema::CoordinatorReply::WELCOME:
+      return ReadWelcome(reader.getWelcome());
+    case schema::CoordinatorReply::ACCEPTED:
+      return ReadAccepted(reader.getAccepted());
+    case schema::CoordinatorReply::REFUSED:
+      return ReadRefused(reader.getRefused());
+    case schema::CoordinatorReply::OUTCOMES:
+      return ReadPage(reader.getOutcomes());
+    case schema::CoordinatorReply::BATCHES:
+      return ReadBatches(reader.getBatches());
+    case schema::CoordinatorReply::BATCH:
+      return ReadBatchInfo(reader.getBatch());
+    case schema::CoordinatorReply::JOB:
+      return ReadJobInfo(reader.getJob());
+    case schema::CoordinatorReply::WORKERS:
+      return ReadWorkers(reader.getWorkers());
+  }
+  return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
+}
+
+// About how large the message will be.
+struct SizeHint {
+  std::size_t operator()(const OutcomePage& page) const {
+    std::size_t bytes = kMessageOverheadBytes;
+    for (const Outcome& outcome : page.outcomes) bytes += EncodedSize(outcome);
+    return bytes;
+  }
+  std::size_t operator()(const WorkerList& list) const {
+    std::size_t bytes = kMessageOverheadBytes;
+    for (const WorkerInfo& worker : list.workers) bytes += EncodedSize(worker);
+    return bytes;
+  }
+  template <class Small>
+  std::size_t operator()(const Small&) const {
+    return kMessageOverheadBytes;
+  }
+};
+
+}  // namespace
+
+std::string Encode(const CoordinatorReply& reply) {
+  return EncodeFrame<schema::CoordinatorReply>(std::visit(SizeHint{}, reply.message),
+                                               [&](schema::CoordinatorReply::Builder builder) {
+                                                 builder.setNumber(reply.number);
+                                                 std::visit(ReplyWriter{builder}, reply.message);
+                                               });
+}
+
+std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame) {
+  return DecodeFrame<schema::CoordinatorReply>(frame, [](schema::CoordinatorReply::Reader reader) {
+    return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
+  });
+}
+
+}  // namespace loopfleet::wire

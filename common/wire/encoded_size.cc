@@ -1,0 +1,91 @@
+// EncodedSize: upper bounds, from the layout that Cap'n Proto gives to the schema. Pointers and the
+// fixed parts of structures are rounded up generously; texts and lists are counted.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::wire {
+namespace {
+
+// Fixed parts, each with room for the pointers to it and for fields to come; tests hold them
+// against what Encode makes.
+constexpr std::size_t kJobBytes = 256;
+constexpr std::size_t kActionBytes = 16;
+constexpr std::size_t kSourceBytes = 32;
+constexpr std::size_t kHardwareBytes = 192;
+constexpr std::size_t kCompilerBytes = 48;
+constexpr std::size_t kConditionsBytes = 64;
+constexpr std::size_t kRowBytes = 384;  // all columns of an evaluation and of an outcome
+constexpr std::size_t kFailureBytes = 64;
+constexpr std::size_t kWorkerBytes = 128;
+constexpr std::size_t kPointerBytes = 8;
+
+// A text with the zero that ends it, in whole words.
+std::size_t TextBytes(const std::string& text) { return (text.size() + 8) / 8 * 8; }
+
+std::size_t FactBytes(const std::string& text) {
+  return std::min(TextBytes(text), kMaxFactBytes + 8);  // Encode cuts it
+}
+
+std::size_t SourceBytes(const looptree::Source& source) {
+  return kSourceBytes + std::visit([](const auto& kind) { return TextBytes(kind.text); }, source);
+}
+
+std::size_t HardwareBytes(const HardwareFacts& facts) {
+  return kHardwareBytes + FactBytes(facts.hardware_class) + FactBytes(facts.model) +
+         FactBytes(facts.isa) + FactBytes(facts.microcode) + FactBytes(facts.host) +
+         FactBytes(facts.kernel);
+}
+
+std::size_t CompilerBytes(const CompilerFacts& facts) {
+  return kCompilerBytes + FactBytes(facts.llvm) + FactBytes(facts.tier) + FactBytes(facts.revision);
+}
+
+std::size_t ConditionsBytes(const Conditions& conditions) {
+  return kConditionsBytes + HardwareBytes(conditions.hardware) +
+         CompilerBytes(conditions.compiler) + FactBytes(conditions.policy) +
+         FactBytes(conditions.isolation);
+}
+
+std::size_t VerdictBytes(const Evaluation& evaluation) {
+  if (evaluation.ok()) {
+    return evaluation.measurement().samples_ns.size() * (sizeof(double) + sizeof(std::uint8_t));
+  }
+  return kFailureBytes +
+         std::min(TextBytes(evaluation.failure().message), kMaxFailureTextBytes + 8);
+}
+
+}  // namespace
+
+std::size_t EncodedSize(const JobSpec& spec) {
+  std::size_t bytes = kJobBytes + SourceBytes(spec.source) + spec.actions.size() * kActionBytes +
+                      TextBytes(spec.tag) + TextBytes(spec.affinity);
+  for (const std::string& label : spec.labels) bytes += kPointerBytes + TextBytes(label);
+  return bytes;
+}
+
+std::size_t EncodedSize(const Evaluation& evaluation) {
+  std::size_t bytes = kRowBytes + VerdictBytes(evaluation) +
+                      std::min(TextBytes(evaluation.code_hash), kMaxCodeHashBytes + 8);
+  if (evaluation.conditions) bytes += ConditionsBytes(*evaluation.conditions);
+  for (const std::string& note : evaluation.no_effect) {
+    bytes += kPointerBytes + std::min(TextBytes(note), kMaxNoteBytes + 8);
+  }
+  return bytes;
+}
+
+std::size_t EncodedSize(const Outcome& outcome) {
+  return EncodedSize(outcome.evaluation) + FactBytes(outcome.worker) +
+         SourceBytes(outcome.benchmark) + outcome.actions.size() * kActionBytes +
+         TextBytes(outcome.tag);
+}
+
+std::size_t EncodedSize(const WorkerInfo& worker) {
+  return kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
+         HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler);
+}
+
+}  // namespace loopfleet::wire

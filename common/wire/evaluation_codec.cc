@@ -1,0 +1,364 @@
+#include "common/wire/evaluation_codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/wire/column.h"
+#include "common/wire/facts_codec.h"
+#include "common/wire/utf8.h"
+
+namespace loopfleet::wire {
+namespace {
+
+using Columns = schema::EvaluationColumns;
+using Rows = std::span<const Evaluation* const>;
+
+constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint16_t kStatusOk = 0;
+
+constexpr EnumTable kGrades{"grade", std::array{std::pair{schema::Grade::A, Grade::kA},
+                                                std::pair{schema::Grade::B, Grade::kB},
+                                                std::pair{schema::Grade::C, Grade::kC}}};
+
+std::uint32_t RowCount(Rows rows) { return static_cast<std::uint32_t>(rows.size()); }
+
+std::uint16_t StatusOf(const Evaluation& evaluation) {
+  return evaluation.ok() ? kStatusOk : static_cast<std::uint16_t>(evaluation.failure().code);
+}
+
+// The times of a measurement and the columns they travel in.
+struct TimeColumn {
+  std::string_view name;
+  double Measurement::* member;
+  capnp::List<double>::Reader (Columns::Reader::*get)() const;
+  capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
+};
+constexpr TimeColumn kTimeColumns[] = {
+    {"elapsed", &Measurement::elapsed_ns, &Columns::Reader::getElapsed,
+     &Columns::Builder::initElapsed},
+    {"elapsedLow", &Measurement::elapsed_low_ns, &Columns::Reader::getElapsedLow,
+     &Columns::Builder::initElapsedLow},
+    {"elapsedHigh", &Measurement::elapsed_high_ns, &Columns::Reader::getElapsedHigh,
+     &Columns::Builder::initElapsedHigh},
+    {"elapsedMin", &Measurement::elapsed_min_ns, &Columns::Reader::getElapsedMin,
+     &Columns::Builder::initElapsedMin},
+    {"elapsedMean", &Measurement::elapsed_mean_ns, &Columns::Reader::getElapsedMean,
+     &Columns::Builder::initElapsedMean},
+    {"spread", &Measurement::spread, &Columns::Reader::getSpread, &Columns::Builder::initSpread},
+};
+
+struct StageColumn {
+  std::string_view name;
+  Stage stage;
+  capnp::List<std::int64_t>::Reader (Columns::Reader::*get)() const;
+  capnp::List<std::int64_t>::Builder (Columns::Builder::*init)(unsigned);
+};
+constexpr StageColumn kStageColumns[] = {
+    {"queueNs", Stage::kQueue, &Columns::Reader::getQueueNs, &Columns::Builder::initQueueNs},
+    {"replayNs", Stage::kReplay, &Columns::Reader::getReplayNs, &Columns::Builder::initReplayNs},
+    {"compileNs", Stage::kCompile, &Columns::Reader::getCompileNs,
+     &Columns::Builder::initCompileNs},
+    {"verifyNs", Stage::kVerify, &Columns::Reader::getVerifyNs, &Columns::Builder::initVerifyNs},
+    {"measureNs", Stage::kMeasure, &Columns::Reader::getMeasureNs,
+     &Columns::Builder::initMeasureNs},
+    {"storeNs", Stage::kStore, &Columns::Reader::getStoreNs, &Columns::Builder::initStoreNs},
+};
+static_assert(std::size(kStageColumns) == kStages.size(), "every stage has its column");
+
+struct HostHash {
+  std::size_t operator()(const Conditions& conditions) const {
+    return std::hash<std::string>{}(conditions.hardware.host);
+  }
+};
+
+// ---- writing
+// --------------------------------------------------------------------------------------
+
+void WriteVerdicts(Rows rows, Columns::Builder builder) {
+  auto status = builder.initStatus(RowCount(rows));
+  auto grade = builder.initGrade(RowCount(rows));
+  auto iterations = builder.initIterationsPerSample(RowCount(rows));
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    status.set(i, StatusOf(*rows[i]));
+    if (!rows[i]->ok()) continue;
+    grade.set(i, static_cast<std::uint8_t>(kGrades.ToWire(rows[i]->measurement().grade)));
+    iterations.set(i, rows[i]->measurement().iterations_per_sample);
+  }
+  for (const TimeColumn& column : kTimeColumns) {
+    auto list = (builder.*column.init)(RowCount(rows));
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      list.set(i, rows[i]->ok() ? rows[i]->measurement().*column.member : kNoTime);
+    }
+  }
+}
+
+void WriteSamples(Rows rows, Columns::Builder builder) {
+  auto offsets = builder.initSampleOffsets(RowCount(rows) + 1);
+  std::uint32_t total = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->ok()) {
+      const Measurement& measurement = rows[i]->measurement();
+      LF_CHECK(measurement.samples_ns.size() <= kMaxSamples, "{} samples",
+               measurement.samples_ns.size());
+      LF_CHECK(measurement.sample_flags.size() == measurement.samples_ns.size(),
+               "{} flags for {} samples", measurement.sample_flags.size(),
+               measurement.samples_ns.size());
+      total += static_cast<std::uint32_t>(measurement.samples_ns.size());
+    }
+    offsets.set(i + 1, total);
+  }
+  auto samples = builder.initSamples(total);
+  auto flags = builder.initSampleFlags(total);
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i]->ok()) continue;
+    const Measurement& measurement = rows[i]->measurement();
+    for (std::uint32_t k = 0; k < measurement.samples_ns.size(); ++k) {
+      samples.set(offsets[i] + k, measurement.samples_ns[k]);
+      flags[offsets[i] + k] = measurement.sample_flags[k];
+    }
+  }
+}
+
+void WriteKernels(Rows rows, Columns::Builder builder) {
+  auto known = builder.initTreeKeyKnown(RowCount(rows));
+  auto keys = builder.initTreeKeys(RowCount(rows) * unsigned{sizeof(looptree::TreeKey::bytes)});
+  auto flop_count = builder.initFlopCount(RowCount(rows));
+  auto scratch_bytes = builder.initScratchBytes(RowCount(rows));
+  std::vector<std::string> hashes;
+  std::vector<const std::string*> hash_pointers;
+  hashes.reserve(rows.size());
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (const auto& key = rows[i]->tree_key) {
+      known.set(i, true);
+      std::copy(key->bytes.begin(), key->bytes.end(), keys.begin() + i * key->bytes.size());
+    }
+    flop_count.set(i, rows[i]->flop_count);
+    scratch_bytes.set(i, rows[i]->scratch_bytes);
+    hashes.push_back(ToUtf8(rows[i]->code_hash, kMaxCodeHashBytes));
+    hash_pointers.push_back(&hashes.back());
+  }
+  WriteTextColumn(hash_pointers, builder.initCodeHash());
+}
+
+void WriteConditionsTable(Rows rows, Columns::Builder builder) {
+  DistinctValues<Conditions, HostHash> distinct;
+  auto column = builder.initConditions(RowCount(rows));
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->conditions) column.set(i, distinct.IndexOf(*rows[i]->conditions) + 1);
+  }
+  auto table = builder.initConditionsTable(static_cast<unsigned>(distinct.values().size()));
+  for (std::uint32_t i = 0; i < table.size(); ++i) WriteConditions(*distinct.values()[i], table[i]);
+}
+
+void WriteStages(Rows rows, Columns::Builder builder) {
+  for (const StageColumn& column : kStageColumns) {
+    auto list = (builder.*column.init)(RowCount(rows));
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      list.set(i, rows[i]->stages[column.stage].count());
+    }
+  }
+}
+
+void WriteFailures(Rows rows, Columns::Builder builder) {
+  const auto failed = std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->ok(); });
+  auto list = builder.initFailures(static_cast<unsigned>(failed));
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]->ok()) continue;
+    list[next].setRow(i);
+    WriteFailure(rows[i]->failure(), list[next].initFailure());
+    ++next;
+  }
+}
+
+void WriteNoEffect(Rows rows, Columns::Builder builder) {
+  const auto noted =
+      std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->no_effect.empty(); });
+  auto list = builder.initNoEffect(static_cast<unsigned>(noted));
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const auto& notes = rows[i]->no_effect;
+    if (notes.empty()) continue;
+    LF_CHECK(notes.size() <= kMaxNotes, "{} annotations without effect", notes.size());
+    list[next].setRow(i);
+    auto texts = list[next].initNotes(static_cast<unsigned>(notes.size()));
+    for (std::uint32_t k = 0; k < notes.size(); ++k) {
+      texts.set(k, TextOf(ToUtf8(notes[k], kMaxNoteBytes)));
+    }
+    ++next;
+  }
+}
+
+// ---- reading
+// --------------------------------------------------------------------------------------
+
+// The rows' statuses: failed rows hold a Failure with the code, the others an empty Measurement.
+void ReadStatus(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  const auto status = OneForEachRow(reader.getStatus(), reader.getRows(), "status");
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (status[i] == kStatusOk) continue;
+    rows[i].verdict = Failure{.code = ReadFailureCode(status[i])};
+  }
+}
+
+Measurement& MeasurementOf(Evaluation& row) { return std::get<Measurement>(row.verdict); }
+
+void ReadTimes(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  for (const TimeColumn& column : kTimeColumns) {
+    const auto list = OneForEachRow((reader.*column.get)(), reader.getRows(), column.name);
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].ok()) {
+        MeasurementOf(rows[i]).*column.member = ReadFinite(list[i], column.name);
+      } else if (!std::isnan(list[i])) {
+        RefuseMalformed(fmt::format("row {} failed and has a value in '{}'", i, column.name));
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].ok()) continue;
+    const Measurement& measurement = rows[i].measurement();
+    if (measurement.elapsed_ns <= 0 || measurement.elapsed_min_ns <= 0) {
+      RefuseMalformed(fmt::format("row {} was measured and has no time above 0", i));
+    }
+  }
+}
+
+void ReadGrades(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  const auto grade = OneForEachRow(reader.getGrade(), reader.getRows(), "grade");
+  const auto iterations =
+      OneForEachRow(reader.getIterationsPerSample(), reader.getRows(), "iterationsPerSample");
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].ok()) continue;
+    MeasurementOf(rows[i]).grade = kGrades.FromWire(static_cast<schema::Grade>(grade[i]));
+    MeasurementOf(rows[i]).iterations_per_sample = iterations[i];
+  }
+}
+
+void ReadSamples(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  const auto samples = reader.getSamples();
+  const auto flags = reader.getSampleFlags();
+  const auto offsets =
+      ReadOffsets(reader.getSampleOffsets(), reader.getRows(), samples.size(), "samples");
+  OneForEachRow(flags, samples.size(), "sampleFlags");
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const std::uint32_t count = offsets[i + 1] - offsets[i];
+    if (count == 0) continue;
+    if (!rows[i].ok()) RefuseMalformed(fmt::format("row {} failed and has samples", i));
+    if (count > kMaxSamples) {
+      RefuseMalformed(fmt::format("row {} has {} samples; at most {}", i, count, kMaxSamples));
+    }
+    Measurement& measurement = MeasurementOf(rows[i]);
+    measurement.samples_ns.reserve(count);
+    for (std::uint32_t k = offsets[i]; k < offsets[i + 1]; ++k) {
+      measurement.samples_ns.push_back(ReadFinite(samples[k], "samples"));
+    }
+    measurement.sample_flags.assign(flags.begin() + offsets[i], flags.begin() + offsets[i + 1]);
+  }
+}
+
+void ReadKernels(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  constexpr std::uint32_t kKeyBytes = sizeof(looptree::TreeKey::bytes);
+  const auto known = OneForEachRow(reader.getTreeKeyKnown(), reader.getRows(), "treeKeyKnown");
+  const auto keys = OneForEachRow(reader.getTreeKeys(), reader.getRows() * kKeyBytes, "treeKeys");
+  const auto flop_count = OneForEachRow(reader.getFlopCount(), reader.getRows(), "flopCount");
+  const auto scratch = OneForEachRow(reader.getScratchBytes(), reader.getRows(), "scratchBytes");
+  auto hashes =
+      ReadTextColumn(reader.getCodeHash(), reader.getRows(), kMaxCodeHashBytes, "codeHash");
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (known[i]) {
+      looptree::TreeKey& key = rows[i].tree_key.emplace();
+      std::copy_n(keys.begin() + i * kKeyBytes, kKeyBytes, key.bytes.begin());
+    }
+    rows[i].flop_count = flop_count[i];
+    rows[i].scratch_bytes = scratch[i];
+    rows[i].code_hash = std::move(hashes[i]);
+  }
+}
+
+void ReadConditionsTable(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  std::vector<Conditions> table;
+  const auto wire_table = Bounded(reader.getConditionsTable(), reader.getRows(), "conditionsTable");
+  for (const auto entry : wire_table) table.push_back(ReadConditions(entry));
+  const auto column = OneForEachRow(reader.getConditions(), reader.getRows(), "conditions");
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (column[i] == 0) continue;
+    if (column[i] > table.size()) {
+      RefuseMalformed(
+          fmt::format("row {} refers to conditions {} of {}", i, column[i], table.size()));
+    }
+    rows[i].conditions = table[column[i] - 1];
+  }
+}
+
+void ReadStages(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  for (const StageColumn& column : kStageColumns) {
+    const auto list = OneForEachRow((reader.*column.get)(), reader.getRows(), column.name);
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      if (list[i] < 0) RefuseMalformed(fmt::format("row {} of '{}' is below 0", i, column.name));
+      rows[i].stages[column.stage] = Nanos(list[i]);
+    }
+  }
+}
+
+void ReadFailures(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  const auto list = reader.getFailures();
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].ok()) continue;
+    if (next >= list.size() || list[next].getRow() != i) {
+      RefuseMalformed(fmt::format("row {} failed and has no failure", i));
+    }
+    Failure failure = ReadFailure(list[next++].getFailure());
+    if (failure.code != rows[i].failure().code) {
+      RefuseMalformed(fmt::format("row {} has a status and a failure that differ", i));
+    }
+    rows[i].verdict = std::move(failure);
+  }
+  if (next != list.size()) RefuseMalformed("there are more failures than failed rows");
+}
+
+void ReadNoEffect(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  std::int64_t last = -1;
+  for (const auto entry : reader.getNoEffect()) {
+    if (entry.getRow() >= rows.size() || std::int64_t{entry.getRow()} <= last) {
+      RefuseMalformed("rows of 'noEffect' do not ascend within the rows");
+    }
+    last = entry.getRow();
+    rows[entry.getRow()].no_effect = ReadTexts(
+        entry.getNotes(), {.entries = kMaxNotes, .entry_bytes = kMaxNoteBytes}, "noEffect");
+  }
+}
+
+}  // namespace
+
+void WriteEvaluations(Rows rows, Columns::Builder builder) {
+  LF_CHECK(rows.size() <= kMaxOutcomesPerPage, "{} rows", rows.size());
+  builder.setRows(RowCount(rows));
+  WriteVerdicts(rows, builder);
+  WriteSamples(rows, builder);
+  WriteKernels(rows, builder);
+  WriteConditionsTable(rows, builder);
+  WriteStages(rows, builder);
+  WriteFailures(rows, builder);
+  WriteNoEffect(rows, builder);
+}
+
+std::vector<Evaluation> ReadEvaluations(Columns::Reader reader) {
+  if (reader.getRows() > kMaxOutcomesPerPage) {
+    RefuseMalformed(fmt::format("{} rows; at most {}", reader.getRows(), kMaxOutcomesPerPage));
+  }
+  std::vector<Evaluation> rows(reader.getRows());
+  ReadStatus(reader, rows);
+  ReadTimes(reader, rows);
+  ReadGrades(reader, rows);
+  ReadSamples(reader, rows);
+  ReadKernels(reader, rows);
+  ReadConditionsTable(reader, rows);
+  ReadStages(reader, rows);
+  ReadFailures(reader, rows);
+  ReadNoEffect(reader, rows);
+  return rows;
+}
+
+}  // namespace loopfleet::wire

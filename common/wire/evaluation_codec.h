@@ -1,0 +1,18 @@
+#pragma once
+// Internal to the codec. Evaluations as columns: schema/outcome.capnp. Readers throw Refusal
+// (frame.h).
+
+#include <span>
+#include <vector>
+
+#include "common/job/outcome.h"
+#include "schema/outcome.capnp.h"
+
+namespace loopfleet::wire {
+
+// At most kMaxOutcomesPerPage.
+void WriteEvaluations(std::span<const Evaluation* const> evaluations,
+                      schema::EvaluationColumns::Builder builder);
+std::vector<Evaluation> ReadEvaluations(schema::EvaluationColumns::Reader reader);
+
+}  // namespace loopfleet::wire

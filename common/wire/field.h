@@ -1,0 +1,94 @@
+#pragma once
+// Internal to the codec. The small parts that every message is made of: text, uuids, bounded lists,
+// enumerations. Readers throw Refusal (frame.h).
+
+#include <capnp/blob.h>
+#include <capnp/list.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/wire/frame.h"
+
+namespace loopfleet::wire {
+
+inline capnp::Text::Reader TextOf(const std::string& text) { return {text.data(), text.size()}; }
+
+// UTF-8 of at most `max_bytes`, else refused under the name `what`.
+std::string ReadText(capnp::Text::Reader text, std::size_t max_bytes, std::string_view what);
+
+capnp::Data::Reader DataOf(const Uuid& uuid);
+Uuid ReadUuid(capnp::Data::Reader data, std::string_view what);
+Uuid ReadUuidNotNil(capnp::Data::Reader data, std::string_view what);
+
+inline std::int64_t NanosOf(WallTime time) { return time.time_since_epoch().count(); }
+inline WallTime WallTimeOf(std::int64_t nanos) { return WallTime(Nanos(nanos)); }
+
+double ReadFinite(double value, std::string_view what);
+
+// `list`, if it is not longer than `max`.
+template <class List>
+List Bounded(List list, std::uint32_t max, std::string_view what) {
+  if (list.size() > max) {
+    RefuseMalformed(fmt::format("{} has {} entries; at most {}", what, list.size(), max));
+  }
+  return list;
+}
+
+struct TextListBounds {
+  std::size_t entries = 0;
+  std::size_t entry_bytes = 0;
+};
+std::vector<std::string> ReadTexts(capnp::List<capnp::Text>::Reader list,
+                                   const TextListBounds& bounds, std::string_view what);
+void WriteTexts(std::span<const std::string> texts, capnp::List<capnp::Text>::Builder list);
+
+// Ids are integers on the wire.
+template <class Id>
+std::vector<Id> ReadIds(capnp::List<std::uint64_t>::Reader list, std::uint32_t max,
+                        std::string_view what) {
+  std::vector<Id> ids;
+  ids.reserve(Bounded(list, max, what).size());
+  for (const std::uint64_t value : list) {
+    if (value == 0) RefuseMalformed(fmt::format("{} holds the id 0", what));
+    ids.push_back(Id{value});
+  }
+  return ids;
+}
+template <class Id>
+void WriteIds(std::span<const Id> ids, capnp::List<std::uint64_t>::Builder list) {
+  for (unsigned i = 0; i < ids.size(); ++i) list.set(i, ids[i].value);
+}
+
+// Two enumerations that mean the same: the schema's and the domain's.
+template <class Wire, class Domain, std::size_t N>
+struct EnumTable {
+  std::string_view name;
+  std::array<std::pair<Wire, Domain>, N> pairs;
+
+  Wire ToWire(Domain value) const {
+    for (const auto& [wire, domain] : pairs) {
+      if (domain == value) return wire;
+    }
+    LF_CHECK(false, "a {} has no number on the wire", name);
+  }
+  Domain FromWire(Wire value) const {
+    for (const auto& [wire, domain] : pairs) {
+      if (wire == value) return domain;
+    }
+    RefuseUnsupported(
+        fmt::format("{} {} is not known to this version", name, static_cast<std::uint16_t>(value)));
+  }
+};
+
+}  // namespace loopfleet::wire

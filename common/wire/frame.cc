@@ -1,0 +1,68 @@
+#include "common/wire/frame.h"
+
+#include <fmt/format.h>
+#include <kj/io.h>
+
+#include <cstring>
+
+#include "common/wire/bounds.h"
+#include "common/wire/utf8.h"
+
+namespace loopfleet::wire {
+namespace {
+
+// Deeper than any message of the schema goes; pointers that nest further are an attack.
+constexpr int kNestingLimit = 24;
+// Reading each part once costs its size; some are read twice, and empty lists cost a word.
+constexpr std::size_t kTraversalFactor = 2;
+constexpr std::size_t kTraversalSlackWords = 1024;
+
+}  // namespace
+
+void RefuseMalformed(std::string message) {
+  throw Refusal{Failure{.code = FailureCode::kMalformed, .message = std::move(message)}};
+}
+
+void RefuseUnsupported(std::string message) {
+  throw Refusal{Failure{.code = FailureCode::kUnsupported, .message = std::move(message)}};
+}
+
+kj::Array<capnp::word> AlignedWords(std::string_view frame) {
+  if (frame.empty()) RefuseMalformed("the frame is empty");
+  if (frame.size() > kMaxMessageBytes) {
+    RefuseMalformed(
+        fmt::format("the frame has {} bytes; at most {}", frame.size(), kMaxMessageBytes));
+  }
+  if (frame.size() % sizeof(capnp::word) != 0) {
+    RefuseMalformed(fmt::format("the frame has {} bytes, which is not a multiple of {}: cut short?",
+                                frame.size(), sizeof(capnp::word)));
+  }
+  auto words = kj::heapArray<capnp::word>(frame.size() / sizeof(capnp::word));
+  std::memcpy(words.begin(), frame.data(), frame.size());
+  return words;
+}
+
+capnp::ReaderOptions BoundsFor(std::size_t frame_words) {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = kTraversalFactor * frame_words + kTraversalSlackWords;
+  options.nestingLimit = kNestingLimit;
+  return options;
+}
+
+Failure FailureOf(const kj::Exception& exception) {
+  const kj::StringPtr description = exception.getDescription();
+  return {.code = FailureCode::kMalformed,
+          .message = ToUtf8(std::string_view(description.begin(), description.size()),
+                            kMaxFailureTextBytes)};
+}
+
+std::string Serialize(capnp::MessageBuilder& builder) {
+  std::string frame;
+  frame.resize(capnp::computeSerializedSizeInWords(builder) * sizeof(capnp::word));
+  kj::ArrayOutputStream stream(
+      kj::arrayPtr(reinterpret_cast<kj::byte*>(frame.data()), frame.size()));
+  capnp::writeMessage(stream, builder);
+  return frame;
+}
+
+}  // namespace loopfleet::wire

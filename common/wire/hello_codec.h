@@ -1,0 +1,29 @@
+#pragma once
+// Internal to the codec. What both kinds of peers say: versions, capabilities, refusals. Readers
+// throw Refusal (frame.h).
+
+#include <string>
+#include <vector>
+
+#include "common/wire/field.h"
+#include "common/wire/message.h"
+#include "schema/client.capnp.h"
+
+namespace loopfleet::wire {
+
+void WriteVersion(const ProtocolVersion& version, schema::Version::Builder builder);
+ProtocolVersion ReadVersion(schema::Version::Reader reader);
+
+// Writes `message.capabilities` into anything with capabilities.
+template <class Message, class Builder>
+void WriteCapabilities(const Message& message, Builder builder) {
+  if (message.capabilities.empty()) return;
+  WriteTexts(message.capabilities,
+             builder.initCapabilities(static_cast<unsigned>(message.capabilities.size())));
+}
+std::vector<std::string> ReadCapabilities(capnp::List<capnp::Text>::Reader list);
+
+void WriteRefused(const Refused& refused, schema::Refused::Builder builder);
+Refused ReadRefused(schema::Refused::Reader reader);
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,84 @@
+// OutOfBounds: what may not travel of a job, for sender and receiver alike.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "common/looptree/limits.h"
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+#include "common/wire/utf8.h"
+
+namespace loopfleet::wire {
+namespace {
+
+std::optional<Failure> Malformed(std::string message) {
+  return Failure{.code = FailureCode::kMalformed, .message = std::move(message)};
+}
+
+struct NamedText {
+  std::string_view name;
+  const std::string& text;
+  std::size_t max_bytes;
+};
+
+std::optional<Failure> CheckText(const NamedText& field) {
+  if (field.text.size() > field.max_bytes) {
+    return Malformed(
+        fmt::format("{} has {} bytes; at most {}", field.name, field.text.size(), field.max_bytes));
+  }
+  if (!IsUtf8(field.text)) return Malformed(fmt::format("{} is not UTF-8", field.name));
+  return std::nullopt;
+}
+
+std::optional<Failure> CheckSource(const looptree::Source& source) {
+  if (const auto* uri = std::get_if<looptree::BenchmarkUri>(&source)) {
+    return CheckText({"the benchmark's URI", uri->text, kMaxUriBytes});
+  }
+  return CheckText({"the program's text", std::get<looptree::IrText>(source).text, kMaxJobBytes});
+}
+
+std::optional<Failure> CheckNumbers(const JobSpec& spec) {
+  const std::pair<std::string_view, double> numbers[] = {{"precision", spec.precision},
+                                                         {"budget_ms", spec.budget_ms},
+                                                         {"deadline_s", spec.deadline_s},
+                                                         {"max_age_s", spec.max_age_s}};
+  for (const auto& [name, value] : numbers) {
+    if (!std::isfinite(value)) return Malformed(fmt::format("{} is not a finite number", name));
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> CheckLabels(const std::vector<std::string>& labels) {
+  if (labels.size() > kMaxLabels) {
+    return Malformed(fmt::format("the job has {} labels; at most {}", labels.size(), kMaxLabels));
+  }
+  for (const std::string& label : labels) {
+    if (auto failure = CheckText({"a label", label, kMaxLabelBytes})) return failure;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Failure> OutOfBounds(const JobSpec& spec) {
+  constexpr std::size_t kMaxActions = looptree::Limits{}.actions;
+  if (spec.actions.size() > kMaxActions) {
+    return Failure{.code = FailureCode::kLimitActions,
+                   .message = fmt::format("the job has {} actions; at most {}", spec.actions.size(),
+                                          kMaxActions)};
+  }
+  if (auto failure = CheckSource(spec.source)) return failure;
+  if (auto failure = CheckText({"tag", spec.tag, kMaxTagBytes})) return failure;
+  if (auto failure = CheckText({"affinity", spec.affinity, kMaxLabelBytes})) return failure;
+  if (auto failure = CheckLabels(spec.labels)) return failure;
+  if (auto failure = CheckNumbers(spec)) return failure;
+  if (EncodedSize(spec) > kMaxJobBytes) {
+    return Malformed(
+        fmt::format("the job needs up to {} bytes; at most {}", EncodedSize(spec), kMaxJobBytes));
+  }
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,200 @@
+#include "common/wire/job_codec.h"
+
+#include "common/wire/codec.h"
+
+namespace loopfleet::wire {
+namespace {
+
+using looptree::OnIllegal;
+using looptree::RuleSet;
+
+constexpr EnumTable kRuleSets{
+    "rule set", std::array{std::pair{schema::RuleSet::STRUCTURAL, RuleSet::kStructural},
+                           std::pair{schema::RuleSet::LOOP_NEST, RuleSet::kLoopNest},
+                           std::pair{schema::RuleSet::LOOP_NEST58, RuleSet::kLoopNest58}}};
+
+constexpr EnumTable kOnIllegals{"on_illegal",
+                                std::array{std::pair{schema::OnIllegal::REJECT, OnIllegal::kReject},
+                                           std::pair{schema::OnIllegal::SKIP, OnIllegal::kSkip}}};
+
+constexpr EnumTable kDeviceWishes{
+    "device", std::array{std::pair{schema::DeviceWish::BY_BENCHMARK, DeviceWish::kByBenchmark},
+                         std::pair{schema::DeviceWish::CPU, DeviceWish::kCpu},
+                         std::pair{schema::DeviceWish::CUDA, DeviceWish::kCuda},
+                         std::pair{schema::DeviceWish::ANY, DeviceWish::kAny}}};
+
+constexpr EnumTable kFreshnesses{
+    "freshness",
+    std::array{std::pair{schema::Freshness::STORED_MAY_ANSWER, Freshness::kStoredMayAnswer},
+               std::pair{schema::Freshness::MEASURE_ANEW, Freshness::kMeasureAnew}}};
+
+using OptionalDialect = std::optional<looptree::Dialect>;
+constexpr EnumTable kDialects{
+    "dialect",
+    std::array{std::pair{schema::Dialect::OF_BENCHMARK, OptionalDialect{}},
+               std::pair{schema::Dialect::SIMPLE, OptionalDialect{looptree::Dialect::kSimple}},
+               std::pair{schema::Dialect::AGENT, OptionalDialect{looptree::Dialect::kAgent}}}};
+
+// One overload for each action: a new one does not compile until it has a place on the wire.
+struct ActionWriter {
+  schema::Action::Builder builder;
+  void operator()(looptree::ToggleMode) { builder.setToggleMode(); }
+  void operator()(looptree::ToggleThread) { builder.setToggleThread(); }
+  void operator()(looptree::IdleSplit) { builder.setIdleSplit(); }
+  void operator()(looptree::Up) { builder.setUp(); }
+  void operator()(looptree::Down) { builder.setDown(); }
+  void operator()(looptree::SwapUp) { builder.setSwapUp(); }
+  void operator()(looptree::SwapDown) { builder.setSwapDown(); }
+  void operator()(looptree::Split split) { builder.setSplit(split.factor); }
+  void operator()(looptree::Merge) { builder.setMerge(); }
+  void operator()(looptree::Unroll) { builder.setUnroll(); }
+  void operator()(looptree::Vectorize) { builder.setVectorize(); }
+  void operator()(looptree::Undo) { builder.setUndo(); }
+  void operator()(looptree::Dummy) { builder.setDummy(); }
+};
+
+struct SourceWriter {
+  schema::Source::Builder builder;
+  void operator()(const looptree::BenchmarkUri& uri) { builder.setUri(TextOf(uri.text)); }
+  void operator()(const looptree::IrText& ir) { builder.setIr(TextOf(ir.text)); }
+};
+
+std::string StringOf(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+
+std::vector<looptree::Action> ReadActions(ActionList::Reader list) {
+  std::vector<looptree::Action> actions;
+  actions.reserve(list.size());
+  for (std::uint32_t i = 0; i < list.size(); ++i) actions.push_back(ReadAction(list[i], i));
+  return actions;
+}
+
+void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
+  builder.setPriority(spec.priority);
+  builder.setThreads(spec.threads);
+  builder.setCache(kCacheStates.ToWire(spec.cache));
+  if (!spec.labels.empty()) {
+    WriteTexts(spec.labels, builder.initLabels(static_cast<unsigned>(spec.labels.size())));
+  }
+  if (!spec.affinity.empty()) builder.setAffinity(TextOf(spec.affinity));
+  builder.setPrecision(spec.precision);
+  builder.setBudgetMs(spec.budget_ms);
+  builder.setCutAboveNs(spec.cut_above_ns);
+  builder.setDeadlineS(spec.deadline_s);
+  builder.setMaxAgeS(spec.max_age_s);
+}
+
+void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
+  spec.priority = reader.getPriority();
+  spec.threads = reader.getThreads();
+  spec.cache = kCacheStates.FromWire(reader.getCache());
+  for (const auto label : reader.getLabels()) spec.labels.push_back(StringOf(label));
+  spec.affinity = StringOf(reader.getAffinity());
+  spec.precision = reader.getPrecision();
+  spec.budget_ms = reader.getBudgetMs();
+  spec.cut_above_ns = reader.getCutAboveNs();
+  spec.deadline_s = reader.getDeadlineS();
+  spec.max_age_s = reader.getMaxAgeS();
+}
+
+}  // namespace
+
+void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder list,
+                  std::uint32_t first) {
+  for (const looptree::Action& action : actions) std::visit(ActionWriter{list[first++]}, action);
+}
+
+looptree::Action ReadAction(schema::Action::Reader reader, std::uint32_t index) {
+  switch (reader.which()) {
+    case schema::Action::NONE:
+      RefuseMalformed(fmt::format("action {} is empty", index));
+    case schema::Action::TOGGLE_MODE:
+      return looptree::ToggleMode{};
+    case schema::Action::TOGGLE_THREAD:
+      return looptree::ToggleThread{};
+    case schema::Action::IDLE_SPLIT:
+      return looptree::IdleSplit{};
+    case schema::Action::UP:
+      return looptree::Up{};
+    case schema::Action::DOWN:
+      return looptree::Down{};
+    case schema::Action::SWAP_UP:
+      return looptree::SwapUp{};
+    case schema::Action::SWAP_DOWN:
+      return looptree::SwapDown{};
+    case schema::Action::SPLIT:
+      return looptree::Split{reader.getSplit()};
+    case schema::Action::MERGE:
+      return looptree::Merge{};
+    case schema::Action::UNROLL:
+      return looptree::Unroll{};
+    case schema::Action::VECTORIZE:
+      return looptree::Vectorize{};
+    case schema::Action::UNDO:
+      return looptree::Undo{};
+    case schema::Action::DUMMY:
+      return looptree::Dummy{};
+  }
+  throw Refusal{{.code = FailureCode::kUnsupported,
+                 .message = fmt::format("action {} is of kind {}, not known to this version", index,
+                                        static_cast<std::uint16_t>(reader.which())),
+                 .action_index = index}};
+}
+
+void WriteSource(const looptree::Source& source, schema::Source::Builder builder) {
+  std::visit(SourceWriter{builder}, source);
+}
+
+looptree::Source ReadSource(schema::Source::Reader reader) {
+  switch (reader.which()) {
+    case schema::Source::NONE:
+      RefuseMalformed("a job has no benchmark");
+    case schema::Source::URI:
+      return looptree::BenchmarkUri{StringOf(reader.getUri())};
+    case schema::Source::IR:
+      return looptree::IrText{StringOf(reader.getIr())};
+  }
+  RefuseUnsupported(fmt::format("benchmark kind {} is not known to this version",
+                                static_cast<std::uint16_t>(reader.which())));
+}
+
+void WriteJobSpec(const JobSpec& spec, schema::JobSpec::Builder builder) {
+  WriteSource(spec.source, builder.initSource());
+  if (!spec.actions.empty()) {
+    WriteActions(spec.actions, builder.initActions(static_cast<unsigned>(spec.actions.size())), 0);
+  }
+  builder.setRules(kRuleSets.ToWire(spec.rules));
+  builder.setOnIllegal(kOnIllegals.ToWire(spec.on_illegal));
+  builder.setMergeAllFirst(spec.merge_all_first);
+  builder.setDialect(kDialects.ToWire(spec.dialect));
+  builder.setDevice(kDeviceWishes.ToWire(spec.device));
+  builder.setFreshness(kFreshnesses.ToWire(spec.freshness));
+  if (!spec.tag.empty()) builder.setTag(TextOf(spec.tag));
+  WriteLaterFields(spec, builder);
+}
+
+JobSpec ReadJobSpec(schema::JobSpec::Reader reader) {
+  JobSpec spec;
+  spec.source = ReadSource(reader.getSource());
+  spec.actions = ReadActions(reader.getActions());
+  spec.rules = kRuleSets.FromWire(reader.getRules());
+  spec.on_illegal = kOnIllegals.FromWire(reader.getOnIllegal());
+  spec.merge_all_first = reader.getMergeAllFirst();
+  spec.dialect = kDialects.FromWire(reader.getDialect());
+  spec.device = kDeviceWishes.FromWire(reader.getDevice());
+  spec.freshness = kFreshnesses.FromWire(reader.getFreshness());
+  spec.tag = StringOf(reader.getTag());
+  ReadLaterFields(reader, spec);
+  if (auto refusal = OutOfBounds(spec)) throw Refusal{*std::move(refusal)};
+  return spec;
+}
+
+void WriteJobId(const JobId& id, schema::JobId::Builder builder) {
+  builder.setBatch(id.batch.value);
+  builder.setIndex(id.index);
+}
+
+JobId ReadJobId(schema::JobId::Reader reader) {
+  return {.batch = BatchId{reader.getBatch()}, .index = reader.getIndex()};
+}
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,36 @@
+#pragma once
+// Internal to the codec. Jobs: schema/job.capnp. Readers throw Refusal (frame.h).
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/wire/field.h"
+#include "schema/job.capnp.h"
+
+namespace loopfleet::wire {
+
+using ActionList = capnp::List<schema::Action>;
+
+void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder list,
+                  std::uint32_t first);
+// `index`: the action's place in its job, for the refusal.
+looptree::Action ReadAction(schema::Action::Reader reader, std::uint32_t index);
+
+void WriteSource(const looptree::Source& source, schema::Source::Builder builder);
+looptree::Source ReadSource(schema::Source::Reader reader);
+
+void WriteJobSpec(const JobSpec& spec, schema::JobSpec::Builder builder);
+JobSpec ReadJobSpec(schema::JobSpec::Reader reader);
+
+void WriteJobId(const JobId& id, schema::JobId::Builder builder);
+JobId ReadJobId(schema::JobId::Reader reader);
+
+inline constexpr EnumTable kCacheStates{
+    "cache state", std::array{std::pair{schema::CacheState::WARM, CacheState::kWarm},
+                              std::pair{schema::CacheState::COLD, CacheState::kCold}}};
+
+}  // namespace loopfleet::wire

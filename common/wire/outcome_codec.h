@@ -1,0 +1,17 @@
+#pragma once
+// Internal to the codec. Outcomes of one batch as columns: schema/outcome.capnp. Readers throw
+// Refusal (frame.h).
+
+#include <span>
+#include <vector>
+
+#include "common/job/outcome.h"
+#include "schema/outcome.capnp.h"
+
+namespace loopfleet::wire {
+
+// All of one batch, at most kMaxOutcomesPerPage.
+void WriteOutcomes(std::span<const Outcome> outcomes, schema::OutcomeColumns::Builder builder);
+std::vector<Outcome> ReadOutcomes(BatchId batch, schema::OutcomeColumns::Reader reader);
+
+}  // namespace loopfleet::wire

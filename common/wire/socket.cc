@@ -1,0 +1,232 @@
+#include "common/wire/socket.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <zmq.hpp>
+
+#include "common/base/check.h"
+#include "common/wire/bounds.h"
+#include "common/wire/endpoint.h"
+
+namespace loopfleet::wire {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+constexpr milliseconds kLinger = 500ms;  // for a last message when a socket closes
+constexpr milliseconds kHandshakeLimit = 5s;
+constexpr milliseconds kHeartbeatInterval = 1s;  // of the connection; leases have their own
+constexpr milliseconds kHeartbeatLimit = 5s;
+constexpr milliseconds kFirstReconnect = 100ms;
+constexpr milliseconds kLastReconnect = 2s;
+constexpr int kDealerHighWaterMark = 1000;
+constexpr int kListenBacklog = 1024;      // a whole fleet that reconnects at once
+constexpr int kMaxSockets = 4096;         // of one process: simulated fleets live in one
+constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
+
+int Count(milliseconds time) { return static_cast<int>(time.count()); }
+
+void SetCommonOptions(zmq::socket_t& socket, int high_water_mark) {
+  socket.set(zmq::sockopt::linger, Count(kLinger));
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxMessageBytes));
+  socket.set(zmq::sockopt::handshake_ivl, Count(kHandshakeLimit));
+  socket.set(zmq::sockopt::heartbeat_ivl, Count(kHeartbeatInterval));
+  socket.set(zmq::sockopt::heartbeat_timeout, Count(kHeartbeatLimit));
+  socket.set(zmq::sockopt::heartbeat_ttl, Count(kHeartbeatLimit));
+  socket.set(zmq::sockopt::sndhwm, high_water_mark);
+  socket.set(zmq::sockopt::rcvhwm, high_water_mark);
+  socket.set(zmq::sockopt::ipv6, false);
+}
+
+std::string ZmqName(const Endpoint& endpoint) {
+  if (const auto* tcp = std::get_if<TcpEndpoint>(&endpoint)) {
+    return fmt::format("tcp://{}:{}", tcp->host, tcp->port);
+  }
+  return "ipc://" + std::get<IpcEndpoint>(endpoint).path;
+}
+
+std::unexpected<Error> FailOf(const zmq::error_t& error, std::string_view doing,
+                              std::string_view endpoint) {
+  const ErrorKind kind = error.num() == EADDRINUSE ? ErrorKind::kUnavailable : ErrorKind::kSystem;
+  return Fail(kind, fmt::format("cannot {} {}: {}", doing, endpoint, error.what()));
+}
+
+void CheckSize(std::string_view frame) {
+  LF_CHECK(frame.size() <= kMaxMessageBytes,
+           "a frame of {} bytes: messages are cut before they are sent", frame.size());
+}
+
+// False if it would block.
+bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flags) {
+  return socket.send(zmq::const_buffer(part.data(), part.size()), flags | zmq::send_flags::dontwait)
+      .has_value();
+}
+
+// All parts of the next message; false if there is none. Only the first `kept` parts are kept.
+bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
+                  std::size_t& count) {
+  parts.clear();
+  count = 0;
+  for (;;) {
+    zmq::message_t part;
+    if (!socket.recv(part, zmq::recv_flags::dontwait)) return false;
+    const bool more = part.more();
+    ++count;
+    if (parts.size() < kept) parts.push_back(std::move(part));
+    if (!more) return true;
+  }
+}
+
+}  // namespace
+
+// ---- Context
+// --------------------------------------------------------------------------------------
+
+struct Context::Impl {
+  zmq::context_t context;
+};
+
+Context::Context() : impl_(std::make_unique<Impl>()) {
+  impl_->context.set(zmq::ctxopt::max_sockets, kMaxSockets);
+}
+Context::~Context() = default;
+
+// ---- Router
+// ---------------------------------------------------------------------------------------
+
+struct Router::Impl {
+  zmq::socket_t socket;
+  std::string endpoint;
+  std::uint64_t malformed_count = 0;
+  std::vector<zmq::message_t> parts;
+};
+
+Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Router::Router(Router&&) noexcept = default;
+Router& Router::operator=(Router&&) noexcept = default;
+Router::~Router() = default;
+
+Result<Router> Router::Bind(Context& context, std::string_view endpoint, const Options& options) {
+  LF_TRY(const Endpoint parsed, ParseEndpoint(endpoint));
+  try {
+    auto impl = std::make_unique<Impl>();
+    impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
+    SetCommonOptions(impl->socket, options.high_water_mark);
+    impl->socket.set(zmq::sockopt::router_mandatory, true);
+    impl->socket.set(zmq::sockopt::backlog, kListenBacklog);
+    impl->socket.bind(ZmqName(parsed));
+    impl->endpoint = impl->socket.get(zmq::sockopt::last_endpoint);
+    return Router(std::move(impl));
+  } catch (const zmq::error_t& error) {
+    return FailOf(error, "listen on", endpoint);
+  }
+}
+
+const std::string& Router::endpoint() const { return impl_->endpoint; }
+std::uint64_t Router::malformed_count() const { return impl_->malformed_count; }
+
+SendResult Router::Send(const PeerId& peer, std::string_view frame) {
+  CheckSize(frame);
+  try {
+    if (!SendPart(impl_->socket, peer, zmq::send_flags::sndmore)) return SendResult::kWouldBlock;
+    // The peer's queue took the address, so it takes the frame.
+    LF_CHECK(SendPart(impl_->socket, frame, zmq::send_flags::none), "half a message was sent");
+    return SendResult::kSent;
+  } catch (const zmq::error_t& error) {
+    LF_CHECK(error.num() == EHOSTUNREACH, "sending: {}", error.what());
+    return SendResult::kUnreachable;
+  }
+}
+
+std::optional<Received> Router::Receive() {
+  for (int skipped = 0; skipped < kMaxMalformedInARow; ++skipped) {
+    std::size_t count = 0;
+    if (!ReceiveParts(impl_->socket, impl_->parts, 2, count)) return std::nullopt;
+    if (count == 2) {
+      return Received{.peer = impl_->parts[0].to_string(), .frame = impl_->parts[1].to_string()};
+    }
+    ++impl_->malformed_count;
+  }
+  return std::nullopt;
+}
+
+// ---- Dealer
+// ---------------------------------------------------------------------------------------
+
+struct Dealer::Impl {
+  zmq::socket_t socket;
+  std::vector<zmq::message_t> parts;
+};
+
+Dealer::Dealer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Dealer::Dealer(Dealer&&) noexcept = default;
+Dealer& Dealer::operator=(Dealer&&) noexcept = default;
+Dealer::~Dealer() = default;
+
+Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint) {
+  LF_TRY(const Endpoint parsed, ParseEndpoint(endpoint));
+  if (const auto* tcp = std::get_if<TcpEndpoint>(&parsed); tcp != nullptr && tcp->port == 0) {
+    return Fail(ErrorKind::kInvalid, fmt::format("cannot connect to '{}': port 0", endpoint));
+  }
+  try {
+    auto impl = std::make_unique<Impl>();
+    impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
+    SetCommonOptions(impl->socket, kDealerHighWaterMark);
+    impl->socket.set(zmq::sockopt::reconnect_ivl, Count(kFirstReconnect));
+    impl->socket.set(zmq::sockopt::reconnect_ivl_max, Count(kLastReconnect));
+    impl->socket.connect(ZmqName(parsed));
+    return Dealer(std::move(impl));
+  } catch (const zmq::error_t& error) {
+    return FailOf(error, "connect to", endpoint);
+  }
+}
+
+SendResult Dealer::Send(std::string_view frame) {
+  CheckSize(frame);
+  return SendPart(impl_->socket, frame, zmq::send_flags::none) ? SendResult::kSent
+                                                               : SendResult::kWouldBlock;
+}
+
+std::optional<std::string> Dealer::Receive() {
+  for (int skipped = 0; skipped < kMaxMalformedInARow; ++skipped) {
+    std::size_t count = 0;
+    if (!ReceiveParts(impl_->socket, impl_->parts, 1, count)) return std::nullopt;
+    if (count == 1) return impl_->parts[0].to_string();
+  }
+  return std::nullopt;
+}
+
+// ---- Poller
+// ---------------------------------------------------------------------------------------
+
+void Poller::Add(Router& router) {
+  items_.push_back({.socket = router.impl().socket.handle(), .fd = -1, .wakeup = nullptr});
+}
+void Poller::Add(Dealer& dealer) {
+  items_.push_back({.socket = dealer.impl().socket.handle(), .fd = -1, .wakeup = nullptr});
+}
+void Poller::Add(Wakeup& wakeup) {
+  items_.push_back({.socket = nullptr, .fd = wakeup.fd(), .wakeup = &wakeup});
+}
+
+void Poller::Wait(Nanos timeout) {
+  std::vector<zmq_pollitem_t> items;
+  items.reserve(items_.size());
+  for (const Item& item : items_) items.push_back({item.socket, item.fd, ZMQ_POLLIN, 0});
+  // Rounded up, so that a wait for a deadline does not end just before it.
+  const auto wait = std::chrono::ceil<milliseconds>(std::clamp<Nanos>(timeout, Nanos::zero(), 1h));
+  const int ready =
+      ::zmq_poll(items.data(), static_cast<int>(items.size()), static_cast<long>(wait.count()));
+  LF_CHECK(ready >= 0 || errno == EINTR, "polling: {}", ::zmq_strerror(errno));
+  if (ready <= 0) return;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items_[i].wakeup != nullptr && items[i].revents != 0) items_[i].wakeup->Clear();
+  }
+}
+
+}  // namespace loopfleet::wire

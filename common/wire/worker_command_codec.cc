@@ -1,0 +1,115 @@
+// Coordinator to worker.
+
+#include "common/wire/codec.h"
+#include "common/wire/hello_codec.h"
+#include "common/wire/job_codec.h"
+#include "schema/worker.capnp.h"
+
+namespace loopfleet::wire {
+namespace {
+
+void WriteWelcome(const WorkerWelcome& welcome, schema::WorkerWelcome::Builder builder) {
+  WriteVersion(welcome.version, builder.initVersion());
+  builder.setEpoch(welcome.epoch);
+  builder.setHeartbeatMs(welcome.heartbeat_ms);
+  WriteCapabilities(welcome, builder);
+}
+
+WorkerWelcome ReadWelcome(schema::WorkerWelcome::Reader reader) {
+  if (reader.getHeartbeatMs() == 0) RefuseMalformed("heartbeat_ms is 0");
+  return {.version = ReadVersion(reader.getVersion()),
+          .epoch = reader.getEpoch(),
+          .heartbeat_ms = reader.getHeartbeatMs(),
+          .capabilities = ReadCapabilities(reader.getCapabilities())};
+}
+
+void WriteLease(const Lease& lease, schema::Lease::Builder builder) {
+  builder.setLease(lease.lease.value);
+  WriteJobId(lease.job, builder.initJob());
+  builder.setAttempt(lease.attempt);
+  WriteJobSpec(lease.spec, builder.initSpec());
+}
+
+Lease ReadLease(schema::Lease::Reader reader) {
+  if (reader.getLease() == 0) RefuseMalformed("a lease has the id 0");
+  return {.lease = LeaseId{reader.getLease()},
+          .job = ReadJobId(reader.getJob()),
+          .attempt = reader.getAttempt(),
+          .spec = ReadJobSpec(reader.getSpec())};
+}
+
+Leases ReadLeases(capnp::List<schema::Lease>::Reader list) {
+  Leases leases;
+  leases.leases.reserve(Bounded(list, kMaxLeasesPerMessage, "the list of leases").size());
+  for (const auto lease : list) leases.leases.push_back(ReadLease(lease));
+  return leases;
+}
+
+struct CommandWriter {
+  schema::WorkerCommand::Builder builder;
+  void operator()(const WorkerWelcome& welcome) { WriteWelcome(welcome, builder.initWelcome()); }
+  void operator()(const Leases& leases) {
+    auto wire = builder.initLeases(static_cast<unsigned>(leases.leases.size()));
+    for (unsigned i = 0; i < wire.size(); ++i) WriteLease(leases.leases[i], wire[i]);
+  }
+  void operator()(const ReportsStored& stored) {
+    WriteIds<LeaseId>(stored.leases,
+                      builder.initReportsStored(static_cast<unsigned>(stored.leases.size())));
+  }
+  void operator()(const Revoke& revoke) {
+    WriteIds<LeaseId>(revoke.leases,
+                      builder.initRevoke(static_cast<unsigned>(revoke.leases.size())));
+  }
+  void operator()(const HeartbeatAnswer&) { builder.setHeartbeatAnswer(); }
+  void operator()(const HelloWanted&) { builder.setHelloWanted(); }
+  void operator()(const Refused& refused) { WriteRefused(refused, builder.initRefused()); }
+  void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
+};
+
+std::vector<LeaseId> ReadLeaseIds(capnp::List<std::uint64_t>::Reader list) {
+  return ReadIds<LeaseId>(list, kMaxLeasesPerMessage, "the list of leases");
+}
+
+WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
+  switch (reader.which()) {
+    case schema::WorkerCommand::NONE:
+      RefuseMalformed("the command is empty");
+    case schema::WorkerCommand::WELCOME:
+      return ReadWelcome(reader.getWelcome());
+    case schema::WorkerCommand::LEASES:
+      return ReadLeases(reader.getLeases());
+    case schema::WorkerCommand::REPORTS_STORED:
+      return ReportsStored{.leases = ReadLeaseIds(reader.getReportsStored())};
+    case schema::WorkerCommand::REVOKE:
+      return Revoke{.leases = ReadLeaseIds(reader.getRevoke())};
+    case schema::WorkerCommand::HEARTBEAT_ANSWER:
+      return HeartbeatAnswer{};
+    case schema::WorkerCommand::HELLO_WANTED:
+      return HelloWanted{};
+    case schema::WorkerCommand::REFUSED:
+      return ReadRefused(reader.getRefused());
+  }
+  return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
+}
+
+std::size_t SizeHint(const WorkerCommand& command) {
+  std::size_t bytes = kMessageOverheadBytes;
+  if (const auto* leases = std::get_if<Leases>(&command)) {
+    for (const Lease& lease : leases->leases) bytes += EncodedSize(lease.spec);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string Encode(const WorkerCommand& command) {
+  return EncodeFrame<schema::WorkerCommand>(
+      SizeHint(command),
+      [&](schema::WorkerCommand::Builder builder) { std::visit(CommandWriter{builder}, command); });
+}
+
+std::expected<WorkerCommand, Failure> DecodeWorkerCommand(std::string_view frame) {
+  return DecodeFrame<schema::WorkerCommand>(frame, ReadCommand);
+}
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,166 @@
+// Worker to coordinator.
+
+#include "common/wire/codec.h"
+#include "common/wire/column.h"
+#include "common/wire/evaluation_codec.h"
+#include "common/wire/facts_codec.h"
+#include "common/wire/hello_codec.h"
+#include "common/wire/job_codec.h"
+#include "schema/worker.capnp.h"
+
+namespace loopfleet::wire {
+namespace {
+
+constexpr EnumTable kDrainStates{
+    "drain state", std::array{std::pair{schema::DrainState::SERVING, DrainState::kServing},
+                              std::pair{schema::DrainState::DRAINING, DrainState::kDraining}}};
+
+LeaseId ReadLeaseId(std::uint64_t value) {
+  if (value == 0) RefuseMalformed("a lease has the id 0");
+  return LeaseId{value};
+}
+
+void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) {
+  WriteVersion(hello.version, builder.initVersion());
+  builder.setWorker(DataOf(hello.worker));
+  builder.setName(TextOf(FactText(hello.name)));
+  builder.setPid(hello.pid);
+  builder.setSlots(hello.slots);
+  builder.setCredit(hello.credit);
+  builder.setHttp(TextOf(FactText(hello.http)));
+  WriteHardware(hello.hardware, builder.initHardware());
+  WriteCompiler(hello.compiler, builder.initCompiler());
+  builder.setPolicy(TextOf(FactText(hello.policy)));
+  auto held = builder.initHeld(static_cast<unsigned>(hello.held.size()));
+  for (unsigned i = 0; i < held.size(); ++i) {
+    held[i].setLease(hello.held[i].lease.value);
+    WriteJobId(hello.held[i].job, held[i].initJob());
+  }
+  WriteCapabilities(hello, builder);
+}
+
+std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
+  std::vector<HeldLease> held;
+  for (const auto entry : Bounded(list, kMaxLeasesPerMessage, "the held leases")) {
+    held.push_back({.lease = ReadLeaseId(entry.getLease()), .job = ReadJobId(entry.getJob())});
+  }
+  return held;
+}
+
+WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
+  WorkerHello hello;
+  hello.version = ReadVersion(reader.getVersion());
+  hello.worker = ReadUuidNotNil(reader.getWorker(), "the worker's id");
+  hello.name = ReadFact(reader.getName(), "the worker's name");
+  hello.pid = reader.getPid();
+  hello.slots = reader.getSlots();
+  hello.credit = reader.getCredit();
+  if (hello.slots == 0) RefuseMalformed("a worker without slots");
+  if (hello.credit == 0 || hello.credit > kMaxLeasesPerMessage) {
+    RefuseMalformed(fmt::format("credit is {}; 1 to {}", hello.credit, kMaxLeasesPerMessage));
+  }
+  hello.http = ReadFact(reader.getHttp(), "the worker's metrics address");
+  hello.hardware = ReadHardware(reader.getHardware());
+  hello.compiler = ReadCompiler(reader.getCompiler());
+  hello.policy = ReadFact(reader.getPolicy(), "measuring policy");
+  hello.held = ReadHeld(reader.getHeld());
+  hello.capabilities = ReadCapabilities(reader.getCapabilities());
+  return hello;
+}
+
+void WriteHeartbeat(const Heartbeat& heartbeat, schema::Heartbeat::Builder builder) {
+  builder.setDrain(kDrainStates.ToWire(heartbeat.drain));
+  WriteIds<LeaseId>(heartbeat.held, builder.initHeld(static_cast<unsigned>(heartbeat.held.size())));
+}
+
+Heartbeat ReadHeartbeat(schema::Heartbeat::Reader reader) {
+  return {.drain = kDrainStates.FromWire(reader.getDrain()),
+          .held = ReadIds<LeaseId>(reader.getHeld(), kMaxLeasesPerMessage, "the held leases")};
+}
+
+void WriteReports(const Reports& reports, schema::Reports::Builder builder) {
+  LF_CHECK(reports.reports.size() <= kMaxReportsPerMessage, "{} reports", reports.reports.size());
+  const auto count = static_cast<unsigned>(reports.reports.size());
+  auto lease = builder.initLease(count);
+  auto batch = builder.initBatch(count);
+  auto index = builder.initIndex(count);
+  std::vector<const Evaluation*> evaluations;
+  evaluations.reserve(count);
+  for (unsigned i = 0; i < count; ++i) {
+    const Report& report = reports.reports[i];
+    lease.set(i, report.lease.value);
+    batch.set(i, report.job.batch.value);
+    index.set(i, report.job.index);
+    evaluations.push_back(&report.evaluation);
+  }
+  WriteEvaluations(evaluations, builder.initEvaluations());
+}
+
+Reports ReadReports(schema::Reports::Reader reader) {
+  auto evaluations = ReadEvaluations(reader.getEvaluations());
+  const auto count = static_cast<std::uint32_t>(evaluations.size());
+  const auto lease = OneForEachRow(reader.getLease(), count, "lease");
+  const auto batch = OneForEachRow(reader.getBatch(), count, "batch");
+  const auto index = OneForEachRow(reader.getIndex(), count, "index");
+  Reports reports;
+  reports.reports.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    reports.reports.push_back({.lease = ReadLeaseId(lease[i]),
+                               .job = {.batch = BatchId{batch[i]}, .index = index[i]},
+                               .evaluation = std::move(evaluations[i])});
+  }
+  return reports;
+}
+
+struct MessageWriter {
+  schema::WorkerMessage::Builder builder;
+  void operator()(const WorkerHello& hello) { WriteHello(hello, builder.initHello()); }
+  void operator()(const Heartbeat& heartbeat) {
+    WriteHeartbeat(heartbeat, builder.initHeartbeat());
+  }
+  void operator()(const Reports& reports) { WriteReports(reports, builder.initReports()); }
+  void operator()(const Goodbye& goodbye) {
+    WriteIds<LeaseId>(goodbye.returned,
+                      builder.initGoodbye(static_cast<unsigned>(goodbye.returned.size())));
+  }
+  void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
+};
+
+WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
+  switch (reader.which()) {
+    case schema::WorkerMessage::NONE:
+      RefuseMalformed("the message is empty");
+    case schema::WorkerMessage::HELLO:
+      return ReadHello(reader.getHello());
+    case schema::WorkerMessage::HEARTBEAT:
+      return ReadHeartbeat(reader.getHeartbeat());
+    case schema::WorkerMessage::REPORTS:
+      return ReadReports(reader.getReports());
+    case schema::WorkerMessage::GOODBYE:
+      return Goodbye{.returned = ReadIds<LeaseId>(reader.getGoodbye(), kMaxLeasesPerMessage,
+                                                  "the returned leases")};
+  }
+  return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
+}
+
+std::size_t SizeHint(const WorkerMessage& message) {
+  std::size_t bytes = kMessageOverheadBytes;
+  if (const auto* reports = std::get_if<Reports>(&message)) {
+    for (const Report& report : reports->reports) bytes += EncodedSize(report.evaluation);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string Encode(const WorkerMessage& message) {
+  return EncodeFrame<schema::WorkerMessage>(
+      SizeHint(message),
+      [&](schema::WorkerMessage::Builder builder) { std::visit(MessageWriter{builder}, message); });
+}
+
+std::expected<WorkerMessage, Failure> DecodeWorkerMessage(std::string_view frame) {
+  return DecodeFrame<schema::WorkerMessage>(frame, ReadMessage);
+}
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,55 @@
+#pragma once
+// BatchTable: every batch that can still change: it takes more jobs, or some have no durable outcome.
+//
+// Invariant, for each batch: durable <= finished <= accepted <= job_count; it is here exactly until
+// IsOver(). Storage has the batches of all times.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+
+#include "common/base/uuid.h"
+#include "common/job/ids.h"
+#include "coordinator/event.h"
+
+namespace loopfleet::coordinator {
+
+// At most one message of a batch is on its way to disk: were two, and the first refused for want of
+// room, the second would leave a gap in the jobs' indices.
+enum class Accepting : std::uint8_t { kNothing, kFirstMessage, kAppend };
+
+struct Batch {
+  BatchId id;
+  Uuid client;
+  bool open = true;                // takes more jobs
+  bool cancelled = false;
+  bool cancelling = false;         // cancelled, and that is not on disk yet
+  Accepting accepting = Accepting::kNothing;
+  std::uint32_t job_count = 0;     // with those on their way to disk
+  std::uint32_t accepted = 0;      // without
+  std::uint64_t finished = 0;      // outcomes made: the last sequence number given out
+  std::uint64_t durable = 0;       // outcomes on disk: what readers see
+  std::deque<Submission> held;     // further messages, waiting for the one on its way
+
+  bool IsOver() const {
+    return !open && !cancelling && accepting == Accepting::kNothing && held.empty() && durable == job_count;
+  }
+};
+
+class BatchTable {
+ public:
+  Batch& Add(Batch batch);
+  Batch* Find(BatchId id);
+  const Batch* Find(BatchId id) const;
+  Batch& At(BatchId id);  // must be there
+  void Remove(BatchId id);
+  std::size_t size() const { return batches_.size(); }
+
+  void CheckInvariants() const;
+
+ private:
+  std::map<BatchId, Batch> batches_;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,42 @@
+#pragma once
+// The replies that several transitions make.
+
+#include <string>
+#include <utility>
+
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+inline void Reply(Turn& turn, const Asker& asker, wire::CoordinatorMessage message) {
+  turn.effects.push_back(
+      ReplyToClient{.peer = asker.peer, .number = asker.number, .message = std::move(message)});
+}
+
+// Says when to try again where that can help.
+inline void Refuse(Turn& turn, const Asker& asker, FailureCode code, std::string message) {
+  turn.effects.push_back(Observation{RequestWasRefused{code}});
+  const bool retryable = InfoOf(code).retryable;
+  Reply(turn, asker,
+        wire::Refused{.failure = {.code = code, .message = std::move(message)},
+                      .retry_after_ms = retryable ? turn.limits().retry_after_ms : 0});
+}
+
+inline void ReplyToWaiter(Turn& turn, const Waiter& waiter) {
+  turn.effects.push_back(SendOutcomes{
+      .peer = waiter.asker.peer, .number = waiter.asker.number, .fetch = waiter.fetch});
+}
+
+inline void ReplyWithBatch(Turn& turn, const Asker& asker, BatchId batch) {
+  turn.effects.push_back(AnswerFromStorage{
+      .peer = asker.peer, .number = asker.number, .question = wire::ShowBatch{.batch = batch}});
+}
+
+// Once nothing about the batch can change any more, storage alone has it.
+inline void RemoveIfOver(Turn& turn, BatchId id) {
+  if (!turn.state.batches.At(id).IsOver()) return;
+  for (const Waiter& waiter : turn.state.waiters.TakeAllOf(id)) ReplyToWaiter(turn, waiter);
+  turn.state.batches.Remove(id);
+}
+
+}  // namespace loopfleet::coordinator

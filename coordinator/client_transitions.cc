@@ -1,0 +1,155 @@
+#include "coordinator/client_transitions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "coordinator/client_reply.h"
+#include "coordinator/job_transitions.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+std::uint32_t Milliseconds(Nanos duration) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
+}
+
+wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
+  return {.worker = worker.id(),
+          .name = worker.facts.name,
+          .state = worker.state,
+          .pid = worker.facts.pid,
+          .slots = worker.facts.slots,
+          .leased_jobs = static_cast<std::uint32_t>(worker.running.size()),
+          .finished_jobs = worker.finished_jobs,
+          .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
+          .http = worker.facts.http,
+          .hardware = worker.facts.hardware,
+          .compiler = worker.facts.compiler};
+}
+
+void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
+  batch.open = false;
+  batch.cancelled = true;
+  batch.cancelling = true;
+  turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
+  turn.commit.cancellation = Cancellation{.batch = batch.id, .asker = asker};
+  CancelUnfinished(turn, batch, 0);
+}
+
+struct QuestionVisitor {
+  Turn& turn;
+  Asker asker;
+
+  void operator()(const wire::ClientHello& hello) const {
+    State& state = turn.state;
+    if (hello.version.major != wire::kProtocolVersion.major) {
+      return Refuse(turn, asker, FailureCode::kVersionMismatch,
+                    fmt::format("the client speaks protocol {}.{}, the coordinator {}.{}",
+                                hello.version.major, hello.version.minor,
+                                wire::kProtocolVersion.major, wire::kProtocolVersion.minor));
+    }
+    if (!state.clients.Greet(asker.peer, hello.client, turn.now.instant,
+                             state.limits.max_clients)) {
+      return Refuse(turn, asker, FailureCode::kBusy,
+                    fmt::format("{} clients are connected, that is the most",
+                                state.limits.max_clients));
+    }
+    Reply(turn, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
+  }
+
+  void operator()(const wire::FetchOutcomes& fetch) const {
+    State& state = turn.state;
+    const Batch* batch = state.batches.Find(fetch.batch);
+    const Nanos wait = std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms),
+                                       state.limits.max_fetch_wait);
+    Waiter waiter{.asker = asker, .fetch = fetch, .deadline = turn.now.instant + wait};
+    // Not here: over, or unknown. Storage can tell.
+    if (batch == nullptr || batch->durable > fetch.after_sequence || wait == Nanos{0}) {
+      return ReplyToWaiter(turn, waiter);
+    }
+    if (!state.waiters.Contains(asker)) {
+      if (state.waiters.CountOf(asker.peer) >= state.limits.max_waiters_per_client) {
+        return Refuse(turn, asker, FailureCode::kQuotaExceeded,
+                      fmt::format("{} requests of this client are waiting, that is the most",
+                                  state.limits.max_waiters_per_client));
+      }
+      if (state.waiters.size() >= state.limits.max_waiters) {
+        return Refuse(turn, asker, FailureCode::kBusy,
+                      fmt::format("{} requests are waiting, that is the most",
+                                  state.limits.max_waiters));
+      }
+    }
+    state.waiters.Add(std::move(waiter));
+  }
+
+  void operator()(const wire::CancelBatch& cancel) const {
+    Batch* batch = turn.state.batches.Find(cancel.batch);
+    // A batch whose first message is on its way to disk is not known to anybody yet.
+    const bool settled = batch == nullptr || batch->cancelled ||
+                         batch->accepting == Accepting::kFirstMessage ||
+                         (!batch->open && batch->finished == batch->job_count);
+    if (settled) return ReplyWithBatch(turn, asker, cancel.batch);
+    CancelWholeBatch(turn, *batch, asker);
+  }
+
+  void operator()(const wire::ListBatches& list) const {
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+  }
+  void operator()(const wire::ShowBatch& show) const { ReplyWithBatch(turn, asker, show.batch); }
+
+  void operator()(const wire::ShowJob& show) const {
+    SendJob send{.peer = asker.peer, .number = asker.number, .job = show.job};
+    if (const Job* job = turn.state.jobs.Find(show.job)) {
+      send.live = LiveJob{.attempts = job->attempts};
+      if (const auto* leased = std::get_if<Leased>(&job->progress)) {
+        const LeaseRecord* lease = turn.state.leases.Find(leased->lease);
+        send.live->state = wire::JobState::kLeased;
+        send.live->worker = turn.state.workers.Find(lease->worker)->facts.name;
+      }
+    }
+    turn.effects.push_back(std::move(send));
+  }
+
+  void operator()(const wire::ListWorkers&) const {
+    wire::WorkerList list;
+    for (const auto& [id, worker] : turn.state.workers.all()) {
+      list.workers.push_back(InfoOf(worker, turn.now.instant));
+    }
+    Reply(turn, asker, std::move(list));
+  }
+
+  void operator()(const wire::UnknownMember& unknown) const {
+    Refuse(turn, asker, FailureCode::kUnsupported,
+           fmt::format("requests of kind {} are not known here", unknown.member));
+  }
+};
+
+}  // namespace
+
+void OnClientAsked(Turn& turn, ClientAsked event) {
+  turn.state.clients.Hear(event.peer, turn.now.instant);
+  std::visit(QuestionVisitor{turn, {.peer = event.peer, .number = event.number}}, event.question);
+}
+
+void OnClientUnreachable(Turn& turn, const ClientUnreachable& event) {
+  turn.state.waiters.RemovePeer(event.peer);
+  turn.state.clients.RemovePeer(event.peer);
+}
+
+void AnswerExpiredWaiters(Turn& turn) {
+  for (const Waiter& waiter : turn.state.waiters.TakeExpired(turn.now.instant)) {
+    ReplyToWaiter(turn, waiter);
+  }
+}
+
+void ForgetIdleClients(Turn& turn) {
+  turn.state.clients.RemoveIdle(turn.now.instant - turn.limits().client_idle);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,20 @@
+#pragma once
+// What clients can cause: submissions, cancellations and questions.
+
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+void OnSubmission(Turn& turn, Submission submission);
+void OnClientAsked(Turn& turn, ClientAsked event);
+void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
+
+// What became of the jobs of one message, once storage has answered.
+void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit);
+void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure);
+
+// Fetches whose time is over get what there is; silent clients are forgotten.
+void AnswerExpiredWaiters(Turn& turn);
+void ForgetIdleClients(Turn& turn);
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,26 @@
+#include "coordinator/commit_ledger.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+
+Token CommitLedger::Add(Commit commit) {
+  if (const auto* outcomes = std::get_if<OutcomeCommit>(&commit)) {
+    undurable_outcomes_ += outcomes->outcomes.size();
+  }
+  commits_.emplace_hint(commits_.end(), ++last_, std::move(commit));
+  return last_;
+}
+
+Commit CommitLedger::Take(Token token) {
+  auto node = commits_.extract(token);
+  LF_CHECK(!node.empty(), "nothing under token {} is on its way", token);
+  if (const auto* outcomes = std::get_if<OutcomeCommit>(&node.mapped())) {
+    undurable_outcomes_ -= outcomes->outcomes.size();
+  }
+  return std::move(node.mapped());
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,65 @@
+#pragma once
+// CommitLedger: what is on its way to disk, and what may be said once it is there. The only way by
+// which an effect that depends on a write is released.
+//
+// Invariant: tokens ascend; each is taken exactly once, by Persisted or PersistRefused.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "common/base/uuid.h"
+#include "common/job/ids.h"
+#include "coordinator/client_table.h"
+#include "coordinator/event.h"
+#include "coordinator/in_flight_table.h"
+
+namespace loopfleet::coordinator {
+
+// Jobs of one message. Until it is durable they are nowhere else.
+struct AcceptanceCommit {
+  RequestKey request;
+  BatchId batch;
+  std::uint32_t first_index = 0;
+  wire::BatchEnd end = wire::BatchEnd::kComplete;
+  std::vector<AdmittedJob> jobs;
+  Instant arrived_at{};
+};
+
+struct OutcomeRecord {
+  BatchId batch;
+  std::uint64_t sequence = 0;
+  LeaseId lease;                     // whose report is to be acknowledged; none if there was none
+  std::optional<Question> settles;   // the answer that need not be kept any more
+};
+
+struct Cancellation {
+  BatchId batch;
+  Asker asker;
+};
+
+// All outcomes that one event led to.
+struct OutcomeCommit {
+  std::vector<OutcomeRecord> outcomes;
+  std::optional<Cancellation> cancellation;
+};
+
+using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;
+
+class CommitLedger {
+ public:
+  Token Add(Commit commit);
+  Commit Take(Token token);
+  std::size_t undurable_outcomes() const { return undurable_outcomes_; }
+  bool empty() const { return commits_.empty(); }
+
+ private:
+  std::map<Token, Commit> commits_;
+  Token last_ = 0;
+  std::size_t undurable_outcomes_ = 0;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,186 @@
+#include "coordinator/core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+#include "coordinator/client_reply.h"
+#include "coordinator/client_transitions.h"
+#include "coordinator/job_transitions.h"
+#include "coordinator/worker_transitions.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
+  turn.state.batches.Add({.id = stored.batch,
+                          .client = stored.client,
+                          .open = !stored.closed && !stored.cancelled,
+                          .cancelled = stored.cancelled,
+                          .job_count = stored.job_count,
+                          .accepted = stored.job_count,
+                          .finished = stored.finished,
+                          .durable = stored.finished});
+}
+
+void OnRecovered(Turn& turn, Recovered event) {
+  State& state = turn.state;
+  LF_CHECK(state.epoch == 0, "recovered twice");
+  state.epoch = event.epoch;
+  state.next_batch = event.next_batch;
+  state.leases.StartEpoch(event.epoch);
+  state.served_at.fill(turn.now.instant);
+  if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
+  for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
+  for (Recovered::Job& job : event.jobs) {
+    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
+        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
+      state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
+    }
+    EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
+  }
+  for (const JobId id : event.damaged) {
+    AdmittedJob job{.admission = Failure{
+                        .code = FailureCode::kStorageCorrupt,
+                        .message = fmt::format("what job {} asked can no longer be read", id)}};
+    EnterJob(turn, id, std::move(job), turn.now.instant);
+  }
+  for (const storage::StoredBatch& stored : event.batches) {
+    // Cancelling is one transaction, but its outcomes were perhaps made by another version.
+    if (stored.cancelled) CancelUnfinished(turn, state.batches.At(stored.batch), 0);
+    RemoveIfOver(turn, stored.batch);
+  }
+}
+
+void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) {
+  State& state = turn.state;
+  std::map<Uuid, wire::ReportsStored> stored;
+  for (const OutcomeRecord& outcome : outcomes) {
+    if (!outcome.lease) continue;
+    stored[state.leases.Find(outcome.lease)->worker].leases.push_back(outcome.lease);
+    state.leases.Remove(outcome.lease);
+  }
+  for (auto& [id, acknowledgement] : stored) {
+    const Worker* worker = state.workers.Find(id);
+    if (worker == nullptr || !worker->peer) continue;  // it asks again when it is back
+    turn.effects.push_back(
+        SendToWorker{.peer = *worker->peer, .command = std::move(acknowledgement)});
+  }
+}
+
+void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
+  State& state = turn.state;
+  std::set<BatchId> changed;
+  for (const OutcomeRecord& outcome : commit.outcomes) {
+    Batch& batch = state.batches.At(outcome.batch);
+    LF_CHECK(outcome.sequence == batch.durable + 1, "batch {}: outcome {} after {}", batch.id,
+             outcome.sequence, batch.durable);
+    batch.durable = outcome.sequence;
+    if (outcome.settles) state.in_flight.Settle(*outcome.settles);
+    changed.insert(batch.id);
+  }
+  AcknowledgeReports(turn, commit.outcomes);
+  if (commit.cancellation) {
+    state.batches.At(commit.cancellation->batch).cancelling = false;
+    ReplyWithBatch(turn, commit.cancellation->asker, commit.cancellation->batch);
+    changed.insert(commit.cancellation->batch);
+  }
+  for (const BatchId id : changed) {
+    for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
+      ReplyToWaiter(turn, waiter);
+    }
+    RemoveIfOver(turn, id);
+  }
+}
+
+void OnPersisted(Turn& turn, const Persisted& event) {
+  Commit commit = turn.state.commits.Take(event.token);
+  if (auto* acceptance = std::get_if<AcceptanceCommit>(&commit)) {
+    OnAcceptanceDurable(turn, std::move(*acceptance));
+  } else {
+    OnOutcomesDurable(turn, std::get<OutcomeCommit>(commit));
+  }
+}
+
+void OnPersistRefused(Turn& turn, const PersistRefused& event) {
+  Commit commit = turn.state.commits.Take(event.token);
+  auto* acceptance = std::get_if<AcceptanceCommit>(&commit);
+  LF_CHECK(acceptance != nullptr, "token {} was to be tried until it is on disk", event.token);
+  OnAcceptanceRefused(turn, std::move(*acceptance), event.failure);
+}
+
+// Jobs that no worker could run for the whole grace.
+void ExpireUnserved(Turn& turn) {
+  State& state = turn.state;
+  std::uint32_t left = state.limits.max_expiries_per_tick;
+  for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
+    Instant& served_at = state.served_at[static_cast<std::size_t>(placement)];
+    if (state.workers.HasReady(placement)) served_at = turn.now.instant;
+    while (const auto front = state.ready.Front(placement)) {
+      const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
+      if (turn.now.instant - waits_since < state.limits.no_worker_grace || left-- == 0) break;
+      FinishJob(turn, *front,
+                FailedBy({.code = FailureCode::kNoMatchingWorker,
+                          .message = fmt::format("no worker for its device was there for {} s",
+                                                 state.limits.no_worker_grace.count())},
+                         Verdict::kNobodyCame));
+    }
+  }
+}
+
+void OnTick(Turn& turn) {
+  LoseSilentWorkers(turn);
+  ExpireUnserved(turn);
+  AnswerExpiredWaiters(turn);
+  ForgetIdleClients(turn);
+}
+
+struct EventVisitor {
+  Turn& turn;
+
+  void operator()(Recovered event) const { OnRecovered(turn, std::move(event)); }
+  void operator()(Submission event) const { OnSubmission(turn, std::move(event)); }
+  void operator()(ClientAsked event) const { OnClientAsked(turn, std::move(event)); }
+  void operator()(const ClientUnreachable& event) const { OnClientUnreachable(turn, event); }
+  void operator()(WorkerSaid event) const { OnWorkerSaid(turn, std::move(event)); }
+  void operator()(const WorkerUnreachable& event) const { OnWorkerUnreachable(turn, event); }
+  void operator()(const Persisted& event) const { OnPersisted(turn, event); }
+  void operator()(const PersistRefused& event) const { OnPersistRefused(turn, event); }
+  void operator()(const Tick&) const { OnTick(turn); }
+  void operator()(const DrainRequested&) const { turn.state.service = Service::kDraining; }
+};
+
+// All outcomes of the turn go to disk together.
+void PersistOutcomes(Turn& turn) {
+  if (turn.writes.empty()) return;
+  const Token token = turn.state.commits.Add(std::move(turn.commit));
+  turn.effects.push_back(Persist{
+      .token = token, .writes = std::move(turn.writes), .when_full = WhenFull::kKeepTrying});
+}
+
+}  // namespace
+
+Core::Core(Options options)
+    : state_{.limits = options.limits, .name = std::move(options.name)} {}
+
+Effects Core::On(Event event, Moment now) {
+  LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
+           "the first event is Recovered");
+  Turn turn{.state = state_, .now = now};
+  std::visit(EventVisitor{turn}, std::move(event));
+  GrantLeases(turn);
+  PersistOutcomes(turn);
+  return std::move(turn.effects);
+}
+
+std::size_t Core::Leased() const {
+  std::size_t leased = 0;
+  for (const auto& [id, worker] : state_.workers.all()) leased += worker.running.size();
+  return leased;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,51 @@
+#pragma once
+// Core: queue and dispatch as a pure state machine. Given the same events at the same moments it has
+// the same effects: it knows no socket, clock, thread, file or random number, and iterates over
+// nothing unordered. The shell (event_loop.h) feeds it; a simulation can, too.
+//
+// Belongs to one thread. What an effect promises to be on disk is on disk: see CommitLedger.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/effect.h"
+#include "coordinator/event.h"
+#include "coordinator/limits.h"
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+class Core {
+ public:
+  struct Options {
+    Limits limits;
+    std::string name = "loopfleet-coordinator";  // for people
+  };
+  explicit Core(Options options);
+
+  // The first event must be Recovered. Moments must not go back.
+  Effects On(Event event, Moment now);
+
+  // ---- what the shell has to know to make events, and shows in metrics ---------------------------
+
+  // Whose connection it is; empty before a hello.
+  std::optional<Uuid> ClientOf(const PeerId& peer) const { return state_.clients.ClientOf(peer); }
+  // Under which conditions a stored result answers for such a job.
+  std::vector<WorkerKind> KindsFor(Placement placement) const {
+    return state_.workers.KindsFor(placement);
+  }
+  std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
+  std::size_t Leased() const;
+  std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
+  bool HasWritesUnderWay() const { return !state_.commits.empty(); }
+
+  const State& state() const { return state_; }  // for tests
+  void CheckInvariants() const { state_.CheckInvariants(); }
+
+ private:
+  State state_;
+};
+
+}  // namespace loopfleet::coordinator

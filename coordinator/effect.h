@@ -1,0 +1,102 @@
+#pragma once
+// Effect: everything that the coordinator's core can want done. A closed set. The shell does them in
+// order and decides nothing. An effect that says something is on disk is only made after Persisted.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/job/failure.h"
+#include "common/job/outcome.h"
+#include "common/job/stage.h"
+#include "common/wire/message.h"
+#include "coordinator/event.h"
+#include "storage/record.h"
+
+namespace loopfleet::coordinator {
+
+struct ReplyToClient {
+  PeerId peer;
+  std::uint64_t number = 0;
+  wire::CoordinatorMessage message;
+};
+
+// Read the batch and the outcomes after `after_sequence` from storage, and reply with as many as fit
+// one frame (an OutcomePage; NOT_FOUND for an unknown batch).
+struct SendOutcomes {
+  PeerId peer;
+  std::uint64_t number = 0;
+  wire::FetchOutcomes fetch;
+};
+
+// Answer from storage alone: it has every batch that was ever accepted.
+struct AnswerFromStorage {
+  PeerId peer;
+  std::uint64_t number = 0;
+  std::variant<wire::ListBatches, wire::ShowBatch> question;
+};
+
+// Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.
+struct LiveJob {
+  wire::JobState state = wire::JobState::kQueued;
+  std::uint32_t attempts = 0;
+  std::string worker;
+};
+struct SendJob {
+  PeerId peer;
+  std::uint64_t number = 0;
+  JobId job;
+  std::optional<LiveJob> live;
+};
+
+struct SendToWorker {
+  PeerId peer;
+  wire::WorkerCommand command;
+};
+
+enum class WhenFull : std::uint8_t {
+  kRefuse,     // no room on disk: PersistRefused
+  kKeepTrying  // wait for room; later tokens of this kind wait behind it
+};
+
+// Write these in one transaction, then say Persisted(token). Tokens are written in ascending order,
+// but for those that were refused. Several may share a transaction.
+struct Persist {
+  Token token = 0;
+  std::vector<storage::Write> writes;
+  WhenFull when_full = WhenFull::kKeepTrying;
+};
+
+// For metrics and the log; nothing depends on it.
+struct JobsWereAccepted {
+  std::uint32_t count = 0;
+};
+struct JobWasFinished {
+  std::optional<FailureCode> failure;
+  OutcomeSource source = OutcomeSource::kMeasured;
+  StageDurations stages;
+};
+struct RequestWasRefused {
+  FailureCode code = FailureCode::kBusy;
+};
+enum class WorkerChange : std::uint8_t { kJoined, kReattached, kLeft, kLost, kRefused };
+struct WorkerChanged {
+  WorkerChange change = WorkerChange::kJoined;
+  std::string name;
+  std::uint32_t leases = 0;  // kept (kReattached), or taken from it (kLeft, kLost)
+};
+struct ReportWasImplausible {
+  std::string worker;
+  JobId job;
+  std::string reason;
+};
+using Observation = std::variant<JobsWereAccepted, JobWasFinished, RequestWasRefused, WorkerChanged,
+                                 ReportWasImplausible>;
+
+using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
+                            Persist, Observation>;
+using Effects = std::vector<Effect>;
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,117 @@
+#pragma once
+// Event: everything that can happen to the coordinator's core. A closed set: what is not here cannot
+// influence it, so a sequence of events with their moments replays exactly.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/looptree/key.h"
+#include "common/wire/message.h"
+#include "storage/record.h"
+
+namespace loopfleet::coordinator {
+
+// When an event happens. The instant decides; the wall time is only ever recorded.
+struct Moment {
+  Instant instant{};
+  WallTime wall{};
+};
+
+// The routing id of a connection. Those of clients and of workers are apart.
+using PeerId = std::string;
+
+// Names one Persist effect; given out in ascending order.
+using Token = std::uint64_t;
+
+// ---- what is known about a job when it is submitted (admission.h finds it out) -------------------
+
+struct ToMeasure {
+  looptree::TreeKey tree;
+  Placement placement = Placement::kCpu;
+};
+// A worker's turn; answered from the store; or over at once, for example by INVALID_ACTION.
+using Admission = std::variant<ToMeasure, storage::StoredResult, Failure>;
+
+struct AdmittedJob {
+  JobSpec spec;
+  Admission admission;
+};
+
+// ---- events --------------------------------------------------------------------------------------
+
+// The first event of all: what the last run left behind.
+struct Recovered {
+  struct Job {
+    JobId id;
+    AdmittedJob job;
+  };
+  std::uint64_t epoch = 1;
+  std::uint64_t next_batch = 1;
+  std::vector<storage::StoredBatch> batches;
+  std::vector<Job> jobs;        // unfinished, in order
+  std::vector<JobId> damaged;   // unfinished, and what was asked can no longer be read
+};
+
+// A wire::SubmitJobs, with what had to be looked up for it.
+struct Submission {
+  PeerId peer;
+  std::uint64_t number = 0;
+  Uuid request_id;
+  std::string digest;
+  std::optional<BatchId> append_to;
+  wire::BatchEnd end = wire::BatchEnd::kComplete;
+  std::vector<AdmittedJob> jobs;
+  // The request was accepted before; `jobs` may be empty then.
+  std::optional<storage::StoredRequest> seen;
+};
+
+using ClientQuestion =
+    std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
+                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::UnknownMember>;
+struct ClientAsked {
+  PeerId peer;
+  std::uint64_t number = 0;
+  ClientQuestion question;
+};
+
+// Something could not be sent: the connection is gone, or its other end does not read.
+struct ClientUnreachable {
+  PeerId peer;
+};
+
+struct WorkerSaid {
+  PeerId peer;
+  wire::WorkerMessage message;
+};
+
+struct WorkerUnreachable {
+  PeerId peer;
+  std::vector<LeaseId> undelivered;  // that were in what could not be sent
+};
+
+// The writes of this token, and of all earlier ones that keep trying, are on disk.
+struct Persisted {
+  Token token = 0;
+};
+// Nothing of this token (which was one to refuse when there is no room) is or will be on disk.
+struct PersistRefused {
+  Token token = 0;
+  Failure failure;
+};
+
+struct Tick {};
+
+// The process is about to end: accept and grant nothing more.
+struct DrainRequested {};
+
+using Event = std::variant<Recovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
+                           WorkerUnreachable, Persisted, PersistRefused, Tick, DrainRequested>;
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,94 @@
+#include "coordinator/in_flight_table.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+
+std::size_t QuestionHash::operator()(const Question& question) const noexcept {
+  // The key is a hash already: its first half is as good as any.
+  std::uint64_t half = 0;
+  std::memcpy(&half, question.tree.bytes.data(), sizeof half);
+  return static_cast<std::size_t>(half ^ (static_cast<std::uint64_t>(question.placement) << 8));
+}
+
+InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
+  const auto entry = entries_.find(question);
+  LF_CHECK(entry != entries_.end(), "nobody asks for tree {}", question.tree.ToString());
+  return entry;
+}
+
+void InFlightTable::DropIfIdle(Entries::iterator entry) {
+  const Entry& e = entry->second;
+  if (!e.leader && e.expected == 0 && !e.unsettled) entries_.erase(entry);
+}
+
+void InFlightTable::Expect(const Question& question) { ++entries_[question].expected; }
+
+void InFlightTable::Forget(const Question& question) {
+  const auto entry = At(question);
+  LF_CHECK(entry->second.expected > 0, "tree {} is not expected", question.tree.ToString());
+  --entry->second.expected;
+  DropIfIdle(entry);
+}
+
+InFlightTable::Joined InFlightTable::Join(const Question& question, JobId job) {
+  Entry& entry = entries_[question];
+  if (entry.answer) return entry.answer;
+  if (!entry.leader) {
+    entry.leader = job;
+    return Role::kLeads;
+  }
+  entry.followers.insert(job);
+  return Role::kFollows;
+}
+
+std::set<JobId> InFlightTable::Answer(const Question& question,
+                                      std::shared_ptr<const SharedAnswer> answer) {
+  Entry& entry = At(question)->second;
+  LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
+  entry.leader.reset();
+  entry.answer = std::move(answer);
+  entry.unsettled = true;
+  return std::exchange(entry.followers, {});
+}
+
+void InFlightTable::Settle(const Question& question) {
+  const auto entry = At(question);
+  LF_CHECK(entry->second.unsettled, "tree {} is settled", question.tree.ToString());
+  entry->second.unsettled = false;
+  DropIfIdle(entry);
+}
+
+std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
+  const auto entry = At(question);
+  Entry& e = entry->second;
+  if (e.leader != job) {
+    LF_CHECK(e.followers.erase(job) == 1, "job {} neither leads nor follows", job);
+    return std::nullopt;
+  }
+  e.leader.reset();
+  if (!e.followers.empty()) e.leader = e.followers.extract(e.followers.begin()).value();
+  const std::optional<JobId> successor = e.leader;
+  DropIfIdle(entry);
+  return successor;
+}
+
+const InFlightTable::Entry* InFlightTable::Find(const Question& question) const {
+  const auto entry = entries_.find(question);
+  return entry == entries_.end() ? nullptr : &entry->second;
+}
+
+void InFlightTable::CheckInvariants() const {
+  for (const auto& [question, entry] : entries_) {
+    const std::string tree = question.tree.ToString();
+    LF_CHECK(entry.leader || entry.expected > 0 || entry.unsettled, "tree {} is idle", tree);
+    LF_CHECK(entry.followers.empty() || entry.leader, "tree {}: followers, no leader", tree);
+    LF_CHECK(!entry.answer || !entry.leader, "tree {}: an answer and a leader", tree);
+    LF_CHECK(!entry.unsettled || entry.answer, "tree {}: unsettled without an answer", tree);
+  }
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,88 @@
+#pragma once
+// InFlightTable: one measurement, many askers. For every question that is being answered: who leads
+// (has the worker's turn), who follows (waits for the leader's answer), and, once the leader has
+// reported, the answer.
+//
+// No equal submission falls between the store and this table. The shell looks the store up when a
+// submission arrives, in the same turn as the core's Submission event; from then on the submission's
+// interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle) and nobody
+// expects it any more. So a submission either saw the stored row, or finds the entry.
+//
+// Invariant: an entry is here exactly while it has a leader, an expectation, or an unsettled answer;
+// followers wait only behind a leader.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/job/outcome.h"
+#include "common/looptree/key.h"
+
+namespace loopfleet::coordinator {
+
+// What makes two questions equal: the conditions that a job may choose. More join as fields of JobSpec
+// begin to work.
+struct Question {
+  looptree::TreeKey tree;
+  Placement placement = Placement::kCpu;
+  std::uint32_t threads = 1;
+  CacheState cache = CacheState::kWarm;
+  friend bool operator==(const Question&, const Question&) = default;
+};
+struct QuestionHash {
+  std::size_t operator()(const Question& question) const noexcept;
+};
+
+struct SharedAnswer {
+  Evaluation evaluation;
+  std::string worker;
+};
+
+class InFlightTable {
+ public:
+  struct Entry {
+    std::optional<JobId> leader;
+    std::set<JobId> followers;  // in the order of acceptance
+    std::shared_ptr<const SharedAnswer> answer;
+    std::uint32_t expected = 0;   // jobs of submissions that are on their way to disk
+    bool unsettled = false;       // the answer is not on disk yet
+  };
+
+  // A job that asks this is on its way to disk.
+  void Expect(const Question& question);
+  // It got there, or was refused. The entry may go with it: Join first.
+  void Forget(const Question& question);
+
+  // The job leads, follows, or gets the answer.
+  enum class Role { kLeads, kFollows };
+  using Joined = std::variant<Role, std::shared_ptr<const SharedAnswer>>;
+  Joined Join(const Question& question, JobId job);
+
+  // The leader has the answer. Its followers, whose turn it is to share it.
+  std::set<JobId> Answer(const Question& question, std::shared_ptr<const SharedAnswer> answer);
+  void Settle(const Question& question);  // the answer is on disk
+
+  // The job gets no answer that others could share, or goes its own way. If it led, the first
+  // follower leads from now on, and is returned; a follower just leaves.
+  std::optional<JobId> Leave(const Question& question, JobId job);
+
+  const Entry* Find(const Question& question) const;
+  std::size_t size() const { return entries_.size(); }
+  void CheckInvariants() const;
+
+ private:
+  using Entries = std::unordered_map<Question, Entry, QuestionHash>;
+  Entries::iterator At(const Question& question);
+  void DropIfIdle(Entries::iterator entry);
+
+  Entries entries_;  // looked up, never iterated by transitions
+};
+
+}  // namespace loopfleet::coordinator

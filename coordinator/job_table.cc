@@ -1,0 +1,49 @@
+#include "coordinator/job_table.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+
+Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
+  return {.tree = admission.tree,
+          .placement = admission.placement,
+          .threads = spec.threads,
+          .cache = spec.cache};
+}
+
+Question QuestionOf(const Job& job) {
+  return QuestionOf(job.spec, {.tree = job.tree, .placement = job.placement});
+}
+
+Job& JobTable::Add(Job job) {
+  const JobId id = job.id;
+  const auto [entry, added] = jobs_.try_emplace(id, std::move(job));
+  LF_CHECK(added, "job {} is here already", id);
+  return entry->second;
+}
+
+Job* JobTable::Find(JobId id) {
+  const auto entry = jobs_.find(id);
+  return entry == jobs_.end() ? nullptr : &entry->second;
+}
+
+const Job* JobTable::Find(JobId id) const {
+  const auto entry = jobs_.find(id);
+  return entry == jobs_.end() ? nullptr : &entry->second;
+}
+
+Job& JobTable::At(JobId id) {
+  Job* job = Find(id);
+  LF_CHECK(job != nullptr, "job {} is not here", id);
+  return *job;
+}
+
+Job JobTable::Take(JobId id) {
+  auto node = jobs_.extract(id);
+  LF_CHECK(!node.empty(), "job {} is not here", id);
+  return std::move(node.mapped());
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,253 @@
+#include "coordinator/job_transitions.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "common/base/check.h"
+#include "coordinator/placement.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Everything an outcome is made of, but for what its batch adds.
+struct Concluded {
+  JobId id;
+  std::uint32_t attempts = 0;
+  Ending ending;
+  std::optional<Question> settles;
+};
+
+void MakeOutcome(Turn& turn, Concluded concluded) {
+  Batch& batch = turn.state.batches.At(concluded.id.batch);
+  Ending& ending = concluded.ending;
+  ending.evaluation.stages[Stage::kQueue] = ending.queued;
+  const std::uint64_t sequence = ++batch.finished;
+  turn.effects.push_back(Observation{JobWasFinished{
+      .failure = ending.evaluation.ok() ? std::nullopt
+                                        : std::optional(ending.evaluation.failure().code),
+      .source = ending.source,
+      .stages = ending.evaluation.stages}});
+  turn.commit.outcomes.push_back({.batch = batch.id,
+                                  .sequence = sequence,
+                                  .lease = ending.lease,
+                                  .settles = std::move(concluded.settles)});
+  // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
+  turn.writes.push_back(
+      storage::JobFinished{.outcome = {.job = concluded.id,
+                                       .sequence = sequence,
+                                       .source = ending.source,
+                                       .attempts = concluded.attempts,
+                                       .worker = std::move(ending.worker),
+                                       .finished_at = turn.now.wall,
+                                       .evaluation = std::move(ending.evaluation)}});
+}
+
+void PutInQueue(Turn& turn, Job& job) {
+  job.progress = Queued{turn.state.ready.PushBack(job.id, job.placement)};
+}
+void PutInFront(Turn& turn, Job& job) {
+  job.progress = Queued{turn.state.ready.PushFront(job.id, job.placement)};
+}
+
+Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
+  return {.source = OutcomeSource::kCoalesced,
+          .evaluation = answer.evaluation,
+          .worker = answer.worker,
+          .queued = queued};
+}
+
+void ShareAnswer(Turn& turn, JobId follower, const SharedAnswer& answer) {
+  const Job job = turn.state.jobs.Take(follower);
+  MakeOutcome(turn, {.id = follower,
+                     .attempts = job.attempts,
+                     .ending = CoalescedWith(answer, turn.now.instant - job.accepted_at)});
+}
+
+// The job, which shares, ends on its own account.
+void LeaveFlight(Turn& turn, const Job& job, Verdict verdict) {
+  const auto successor = turn.state.in_flight.Leave(QuestionOf(job), job.id);
+  if (!successor) return;
+  Job& next = turn.state.jobs.At(*successor);
+  if (verdict == Verdict::kNobodyCame) {
+    PutInQueue(turn, next);  // in front, it would hold up the expiry of those who waited longer
+  } else {
+    PutInFront(turn, next);
+  }
+}
+
+void EnterToMeasure(Turn& turn, Job entering) {
+  State& state = turn.state;
+  if (entering.sharing == Sharing::kAlone) {
+    PutInQueue(turn, state.jobs.Add(std::move(entering)));
+    return;
+  }
+  const Question question = QuestionOf(entering);
+  const auto joined = state.in_flight.Join(question, entering.id);
+  if (const auto* answer = std::get_if<std::shared_ptr<const SharedAnswer>>(&joined)) {
+    MakeOutcome(turn, {.id = entering.id,
+                       .ending = CoalescedWith(**answer, turn.now.instant - entering.accepted_at)});
+  } else {
+    Job& job = state.jobs.Add(std::move(entering));
+    if (std::get<InFlightTable::Role>(joined) == InFlightTable::Role::kLeads) {
+      PutInQueue(turn, job);
+    } else {
+      job.progress = Following{};
+    }
+  }
+  state.in_flight.Forget(question);
+}
+
+wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
+  Job& job = turn.state.jobs.At(id);
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  turn.state.workers.AddRunning(worker, lease.id);
+  job.progress = Leased{lease.id};
+  ++job.attempts;
+  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+}
+
+bool MayGrant(const Turn& turn) {
+  const State& state = turn.state;
+  return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
+         state.commits.undurable_outcomes() + turn.commit.outcomes.size() <
+             state.limits.max_undurable_outcomes;
+}
+
+void GrantTo(Turn& turn, DeviceKind device) {
+  State& state = turn.state;
+  const std::size_t ready = state.ready.CountFor(device);
+  if (ready == 0) return;
+  const std::vector<Candidate> candidates = state.workers.Candidates(device, ready);
+  std::vector<std::uint32_t> free_credit;
+  free_credit.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) free_credit.push_back(candidate.free_credit);
+  const std::vector<std::uint32_t> shares = ShareOut(ready, free_credit);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (shares[i] == 0) continue;
+    Worker& worker = *state.workers.Find(candidates[i].worker);
+    wire::Leases leases;
+    leases.leases.reserve(shares[i]);
+    for (std::uint32_t n = 0; n < shares[i]; ++n) {
+      leases.leases.push_back(GrantLease(turn, worker, *state.ready.PopFor(device)));
+    }
+    turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+  }
+}
+
+}  // namespace
+
+Ending FailedBy(Failure failure, Verdict verdict) {
+  Ending ending{.verdict = verdict};
+  ending.evaluation.verdict = std::move(failure);
+  return ending;
+}
+
+void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
+  const Nanos waited = turn.now.instant - accepted_at;
+  if (auto* failure = std::get_if<Failure>(&job.admission)) {
+    Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
+    MakeOutcome(turn, {.id = id, .ending = std::move(ending)});
+  } else if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
+    MakeOutcome(turn, {.id = id,
+                       .ending = {.source = OutcomeSource::kStored,
+                                  .evaluation = std::move(stored->evaluation),
+                                  .worker = std::move(stored->worker),
+                                  .queued = waited}});
+  } else {
+    const auto& measure = std::get<ToMeasure>(job.admission);
+    const bool fresh = job.spec.freshness == Freshness::kMeasureAnew;
+    EnterToMeasure(turn, {.id = id,
+                          .spec = std::move(job.spec),
+                          .tree = measure.tree,
+                          .placement = measure.placement,
+                          .sharing = fresh ? Sharing::kAlone : Sharing::kShares,
+                          .accepted_at = accepted_at});
+  }
+}
+
+void GrantLeases(Turn& turn) {
+  if (!MayGrant(turn)) return;
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
+}
+
+void FinishJob(Turn& turn, JobId id, Ending ending) {
+  State& state = turn.state;
+  const Job job = state.jobs.Take(id);
+  if (const auto* queued = std::get_if<Queued>(&job.progress)) state.ready.Remove(queued->place);
+  if (!std::holds_alternative<Leased>(job.progress)) {
+    ending.queued = turn.now.instant - job.accepted_at;
+  }
+  if (!ending.evaluation.tree_key) ending.evaluation.tree_key = job.tree;
+
+  std::optional<Question> settles;
+  std::shared_ptr<const SharedAnswer> answer;
+  std::set<JobId> followers;
+  if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
+    settles = QuestionOf(job);
+    answer = std::make_shared<const SharedAnswer>(
+        SharedAnswer{.evaluation = ending.evaluation, .worker = ending.worker});
+    followers = state.in_flight.Answer(*settles, answer);
+  } else if (job.sharing == Sharing::kShares) {
+    LeaveFlight(turn, job, ending.verdict);
+  }
+  MakeOutcome(turn, {.id = id,
+                     .attempts = job.attempts,
+                     .ending = std::move(ending),
+                     .settles = std::move(settles)});
+  for (const JobId follower : followers) ShareAnswer(turn, follower, *answer);
+}
+
+void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index) {
+  State& state = turn.state;
+  std::map<Uuid, wire::Revoke> revoked;
+  for (std::uint32_t index = first_index; index < batch.accepted; ++index) {
+    const JobId id{.batch = batch.id, .index = index};
+    const Job* job = state.jobs.Find(id);
+    if (job == nullptr) continue;
+    if (const auto* leased = std::get_if<Leased>(&job->progress)) {
+      const LeaseId lease = leased->lease;
+      revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
+      EndLease(turn, lease);
+    }
+    FinishJob(turn, id,
+              FailedBy({.code = FailureCode::kCancelled, .message = "the batch was cancelled"},
+                       Verdict::kAboutThisJob));
+  }
+  for (auto& [id, revoke] : revoked) {
+    const Worker* worker = state.workers.Find(id);
+    if (!worker->peer) continue;
+    turn.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
+  }
+}
+
+void EndLease(Turn& turn, LeaseId id) {
+  const LeaseRecord* lease = turn.state.leases.Find(id);
+  LF_CHECK(lease != nullptr && lease->stage == LeaseStage::kRunning, "lease {} is not running", id);
+  turn.state.workers.RemoveRunning(*turn.state.workers.Find(lease->worker), id);
+  turn.state.leases.Remove(id);
+}
+
+void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
+  const JobId job_id = turn.state.leases.Find(id)->job;
+  EndLease(turn, id);
+  Job& job = turn.state.jobs.At(job_id);
+  if (how == LeaseEnd::kUnrun) --job.attempts;
+  if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
+    Failure lost{.code = FailureCode::kWorkerLost,
+                 .message = fmt::format("the worker went away in each of {} attempts",
+                                        job.attempts)};
+    FinishJob(turn, job_id, FailedBy(std::move(lost), Verdict::kAboutTheTree));
+    return;
+  }
+  PutInFront(turn, job);
+}
+
+void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how) {
+  const std::vector<LeaseId> ids(leases.begin(), leases.end());  // `leases` may change below
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(turn, *id, how);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,64 @@
+#pragma once
+// What can become of a job once it is on disk: it enters, is leased, comes back, is finished.
+//
+// Which failures are tried again: those that the worker, not the job, may be to blame for (the worker
+// went away or crashed, its device failed), up to Limits::max_attempts leases in all. Everything else
+// a worker reports is final, the retryable codes too: whether to ask again is the asker's to decide.
+//
+// What equal jobs share: a verdict about the tree, whether a measurement or a failure, goes to
+// everybody who waits for it; so does "three workers were lost with it", or a tree that kills workers
+// would get three more for each follower (promise I7). An ending about one job's own circumstances
+// (cancelled, no worker in time) is its own: the next in line takes the lead.
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "common/job/ids.h"
+#include "common/job/outcome.h"
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+enum class Verdict : std::uint8_t {
+  kAboutTheTree,
+  kAboutThisJob,  // the next in line gets its turn
+  kNobodyCame,    // the next in line waits for one, as everybody does
+};
+
+struct Ending {
+  Verdict verdict = Verdict::kAboutThisJob;
+  OutcomeSource source = OutcomeSource::kMeasured;
+  Evaluation evaluation;
+  std::string worker;  // name of the one that measured
+  LeaseId lease;       // whose report this is; none if it is none
+  Nanos queued{0};     // how long the job waited for its turn
+};
+Ending FailedBy(Failure failure, Verdict verdict);
+
+// The job's acceptance is durable: answered at once, or queued, or follows an equal one.
+void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
+
+// Gives ready jobs to workers with free credit.
+void GrantLeases(Turn& turn);
+
+// Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the one
+// whose report this is.
+void FinishJob(Turn& turn, JobId id, Ending ending);
+
+// Ends what is unfinished of a cancelled batch, from `first_index` on, and revokes its leases.
+void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index);
+
+// The lease ends without a report; the job goes back to the front of the queue.
+enum class LeaseEnd : std::uint8_t {
+  kUnrun,  // the worker says it never started: not counted as an attempt
+  kLost,   // nobody knows: WORKER_LOST if it was the last attempt
+};
+void ReturnLease(Turn& turn, LeaseId lease, LeaseEnd how);
+// All that the worker has; the order of the queue is kept.
+void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how);
+
+// The lease ends; what becomes of its job is up to the caller.
+void EndLease(Turn& turn, LeaseId lease);
+
+}  // namespace loopfleet::coordinator

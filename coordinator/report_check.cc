@@ -1,0 +1,64 @@
+#include "coordinator/report_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace loopfleet::coordinator {
+namespace {
+
+bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
+
+std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
+  for (const double ns : {m.elapsed_ns, m.elapsed_low_ns, m.elapsed_high_ns, m.elapsed_min_ns,
+                          m.elapsed_mean_ns}) {
+    if (!IsTime(ns)) return fmt::format("{} ns is no time", ns);
+  }
+  if (!std::isfinite(m.spread) || m.spread < 0) return fmt::format("{} is no spread", m.spread);
+  if (m.elapsed_low_ns > m.elapsed_ns || m.elapsed_ns > m.elapsed_high_ns) {
+    return fmt::format("the median {} ns is outside its interval [{}, {}]", m.elapsed_ns,
+                       m.elapsed_low_ns, m.elapsed_high_ns);
+  }
+  if (m.samples_ns.empty() || !std::ranges::all_of(m.samples_ns, IsTime)) {
+    return "a sample is no time, or there are none";
+  }
+  if (m.sample_flags.size() != m.samples_ns.size()) {
+    return fmt::format("{} flags for {} samples", m.sample_flags.size(), m.samples_ns.size());
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& worker) {
+  if (conditions.hardware.hardware_class != worker.facts.hardware.hardware_class) {
+    return fmt::format("its hardware class '{}' is not the '{}' that the worker said hello with",
+                       conditions.hardware.hardware_class, worker.facts.hardware.hardware_class);
+  }
+  if (conditions.compiler != worker.facts.compiler) {
+    return "its compiler is not the one that the worker said hello with";
+  }
+  if (conditions.policy != worker.facts.policy) {
+    return fmt::format("its policy '{}' is not the '{}' that the worker said hello with",
+                       conditions.policy, worker.facts.policy);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const looptree::TreeKey& tree,
+                                          const Worker& worker) {
+  if (evaluation.tree_key && *evaluation.tree_key != tree) {
+    return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
+                       tree.ToString());
+  }
+  if (evaluation.conditions) {
+    if (auto why = WhyNotOf(*evaluation.conditions, worker)) return why;
+  }
+  if (!evaluation.ok()) return std::nullopt;
+  if (!evaluation.tree_key) return "a measurement without its tree";
+  if (!evaluation.conditions) return "a measurement without its conditions";
+  return WhyNoMeasurement(evaluation.measurement());
+}
+
+}  // namespace loopfleet::coordinator

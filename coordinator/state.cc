@@ -1,0 +1,77 @@
+#include "coordinator/state.h"
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+void CheckJob(const State& state, const Job& job) {
+  const Batch* batch = state.batches.Find(job.id.batch);
+  LF_CHECK(batch != nullptr && job.id.index < batch->job_count, "job {} has no batch", job.id);
+  LF_CHECK(!batch->cancelled, "job {} outlived its batch's cancellation", job.id);
+  LF_CHECK(job.attempts <= state.limits.max_attempts, "job {}: attempt {}", job.id, job.attempts);
+  if (const auto* queued = std::get_if<Queued>(&job.progress)) {
+    LF_CHECK(queued->place.entry->job == job.id, "job {} is not at its place", job.id);
+  }
+  if (const auto* leased = std::get_if<Leased>(&job.progress)) {
+    const LeaseRecord* lease = state.leases.Find(leased->lease);
+    LF_CHECK(lease != nullptr && lease->job == job.id && lease->stage == LeaseStage::kRunning,
+             "job {} is not under lease {}", job.id, leased->lease);
+  }
+  const bool follows = std::holds_alternative<Following>(job.progress);
+  if (job.sharing == Sharing::kAlone) {
+    LF_CHECK(!follows, "job {} shares nothing and follows", job.id);
+    return;
+  }
+  const InFlightTable::Entry* entry = state.in_flight.Find(QuestionOf(job));
+  LF_CHECK(entry != nullptr && (follows ? entry->followers.contains(job.id)
+                                        : entry->leader == job.id),
+           "job {} does not play its role in flight", job.id);
+}
+
+void CheckLease(const State& state, const LeaseRecord& lease) {
+  const Job* job = state.jobs.Find(lease.job);
+  if (lease.stage == LeaseStage::kReported) {
+    LF_CHECK(job == nullptr, "job {} was reported and is still here", lease.job);
+    return;
+  }
+  LF_CHECK(job != nullptr, "lease {} is for no job", lease.id);
+  const auto* leased = std::get_if<Leased>(&job->progress);
+  LF_CHECK(leased != nullptr && leased->lease == lease.id, "lease {} is not its job's", lease.id);
+  const Worker* worker = state.workers.Find(lease.worker);
+  LF_CHECK(worker != nullptr && worker->running.contains(lease.id), "lease {} is nobody's",
+           lease.id);
+}
+
+}  // namespace
+
+void State::CheckInvariants() const {
+  batches.CheckInvariants();
+  ready.CheckInvariants();
+  in_flight.CheckInvariants();
+  workers.CheckInvariants();
+  waiters.CheckInvariants();
+
+  std::size_t queued = 0;
+  std::size_t leased = 0;
+  jobs.ForEachUnordered([&](const Job& job) {
+    CheckJob(*this, job);
+    queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
+    leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
+  });
+  LF_CHECK(queued == ready.Size(Placement::kCpu) + ready.Size(Placement::kCuda) +
+                         ready.Size(Placement::kAny),
+           "{} jobs say that they are queued", queued);
+
+  std::size_t running = 0;
+  leases.ForEachUnordered([&](const LeaseRecord& lease) {
+    CheckLease(*this, lease);
+    running += lease.stage == LeaseStage::kRunning ? 1 : 0;
+  });
+  LF_CHECK(running == leased, "{} running leases, {} leased jobs", running, leased);
+  std::size_t held = 0;
+  for (const auto& [id, worker] : workers.all()) held += worker.running.size();
+  LF_CHECK(running == held, "{} running leases, workers have {}", running, held);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,64 @@
+#pragma once
+// State: all that the core knows: nine small tables, each with its own invariant, and what ties them
+// together. Changed by transitions only (*_transitions.cc).
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/base/clock.h"
+#include "coordinator/batch_table.h"
+#include "coordinator/client_table.h"
+#include "coordinator/commit_ledger.h"
+#include "coordinator/effect.h"
+#include "coordinator/event.h"
+#include "coordinator/in_flight_table.h"
+#include "coordinator/job_table.h"
+#include "coordinator/lease_table.h"
+#include "coordinator/limits.h"
+#include "coordinator/ready_queue.h"
+#include "coordinator/waiter_table.h"
+#include "coordinator/worker_registry.h"
+
+namespace loopfleet::coordinator {
+
+enum class Service : std::uint8_t { kServing, kDraining };
+
+struct State {
+  Limits limits;
+  std::string name;  // of this coordinator, for people
+
+  std::uint64_t epoch = 0;        // 0: Recovered has not come yet
+  std::uint64_t next_batch = 1;
+  Service service = Service::kServing;
+  Instant grants_from{};          // nothing is granted before: workers re-attach
+  std::array<Instant, 3> served_at{};  // by Placement: when a ready worker was last there
+  std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
+
+  BatchTable batches;
+  JobTable jobs;
+  ReadyQueue ready;
+  InFlightTable in_flight;
+  LeaseTable leases;
+  WorkerRegistry workers;
+  ClientTable clients;
+  WaiterTable waiters;
+  CommitLedger commits;
+
+  // Every table's own invariant, and that they agree. Aborts otherwise. Slow: for tests.
+  void CheckInvariants() const;
+};
+
+// One event being dealt with.
+struct Turn {
+  State& state;
+  Moment now;
+  Effects effects;
+  // Outcomes made so far: one Persist at the end of the turn.
+  std::vector<storage::Write> writes;
+  OutcomeCommit commit;
+
+  Limits& limits() { return state.limits; }
+};
+
+}  // namespace loopfleet::coordinator

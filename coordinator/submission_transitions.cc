@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "coordinator/client_reply.h"
+#include "coordinator/client_transitions.h"
+#include "coordinator/job_transitions.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+Asker AskerOf(const Submission& submission) {
+  return {.peer = submission.peer, .number = submission.number};
+}
+
+// The questions of jobs on their way to disk stay in flight.
+void ExpectAnswers(Turn& turn, const std::vector<AdmittedJob>& jobs) {
+  for (const AdmittedJob& job : jobs) {
+    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
+    turn.state.in_flight.Expect(QuestionOf(job.spec, *measure));
+  }
+  turn.state.arriving_jobs += jobs.size();
+}
+
+void ForgetAnswers(Turn& turn, const std::vector<AdmittedJob>& jobs) {
+  for (const AdmittedJob& job : jobs) {
+    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+    if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
+    turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
+  }
+  turn.state.arriving_jobs -= jobs.size();
+}
+
+// A request that was sent before is answered as it was then; or will be, once it is on disk.
+enum class Repeat : bool { kNo, kDealtWith };
+Repeat AnswerRepeat(Turn& turn, const RequestKey& key, const Submission& submission) {
+  const Asker asker = AskerOf(submission);
+  PendingRequest* pending = turn.state.clients.FindPending(key);
+  if (pending == nullptr && !submission.seen) return Repeat::kNo;
+  const std::string& digest = pending ? pending->digest : submission.seen->request_digest;
+  if (digest != submission.digest) {
+    Refuse(turn, asker, FailureCode::kDuplicateIdConflict,
+           fmt::format("request {} was sent before with other content", key.request.ToString()));
+  } else if (pending != nullptr) {
+    pending->asker = asker;
+  } else {
+    Reply(turn, asker,
+          wire::Accepted{.batch = submission.seen->batch,
+                         .first_index = submission.seen->first_index,
+                         .job_count = submission.seen->job_count});
+  }
+  return Repeat::kDealtWith;
+}
+
+// Why the jobs cannot be taken in; empty if there is room.
+std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::size_t jobs) {
+  const Limits& limits = state.limits;
+  if (state.jobs.size() + state.arriving_jobs + jobs > limits.max_unfinished_jobs) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} jobs are unfinished, {} is the most",
+                                          state.jobs.size() + state.arriving_jobs,
+                                          limits.max_unfinished_jobs)};
+  }
+  if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} batches are unfinished, that is the most",
+                                          limits.max_unfinished_batches)};
+  }
+  const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
+  if (in_batch + jobs > limits.max_jobs_per_batch) {
+    return Failure{.code = FailureCode::kQuotaExceeded,
+                   .message = fmt::format("a batch has at most {} jobs: start another one",
+                                          limits.max_jobs_per_batch)};
+  }
+  if (batch != nullptr && batch->held.size() >= limits.max_held_appends) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} messages of batch {} wait to be written",
+                                          batch->held.size(), batch->id)};
+  }
+  return std::nullopt;
+}
+
+void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
+  const bool first = batch.job_count == 0 && batch.accepting == Accepting::kFirstMessage;
+  storage::JobsAccepted write{.batch = batch.id,
+                              .client = batch.client,
+                              .request_id = submission.request_id,
+                              .request_digest = std::move(submission.digest),
+                              .new_batch = first,
+                              .closes_batch = submission.end == wire::BatchEnd::kComplete,
+                              .first_index = batch.job_count,
+                              .accepted_at = turn.now.wall};
+  write.jobs.reserve(submission.jobs.size());
+  for (const AdmittedJob& job : submission.jobs) write.jobs.push_back(job.spec);
+  if (!first) batch.accepting = Accepting::kAppend;
+  const std::uint32_t first_index = batch.job_count;
+  batch.job_count += static_cast<std::uint32_t>(submission.jobs.size());
+  const Token token = turn.state.commits.Add(
+      AcceptanceCommit{.request = {.client = batch.client, .request = submission.request_id},
+                       .batch = batch.id,
+                       .first_index = first_index,
+                       .end = submission.end,
+                       .jobs = std::move(submission.jobs),
+                       .arrived_at = turn.now.instant});
+  Persist persist{.token = token, .when_full = WhenFull::kRefuse};
+  persist.writes.push_back(std::move(write));
+  turn.effects.push_back(std::move(persist));
+}
+
+void RefuseHeld(Turn& turn, const Batch& batch, const Submission& held) {
+  ForgetAnswers(turn, held.jobs);
+  const PendingRequest pending =
+      turn.state.clients.TakePending({.client = batch.client, .request = held.request_id});
+  Refuse(turn, pending.asker, FailureCode::kNotFound,
+         fmt::format("batch {} takes no more jobs", batch.id));
+}
+
+// The message on its way is dealt with: the next one of the batch has its turn.
+void AcceptNextHeld(Turn& turn, Batch& batch) {
+  while (batch.accepting == Accepting::kNothing && !batch.held.empty()) {
+    Submission next = std::move(batch.held.front());
+    batch.held.pop_front();
+    if (batch.open) {
+      StartAccepting(turn, batch, std::move(next));
+    } else {
+      RefuseHeld(turn, batch, next);
+    }
+  }
+}
+
+}  // namespace
+
+void OnSubmission(Turn& turn, Submission submission) {
+  State& state = turn.state;
+  const Asker asker = AskerOf(submission);
+  const auto client = state.clients.Hear(submission.peer, turn.now.instant);
+  if (!client) {
+    return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+  }
+  const RequestKey key{.client = *client, .request = submission.request_id};
+  if (AnswerRepeat(turn, key, submission) == Repeat::kDealtWith) return;
+  if (state.service == Service::kDraining) {
+    return Refuse(turn, asker, FailureCode::kShuttingDown, "the coordinator is going down");
+  }
+  Batch* batch = nullptr;
+  if (submission.append_to) {
+    batch = state.batches.Find(*submission.append_to);
+    if (batch == nullptr || batch->client != *client || !batch->open ||
+        batch->accepting == Accepting::kFirstMessage) {
+      return Refuse(turn, asker, FailureCode::kNotFound,
+                    fmt::format("batch {} is not an open one of this client",
+                                *submission.append_to));
+    }
+  }
+  if (auto why = WhyNoRoom(state, batch, submission.jobs.size())) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
+  }
+  state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
+  ExpectAnswers(turn, submission.jobs);
+  if (batch == nullptr) {
+    batch = &state.batches.Add({.id = BatchId{state.next_batch++},
+                                .client = *client,
+                                .accepting = Accepting::kFirstMessage});
+  } else if (batch->accepting != Accepting::kNothing) {
+    batch->held.push_back(std::move(submission));
+    return;
+  }
+  StartAccepting(turn, *batch, std::move(submission));
+}
+
+void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
+  State& state = turn.state;
+  Batch& batch = state.batches.At(commit.batch);
+  const auto count = static_cast<std::uint32_t>(commit.jobs.size());
+  batch.accepting = Accepting::kNothing;
+  batch.accepted += count;
+  if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
+  Reply(turn, state.clients.TakePending(commit.request).asker,
+        wire::Accepted{
+            .batch = batch.id, .first_index = commit.first_index, .job_count = count});
+  turn.effects.push_back(Observation{JobsWereAccepted{count}});
+  state.arriving_jobs -= count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    EnterJob(turn, {.batch = batch.id, .index = commit.first_index + i}, std::move(commit.jobs[i]),
+             commit.arrived_at);
+  }
+  if (batch.cancelled) CancelUnfinished(turn, batch, commit.first_index);
+  AcceptNextHeld(turn, batch);
+  RemoveIfOver(turn, commit.batch);
+}
+
+void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure) {
+  State& state = turn.state;
+  Batch& batch = state.batches.At(commit.batch);
+  batch.job_count -= static_cast<std::uint32_t>(commit.jobs.size());
+  ForgetAnswers(turn, commit.jobs);
+  const Asker asker = state.clients.TakePending(commit.request).asker;
+  Refuse(turn, asker, failure.code, failure.message);
+  if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {
+    state.batches.Remove(commit.batch);  // nobody knows of it, so nothing can be held
+    return;
+  }
+  AcceptNextHeld(turn, batch);
+  RemoveIfOver(turn, commit.batch);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,80 @@
+#include "coordinator/waiter_table.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+
+void WaiterTable::Add(Waiter waiter) {
+  if (const auto old = waiters_.find(waiter.asker); old != waiters_.end()) Take(old);
+  by_batch_.emplace(waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker);
+  by_deadline_.emplace(waiter.deadline, waiter.asker);
+  ++per_peer_[waiter.asker.peer];
+  Asker asker = waiter.asker;
+  waiters_.emplace(std::move(asker), std::move(waiter));
+}
+
+Waiter WaiterTable::Take(Waiters::iterator entry) {
+  Waiter waiter = std::move(entry->second);
+  waiters_.erase(entry);
+  by_batch_.erase({waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker});
+  by_deadline_.erase({waiter.deadline, waiter.asker});
+  const auto count = per_peer_.find(waiter.asker.peer);
+  if (--count->second == 0) per_peer_.erase(count);
+  return waiter;
+}
+
+std::vector<Waiter> WaiterTable::TakeReady(BatchId batch, std::uint64_t durable) {
+  std::vector<Waiter> ready;
+  while (true) {  // each turn takes one away
+    const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
+    if (first == by_batch_.end() || std::get<0>(*first) != batch) break;
+    if (std::get<1>(*first) >= durable) break;  // they are in the order of what they wait for
+    ready.push_back(Take(waiters_.find(std::get<2>(*first))));
+  }
+  return ready;
+}
+
+std::vector<Waiter> WaiterTable::TakeAllOf(BatchId batch) {
+  std::vector<Waiter> all;
+  while (true) {  // each turn takes one away
+    const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
+    if (first == by_batch_.end() || std::get<0>(*first) != batch) break;
+    all.push_back(Take(waiters_.find(std::get<2>(*first))));
+  }
+  return all;
+}
+
+std::vector<Waiter> WaiterTable::TakeExpired(Instant now) {
+  std::vector<Waiter> expired;
+  while (!by_deadline_.empty() && by_deadline_.begin()->first <= now) {
+    expired.push_back(Take(waiters_.find(by_deadline_.begin()->second)));
+  }
+  return expired;
+}
+
+void WaiterTable::RemovePeer(const PeerId& peer) {
+  auto waiter = waiters_.lower_bound(Asker{.peer = peer, .number = 0});
+  while (waiter != waiters_.end() && waiter->first.peer == peer) {
+    const auto next = std::next(waiter);
+    Take(waiter);
+    waiter = next;
+  }
+}
+
+std::size_t WaiterTable::CountOf(const PeerId& peer) const {
+  const auto count = per_peer_.find(peer);
+  return count == per_peer_.end() ? 0 : count->second;
+}
+
+void WaiterTable::CheckInvariants() const {
+  LF_CHECK(by_batch_.size() == waiters_.size() && by_deadline_.size() == waiters_.size(),
+           "{} waiters, {} by batch, {} by deadline", waiters_.size(), by_batch_.size(),
+           by_deadline_.size());
+  std::size_t counted = 0;
+  for (const auto& [peer, count] : per_peer_) counted += count;
+  LF_CHECK(counted == waiters_.size(), "{} waiters, {} counted", waiters_.size(), counted);
+}
+
+}  // namespace loopfleet::coordinator

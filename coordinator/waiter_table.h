@@ -1,0 +1,51 @@
+#pragma once
+// WaiterTable: the FetchOutcomes that wait for something to fetch.
+//
+// Invariant: each waiter is found by its asker, by its batch and by its deadline. Its batch is in the
+// BatchTable and has nothing on disk after the sequence it asked for.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/wire/message.h"
+#include "coordinator/client_table.h"
+
+namespace loopfleet::coordinator {
+
+struct Waiter {
+  Asker asker;
+  wire::FetchOutcomes fetch;
+  Instant deadline{};
+};
+
+class WaiterTable {
+ public:
+  // A second one of the same asker takes the place of the first: it is the same request, repeated.
+  void Add(Waiter waiter);
+  std::vector<Waiter> TakeReady(BatchId batch, std::uint64_t durable);
+  std::vector<Waiter> TakeAllOf(BatchId batch);
+  std::vector<Waiter> TakeExpired(Instant now);
+  void RemovePeer(const PeerId& peer);
+
+  bool Contains(const Asker& asker) const { return waiters_.contains(asker); }
+  std::size_t CountOf(const PeerId& peer) const;
+  std::size_t size() const { return waiters_.size(); }
+  void CheckInvariants() const;
+
+ private:
+  using Waiters = std::map<Asker, Waiter>;
+  Waiter Take(Waiters::iterator waiter);
+
+  Waiters waiters_;
+  std::set<std::tuple<BatchId, std::uint64_t, Asker>> by_batch_;  // with after_sequence
+  std::set<std::pair<Instant, Asker>> by_deadline_;
+  std::map<PeerId, std::size_t> per_peer_;
+};
+
+}  // namespace loopfleet::coordinator

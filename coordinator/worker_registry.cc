@@ -1,0 +1,167 @@
+#include "coordinator/worker_registry.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "coordinator/placement.h"
+
+namespace loopfleet::coordinator {
+
+using wire::WorkerState;
+
+Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {
+  hello.held.clear();
+  if (Worker* other = FindByPeer(peer); other != nullptr && other->id() != hello.worker) {
+    Disconnect(*other);  // one connection, one worker
+  }
+  Worker& worker = workers_[hello.worker];
+  Unrank(worker);
+  if (worker.peer) peers_.erase(*worker.peer);
+  worker.facts = std::move(hello);
+  worker.peer = peer;
+  worker.state = WorkerState::kReady;
+  worker.heard_at = now;
+  peers_[peer] = worker.id();
+  Rerank(worker);
+  return worker;
+}
+
+Worker* WorkerRegistry::Find(const Uuid& worker) {
+  const auto entry = workers_.find(worker);
+  return entry == workers_.end() ? nullptr : &entry->second;
+}
+
+const Worker* WorkerRegistry::Find(const Uuid& worker) const {
+  const auto entry = workers_.find(worker);
+  return entry == workers_.end() ? nullptr : &entry->second;
+}
+
+Worker* WorkerRegistry::FindByPeer(const PeerId& peer) {
+  const auto id = peers_.find(peer);
+  return id == peers_.end() ? nullptr : Find(id->second);
+}
+
+void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
+  if (worker.state == state) return;
+  worker.state = state;
+  if (state == WorkerState::kLost) {
+    Disconnect(worker);
+  } else {
+    Rerank(worker);
+  }
+}
+
+void WorkerRegistry::Disconnect(Worker& worker) {
+  if (worker.peer) peers_.erase(*worker.peer);
+  worker.peer.reset();
+  Unrank(worker);
+}
+
+void WorkerRegistry::AddRunning(Worker& worker, LeaseId lease) {
+  worker.running.insert(lease);
+  Rerank(worker);
+}
+
+void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
+  LF_CHECK(worker.running.erase(lease) == 1, "worker {} does not have lease {}", worker.facts.name,
+           lease);
+  if (worker.rank == 0) Rerank(worker);  // who waits already keeps its place
+}
+
+void WorkerRegistry::Remove(const Uuid& id) {
+  const auto entry = workers_.find(id);
+  LF_CHECK(entry != workers_.end(), "worker {} is not here", id.ToString());
+  Disconnect(entry->second);
+  workers_.erase(entry);
+}
+
+std::vector<Candidate> WorkerRegistry::Candidates(DeviceKind device, std::size_t max) const {
+  std::vector<Candidate> candidates;
+  for (const auto& [rank, id] : candidates_[static_cast<std::size_t>(device)]) {
+    if (candidates.size() == max) break;
+    candidates.push_back({.worker = id, .free_credit = workers_.at(id).FreeCredit()});
+  }
+  return candidates;
+}
+
+bool WorkerRegistry::HasReady(Placement placement) const {
+  return std::ranges::any_of(workers_, [&](const auto& entry) {
+    return entry.second.state == WorkerState::kReady && Serves(entry.second.device(), placement);
+  });
+}
+
+std::vector<WorkerKind> WorkerRegistry::KindsFor(Placement placement) const {
+  std::vector<WorkerKind> kinds;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == WorkerState::kLost || !Serves(worker.device(), placement)) continue;
+    WorkerKind kind{.hardware_class = worker.facts.hardware.hardware_class,
+                    .compiler = worker.facts.compiler,
+                    .policy = worker.facts.policy};
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
+  }
+  return kinds;
+}
+
+std::vector<Uuid> WorkerRegistry::HeardBefore(Instant instant) const {
+  std::vector<Uuid> silent;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state != WorkerState::kLost && worker.heard_at < instant) silent.push_back(id);
+  }
+  return silent;
+}
+
+void WorkerRegistry::ForgetLost(Instant lost_before, std::size_t max_lost) {
+  std::vector<std::pair<Instant, Uuid>> lost;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == WorkerState::kLost) lost.emplace_back(worker.heard_at, id);
+  }
+  std::ranges::sort(lost);
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    const bool too_many = lost.size() - i > max_lost;
+    if (too_many || lost[i].first < lost_before) Remove(lost[i].second);
+  }
+}
+
+std::size_t WorkerRegistry::CountIn(WorkerState state) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      workers_, [&](const auto& entry) { return entry.second.state == state; }));
+}
+
+bool WorkerRegistry::IsCandidate(const Worker& worker) {
+  return worker.state == WorkerState::kReady && worker.peer && worker.FreeCredit() > 0;
+}
+
+void WorkerRegistry::Unrank(Worker& worker) {
+  if (worker.rank != 0) CandidatesOf(worker).erase({worker.rank, worker.id()});
+  worker.rank = 0;
+}
+
+void WorkerRegistry::Rerank(Worker& worker) {
+  Unrank(worker);
+  if (!IsCandidate(worker)) return;
+  worker.rank = ++last_rank_;
+  CandidatesOf(worker).emplace(worker.rank, worker.id());
+}
+
+void WorkerRegistry::CheckInvariants() const {
+  std::size_t connected = 0;
+  std::size_t candidates = 0;
+  for (const auto& [id, worker] : workers_) {
+    LF_CHECK(id == worker.id(), "worker {} goes by {}", worker.id().ToString(), id.ToString());
+    LF_CHECK((worker.rank != 0) == IsCandidate(worker), "worker {} at rank {}", worker.facts.name,
+             worker.rank);
+    LF_CHECK(worker.state != WorkerState::kLost || (!worker.peer && worker.running.empty()),
+             "worker {} is lost and has something", worker.facts.name);
+    if (worker.rank != 0) ++candidates;
+    if (!worker.peer) continue;
+    ++connected;
+    const auto peer = peers_.find(*worker.peer);
+    LF_CHECK(peer != peers_.end() && peer->second == id, "worker {} is not at its connection",
+             worker.facts.name);
+  }
+  LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
+  LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",
+           candidates);
+}
+
+}  // namespace loopfleet::coordinator

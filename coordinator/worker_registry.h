@@ -1,0 +1,102 @@
+#pragma once
+// WorkerRegistry: who is there, what it is, and how much more it would take.
+//
+// Invariant: every connection leads to a worker that is not lost, and back. A worker stands among the
+// candidates exactly if it is ready, connected, and has free credit; there, the one that waited
+// longest comes first.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/job/hardware_facts.h"
+#include "common/job/ids.h"
+#include "common/job/job_spec.h"
+#include "common/wire/message.h"
+#include "coordinator/event.h"
+
+namespace loopfleet::coordinator {
+
+struct Worker {
+  wire::WorkerHello facts;         // without `held`
+  std::optional<PeerId> peer;      // none: the connection broke, or it is lost
+  wire::WorkerState state = wire::WorkerState::kReady;
+  Instant heard_at{};
+  std::set<LeaseId> running;       // leases that it has and has not reported
+  std::uint64_t finished_jobs = 0;
+  std::uint64_t rank = 0;          // among the candidates; 0: not one of them
+
+  const Uuid& id() const { return facts.worker; }
+  DeviceKind device() const { return facts.hardware.device; }
+  std::uint32_t FreeCredit() const {
+    return running.size() >= facts.credit
+               ? 0
+               : facts.credit - static_cast<std::uint32_t>(running.size());
+  }
+};
+
+// What decides whether a stored result could have come from a worker of now.
+struct WorkerKind {
+  std::string hardware_class;
+  CompilerFacts compiler;
+  std::string policy;
+  friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
+};
+
+struct Candidate {
+  Uuid worker;
+  std::uint32_t free_credit = 0;
+};
+
+class WorkerRegistry {
+ public:
+  // A new worker, or a known one over a new connection or with new facts; ready in any case.
+  Worker& Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now);
+  Worker* Find(const Uuid& worker);
+  const Worker* Find(const Uuid& worker) const;
+  Worker* FindByPeer(const PeerId& peer);
+
+  void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
+  void Disconnect(Worker& worker);
+  void AddRunning(Worker& worker, LeaseId lease);
+  void RemoveRunning(Worker& worker, LeaseId lease);
+  void Remove(const Uuid& worker);
+
+  // At most `max` of this device, longest waiting first.
+  std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
+  bool HasReady(Placement placement) const;
+  std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
+  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
+  // Lost workers are kept for people to see; forgets the older ones.
+  void ForgetLost(Instant lost_before, std::size_t max_lost);
+
+  const std::map<Uuid, Worker>& all() const { return workers_; }
+  std::size_t size() const { return workers_.size(); }
+  std::size_t CountIn(wire::WorkerState state) const;
+  void CheckInvariants() const;
+
+ private:
+  using Ranked = std::set<std::pair<std::uint64_t, Uuid>>;
+  Ranked& CandidatesOf(const Worker& worker) {
+    return candidates_[static_cast<std::size_t>(worker.device())];
+  }
+  static bool IsCandidate(const Worker& worker);
+  void Unrank(Worker& worker);
+  void Rerank(Worker& worker);  // to the end of the candidates, if it is one
+
+  std::map<Uuid, Worker> workers_;
+  std::unordered_map<PeerId, Uuid> peers_;
+  std::array<Ranked, 2> candidates_;  // by device
+  std::uint64_t last_rank_ = 0;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,257 @@
+#include "coordinator/worker_transitions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "coordinator/job_transitions.h"
+#include "coordinator/report_check.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using wire::WorkerState;
+
+void Send(Turn& turn, const PeerId& peer, wire::WorkerCommand command) {
+  turn.effects.push_back(SendToWorker{.peer = peer, .command = std::move(command)});
+}
+
+void Observe(Turn& turn, WorkerChange change, const Worker& worker, std::size_t leases) {
+  turn.effects.push_back(
+      Observation{WorkerChanged{.change = change,
+                                .name = worker.facts.name,
+                                .leases = static_cast<std::uint32_t>(leases)}});
+}
+
+void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failure failure,
+                  std::uint32_t retry_after_ms) {
+  turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
+  turn.effects.push_back(Observation{WorkerChanged{WorkerChange::kRefused, name, 0}});
+  Send(turn, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
+}
+
+// Takes a lease over that the worker says it has and nobody here knows. False if the job is finished,
+// or somebody else has it.
+bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
+  State& state = turn.state;
+  if (!state.leases.WasGranted(held.lease)) return false;
+  Job* job = state.jobs.Find(held.job);
+  if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
+  if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (std::holds_alternative<Following>(job->progress)) {
+    state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
+    job->sharing = Sharing::kAlone;
+  }
+  state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
+  state.workers.AddRunning(worker, held.lease);
+  job->progress = Leased{held.lease};
+  job->attempts = std::max(job->attempts, 1U);
+  return true;
+}
+
+// Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
+// worker knows is adopted or revoked.
+void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held) {
+  std::set<LeaseId> missing = worker.running;
+  wire::Revoke revoke;
+  for (const wire::HeldLease& lease : held) {
+    const LeaseRecord* known = turn.state.leases.Find(lease.lease);
+    if (known != nullptr && known->worker == worker.id() && known->job == lease.job) {
+      missing.erase(lease.lease);
+    } else if (known != nullptr || !Adopt(turn, worker, lease)) {
+      revoke.leases.push_back(lease.lease);
+    }
+  }
+  ReturnLeases(turn, missing, LeaseEnd::kLost);
+  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
+}
+
+void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
+  State& state = turn.state;
+  if (hello.version.major != wire::kProtocolVersion.major) {
+    Failure failure{.code = FailureCode::kVersionMismatch,
+                    .message = fmt::format("the worker speaks protocol {}.{}, the coordinator {}.{}",
+                                           hello.version.major, hello.version.minor,
+                                           wire::kProtocolVersion.major,
+                                           wire::kProtocolVersion.minor)};
+    return RefuseWorker(turn, peer, hello.name, std::move(failure), 0);
+  }
+  const bool known = state.workers.Find(hello.worker) != nullptr;
+  if (!known && state.workers.size() >= state.limits.max_workers) {
+    Failure failure{.code = FailureCode::kBusy,
+                    .message = fmt::format("{} workers are registered already",
+                                           state.limits.max_workers)};
+    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+  }
+  const std::vector<wire::HeldLease> held = std::move(hello.held);
+  Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
+  Send(turn, peer,
+       wire::WorkerWelcome{
+           .epoch = state.epoch,
+           .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count())});
+  Reconcile(turn, worker, held);
+  const bool reattached = known || !held.empty();
+  Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
+          worker.running.size());
+}
+
+void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
+  State& state = turn.state;
+  state.workers.SetState(worker, heartbeat.drain == wire::DrainState::kDraining
+                                     ? WorkerState::kDraining
+                                     : WorkerState::kReady);
+  Send(turn, *worker.peer, wire::HeartbeatAnswer{});
+
+  // A lease granted a moment ago may have crossed this heartbeat; an old one never arrived.
+  const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
+  std::set<LeaseId> missing;
+  for (const LeaseId lease : worker.running) {
+    const LeaseRecord* record = state.leases.Find(lease);
+    if (!held.contains(lease) &&
+        record->granted_at + state.limits.lease_arrival <= turn.now.instant) {
+      missing.insert(lease);
+    }
+  }
+  ReturnLeases(turn, missing, LeaseEnd::kLost);
+
+  wire::Revoke revoke;
+  for (const LeaseId lease : held) {
+    const LeaseRecord* record = state.leases.Find(lease);
+    if (record == nullptr || record->worker != worker.id()) revoke.leases.push_back(lease);
+  }
+  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
+}
+
+bool IsWorkersFault(const Evaluation& evaluation) {
+  if (evaluation.ok()) return false;
+  const FailureCode code = evaluation.failure().code;
+  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
+         code == FailureCode::kDeviceFault;
+}
+
+// The report is the running lease's. Whether it can be forgotten by the worker at once.
+enum class Keep : bool { kForgetNow, kUntilDurable };
+Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
+  State& state = turn.state;
+  const Job& job = state.jobs.At(lease.job);
+  ++worker.finished_jobs;
+  if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
+    turn.effects.push_back(
+        Observation{ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
+    evaluation = Evaluation{.verdict = Failure{
+        .code = FailureCode::kWorkerCrashed,
+        .message = fmt::format("worker {} sent a report that cannot be: {}", worker.facts.name,
+                               *why)}};
+  }
+  if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
+    ReturnLease(turn, lease.id, LeaseEnd::kLost);
+    return Keep::kForgetNow;
+  }
+  lease.stage = LeaseStage::kReported;
+  state.workers.RemoveRunning(worker, lease.id);
+  FinishJob(turn, job.id, {.verdict = Verdict::kAboutTheTree,
+                           .source = OutcomeSource::kMeasured,
+                           .evaluation = std::move(evaluation),
+                           .worker = worker.facts.name,
+                           .lease = lease.id,
+                           .queued = lease.granted_at - job.accepted_at});
+  return Keep::kUntilDurable;
+}
+
+void OnReports(Turn& turn, Worker& worker, wire::Reports reports) {
+  wire::ReportsStored unwanted;
+  for (wire::Report& report : reports.reports) {
+    LeaseRecord* lease = turn.state.leases.Find(report.lease);
+    const bool matches =
+        lease != nullptr && lease->worker == worker.id() && lease->job == report.job;
+    if (matches && lease->stage == LeaseStage::kReported) continue;  // on its way to disk
+    if (!matches ||
+        OnReport(turn, worker, *lease, std::move(report.evaluation)) == Keep::kForgetNow) {
+      unwanted.leases.push_back(report.lease);
+    }
+  }
+  if (!unwanted.leases.empty()) Send(turn, *worker.peer, std::move(unwanted));
+}
+
+void OnGoodbye(Turn& turn, Worker& worker, const wire::Goodbye& goodbye) {
+  std::set<LeaseId> unrun;
+  for (const LeaseId lease : goodbye.returned) {
+    if (worker.running.contains(lease)) unrun.insert(lease);
+  }
+  const std::size_t taken = worker.running.size();
+  ReturnLeases(turn, unrun, LeaseEnd::kUnrun);
+  ReturnLeases(turn, worker.running, LeaseEnd::kLost);
+  Observe(turn, WorkerChange::kLeft, worker, taken);
+  turn.state.workers.Remove(worker.id());
+}
+
+struct MessageVisitor {
+  Turn& turn;
+  const PeerId& peer;
+
+  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello)); }
+  void operator()(const wire::Heartbeat& heartbeat) const {
+    if (Worker* worker = Known()) OnHeartbeat(turn, *worker, heartbeat);
+  }
+  void operator()(wire::Reports reports) const {
+    if (Worker* worker = Known()) OnReports(turn, *worker, std::move(reports));
+  }
+  void operator()(const wire::Goodbye& goodbye) const {
+    if (Worker* worker = turn.state.workers.FindByPeer(peer)) OnGoodbye(turn, *worker, goodbye);
+  }
+  void operator()(const wire::UnknownMember& unknown) const {
+    Failure failure{.code = FailureCode::kUnsupported,
+                    .message = fmt::format("worker messages of kind {} are not known here",
+                                           unknown.member)};
+    turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
+    Send(turn, peer, wire::Refused{.failure = std::move(failure)});
+  }
+
+  Worker* Known() const {
+    Worker* worker = turn.state.workers.FindByPeer(peer);
+    if (worker == nullptr) {
+      Send(turn, peer, wire::HelloWanted{});
+    } else {
+      worker->heard_at = turn.now.instant;
+    }
+    return worker;
+  }
+};
+
+}  // namespace
+
+void OnWorkerSaid(Turn& turn, WorkerSaid event) {
+  std::visit(MessageVisitor{turn, event.peer}, std::move(event.message));
+}
+
+void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
+  Worker* worker = turn.state.workers.FindByPeer(event.peer);
+  if (worker == nullptr) return;
+  std::set<LeaseId> undelivered;
+  for (const LeaseId lease : event.undelivered) {
+    if (worker->running.contains(lease)) undelivered.insert(lease);
+  }
+  // Not lost yet: it may come back over another connection with what it runs.
+  turn.state.workers.Disconnect(*worker);
+  ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
+}
+
+void LoseSilentWorkers(Turn& turn) {
+  State& state = turn.state;
+  const Instant silent_since =
+      turn.now.instant - state.limits.heartbeat * state.limits.missed_heartbeats;
+  for (const Uuid& id : state.workers.HeardBefore(silent_since)) {
+    Worker& worker = *state.workers.Find(id);
+    const std::size_t taken = worker.running.size();
+    ReturnLeases(turn, worker.running, LeaseEnd::kLost);
+    state.workers.SetState(worker, WorkerState::kLost);
+    Observe(turn, WorkerChange::kLost, worker, taken);
+  }
+  state.workers.ForgetLost(turn.now.instant - state.limits.lost_worker_shown,
+                           state.limits.max_lost_workers);
+}
+
+}  // namespace loopfleet::coordinator

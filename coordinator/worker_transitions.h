@@ -1,0 +1,14 @@
+#pragma once
+// What workers can cause: they come, are heard, report, go, or fall silent.
+
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+void OnWorkerSaid(Turn& turn, WorkerSaid event);
+void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
+
+// Those that were silent for too long are lost, with what they have.
+void LoseSilentWorkers(Turn& turn);
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that loopfleet is built from. The list below is the only one.
+#
+#   deploy/dependencies.sh            what building and running needs
+#   deploy/dependencies.sh --tests    and what the tests need besides
+#   deploy/dependencies.sh --list     only print the names
+#
+# Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
+set -euo pipefail
+
+build_packages=(
+  # tools
+  g++ cmake ninja-build make pkg-config ca-certificates python3 sqlite3
+  # messages
+  libzmq3-dev cppzmq-dev libcapnp-dev capnproto
+  # storage, metrics, compiler
+  libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  # command line, configuration, text
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  # tests and benchmarks; the build goes on without them and says so
+  libgtest-dev libbenchmark-dev
+)
+test_packages=(
+  prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+)
+
+packages=("${build_packages[@]}")
+list_only=no
+for argument in "$@"; do
+  case $argument in
+    --tests) packages+=("${test_packages[@]}") ;;
+    --list) list_only=yes ;;
+    -h | --help)
+      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *)
+      echo "dependencies: unknown argument '$argument'; see --help" >&2
+      exit 2
+      ;;
+  esac
+done
+if [ "$list_only" = yes ]; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
+
+say() { echo "dependencies: $*" >&2; }
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  say "this is no Debian system (there is no apt-get). These are needed, by their Debian 12 names:"
+  printf '  %s\n' "${packages[@]}" >&2
+  say "install them your way, then run: cmake --workflow --preset release"
+  exit 1
+fi
+
+# Of the names given: those that are not installed, on one line.
+not_installed() {
+  local installed name
+  # dpkg-query fails if it has never heard of one of them; it prints the others all the same.
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true)
+  for name in "$@"; do
+    grep -qxF "installed $name" <<<"$installed" || printf '%s ' "$name"
+  done
+}
+
+read -r -a missing <<<"$(not_installed "${packages[@]}")"
+if [ ${#missing[@]} -eq 0 ]; then
+  say "all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    say "not root, and there is no sudo. As root, run: apt-get install ${missing[*]}"
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+policy=/usr/sbin/policy-rc.d
+saved_policy=$policy.before-loopfleet
+
+# Debian asks this program before it starts a daemon that it has just installed: ours says no for as
+# long as this script lives, and passes the question on to the machine's own program after that. So
+# even a killed script leaves no trace in what the machine does.
+forbid_daemon_starts() {
+  restore_daemon_starts
+  if [ -e "$policy" ]; then "${as_root[@]}" mv "$policy" "$saved_policy"; fi
+  trap restore_daemon_starts EXIT
+  "${as_root[@]}" tee "$policy" >/dev/null <<POLICY
+#!/bin/sh
+# Written by loopfleet's deploy/dependencies.sh, process $$, while it installs packages.
+[ -d /proc/$$ ] && exit 101
+[ -x $saved_policy ] && exec $saved_policy "\$@"
+exit 0
+POLICY
+  "${as_root[@]}" chmod 755 "$policy"
+}
+
+restore_daemon_starts() {
+  if [ -e "$policy" ] && grep -q "loopfleet's deploy/dependencies.sh" "$policy"; then
+    "${as_root[@]}" rm -f "$policy"
+  fi
+  if [ -e "$saved_policy" ]; then "${as_root[@]}" mv "$saved_policy" "$policy"; fi
+}
+
+update_lists() {
+  say "apt-get update"
+  "${as_root[@]}" apt-get update -q >&2
+}
+
+# Of the names given: those that apt could not install now, on one line.
+not_available() {
+  local name policy_text
+  for name in "$@"; do
+    policy_text=$(apt-cache policy "$name" 2>/dev/null || true)
+    grep -q '^  Candidate: [^(]' <<<"$policy_text" || printf '%s ' "$name"
+  done
+}
+
+install_missing() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null >&2
+}
+
+say "installing ${#missing[@]} packages${as_root[0]:+ through sudo}: ${missing[*]}"
+updated=no
+if [ -n "$(not_available "${missing[@]}")" ]; then
+  update_lists
+  updated=yes
+fi
+read -r -a unavailable <<<"$(not_available "${missing[@]}")"
+if [ ${#unavailable[@]} -gt 0 ]; then
+  say "this system's archives do not have: ${unavailable[*]}"
+  say "loopfleet is built for Debian 12 (bookworm); elsewhere, find these packages first"
+  exit 1
+fi
+
+forbid_daemon_starts
+if ! install_missing; then
+  # Lists that are too old name files that the archive has replaced.
+  if [ "$updated" = yes ]; then exit 1; fi
+  update_lists
+  install_missing
+fi
+restore_daemon_starts
+trap - EXIT
+
+case " ${missing[*]} " in
+  *" prometheus "*)
+    say "prometheus is installed for the tests, which start their own: not started, and disabled"
+    if command -v update-rc.d >/dev/null; then
+      "${as_root[@]}" update-rc.d prometheus disable >&2 || say "could not disable its service"
+    fi
+    ;;
+esac
+
+read -r -a still_missing <<<"$(not_installed "${packages[@]}")"
+if [ ${#still_missing[@]} -gt 0 ]; then
+  say "still missing: ${still_missing[*]}"
+  exit 1
+fi
+say "done"

@@ -1,0 +1,44 @@
+#pragma once
+// A metric with one label whose values are fixed at construction: the number of series never grows,
+// and every series is there from the start, at 0, so that a rate is right from the first event on.
+// Safe from any thread. The registry owns the series and must outlive these.
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace prometheus {
+class Counter;
+class Histogram;
+}  // namespace prometheus
+
+namespace loopfleet::monitoring {
+
+class LabelledCounter {
+ public:
+  using Cells = std::map<std::string, prometheus::Counter*, std::less<>>;
+  static constexpr std::string_view kOther = "other";
+
+  explicit LabelledCounter(Cells cells);  // `cells` has kOther
+
+  void Add(std::string_view value, double count = 1);  // an unknown value counts as kOther
+
+ private:
+  Cells cells_;
+};
+
+// Of durations, in seconds.
+class LabelledHistogram {
+ public:
+  using Cells = std::map<std::string, prometheus::Histogram*, std::less<>>;
+
+  explicit LabelledHistogram(Cells cells);
+
+  void Observe(std::string_view value, std::chrono::nanoseconds duration);  // unknown ones: nowhere
+
+ private:
+  Cells cells_;
+};
+
+}  // namespace loopfleet::monitoring

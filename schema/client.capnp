@@ -1,0 +1,149 @@
+@0x8d5404ce7c3ca563;
+# Between clients and the coordinator. A client numbers its requests; each is answered by exactly one
+# reply of the same number. Grows by adding only (see job.capnp).
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("loopfleet::schema");
+using Job = import "job.capnp";
+using Outcome = import "outcome.capnp";
+
+struct Version {
+  major @0 :UInt16;  # another major version is refused: VERSION_MISMATCH
+  minor @1 :UInt16;  # a higher one only adds
+}
+
+# ---- client -> coordinator ------------------------------------------------------------------------
+
+struct ClientRequest {
+  number @0 :UInt64;  # chosen by the client, ascending; comes back in the reply
+  union {
+    none @1 :Void;  # refused: MALFORMED
+    hello @2 :ClientHello;
+    submit @3 :SubmitJobs;
+    fetchOutcomes @4 :FetchOutcomes;
+    cancelBatch @5 :UInt64;     # batch id
+    listBatches @6 :UInt32;     # at most this many, the newest; above 1,000 refused
+    showBatch @7 :UInt64;       # batch id; 0: the newest of all
+    showJob @8 :Job.JobId;
+    listWorkers @9 :Void;
+  }
+}
+
+struct ClientHello {
+  version @0 :Version;
+  client @1 :Data;              # 16 random bytes, not all 0; the same over reconnects
+  program @2 :Text;             # "loopfleet 0.1.0", for the log; at most 512 bytes
+  capabilities @3 :List(Text);  # optional features the sender knows; unknown names are passed over;
+                                # at most 64 of 256 bytes
+}
+
+struct SubmitJobs {
+  # Sent again with the same content this is harmless; the same id with other content is
+  # DUPLICATE_ID_CONFLICT.
+  requestId @0 :Data;           # 16 random bytes, not all 0
+  appendTo @1 :UInt64;          # one of this client's open batches; 0: a new one
+  moreFollows @2 :Bool;         # the batch stays open for further jobs
+  jobs @3 :List(Job.JobSpec);   # at most 4,096; may be empty to end a batch
+}
+
+struct FetchOutcomes {
+  batch @0 :UInt64;
+  afterSequence @1 :UInt64;         # the last one the client has; 0: from the first
+  maxOutcomes @2 :UInt32 = 1000;    # 1 .. 1,000, others refused; the page may hold fewer
+  waitMs @3 :UInt32;                # milliseconds to wait for a first one; the coordinator may bound it
+}
+
+# ---- coordinator -> client ------------------------------------------------------------------------
+
+struct CoordinatorReply {
+  number @0 :UInt64;  # the request's; 0 answers bytes whose number could not be read
+  union {
+    none @1 :Void;  # refused: MALFORMED
+    welcome @2 :Welcome;
+    accepted @3 :Accepted;
+    refused @4 :Refused;
+    outcomes @5 :OutcomePage;
+    batches @6 :List(BatchInfo);   # newest first; at most 1,000
+    batch @7 :BatchInfo;
+    job @8 :JobInfo;
+    workers @9 :List(WorkerInfo);  # at most 10,000, and as many as fit one message
+  }
+}
+
+struct Welcome {
+  version @0 :Version;
+  coordinator @1 :Text;         # its name, for people; at most 512 bytes
+  epoch @2 :UInt64;             # counts the coordinator's starts on this database
+  capabilities @3 :List(Text);  # as in ClientHello
+}
+
+struct Accepted {
+  # The jobs are on disk.
+  batch @0 :UInt64;
+  firstIndex @1 :UInt32;  # of the request's jobs in the batch
+  jobCount @2 :UInt32;    # of the request
+}
+
+struct Refused {
+  # Nothing of the request was acted upon.
+  failure @0 :Outcome.Failure;
+  retryAfterMs @1 :UInt32;  # milliseconds; 0 where trying again cannot help
+}
+
+enum BatchState {
+  open @0;       # may be appended to
+  running @1;    # complete, not every job has an outcome
+  finished @2;   # every job has an outcome
+  cancelled @3;
+}
+
+struct BatchInfo {
+  batch @0 :UInt64;
+  client @1 :Data;         # 16 bytes
+  state @2 :BatchState;
+  submittedAt @3 :Int64;   # nanoseconds since 1970-01-01 UTC
+  jobCount @4 :UInt32;
+  finished @5 :UInt32;     # jobs with an outcome
+  failed @6 :UInt32;       # of those, without a measurement
+  fromStore @7 :UInt32;    # of those, answered from the store
+}
+
+struct OutcomePage {
+  batch @0 :BatchInfo;
+  outcomes @1 :Outcome.OutcomeColumns;  # by ascending sequence, without gaps
+}
+
+enum JobState {
+  queued @0;
+  leased @1;
+  finished @2;
+}
+
+struct JobInfo {
+  job @0 :Job.JobId;
+  state @1 :JobState;
+  spec @2 :Job.JobSpec;
+  attempts @3 :UInt32;
+  worker @4 :Text;                      # who has it or measured it; empty: nobody; at most 512 bytes
+  outcome @5 :Outcome.OutcomeColumns;   # absent, or exactly one row, of this job
+}
+
+enum WorkerState {
+  ready @0;
+  draining @1;
+  lost @2;
+}
+
+struct WorkerInfo {
+  worker @0 :Data;              # 16 bytes
+  name @1 :Text;                # at most 512 bytes
+  state @2 :WorkerState;
+  pid @3 :UInt32;
+  slots @4 :UInt32;             # kernels it times at once
+  leasedJobs @5 :UInt32;
+  finishedJobs @6 :UInt64;      # since it said hello
+  sinceHeartbeatMs @7 :UInt32;
+  http @8 :Text;                # HOST:PORT of its metrics; empty: none; at most 512 bytes
+  hardware @9 :Outcome.HardwareFacts;
+  compiler @10 :Outcome.CompilerFacts;
+}

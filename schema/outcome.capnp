@@ -1,0 +1,144 @@
+@0xd6ebc56d5d1c444b;
+# What became of jobs. Evaluations and outcomes travel as columns: primitive lists of equal length, one
+# entry for each row, so that a scripting language reads a page with a few array views. What rarely
+# differs between rows (conditions, programs, names) stands in a table that rows refer to by index.
+# Grows by adding only (see job.capnp). A new column may be shorter than the rows: empty means that the
+# sender did not know it.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("loopfleet::schema");
+using Job = import "job.capnp";
+
+struct Failure {
+  code @0 :UInt16;              # numbers of common/job/failure.h; 0 refused, unknown ones UNSUPPORTED
+  message @1 :Text;             # one line about this very case; at most 4,096 bytes
+  actionIndex @2 :Int64 = -1;   # 0-based, of the action to blame; -1: none. Others below 0 refused
+  signal @3 :Int32;             # RUN_CRASH: the signal's number; else 0
+}
+
+enum DeviceKind {
+  cpu @0;
+  cuda @1;
+}
+
+struct HardwareFacts {
+  # What a figure was measured on. Texts of at most 512 bytes; empty or 0 where the host does not say.
+  device @0 :DeviceKind;
+  hardwareClass @1 :Text;    # results are shared within a class
+  model @2 :Text;
+  isa @3 :Text;              # "avx512", "avx2", "baseline", "neon"
+  microcode @4 :Text;
+  clockMhz @5 :Float64;      # finite
+  physicalCores @6 :UInt32;
+  logicalCores @7 :UInt32;
+  l1dBytes @8 :UInt64;       # of one core
+  l2Bytes @9 :UInt64;
+  l3Bytes @10 :UInt64;
+  memoryBytes @11 :UInt64;
+  host @12 :Text;
+  kernel @13 :Text;          # operating system and its release
+}
+
+struct CompilerFacts {
+  # What made the kernel. Texts of at most 512 bytes.
+  llvm @0 :Text;       # "19.1.7"
+  tier @1 :Text;       # "general"
+  revision @2 :Text;   # of the lowering
+}
+
+struct Conditions {
+  # Under which a measurement was taken.
+  hardware @0 :HardwareFacts;
+  compiler @1 :CompilerFacts;
+  threads @2 :UInt32 = 1;
+  cache @3 :Job.CacheState;
+  policy @4 :Text;      # of measuring; at most 512 bytes
+  isolation @5 :Text;   # how the kernel was kept apart; at most 512 bytes
+}
+
+struct TextColumn {
+  # One text for each row: row i is bytes[offsets[i] .. offsets[i + 1]).
+  offsets @0 :List(UInt32);  # rows + 1 entries, ascending from 0 to the length of bytes
+  bytes @1 :Data;            # UTF-8
+}
+
+struct RowFailure {
+  row @0 :UInt32;
+  failure @1 :Failure;
+}
+
+struct RowNotes {
+  row @0 :UInt32;
+  notes @1 :List(Text);  # at most 256 of 64 bytes
+}
+
+enum Grade {
+  a @0;  # the interval is within 1 % of the median
+  b @1;  # within 5 %
+  c @2;  # wider
+}
+
+struct EvaluationColumns {
+  # `rows` evaluations. Each list has one entry for each row unless it says otherwise.
+  rows @0 :UInt32;                      # at most 1,000
+  status @1 :List(UInt16);              # 0: measured; else the failure's code
+
+  # Of one run of the kernel, in nanoseconds, over the accepted samples. A row that failed has
+  # not-a-number in each (any other value is refused); a row that was measured has finite values,
+  # elapsed and elapsedMin above 0.
+  elapsed @2 :List(Float64);            # median
+  elapsedLow @3 :List(Float64);         # order-statistic interval round the median
+  elapsedHigh @4 :List(Float64);
+  elapsedMin @5 :List(Float64);
+  elapsedMean @6 :List(Float64);
+  spread @7 :List(Float64);             # (high - low) / (2 * median), no unit
+
+  grade @8 :List(UInt8);                # numbers of Grade; 0 in a row that failed
+  iterationsPerSample @9 :List(UInt64); # runs in each timed batch; 0 in a row that failed
+  sampleOffsets @10 :List(UInt32);      # rows + 1: row i has samples [offsets[i], offsets[i + 1])
+  samples @11 :List(Float64);           # nanoseconds a run, finite; at most 4,096 for one row
+  sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended
+
+  treeKeyKnown @13 :List(Bool);         # whether the actions could be replayed
+  treeKeys @14 :Data;                   # 16 bytes for each row; zeros where not known
+  flopCount @15 :List(UInt64);          # floating-point operations of one run; 0 where not known
+  conditions @16 :List(UInt32);         # 1-based index into conditionsTable; 0: no worker had it
+  scratchBytes @17 :List(UInt64);       # of intermediates, beside inputs and outputs
+  codeHash @18 :TextColumn;             # hex digest of the object code; empty: none was made
+
+  # Nanoseconds spent in each stage; 0 for one that was not reached. None is below 0.
+  queueNs @19 :List(Int64);
+  replayNs @20 :List(Int64);
+  compileNs @21 :List(Int64);
+  verifyNs @22 :List(Int64);
+  measureNs @23 :List(Int64);
+  storeNs @24 :List(Int64);
+
+  conditionsTable @25 :List(Conditions);
+  failures @26 :List(RowFailure);       # one for each row whose status is not 0, by ascending row
+  noEffect @27 :List(RowNotes);         # annotations that changed nothing; by ascending row
+}
+
+enum OutcomeSource {
+  measured @0;   # by a worker, for this job
+  stored @1;     # an equal request had been answered before
+  coalesced @2;  # an equal request was under way
+}
+
+struct OutcomeColumns {
+  # Outcomes of one batch (named by the message around this).
+  evaluations @0 :EvaluationColumns;    # gives the number of rows
+  index @1 :List(UInt32);               # of the job in its batch
+  sequence @2 :List(UInt64);            # 1, 2, 3 ... in the order in which the batch's jobs finished
+  source @3 :List(UInt8);               # numbers of OutcomeSource
+  attempts @4 :List(UInt32);            # times the job was leased
+  finishedAt @5 :List(Int64);           # nanoseconds since 1970-01-01 UTC, by the coordinator's clock
+  worker @6 :List(UInt32);              # 1-based index into workerTable; 0: none
+  benchmark @7 :List(UInt32);           # 0-based index into benchmarkTable
+  actionOffsets @8 :List(UInt32);       # rows + 1: row i has actions [offsets[i], offsets[i + 1])
+  actions @9 :List(Job.Action);         # as submitted
+  tag @10 :TextColumn;                  # as submitted
+
+  workerTable @11 :List(Text);          # names, at most 512 bytes each
+  benchmarkTable @12 :List(Job.Source); # as submitted
+}

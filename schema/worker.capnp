@@ -1,0 +1,91 @@
+@0xe7793ae8d0d85205;
+# Between workers and the coordinator: hello, leases within the worker's credit, heartbeats, reports
+# that are kept until they are acknowledged. Grows by adding only (see job.capnp).
+#
+# A lease id names one permission to run one job once. Ids are never reused, not even over restarts of
+# the coordinator, so a late report is always recognised; 0 is refused.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("loopfleet::schema");
+using Job = import "job.capnp";
+using Outcome = import "outcome.capnp";
+using Client = import "client.capnp";
+
+# ---- worker -> coordinator ------------------------------------------------------------------------
+
+struct WorkerMessage {
+  union {
+    none @0 :Void;  # refused: MALFORMED
+    hello @1 :WorkerHello;
+    heartbeat @2 :Heartbeat;
+    reports @3 :Reports;
+    goodbye @4 :List(UInt64);  # lease ids given back unrun; the worker's last message; at most 4,096
+  }
+}
+
+struct HeldLease {
+  lease @0 :UInt64;
+  job @1 :Job.JobId;
+}
+
+struct WorkerHello {
+  version @0 :Client.Version;
+  worker @1 :Data;             # 16 random bytes, not all 0, of the daemon's process
+  name @2 :Text;               # host and pid, for people; at most 512 bytes
+  pid @3 :UInt32;
+  slots @4 :UInt32 = 1;        # kernels it times at once; 0 refused
+  credit @5 :UInt32 = 1;       # leases it takes at once; 0 and more than 4,096 refused
+  http @6 :Text;               # HOST:PORT of its metrics; empty: none; at most 512 bytes
+  hardware @7 :Outcome.HardwareFacts;
+  compiler @8 :Outcome.CompilerFacts;
+  policy @9 :Text;             # Conditions.policy of its measurements; at most 512 bytes
+  held @10 :List(HeldLease);   # what it still has, after a reconnect; at most 4,096
+  capabilities @11 :List(Text);  # as in ClientHello
+}
+
+enum DrainState {
+  serving @0;
+  draining @1;  # grant nothing more
+}
+
+struct Heartbeat {
+  drain @0 :DrainState;
+  held @1 :List(UInt64);  # lease ids; at most 4,096
+}
+
+struct Reports {
+  # Row i of the columns is the evaluation of the job held under lease i.
+  lease @0 :List(UInt64);
+  batch @1 :List(UInt64);
+  index @2 :List(UInt32);
+  evaluations @3 :Outcome.EvaluationColumns;
+}
+
+# ---- coordinator -> worker ------------------------------------------------------------------------
+
+struct WorkerCommand {
+  union {
+    none @0 :Void;  # refused: MALFORMED
+    welcome @1 :WorkerWelcome;
+    leases @2 :List(Lease);           # at most 4,096
+    reportsStored @3 :List(UInt64);   # lease ids whose reports are on disk or not wanted: forget them
+    revoke @4 :List(UInt64);          # lease ids to drop if they have not run yet
+    heartbeatAnswer @5 :Void;
+    helloWanted @6 :Void;             # the coordinator does not know this peer: say hello again
+    refused @7 :Client.Refused;
+  }
+}
+
+struct WorkerWelcome {
+  version @0 :Client.Version;
+  epoch @1 :UInt64;                 # counts the coordinator's starts on this database
+  heartbeatMs @2 :UInt32 = 1000;    # how often the worker is to be heard; 0 refused
+  capabilities @3 :List(Text);      # as in ClientHello
+}
+
+struct Lease {
+  lease @0 :UInt64;
+  job @1 :Job.JobId;
+  attempt @2 :UInt32 = 1;   # 1 for the first time the job is leased
+  spec @3 :Job.JobSpec;
+}

@@ -1,0 +1,127 @@
+#include "storage/batch_table.h"
+
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "storage/damage.h"
+
+namespace loopfleet::storage {
+namespace {
+
+std::span<const std::uint8_t> BytesOf(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+// Reads all columns of `batches`.
+Result<StoredBatch> ReadBatch(Query& row) {
+  StoredBatch batch;
+  batch.batch.value = row.Int<std::uint64_t>();
+  const auto client = row.Blob();
+  if (client.size() == batch.client.bytes.size()) {
+    std::memcpy(batch.client.bytes.data(), client.data(), client.size());
+  }
+  batch.accepted_at = WallTime(Nanos(row.Int64()));
+  batch.closed = row.Int64() != 0;
+  batch.cancelled = row.Int64() != 0;
+  batch.job_count = row.Int<std::uint32_t>();
+  batch.finished = row.Int<std::uint32_t>();
+  batch.failed = row.Int<std::uint32_t>();
+  batch.from_store = row.Int<std::uint32_t>();
+  if (!row.ChecksumMatches()) return Damaged("batches", batch.batch);
+  return batch;
+}
+
+Result<std::vector<StoredBatch>> ReadBatches(Query& query) {
+  std::vector<StoredBatch> batches;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return batches;
+    LF_TRY(StoredBatch batch, ReadBatch(query));
+    batches.push_back(batch);
+  }
+}
+
+}  // namespace
+
+Status BatchTable::Save(const StoredBatch& batch) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    INSERT INTO batches VALUES (?,?,?,?,?,?,?,?,?,?)
+    ON CONFLICT (id) DO UPDATE SET
+      closed = excluded.closed, cancelled = excluded.cancelled, job_count = excluded.job_count,
+      finished = excluded.finished, failed = excluded.failed, from_store = excluded.from_store,
+      checksum = excluded.checksum)sql"));
+  return query.Add(batch.batch.value)
+      .Add(std::span<const std::uint8_t>(batch.client.bytes))
+      .Add(batch.accepted_at.time_since_epoch().count())
+      .Add(batch.closed)
+      .Add(batch.cancelled)
+      .Add(batch.job_count)
+      .Add(batch.finished)
+      .Add(batch.failed)
+      .Add(batch.from_store)
+      .AddChecksum()
+      .Run();
+}
+
+Result<std::optional<StoredBatch>> BatchTable::Find(BatchId batch) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM batches WHERE id = ?"));
+  query.Add(batch.value);
+  LF_TRY(const bool found, query.Next());
+  if (!found) return std::nullopt;
+  LF_TRY(StoredBatch stored, ReadBatch(query));
+  return stored;
+}
+
+Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM batches ORDER BY id DESC LIMIT ?"));
+  query.Add(max);
+  return ReadBatches(query);
+}
+
+Result<std::vector<StoredBatch>> BatchTable::ListUnfinished() {
+  LF_TRY(Query query, connection_.Start(
+                          "SELECT * FROM batches WHERE closed = 0 OR finished < job_count ORDER BY id"));
+  return ReadBatches(query);
+}
+
+Result<std::uint64_t> BatchTable::NextId() {
+  LF_TRY(const std::int64_t id, connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM batches"));
+  return static_cast<std::uint64_t>(id);
+}
+
+Status BatchTable::InsertRequest(const JobsAccepted& accepted) {
+  LF_TRY(Query query, connection_.Start("INSERT INTO requests VALUES (?,?,?,?,?,?,?,?)"));
+  return query.Add(std::span<const std::uint8_t>(accepted.client.bytes))
+      .Add(std::span<const std::uint8_t>(accepted.request_id.bytes))
+      .Add(BytesOf(accepted.request_digest))
+      .Add(accepted.batch.value)
+      .Add(accepted.first_index)
+      .Add(accepted.jobs.size())
+      .Add(accepted.accepted_at.time_since_epoch().count())
+      .AddChecksum()
+      .Run();
+}
+
+Result<std::optional<StoredRequest>> BatchTable::FindRequest(const Uuid& client,
+                                                             const Uuid& request_id) {
+  LF_TRY(Query query,
+         connection_.Start("SELECT * FROM requests WHERE client = ? AND request_id = ?"));
+  query.Add(std::span<const std::uint8_t>(client.bytes))
+      .Add(std::span<const std::uint8_t>(request_id.bytes));
+  LF_TRY(const bool found, query.Next());
+  if (!found) return std::nullopt;
+  query.Skip();  // client
+  query.Skip();  // request_id
+  StoredRequest request;
+  const auto digest = query.Blob();
+  request.request_digest.assign(reinterpret_cast<const char*>(digest.data()), digest.size());
+  request.batch.value = query.Int<std::uint64_t>();
+  request.first_index = query.Int<std::uint32_t>();
+  request.job_count = query.Int<std::uint32_t>();
+  query.Skip();  // accepted_at
+  if (!query.ChecksumMatches()) return Damaged("requests", request_id.ToString());
+  return request;
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,32 @@
+#pragma once
+// BatchTable: StoredBatch <-> row of `batches`, StoredRequest <-> row of `requests`.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/result.h"
+#include "storage/record.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+class BatchTable {
+ public:
+  explicit BatchTable(Connection& connection) : connection_(connection) {}
+
+  Status Save(const StoredBatch& batch);  // inserts or replaces it
+  Result<std::optional<StoredBatch>> Find(BatchId batch);
+  Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
+  Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
+  Result<std::uint64_t> NextId();
+
+  // kExists: the client sent this request before.
+  Status InsertRequest(const JobsAccepted& accepted);
+  Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
+
+ private:
+  Connection& connection_;
+};
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,47 @@
+#pragma once
+// ConditionsTable: Conditions <-> rows of `conditions`, `hardware` and `compilers`. There are few
+// distinct ones (some for each host): each is written once, and the latest are kept in memory.
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "common/base/result.h"
+#include "common/job/outcome.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+using ConditionsId = std::int64_t;
+
+class ConditionsTable {
+ public:
+  explicit ConditionsTable(Connection& connection) : connection_(connection) {}
+
+  // The id of these conditions, which are written if they are new.
+  Result<ConditionsId> Intern(const Conditions& conditions);
+
+  // kCorrupt: no such row, or one that is not what was written.
+  Result<Conditions> Find(ConditionsId id);
+
+  // To be called when a transaction was undone: what it interned is gone.
+  void Forget() {
+    ids_.clear();
+    conditions_.clear();
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Conditions& conditions) const;
+  };
+
+  Result<std::int64_t> InternHardware(const HardwareFacts& facts);
+  Result<std::int64_t> InternCompiler(const CompilerFacts& facts);
+  Result<HardwareFacts> FindHardware(std::int64_t id);
+  Result<CompilerFacts> FindCompiler(std::int64_t id);
+
+  Connection& connection_;
+  std::unordered_map<Conditions, ConditionsId, Hash> ids_;
+  std::unordered_map<ConditionsId, Conditions> conditions_;
+};
+
+}  // namespace loopfleet::storage

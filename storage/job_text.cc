@@ -1,0 +1,195 @@
+#include "storage/job_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <variant>
+
+#include "common/base/check.h"
+
+namespace loopfleet::storage {
+namespace {
+
+using nlohmann::json;
+
+template <class E>
+struct Name {
+  E value;
+  std::string_view text;
+};
+constexpr std::array kRules = {Name{looptree::RuleSet::kStructural, "structural"},
+                               Name{looptree::RuleSet::kLoopNest, "loop_nest"},
+                               Name{looptree::RuleSet::kLoopNest58, "loop_nest_58"}};
+constexpr std::array kOnIllegal = {Name{looptree::OnIllegal::kReject, "reject"},
+                                   Name{looptree::OnIllegal::kSkip, "skip"}};
+constexpr std::array kDialects = {Name{looptree::Dialect::kSimple, "simple"},
+                                  Name{looptree::Dialect::kAgent, "agent"}};
+constexpr std::array kDevices = {Name{DeviceWish::kByBenchmark, "by_benchmark"},
+                                 Name{DeviceWish::kCpu, "cpu"}, Name{DeviceWish::kCuda, "cuda"},
+                                 Name{DeviceWish::kAny, "any"}};
+constexpr std::array kCaches = {Name{CacheState::kWarm, "warm"}, Name{CacheState::kCold, "cold"}};
+
+template <class E, std::size_t N>
+std::string_view TextOf(const std::array<Name<E>, N>& names, E value) {
+  for (const Name<E>& name : names) {
+    if (name.value == value) return name.text;
+  }
+  LF_CHECK(false, "no name for {}", static_cast<int>(value));
+}
+
+template <class E, std::size_t N>
+E ValueOf(const std::array<Name<E>, N>& names, const json& text) {
+  for (const Name<E>& name : names) {
+    if (name.text == text.get_ref<const std::string&>()) return name.value;
+  }
+  throw std::invalid_argument(text.get<std::string>());  // caught in ParseOptionsText
+}
+
+// The actions that carry nothing. A split carries its factor.
+const std::unordered_map<std::string, looptree::Action>& PlainActions() {
+  using namespace looptree;
+  static const auto* const actions = [] {
+    auto* map = new std::unordered_map<std::string, Action>;
+    for (const Action& action : {Action(ToggleMode{}), Action(ToggleThread{}), Action(IdleSplit{}),
+                                 Action(Up{}), Action(Down{}), Action(SwapUp{}), Action(SwapDown{}),
+                                 Action(Merge{}), Action(Unroll{}), Action(Vectorize{}),
+                                 Action(Undo{}), Action(Dummy{})}) {
+      map->emplace(ActionName(action), action);
+    }
+    LF_CHECK(map->size() + 1 == std::variant_size_v<Action>, "an action is missing here");
+    return map;
+  }();
+  return *actions;
+}
+
+constexpr std::string_view kSplitPrefix = "split_";
+
+std::optional<looptree::Action> ParseStoredAction(const std::string& name) {
+  if (const auto plain = PlainActions().find(name); plain != PlainActions().end()) {
+    return plain->second;
+  }
+  if (!name.starts_with(kSplitPrefix)) return std::nullopt;
+  looptree::Split split;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kSplitPrefix.size(), end, split.factor);
+  if (error != std::errc{} || rest != end) return std::nullopt;
+  return split;
+}
+
+Result<std::string> Dump(const json& value) {
+  try {
+    return value.dump();
+  } catch (const json::exception& error) {
+    return Fail(ErrorKind::kInvalid, fmt::format("a text of a job is not UTF-8: {}", error.what()));
+  }
+}
+
+void SetOption(const std::string& name, const json& value, JobSpec& spec) {
+  if (name == "rules") spec.rules = ValueOf(kRules, value);
+  else if (name == "on_illegal") spec.on_illegal = ValueOf(kOnIllegal, value);
+  else if (name == "merge_all_first") spec.merge_all_first = value.get<bool>();
+  else if (name == "dialect") spec.dialect = ValueOf(kDialects, value);
+  else if (name == "device") spec.device = ValueOf(kDevices, value);
+  else if (name == "fresh") spec.freshness = value.get<bool>() ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
+  else if (name == "priority") spec.priority = value.get<std::int32_t>();
+  else if (name == "threads") spec.threads = value.get<std::uint32_t>();
+  else if (name == "cache") spec.cache = ValueOf(kCaches, value);
+  else if (name == "labels") spec.labels = value.get<std::vector<std::string>>();
+  else if (name == "affinity") spec.affinity = value.get<std::string>();
+  else if (name == "precision") spec.precision = value.get<double>();
+  else if (name == "budget_ms") spec.budget_ms = value.get<double>();
+  else if (name == "cut_above_ns") spec.cut_above_ns = value.get<std::uint64_t>();
+  else if (name == "deadline_s") spec.deadline_s = value.get<double>();
+  else if (name == "max_age_s") spec.max_age_s = value.get<double>();
+  else throw std::invalid_argument(name);
+}
+
+}  // namespace
+
+std::string ActionsText(const std::vector<looptree::Action>& actions) {
+  std::string text;
+  for (const looptree::Action& action : actions) {
+    if (!text.empty()) text += ',';
+    text += looptree::ActionName(action);
+  }
+  return text;
+}
+
+Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
+  std::vector<looptree::Action> actions;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string name(text.substr(0, comma));
+    const auto action = ParseStoredAction(name);
+    if (!action) return Fail(ErrorKind::kInvalid, fmt::format("unknown stored action '{}'", name));
+    actions.push_back(*action);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return actions;
+}
+
+Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
+  static const JobSpec kDefaults;
+  for (const double number : {spec.precision, spec.budget_ms, spec.deadline_s, spec.max_age_s}) {
+    if (!std::isfinite(number)) {
+      return Fail(ErrorKind::kInvalid, fmt::format("an option of a job is {}", number));
+    }
+  }
+  json options;
+  const auto set = [&](const char* name, const auto& value, const auto& fallback, auto text) {
+    if (value != fallback) options[name] = text(value);
+  };
+  const auto itself = [](const auto& value) { return value; };
+  const auto name_in = [](const auto& names) {
+    return [&names](auto value) { return TextOf(names, value); };
+  };
+  set("rules", spec.rules, kDefaults.rules, name_in(kRules));
+  set("on_illegal", spec.on_illegal, kDefaults.on_illegal, name_in(kOnIllegal));
+  set("merge_all_first", spec.merge_all_first, kDefaults.merge_all_first, itself);
+  if (spec.dialect) options["dialect"] = TextOf(kDialects, *spec.dialect);
+  set("device", spec.device, kDefaults.device, name_in(kDevices));
+  if (spec.freshness == Freshness::kMeasureAnew) options["fresh"] = true;
+  set("priority", spec.priority, kDefaults.priority, itself);
+  set("threads", spec.threads, kDefaults.threads, itself);
+  set("cache", spec.cache, kDefaults.cache, name_in(kCaches));
+  set("labels", spec.labels, kDefaults.labels, itself);
+  set("affinity", spec.affinity, kDefaults.affinity, itself);
+  set("precision", spec.precision, kDefaults.precision, itself);
+  set("budget_ms", spec.budget_ms, kDefaults.budget_ms, itself);
+  set("cut_above_ns", spec.cut_above_ns, kDefaults.cut_above_ns, itself);
+  set("deadline_s", spec.deadline_s, kDefaults.deadline_s, itself);
+  set("max_age_s", spec.max_age_s, kDefaults.max_age_s, itself);
+  if (options.is_null()) return std::nullopt;
+  LF_TRY(std::string text, Dump(options));
+  return text;
+}
+
+Status ParseOptionsText(std::string_view text, JobSpec& spec) {
+  try {
+    for (const auto& [name, value] : json::parse(text).items()) SetOption(name, value, spec);
+  } catch (const std::exception& error) {  // nlohmann's, or an unknown name
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("a job's options '{}' are of another version: {}", text, error.what()));
+  }
+  return {};
+}
+
+Result<std::optional<std::string>> ListText(const std::vector<std::string>& texts) {
+  if (texts.empty()) return std::nullopt;
+  LF_TRY(std::string text, Dump(json(texts)));
+  return text;
+}
+
+Result<std::vector<std::string>> ParseListText(std::string_view text) {
+  try {
+    return json::parse(text).get<std::vector<std::string>>();
+  } catch (const json::exception& error) {
+    return Fail(ErrorKind::kInvalid, fmt::format("'{}' is not a list: {}", text, error.what()));
+  }
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,195 @@
+#include "storage/outcome_table.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "storage/damage.h"
+#include "storage/job_text.h"
+
+namespace loopfleet::storage {
+namespace {
+
+// Columns of `outcomes` that only a failure fills.
+constexpr int kFailureColumns = 10;
+
+std::optional<OutcomeSource> ParseSource(std::string_view text) {
+  for (const auto source :
+       {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {
+    if (OutcomeSourceName(source) == text) return source;
+  }
+  return std::nullopt;
+}
+
+std::string NameOf(const Outcome& outcome) {
+  return fmt::format("{} (sequence {})", outcome.job, outcome.sequence);
+}
+
+}  // namespace
+
+Result<std::optional<ResultId>> OutcomeTable::ResultOf(const Outcome& outcome) {
+  if (!outcome.evaluation.ok()) return std::nullopt;
+  if (outcome.source != OutcomeSource::kMeasured) {
+    LF_TRY(const auto same, results_.FindSame(outcome.evaluation));
+    if (same) return same;
+  }
+  LF_TRY(const ResultId id, results_.Insert(outcome));
+  return id;
+}
+
+Status OutcomeTable::Insert(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  LF_TRY(const auto result, ResultOf(outcome));
+  std::optional<ConditionsId> conditions;
+  std::optional<std::string> no_effect;
+  if (!result && evaluation.conditions) {
+    LF_TRY(conditions, conditions_.Intern(*evaluation.conditions));
+  }
+  if (!result) {
+    LF_TRY(no_effect, ListText(evaluation.no_effect));
+  }
+  LF_TRY(Query query, connection_.Start(R"sql(
+    INSERT INTO outcomes VALUES (?,?,?,?,?,?,?,?, ?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?))sql"));
+  query.Add(outcome.job.batch.value)
+      .Add(outcome.sequence)
+      .Add(outcome.job.index)
+      .Add(OutcomeSourceName(outcome.source))
+      .Add(result)
+      .Add(outcome.attempts)
+      .Add(outcome.worker)
+      .Add(outcome.finished_at.time_since_epoch().count());
+  for (const Stage stage : kStages) query.Add(evaluation.stages[stage].count());
+  if (result) {
+    for (int column = 0; column < kFailureColumns; ++column) query.AddNull();
+  } else {
+    const Failure& failure = evaluation.failure();
+    query.Add(static_cast<int>(failure.code))
+        .Add(failure.message)
+        .Add(failure.action_index)
+        .Add(failure.signal);
+    evaluation.tree_key ? query.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
+                        : query.AddNull();
+    query.Add(conditions)
+        .Add(evaluation.flop_count)
+        .Add(evaluation.scratch_bytes)
+        .Add(evaluation.code_hash)
+        .Add(no_effect);
+  }
+  return query.AddChecksum().Run();
+}
+
+Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
+  Row row;
+  Outcome& outcome = row.outcome;
+  outcome.job.batch.value = query.Int<std::uint64_t>();
+  outcome.sequence = query.Int<std::uint64_t>();
+  outcome.job.index = query.Int<std::uint32_t>();
+  const auto source = ParseSource(query.Text());
+  row.result = query.OptionalInt64();
+  outcome.attempts = query.Int<std::uint32_t>();
+  outcome.worker = query.Text();
+  outcome.finished_at = WallTime(Nanos(query.Int64()));
+  Evaluation& evaluation = outcome.evaluation;
+  for (const Stage stage : kStages) evaluation.stages[stage] = Nanos(query.Int64());
+
+  const auto code = FailureCodeOf(query.Int<std::uint16_t>());
+  Failure failure{.message = std::string(query.Text())};
+  if (const auto index = query.OptionalInt64()) {
+    failure.action_index = static_cast<std::uint32_t>(*index);
+  }
+  failure.signal = query.Int<std::int32_t>();
+  if (const auto key = query.Blob(); key.size() == sizeof(looptree::TreeKey::bytes)) {
+    std::memcpy(evaluation.tree_key.emplace().bytes.data(), key.data(), key.size());
+  }
+  row.conditions = query.OptionalInt64();
+  evaluation.flop_count = query.Int<std::uint64_t>();
+  evaluation.scratch_bytes = query.Int<std::uint64_t>();
+  evaluation.code_hash = query.Text();
+  const auto no_effect = query.OptionalText();
+  if (!query.ChecksumMatches()) return Damaged("outcomes", NameOf(outcome));
+
+  if (!source || (!row.result && !code)) {
+    return Fail(ErrorKind::kInvalid, fmt::format("outcome {} has a source or a failure code that this "
+                                                 "version does not know", NameOf(outcome)));
+  }
+  outcome.source = *source;
+  if (code) failure.code = *code;
+  if (no_effect) {
+    LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
+  }
+  evaluation.verdict = std::move(failure);
+  return row;
+}
+
+Status OutcomeTable::Resolve(Row& row) {
+  Outcome& outcome = row.outcome;
+  LF_TRY(auto job, jobs_.Find(outcome.job));
+  if (!job) return Damaged("jobs", outcome.job);
+  outcome.benchmark = std::move(job->source);
+  outcome.actions = std::move(job->actions);
+  outcome.tag = std::move(job->tag);
+  Evaluation& evaluation = outcome.evaluation;
+  if (row.conditions) {
+    LF_TRY(evaluation.conditions, conditions_.Find(*row.conditions));
+  }
+  if (row.result) {
+    LF_TRY(StoredResult result, results_.Find(*row.result));
+    result.evaluation.stages = evaluation.stages;
+    evaluation = std::move(result.evaluation);
+  }
+  return {};
+}
+
+Result<Outcome> OutcomeTable::Finish(Row row) {
+  const Status resolved = Resolve(row);
+  if (!resolved) {
+    if (resolved.error().kind != ErrorKind::kCorrupt) return std::unexpected(resolved.error());
+    row.outcome.evaluation = {.verdict = Failure{.code = FailureCode::kStorageCorrupt,
+                                                 .message = resolved.error().message},
+                              .stages = row.outcome.evaluation.stages};
+  }
+  return std::move(row.outcome);
+}
+
+Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_t sequence,
+                                                     std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT * FROM outcomes WHERE batch = ? AND sequence > ? ORDER BY sequence LIMIT ?)sql"));
+  query.Add(batch.value).Add(sequence).Add(max);
+  std::vector<Outcome> outcomes;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return outcomes;
+    LF_TRY(Row row, Read(query));
+    if (row.outcome.sequence != ++sequence) {  // they have no gaps
+      return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
+    }
+    LF_TRY(Outcome outcome, Finish(std::move(row)));
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
+Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM outcomes WHERE batch = ? AND idx = ?"));
+  query.Add(job.batch.value).Add(job.index);
+  LF_TRY(const bool found, query.Next());
+  if (!found) return std::nullopt;
+  LF_TRY(Row row, Read(query));
+  LF_TRY(Outcome outcome, Finish(std::move(row)));
+  return outcome;
+}
+
+Result<std::vector<bool>> OutcomeTable::FinishedJobs(BatchId batch, std::uint32_t job_count) {
+  LF_TRY(Query query, connection_.Start("SELECT idx FROM outcomes WHERE batch = ?"));
+  query.Add(batch.value);
+  std::vector<bool> finished(job_count);
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return finished;
+    const auto index = query.Int<std::uint32_t>();
+    if (index >= job_count) return Damaged("outcomes", JobId{batch, index});
+    finished[index] = true;
+  }
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,55 @@
+#pragma once
+// OutcomeTable: Outcome <-> row of `outcomes` and what it refers to.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/job/outcome.h"
+#include "storage/conditions_table.h"
+#include "storage/job_table.h"
+#include "storage/result_table.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+class OutcomeTable {
+ public:
+  OutcomeTable(Connection& connection, ConditionsTable& conditions, ResultTable& results,
+               JobTable& jobs)
+      : connection_(connection), conditions_(conditions), results_(results), jobs_(jobs) {}
+
+  // Also writes its measurement, unless that is there already. kExists: the job has an outcome.
+  Status Insert(const Outcome& outcome);
+
+  // See StoreReader::ReadOutcomes.
+  Result<std::vector<Outcome>> ReadAfter(BatchId batch, std::uint64_t sequence, std::uint32_t max);
+  Result<std::optional<Outcome>> Find(JobId job);
+
+  // Element i: has job i of the batch an outcome?
+  Result<std::vector<bool>> FinishedJobs(BatchId batch, std::uint32_t job_count);
+
+ private:
+  // A row by itself.
+  struct Row {
+    Outcome outcome;
+    std::optional<ResultId> result;
+    std::optional<ConditionsId> conditions;  // of a failure
+  };
+  static Result<Row> Read(Query& query);
+
+  // The row of the outcome's measurement, written if need be; none for a failure.
+  Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
+  // Puts in what the row refers to. kCorrupt: some of that is damaged.
+  Status Resolve(Row& row);
+  // The outcome, or what it becomes where that is damaged.
+  Result<Outcome> Finish(Row row);
+
+  Connection& connection_;
+  ConditionsTable& conditions_;
+  ResultTable& results_;
+  JobTable& jobs_;
+};
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,259 @@
+#include "storage/sqlite.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::storage {
+namespace {
+
+ErrorKind KindOf(int code, int system_errno) {
+  switch (code) {  // extended codes
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+    case SQLITE_CONSTRAINT_ROWID: return ErrorKind::kExists;
+    default: break;
+  }
+  switch (code & 0xff) {
+    case SQLITE_FULL: return ErrorKind::kFull;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return ErrorKind::kCorrupt;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return ErrorKind::kUnavailable;
+    case SQLITE_CONSTRAINT: return ErrorKind::kInvalid;
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH: return ErrorKind::kInvalid;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+      // A full disk shows itself here when a file beside the database cannot grow.
+      return system_errno == ENOSPC || system_errno == EDQUOT ? ErrorKind::kFull
+                                                              : ErrorKind::kSystem;
+    default: return ErrorKind::kSystem;
+  }
+}
+
+std::string PathOf(sqlite3* database) {
+  const char* path = sqlite3_db_filename(database, "main");
+  return path ? path : "?";
+}
+
+std::unexpected<Error> FailWith(sqlite3* database, int code) {
+  return Fail(KindOf(code, sqlite3_system_errno(database)),
+              fmt::format("database {}: {} (sqlite {})", PathOf(database),
+                          sqlite3_errmsg(database), sqlite3_extended_errcode(database)));
+}
+
+// Rows are hashed as a sequence of (type, length, bytes), so that no two different rows give the same
+// bytes. The types are those that SQLite reports when the row is read.
+void Append(std::string& row, int type, std::string_view bytes) {
+  const auto length = static_cast<std::uint32_t>(bytes.size());
+  char head[5] = {static_cast<char>(type)};
+  std::memcpy(head + 1, &length, sizeof length);
+  row.append(head, sizeof head).append(bytes);
+}
+
+template <class T>
+void AppendNumber(std::string& row, int type, T value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  Append(row, type, {bytes, sizeof bytes});
+}
+
+std::int64_t ChecksumOf(const std::string& row) {
+  return static_cast<std::int64_t>(XXH3_64bits(row.data(), row.size()));
+}
+
+std::string_view Chars(const void* data, int size) {
+  return data == nullptr ? std::string_view{}
+                         : std::string_view(static_cast<const char*>(data),
+                                            static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+Query::Query(Query&& other) noexcept
+    : database_(other.database_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      row_(other.row_),
+      parameter_(other.parameter_),
+      column_(other.column_),
+      bind_code_(other.bind_code_) {}
+
+Query::~Query() {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);           // its error was reported by Next()
+  sqlite3_clear_bindings(statement_);  // they point to what may be gone now
+}
+
+void Query::Note(int code) {
+  if (bind_code_ == SQLITE_OK) bind_code_ = code;
+}
+
+Query& Query::AddInt64(std::int64_t value) {
+  AppendNumber(*row_, SQLITE_INTEGER, value);
+  Note(sqlite3_bind_int64(statement_, ++parameter_, value));
+  return *this;
+}
+
+Query& Query::Add(double value) {
+  value += 0.0;  // no negative zero: SQLite may give it back positive, and the checksum would differ
+  AppendNumber(*row_, SQLITE_FLOAT, value);
+  Note(sqlite3_bind_double(statement_, ++parameter_, value));
+  return *this;
+}
+
+// SQLITE_TRANSIENT: SQLite copies, so a temporary may be passed.
+Query& Query::Add(std::string_view text) {
+  Append(*row_, SQLITE_TEXT, text);
+  Note(sqlite3_bind_text64(statement_, ++parameter_, text.data() ? text.data() : "", text.size(),
+                           SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+
+Query& Query::Add(std::span<const std::uint8_t> blob) {
+  Append(*row_, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
+  Note(blob.empty() ? sqlite3_bind_zeroblob(statement_, ++parameter_, 0)
+                    : sqlite3_bind_blob64(statement_, ++parameter_, blob.data(), blob.size(),
+                                          SQLITE_TRANSIENT));
+  return *this;
+}
+
+Query& Query::AddNull() {
+  Append(*row_, SQLITE_NULL, {});
+  Note(sqlite3_bind_null(statement_, ++parameter_));
+  return *this;
+}
+
+Query& Query::AddChecksum() {
+  Note(sqlite3_bind_int64(statement_, ++parameter_, ChecksumOf(*row_)));
+  return *this;
+}
+
+Result<bool> Query::Next() {
+  if (bind_code_ != SQLITE_OK) return FailWith(database_, bind_code_);
+  column_ = 0;
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return FailWith(database_, code);
+}
+
+Status Query::Run() {
+  LF_TRY(const bool row, Next());
+  LF_CHECK(!row, "a row from {}", sqlite3_sql(statement_));
+  return {};
+}
+
+bool Query::IsNull() const { return sqlite3_column_type(statement_, column_) == SQLITE_NULL; }
+
+std::int64_t Query::Int64() { return sqlite3_column_int64(statement_, column_++); }
+
+double Query::Double() { return sqlite3_column_double(statement_, column_++); }
+
+std::string_view Query::Text() {
+  const int column = column_++;
+  const void* data = sqlite3_column_text(statement_, column);
+  return Chars(data, sqlite3_column_bytes(statement_, column));
+}
+
+std::span<const std::uint8_t> Query::Blob() {
+  const int column = column_++;
+  const void* data = sqlite3_column_blob(statement_, column);
+  return {static_cast<const std::uint8_t*>(data),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+std::optional<std::int64_t> Query::OptionalInt64() {
+  if (!IsNull()) return Int64();
+  Skip();
+  return std::nullopt;
+}
+
+std::optional<std::string> Query::OptionalText() {
+  if (!IsNull()) return std::string(Text());
+  Skip();
+  return std::nullopt;
+}
+
+bool Query::ChecksumMatches() {
+  row_->clear();
+  for (int column = 0; column < column_; ++column) {
+    const int type = sqlite3_column_type(statement_, column);
+    switch (type) {
+      case SQLITE_INTEGER:
+        AppendNumber(*row_, type, static_cast<std::int64_t>(sqlite3_column_int64(statement_, column)));
+        break;
+      case SQLITE_FLOAT:
+        AppendNumber(*row_, type, sqlite3_column_double(statement_, column));
+        break;
+      default: {
+        const void* data = sqlite3_column_blob(statement_, column);
+        Append(*row_, type, Chars(data, sqlite3_column_bytes(statement_, column)));
+      }
+    }
+  }
+  const bool is_number = sqlite3_column_type(statement_, column_) == SQLITE_INTEGER;
+  return Int64() == ChecksumOf(*row_) && is_number;
+}
+
+Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path& path,
+                                                     Access access,
+                                                     std::chrono::milliseconds busy_wait) {
+  const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                    (access == Access::kReadOnly ? SQLITE_OPEN_READONLY
+                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  sqlite3* database = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &database, flags, nullptr);
+  std::unique_ptr<Connection> connection(new Connection(database));  // closes on failure, too
+  if (code != SQLITE_OK) {
+    return Fail(KindOf(code, sqlite3_system_errno(database)),
+                fmt::format("cannot open database {}: {}", path.string(), sqlite3_errstr(code)));
+  }
+  sqlite3_busy_timeout(database, static_cast<int>(busy_wait.count()));
+  // A damaged or hostile file must not run code through its schema.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
+  return connection;
+}
+
+Connection::~Connection() {
+  for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(database_);
+}
+
+Result<Query> Connection::Start(const char* sql) {
+  sqlite3_stmt*& statement = statements_[sql];
+  if (statement == nullptr) {
+    const int code =
+        sqlite3_prepare_v3(database_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (code != SQLITE_OK) return FailWith(database_, code);
+  }
+  LF_CHECK(!sqlite3_stmt_busy(statement), "already running: {}", sql);
+  row_.clear();
+  return Query(database_, statement, &row_);
+}
+
+Status Connection::Run(const char* sql) {
+  const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return FailWith(database_, code);
+  return {};
+}
+
+Result<std::int64_t> Connection::Number(const char* sql) {
+  LF_TRY(Query query, Start(sql));
+  LF_TRY(const bool row, query.Next());
+  if (!row) return Fail(ErrorKind::kCorrupt, fmt::format("database: no row for: {}", sql));
+  return query.Int64();
+}
+
+bool Connection::InTransaction() const { return sqlite3_get_autocommit(database_) == 0; }
+
+std::string Connection::path() const { return PathOf(database_); }
+
+}  // namespace loopfleet::storage

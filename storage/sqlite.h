@@ -1,0 +1,113 @@
+#pragma once
+// Connection and Query: SQLite with our errors, and rows that carry a checksum. The only home of
+// sqlite3.h.
+//
+// Parameters are bound, and columns read, in order; what was passed since the row began is what the
+// checksum covers. So that writing and reading a row are two lists of the same shape:
+//   query.Add(id).Add(name).AddChecksum();          id = query.Int64(); name = query.Text();
+//                                                   if (!query.ChecksumMatches()) ...
+//
+// One thread at a time for a Connection and its queries.
+
+#include <sqlite3.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/base/result.h"
+
+namespace loopfleet::storage {
+
+enum class Access { kReadOnly, kReadWriteCreate };
+
+// One run of a prepared statement, which is reset for the next one when this goes.
+class Query {
+ public:
+  Query(Query&& other) noexcept;
+  Query& operator=(Query&&) = delete;
+  ~Query();
+
+  // The next parameter. A parameter that SQLite refuses makes Next() fail.
+  Query& Add(double value);
+  Query& Add(std::string_view text);
+  Query& Add(std::span<const std::uint8_t> blob);
+  Query& AddNull();
+  template <std::integral T>
+  Query& Add(T value) {  // 64-bit unsigned values keep their bits
+    return AddInt64(static_cast<std::int64_t>(value));
+  }
+  template <class T>
+  Query& Add(const std::optional<T>& value) {
+    return value ? Add(*value) : AddNull();
+  }
+  Query& AddChecksum();  // of every parameter so far
+
+  Result<bool> Next();  // is there a (next) row? Its columns are read from the first on
+  Status Run();         // for a statement that gives no rows
+
+  // The next column. Text and blobs stay valid until Next().
+  bool IsNull() const;  // is it? Does not go on
+  std::int64_t Int64();
+  double Double();
+  std::string_view Text();
+  std::span<const std::uint8_t> Blob();
+  template <std::integral T>
+  T Int() {
+    return static_cast<T>(Int64());
+  }
+  std::optional<std::int64_t> OptionalInt64();
+  std::optional<std::string> OptionalText();
+  void Skip() { ++column_; }
+  // Reads the next column: is it the checksum of all columns before it?
+  bool ChecksumMatches();
+
+ private:
+  friend class Connection;
+  Query(sqlite3* database, sqlite3_stmt* statement, std::string* row)
+      : database_(database), statement_(statement), row_(row) {}
+  Query& AddInt64(std::int64_t value);
+  void Note(int code);
+
+  sqlite3* database_;
+  sqlite3_stmt* statement_;
+  std::string* row_;  // the bytes under the checksum; borrowed from the connection
+  int parameter_ = 0;
+  int column_ = 0;
+  int bind_code_ = 0;  // the first refusal of a parameter
+};
+
+class Connection {
+ public:
+  static Result<std::unique_ptr<Connection>> Open(const std::filesystem::path& path, Access access,
+                                                  std::chrono::milliseconds busy_wait);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Prepares the statement on its first use. It is known by its address: pass literals only. No two
+  // runs of one statement at a time, and no two checksummed rows being bound at a time.
+  Result<Query> Start(const char* sql);
+
+  Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
+  Result<std::int64_t> Number(const char* sql);  // the first column of the first row
+
+  bool InTransaction() const;
+  std::string path() const;
+
+ private:
+  explicit Connection(sqlite3* database) : database_(database) {}
+
+  sqlite3* database_;
+  std::unordered_map<const char*, sqlite3_stmt*> statements_;
+  std::string row_;
+};
+
+}  // namespace loopfleet::storage

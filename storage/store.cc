@@ -1,0 +1,232 @@
+#include "storage/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "common/base/unique_fd.h"
+#include "storage/batch_table.h"
+#include "storage/conditions_table.h"
+#include "storage/job_table.h"
+#include "storage/migrations.h"
+#include "storage/outcome_table.h"
+#include "storage/result_table.h"
+#include "storage/sqlite.h"
+#include "storage/writer_lock.h"
+
+namespace loopfleet::storage {
+namespace {
+
+// The lock is for the file itself, whatever link it was named by.
+std::filesystem::path Canonical(const std::filesystem::path& path) {
+  std::error_code error;
+  auto canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical;
+}
+
+// For the owner only. Never opens a file that is there: closing it again would drop the locks that
+// this process's other connections have on it.
+void CreatePrivately(const std::filesystem::path& path) {
+  const UniqueFd created(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+}
+
+Status Configure(Connection& connection, const StoreOptions& options) {
+  LF_TRY_VOID(connection.Run(R"sql(
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;               -- NORMAL loses acknowledged rows when the power fails
+    PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
+  )sql"));
+  if (options.max_file_bytes == 0) return {};
+  LF_TRY(const std::int64_t page_bytes, connection.Number("PRAGMA page_size"));
+  const auto pages = options.max_file_bytes / static_cast<std::uint64_t>(page_bytes);
+  return connection.Run(fmt::format("PRAGMA max_page_count = {}", pages).c_str());
+}
+
+Status FillFailureCodes(Connection& connection) {
+  for (const FailureInfo& info : FailureTable()) {
+    LF_TRY(Query query, connection.Start("INSERT OR REPLACE INTO failure_codes VALUES (?,?,?,?)"));
+    LF_TRY_VOID(query.Add(static_cast<int>(info.code))
+                    .Add(info.name)
+                    .Add(info.retryable)
+                    .Add(info.advice)
+                    .Run());
+  }
+  return {};
+}
+
+// Makes this start the one that may write.
+Result<std::uint64_t> BeginEpoch(Connection& connection) {
+  LF_TRY_VOID(connection.Run("BEGIN IMMEDIATE; UPDATE writer SET epoch = epoch + 1"));
+  LF_TRY_VOID(FillFailureCodes(connection));
+  LF_TRY(const std::int64_t epoch, connection.Number("SELECT epoch FROM writer"));
+  LF_TRY_VOID(connection.Run("COMMIT"));
+  return static_cast<std::uint64_t>(epoch);
+}
+
+}  // namespace
+
+struct Store::Impl {
+  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started)
+      : lock(std::move(taken)), connection(std::move(opened)), epoch(started) {}
+
+  Status ApplyAll(std::span<const Write> writes);
+  Status CheckEpoch();
+  Status On(const JobsAccepted& accepted);
+  Status On(const JobFinished& finished);
+  Status On(const BatchCancelled& cancelled);
+  Result<StoredBatch*> Touch(BatchId batch);
+  Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
+
+  WriterLock lock;  // freed last
+  std::unique_ptr<Connection> connection;
+  const std::uint64_t epoch;
+  ConditionsTable conditions{*connection};
+  ResultTable results{*connection, conditions};
+  JobTable jobs{*connection};
+  OutcomeTable outcomes{*connection, conditions, results, jobs};
+  BatchTable batches{*connection};
+  // The batches that the transaction under way has changed, saved at its end: one row a batch,
+  // however many of its jobs finish.
+  std::map<BatchId, StoredBatch> touched;
+};
+
+Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
+                                           const StoreOptions& options) {
+  const std::filesystem::path file = Canonical(path);
+  LF_TRY(WriterLock lock, WriterLock::Take(file, kLockWait));
+  CreatePrivately(file);
+  LF_TRY(auto connection, Connection::Open(file, Access::kReadWriteCreate, kBusyWait));
+  LF_TRY_VOID(CheckOrigin(*connection));
+  LF_TRY_VOID(Configure(*connection, options));
+  LF_TRY_VOID(Migrate(*connection));
+  LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
+  return std::unique_ptr<Store>(
+      new Store(std::make_unique<Impl>(std::move(lock), std::move(connection), epoch)));
+}
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+
+std::uint64_t Store::epoch() const { return impl_->epoch; }
+
+Result<Recovery> Store::Recover() {
+  Recovery recovery{.epoch = impl_->epoch};
+  LF_TRY(recovery.next_batch, impl_->batches.NextId());
+  LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
+  for (const StoredBatch& batch : recovery.unfinished) {
+    LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
+  }
+  return recovery;
+}
+
+Status Store::Impl::RecoverJobs(const StoredBatch& batch, Recovery& recovery) {
+  LF_TRY(const std::vector<bool> finished, outcomes.FinishedJobs(batch.batch, batch.job_count));
+  for (std::uint32_t index = 0; index < batch.job_count; ++index) {
+    if (finished[index]) continue;
+    const JobId job{batch.batch, index};
+    auto spec = jobs.Find(job);
+    if (spec && *spec) {
+      recovery.jobs.push_back({.job = job, .spec = **std::move(spec)});
+    } else if (spec || spec.error().kind == ErrorKind::kCorrupt) {
+      recovery.damaged.push_back(job);
+    } else {
+      return std::unexpected(std::move(spec).error());
+    }
+  }
+  return {};
+}
+
+Status Store::Apply(std::span<const Write> writes) {
+  const Status applied = impl_->ApplyAll(writes);
+  impl_->touched.clear();
+  if (applied) return {};
+  // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when the
+  // file is next opened.
+  if (impl_->connection->InTransaction()) (void)impl_->connection->Run("ROLLBACK");
+  impl_->conditions.Forget();
+  impl_->results.Forget();
+  return applied;
+}
+
+Status Store::Impl::ApplyAll(std::span<const Write> writes) {
+  LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+  LF_TRY_VOID(CheckEpoch());
+  for (const Write& write : writes) {
+    LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
+  }
+  for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
+  return connection->Run("COMMIT");
+}
+
+Status Store::Impl::CheckEpoch() {
+  LF_TRY(const std::int64_t newest, connection->Number("SELECT epoch FROM writer"));
+  if (static_cast<std::uint64_t>(newest) == epoch) return {};
+  return Fail(ErrorKind::kClosed,
+              fmt::format("database {}: a newer writer (epoch {}) has taken over from this one "
+                          "(epoch {}), which may write nothing more",
+                          connection->path(), newest, epoch));
+}
+
+// The batch as the transaction under way leaves it.
+Result<StoredBatch*> Store::Impl::Touch(BatchId id) {
+  if (const auto known = touched.find(id); known != touched.end()) return &known->second;
+  LF_TRY(const auto stored, batches.Find(id));
+  if (!stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
+  return &touched.emplace(id, *stored).first->second;
+}
+
+Status Store::Impl::On(const JobsAccepted& accepted) {
+  const BatchId id = accepted.batch;
+  if (accepted.new_batch) {
+    LF_TRY(const auto stored, batches.Find(id));
+    if (stored || touched.contains(id)) {
+      return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
+    }
+    touched.emplace(id, StoredBatch{.batch = id,
+                                    .client = accepted.client,
+                                    .accepted_at = accepted.accepted_at});
+  }
+  LF_TRY(StoredBatch* batch, Touch(id));
+  if (batch->closed) {
+    return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
+  }
+  if (accepted.first_index != batch->job_count) {
+    return Fail(ErrorKind::kInvalid, fmt::format("batch {}: jobs from index {} on, but it has {}", id,
+                                                 accepted.first_index, batch->job_count));
+  }
+  LF_TRY_VOID(batches.InsertRequest(accepted));
+  for (const JobSpec& spec : accepted.jobs) {
+    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, spec));
+  }
+  batch->closed = accepted.closes_batch;
+  return {};
+}
+
+Status Store::Impl::On(const JobFinished& finished) {
+  const Outcome& outcome = finished.outcome;
+  LF_TRY(StoredBatch* batch, Touch(outcome.job.batch));
+  if (outcome.job.index >= batch->job_count) {
+    return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", outcome.job));
+  }
+  if (outcome.sequence != batch->finished + std::uint64_t{1}) {
+    return Fail(ErrorKind::kInvalid, fmt::format("job {}: sequence {}, but {} jobs of its batch have "
+                                                 "finished",
+                                                 outcome.job, outcome.sequence, batch->finished));
+  }
+  LF_TRY_VOID(outcomes.Insert(outcome));
+  ++batch->finished;
+  if (!outcome.evaluation.ok()) ++batch->failed;
+  if (outcome.source == OutcomeSource::kStored) ++batch->from_store;
+  return {};
+}
+
+Status Store::Impl::On(const BatchCancelled& cancelled) {
+  LF_TRY(StoredBatch* batch, Touch(cancelled.batch));
+  batch->cancelled = true;
+  batch->closed = true;
+  return {};
+}
+
+}  // namespace loopfleet::storage

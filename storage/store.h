@@ -1,0 +1,75 @@
+#pragma once
+// Store: the one writer of a database. The journal of accepted jobs, the outcomes and the
+// measurements live in one SQLite file (docs/DATABASE.md describes it for people). StoreReader
+// (storage/store_reader.h) reads it.
+//
+// Threads: Open() where you like, then only one thread may call the rest (the storage thread).
+//
+// Guaranteed:
+//  - What Apply() acknowledged survives a crash of the process, of the machine, and a loss of power.
+//  - A group is applied whole or not at all.
+//  - One writer: while a Store is open, another Open() of the same file fails. Should that lock ever
+//    be defeated (its file removed, say), the newer epoch wins: the older Store commits nothing more.
+//  - Exactly one outcome for each job: a second one is refused.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "common/base/result.h"
+#include "storage/record.h"
+
+namespace loopfleet::storage {
+
+// How long Open() waits for another writer to go, so that a quick restart meets no lock of its past.
+inline constexpr std::chrono::milliseconds kLockWait{1000};
+// How long a transaction waits for a person who writes to the file, or holds it exclusively, by hand.
+inline constexpr std::chrono::milliseconds kBusyWait{5000};
+
+struct StoreOptions {
+  // The most that the database file may take on disk; 0: what the disk has. Beyond it: kFull.
+  std::uint64_t max_file_bytes = 0;
+};
+
+class Store {
+ public:
+  // Creates the file (mode 0600) or brings it up to this version's schema, takes the lock beside it
+  // ("<path>.lock") and makes the next boot epoch durable.
+  //   kUnavailable  another process writes it: named by its pid. Answered within 2 s.
+  //   kInvalid      not a loopfleet database, or made by a newer version
+  //   kCorrupt      not what was written
+  //   kFull, kSystem
+  static Result<std::unique_ptr<Store>> Open(const std::filesystem::path& path,
+                                             const StoreOptions& options = {});
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Where the last writer stopped: every batch and job that still needs something. Read it before the
+  // first Apply(). A damaged job does not fail it: Recovery::damaged lists those.
+  Result<Recovery> Recover();
+
+  // This start's number; 1 for a new database.
+  std::uint64_t epoch() const;
+
+  // Applies the writes in order, in one transaction that is on disk when this returns. On an error
+  // nothing of the group was applied, and the Store can be used on, except after kClosed.
+  //   kFull     the disk (or the options' bound) has no room: works again once there is
+  //   kCorrupt  the file is damaged
+  //   kClosed   a newer writer has taken over: stop
+  //   kExists   a batch, a request or an outcome that is there already       } bugs of
+  //   kInvalid  anything else that contradicts what is stored: jobs for a    } the caller,
+  //             closed batch, a gap in the indices or sequences, an outcome  } named in
+  //             for a job never accepted, a measurement without its key      } the message
+  //   kUnavailable  somebody else held the database for longer than kBusyWait
+  Status Apply(std::span<const Write> writes);
+
+ private:
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loopfleet::storage

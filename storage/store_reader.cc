@@ -1,0 +1,82 @@
+#include "storage/store_reader.h"
+
+#include <fmt/format.h>
+
+#include "storage/batch_table.h"
+#include "storage/conditions_table.h"
+#include "storage/job_table.h"
+#include "storage/migrations.h"
+#include "storage/outcome_table.h"
+#include "storage/result_table.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+namespace {
+
+// A reader waits only while the last writer's log is being recovered.
+constexpr std::chrono::milliseconds kReadBusyWait{5000};
+
+}  // namespace
+
+struct StoreReader::Impl {
+  explicit Impl(std::unique_ptr<Connection> opened) : connection(std::move(opened)) {}
+
+  std::unique_ptr<Connection> connection;
+  ConditionsTable conditions{*connection};
+  ResultTable results{*connection, conditions};
+  JobTable jobs{*connection};
+  OutcomeTable outcomes{*connection, conditions, results, jobs};
+  BatchTable batches{*connection};
+};
+
+Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
+  }
+  LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
+  LF_TRY_VOID(CheckSchema(*connection));
+  return std::unique_ptr<StoreReader>(
+      new StoreReader(std::make_unique<Impl>(std::move(connection))));
+}
+
+StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StoreReader::~StoreReader() = default;
+
+Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key) {
+  return impl_->results.FindLatest(key);
+}
+
+Result<std::optional<StoredRequest>> StoreReader::FindRequest(const Uuid& client,
+                                                              const Uuid& request_id) {
+  return impl_->batches.FindRequest(client, request_id);
+}
+
+Result<std::vector<Outcome>> StoreReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                                       std::uint32_t max) {
+  return impl_->outcomes.ReadAfter(batch, after_sequence, max);
+}
+
+Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
+  LF_TRY(auto spec, impl_->jobs.Find(job));
+  if (!spec) return std::nullopt;
+  StoredJob stored{.spec = *std::move(spec)};
+  LF_TRY(stored.outcome, impl_->outcomes.Find(job));
+  return stored;
+}
+
+Result<std::vector<StoredBatch>> StoreReader::ListBatches(std::uint32_t max) {
+  return impl_->batches.List(max);
+}
+
+Result<std::optional<StoredBatch>> StoreReader::FindBatch(BatchId batch) {
+  return impl_->batches.Find(batch);
+}
+
+Result<std::optional<StoredBatch>> StoreReader::NewestBatch() {
+  LF_TRY(const auto newest, impl_->batches.List(1));
+  if (newest.empty()) return std::nullopt;
+  return newest.front();
+}
+
+}  // namespace loopfleet::storage

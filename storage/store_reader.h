@@ -1,0 +1,56 @@
+#pragma once
+// StoreReader: reads a database while its writer works, or when none does. Its own connection, which
+// cannot write; each call sees everything that was committed before it, and nothing half-done.
+//
+// Threads: any one at a time. Open several for several threads.
+//
+// A row that is not what was written is never used: the call fails with kCorrupt and names table and
+// row. (ReadOutcomes goes on where it safely can, see there.)
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/base/result.h"
+#include "storage/record.h"
+
+namespace loopfleet::storage {
+
+class StoreReader {
+ public:
+  // The file must exist and have this version's schema (Store::Open brings it there).
+  //   kNotFound, kInvalid (another version, or not a loopfleet database), kCorrupt, kSystem
+  static Result<std::unique_ptr<StoreReader>> Open(const std::filesystem::path& path);
+  ~StoreReader();
+  StoreReader(const StoreReader&) = delete;
+  StoreReader& operator=(const StoreReader&) = delete;
+
+  // The latest measurement that matches the full tuple. Failures are never answered from the store.
+  Result<std::optional<StoredResult>> FindResult(const ResultKey& key);
+
+  // What this request was answered with, if it was accepted before.
+  Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
+
+  // The batch's outcomes with sequence > after_sequence, in order, at most `max` of them. Empty: none
+  // yet (or no such batch: FindBatch tells). Where the row of a job or of its measurement is damaged,
+  // the outcome comes with failure STORAGE_CORRUPT, naming the row, and the others are unharmed; where
+  // an outcome's own row is damaged, the call fails with kCorrupt.
+  Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
+                                            std::uint32_t max);
+
+  // An accepted job and, once it is finished, its outcome. Empty: never accepted.
+  Result<std::optional<StoredJob>> ReadJob(JobId job);
+
+  Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max);  // newest first
+  Result<std::optional<StoredBatch>> FindBatch(BatchId batch);
+  Result<std::optional<StoredBatch>> NewestBatch();
+
+ private:
+  struct Impl;
+  explicit StoreReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""A real Prometheus server scrapes a fleet and answers how many jobs were evaluated.
+
+    prometheus_test.py BIN_DIR     BIN_DIR holds `loopfleet`
+
+Everything runs on loopback, in a temporary folder, and ends with the test. Exit status 77: there is
+no `prometheus` to run (Debian: prometheus).
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+SKIPPED = 77
+WAIT_SECONDS = 30
+JOBS = [
+    {"benchmark": f"benchmark://loop_tool-cpu-v0/{size}", "actions": actions}
+    for size in (1024, 4096, 65536)
+    for actions in ([], ["toggle_mode", "up", "up"])
+]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read().decode()
+
+
+def wait_for(what, condition):
+    """The first true value of `condition`; fails after WAIT_SECONDS, saying what it saw last."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    last = None
+    while time.monotonic() < deadline:
+        try:
+            last = condition()
+            if last:
+                return last
+        except (urllib.error.URLError, OSError) as error:
+            last = error
+        time.sleep(0.05)
+    raise AssertionError(f"{what}: not within {WAIT_SECONDS} s; last: {last}")
+
+
+class Prometheus:
+    """A Prometheus server of our own that scrapes `targets`, a dict of job name to HOST:PORT."""
+
+    def __init__(self, folder, targets):
+        self.folder = folder
+        self.config = folder / "prometheus.yml"
+        self.config.write_text(json.dumps({  # JSON is YAML
+            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"},
+            "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [target]}]}
+                               for job, target in targets.items()],
+        }))
+        self.process = None
+
+    def __enter__(self):
+        for _ in range(5):  # somebody else may take the free port before Prometheus does
+            port = free_port()
+            self.url = f"http://127.0.0.1:{port}"
+            with open(self.folder / "prometheus.log", "w", encoding="utf-8") as log:
+                self.process = subprocess.Popen(
+                    ["prometheus", f"--config.file={self.config}",
+                     f"--storage.tsdb.path={self.folder / 'data'}",
+                     f"--web.listen-address=127.0.0.1:{port}"],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                wait_for("Prometheus is ready", self.ready_or_gone)
+                if self.process.poll() is None:
+                    return self
+            except AssertionError:
+                self.__exit__()
+                raise
+        raise AssertionError("Prometheus does not start:\n" + self.log())
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def ready_or_gone(self):
+        return self.process.poll() is not None or "Ready" in get(self.url + "/-/ready")
+
+    def log(self):
+        return (self.folder / "prometheus.log").read_text(encoding="utf-8")
+
+    def query(self, expression):
+        """The value of an expression that yields one number; None while it yields nothing."""
+        question = urllib.parse.urlencode({"query": expression})
+        result = json.loads(get(f"{self.url}/api/v1/query?{question}"))["data"]["result"]
+        return float(result[0]["value"][1]) if result else None
+
+    def expect(self, expression, value):
+        seen = []
+
+        def equal():
+            seen.append(self.query(expression))
+            return seen[-1] == value
+
+        try:
+            wait_for(f"{expression} == {value}", equal)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it was {seen[-1] if seen else 'never answered'}") from None
+        print(f"{expression} == {value}")
+
+
+def evaluate(loopfleet, jobs):
+    """Submits the jobs; returns their outcomes."""
+    lines = "".join(json.dumps(job) + "\n" for job in jobs)
+    done = subprocess.run([loopfleet, "submit", "-", "--wait", "--jsonl"], input=lines, text=True,
+                          stdout=subprocess.PIPE, timeout=120, check=False)
+    assert done.returncode == 0, f"submit ended with {done.returncode}:\n{done.stdout}"
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(outcomes) == len(jobs), outcomes
+    return outcomes
+
+
+def scrape_the_fleet(loopfleet, folder):
+    """Runs as the command of `loopfleet local`, so that the fleet is up."""
+    coordinator = os.environ["LOOPFLEET_HTTP"]
+    listed = subprocess.run([loopfleet, "worker", "list", "--json"], stdout=subprocess.PIPE,
+                            text=True, timeout=30, check=True)
+    (worker,) = json.loads(listed.stdout)
+    for address in (coordinator, worker["http"]):
+        assert json.loads(get(f"http://{address}/healthz")) == {"status": "ok"}, address
+
+    outcomes = evaluate(loopfleet, JOBS)
+    measured = sum(outcome["source"] == "measured" for outcome in outcomes)
+    assert all(outcome["status"] == "ok" for outcome in outcomes), outcomes
+    assert measured > 0, outcomes
+
+    targets = {"loopfleet-coordinator": coordinator, "loopfleet-worker": worker["http"]}
+    with Prometheus(folder, targets) as prometheus:
+        prometheus.expect("sum(up)", 2)
+        prometheus.expect("sum(loopfleet_jobs_submitted_total)", len(JOBS))
+        prometheus.expect("sum(loopfleet_jobs_completed_total)", len(JOBS))
+        prometheus.expect('sum(loopfleet_jobs_completed_total{outcome="ok"})', len(JOBS))
+        prometheus.expect('sum(loopfleet_outcomes_total{source="measured"})', measured)
+        prometheus.expect('sum(loopfleet_worker_jobs_completed_total{outcome="ok"})', measured)
+        prometheus.expect('sum(loopfleet_workers{state="ready"})', 1)
+        prometheus.expect("sum(loopfleet_queue_jobs)", 0)
+        prometheus.expect("sum(loopfleet_worker_connected)", 1)
+        prometheus.expect("count(loopfleet_build_info)", 2)
+
+        again = evaluate(loopfleet, JOBS)  # counters go on, and now the store answers
+        assert all(outcome["source"] == "stored" for outcome in again), again
+        stored = sum(outcome["source"] == "stored" for outcome in outcomes + again)
+        prometheus.expect("sum(loopfleet_jobs_completed_total)", 2 * len(JOBS))
+        prometheus.expect('sum(loopfleet_outcomes_total{source="stored"})', stored)
+
+
+def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "--inside":
+        scrape_the_fleet(sys.argv[2], pathlib.Path(sys.argv[3]))
+        return 0
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if shutil.which("prometheus") is None:
+        print("SKIPPED: there is no prometheus to run (Debian: prometheus); nothing was tested",
+              file=sys.stderr)
+        return SKIPPED
+    loopfleet = str(pathlib.Path(sys.argv[1]) / "loopfleet")
+    with tempfile.TemporaryDirectory(prefix="loopfleet_prometheus_") as folder:
+        # Other fleets' settings in the environment are not for this one.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("LOOPFLEET_")}
+        return subprocess.run(
+            [loopfleet, "local", "--workers", "1", "--",
+             sys.executable, __file__, "--inside", loopfleet, folder],
+            stdin=subprocess.DEVNULL, env=environment, timeout=150, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+#include "common/base/suggestion.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace loopfleet {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {"up",      "down",    "swap_up",
+                                                    "split_2", "split_4", "vectorize"};
+
+TEST(Suggestion, FindsTheNearestName) {
+  EXPECT_EQ(Nearest("splt_4", kNames), "split_4");
+  EXPECT_EQ(Nearest("vectorise", kNames), "vectorize");
+  EXPECT_EQ(Nearest("swap_pu", kNames), "swap_up");
+  EXPECT_EQ(Nearest("up", kNames), "up");
+}
+
+TEST(Suggestion, ASwapOfNeighboursIsOneStep) {
+  // "ba" is one swap from "ab" and one replacement from "bb": the first of the two wins.
+  EXPECT_EQ(Nearest("ba", std::array<std::string_view, 2>{"ab", "bb"}), "ab");
+  // Were the swap two steps, "bax" would be nearer to "bazz" (two steps, first named) than to
+  // "abx".
+  EXPECT_EQ(Nearest("bax", std::array<std::string_view, 2>{"bazz", "abx"}), "abx");
+}
+
+TEST(Suggestion, TheFirstOfEquallyNearOnesIsTaken) {
+  EXPECT_EQ(Nearest("split_3", kNames), "split_2");
+}
+
+TEST(Suggestion, NothingIsOfferedWhereNothingIsNear) {
+  EXPECT_EQ(Nearest("tensorize_everything", kNames), std::nullopt);
+  EXPECT_EQ(Nearest("anything", {}), std::nullopt);
+  EXPECT_EQ(NearestSuffix("tensorize_everything", kNames), "");
+}
+
+TEST(Suggestion, TheSuffixEndsAMessage) {
+  EXPECT_EQ("unknown action 'splt_4'" + NearestSuffix("splt_4", kNames),
+            "unknown action 'splt_4'; nearest: split_4");
+}
+
+TEST(Suggestion, AMegabyteOfNonsenseIsAnsweredAtOnce) {
+  EXPECT_EQ(Nearest(std::string(1 << 20, 'x'), kNames), std::nullopt);
+}
+
+}  // namespace
+}  // namespace loopfleet

@@ -1,0 +1,51 @@
+#include "client/cli/outcome_text.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(OutcomeTextTest, SaysDurationsInFittingUnits) {
+  EXPECT_EQ(DurationText(0ns), "0 ns");
+  EXPECT_EQ(DurationText(999ns), "999 ns");
+  EXPECT_EQ(DurationText(1250ns), "1.25 us");
+  EXPECT_EQ(DurationText(12500us), "12.5 ms");
+  EXPECT_EQ(DurationText(90s), "90 s");
+}
+
+TEST(OutcomeTextTest, SaysTimesInUtc) {
+  EXPECT_EQ(TimeText(WallTime(1700000000s)), "2023-11-14 22:13:20");
+}
+
+TEST(OutcomeTextTest, SaysWhichActionIsToBlame) {
+  EXPECT_EQ(FailureText({.code = FailureCode::kInvalidAction, .message = "no", .action_index = 2}),
+            "INVALID_ACTION: no (action 2)");
+  EXPECT_EQ(FailureText({.code = FailureCode::kCancelled, .message = ""}),
+            "CANCELLED: the batch was cancelled");
+}
+
+TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
+  const JobSpec spec{.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/1024"}};
+  Outcome outcome{.source = OutcomeSource::kStored, .worker = "host-1"};
+  outcome.evaluation.flop_count = 1024;
+  outcome.evaluation.verdict = Measurement{.elapsed_ns = 512,
+                                           .elapsed_low_ns = 500,
+                                           .elapsed_high_ns = 524,
+                                           .elapsed_min_ns = 500,
+                                           .elapsed_mean_ns = 512,
+                                           .spread = 0.0234,
+                                           .grade = Grade::kB,
+                                           .iterations_per_sample = 100,
+                                           .samples_ns = {500, 512, 524}};
+  const std::string text = MeasurementText(spec, outcome);
+  EXPECT_NE(text.find("benchmark://loop_tool-cpu-v0/1024\nfor a in 1024 : L0"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 GFLOP/s, spread 2.3 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("grade B"), std::string::npos) << text;
+  EXPECT_NE(text.find("median of 3 samples"), std::string::npos) << text;
+  EXPECT_NE(text.find("answered from the store, measured by host-1"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace loopfleet::client

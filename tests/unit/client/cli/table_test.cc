@@ -1,0 +1,19 @@
+#include "client/cli/table.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::client {
+namespace {
+
+TEST(TableTest, AlignsColumnsWithoutTrailingBlanks) {
+  Table table({"NAME", "N"});
+  table.Add({"a longer name", "1"});
+  table.Add({"b", "22"});
+  EXPECT_EQ(table.Text(),
+            "NAME           N\n"
+            "a longer name  1\n"
+            "b              22\n");
+}
+
+}  // namespace
+}  // namespace loopfleet::client

@@ -1,0 +1,204 @@
+#include "client/client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "tests/unit/client/fake_coordinator.h"
+
+namespace loopfleet::client {
+namespace {
+
+using namespace std::chrono_literals;
+using Reply = std::optional<wire::CoordinatorMessage>;
+
+constexpr const char* kAnyPort = "tcp://127.0.0.1:0";
+
+ClientOptions Quick(const std::string& address) {
+  return {.address = address,
+          .connect_limit = 500ms,
+          .silence_limit = 5s,
+          .resend_after = 50ms,
+          .busy_limit = 2s};
+}
+
+JobSpec SomeJob() {
+  return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}, .actions = {looptree::Up{}}};
+}
+
+Outcome OutcomeOf(BatchId batch, std::uint32_t index, std::uint64_t sequence) {
+  return {.job = {batch, index},
+          .sequence = sequence,
+          .evaluation = {.verdict = Failure{.code = FailureCode::kRunCrash, .message = "x"}},
+          .benchmark = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}};
+}
+
+TEST(ClientTest, ConnectsAndKnowsWhoWelcomedIt) {
+  FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) { return Reply(); }));
+  const auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  EXPECT_EQ(client->coordinator(), "fake");
+  EXPECT_EQ(client->epoch(), 7u);
+}
+
+TEST(ClientTest, SaysUnavailableWhenNobodyAnswers) {
+  FakeCoordinator coordinator(kAnyPort, [](const auto&) { return Reply(); });
+  const auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().kind, ErrorKind::kUnavailable);
+  EXPECT_NE(client.error().message.find(coordinator.endpoint()), std::string::npos);
+}
+
+TEST(ClientTest, GivesARefusalAsItsFailure) {
+  FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) -> Reply {
+    return wire::Refused{.failure = {.code = FailureCode::kForbidden, .message = "not you"}};
+  }));
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const auto answer = client->ListWorkers();
+  ASSERT_FALSE(answer.has_value());
+  ASSERT_TRUE(answer.error().refusal.has_value());
+  EXPECT_EQ(answer.error().refusal->code, FailureCode::kForbidden);
+  EXPECT_EQ(answer.error().message, "FORBIDDEN: not you");
+}
+
+TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
+  std::atomic<int> submissions = 0;
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
+    const auto& submit = std::get<wire::SubmitJobs>(request.message);
+    if (++submissions < 3) return std::nullopt;  // lost on the way
+    return wire::Accepted{.batch = {4}, .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
+  }));
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const std::vector jobs(2, SomeJob());
+  const auto batch = client->Submit(jobs);
+  ASSERT_TRUE(batch.has_value()) << batch.error().message;
+  EXPECT_EQ(*batch, BatchId{4});
+
+  std::set<std::string> ids;
+  int hellos = 0;
+  for (const auto& request : coordinator.Requests()) {
+    if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) {
+      ids.insert(submit->request_id.ToString());
+    } else {
+      ++hellos;
+    }
+  }
+  EXPECT_EQ(ids.size(), 1u) << "each time under the same id";
+  EXPECT_GE(hellos, 3) << "greets again before it sends again";
+}
+
+TEST(ClientTest, OffersJobsAgainWhenTheQueueIsFull) {
+  std::atomic<int> submissions = 0;
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
+    if (++submissions < 3) {
+      return wire::Refused{.failure = {.code = FailureCode::kBusy}, .retry_after_ms = 20};
+    }
+    return wire::Accepted{.batch = {9}, .job_count = 1};
+  }));
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  EXPECT_EQ(client->Submit(std::vector{SomeJob()}).value(), BatchId{9});
+  EXPECT_EQ(submissions, 3);
+}
+
+TEST(ClientTest, GreetsACoordinatorThatDoesNotKnowItAnyMore) {
+  std::atomic<int> hellos = 0;
+  FakeCoordinator coordinator(kAnyPort, [&](const wire::ClientRequest& request) -> Reply {
+    if (std::holds_alternative<wire::ClientHello>(request.message)) {
+      return wire::Welcome{.coordinator = "fake", .epoch = static_cast<std::uint64_t>(++hellos)};
+    }
+    if (hellos == 1) return wire::Refused{.failure = {.code = FailureCode::kUnauthenticated}};
+    return wire::WorkerList{};
+  });
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  EXPECT_TRUE(client->ListWorkers().has_value());
+  EXPECT_EQ(client->epoch(), 2u);
+}
+
+TEST(ClientTest, WaitsThroughARestart) {
+  const auto answer = Greeting([](const auto&) -> Reply { return wire::WorkerList{}; });
+  auto coordinator = std::make_unique<FakeCoordinator>(kAnyPort, answer);
+  const std::string endpoint = coordinator->endpoint();
+  auto client = Client::Connect(Quick(endpoint));
+  ASSERT_TRUE(client.has_value());
+  coordinator.reset();
+  std::thread restart([&] {
+    std::this_thread::sleep_for(300ms);  // the outage itself, not a wait for something
+    coordinator = std::make_unique<FakeCoordinator>(endpoint, answer);
+  });
+  const auto list = client->ListWorkers();
+  restart.join();
+  EXPECT_TRUE(list.has_value()) << list.error().message;
+}
+
+TEST(ClientTest, FollowsPageByPageToTheLastOutcome) {
+  const BatchId batch{3};
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
+    const auto& fetch = std::get<wire::FetchOutcomes>(request.message);
+    const auto next = static_cast<std::uint32_t>(fetch.after_sequence);
+    wire::OutcomePage page{.batch = {.batch = batch,
+                                     .state = next + 1 == 3 ? wire::BatchState::kFinished
+                                                            : wire::BatchState::kRunning,
+                                     .job_count = 3,
+                                     .finished = next + 1}};
+    // The jobs finish in another order than they were given in.
+    page.outcomes.push_back(OutcomeOf(batch, 2 - next, next + 1));
+    return page;
+  }));
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  std::vector<std::uint32_t> indices;
+  const auto info = client->Follow(batch, [&](const wire::OutcomePage& page) {
+    for (const auto& outcome : page.outcomes) indices.push_back(outcome.job.index);
+  });
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(indices, (std::vector<std::uint32_t>{2, 1, 0}));
+}
+
+TEST(ClientTest, NoticesAGapInTheOutcomes) {
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
+    return wire::OutcomePage{.batch = {.state = wire::BatchState::kRunning, .job_count = 5},
+                             .outcomes = {OutcomeOf({3}, 0, 2)}};
+  }));
+  auto client = Client::Connect(Quick(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value());
+  const auto info = client->Follow({3}, [](const auto&) {});
+  ASSERT_FALSE(info.has_value());
+  EXPECT_EQ(info.error().kind, ErrorKind::kCorrupt);
+}
+
+TEST(ClientTest, StopsWhenAskedTo) {
+  std::atomic<bool> stop = false;
+  FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
+    stop = true;  // while the answer is awaited
+    return std::nullopt;
+  }));
+  ClientOptions options = Quick(coordinator.endpoint());
+  options.stop = &stop;
+  auto client = Client::Connect(options);
+  ASSERT_TRUE(client.has_value());
+  const auto answer = client->ListWorkers();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().kind, ErrorKind::kClosed);
+}
+
+TEST(ClientTest, StopsAtTheDeadline) {
+  FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) { return Reply(); }));
+  ClientOptions options = Quick(coordinator.endpoint());
+  options.deadline = SystemClock().Now() + 400ms;
+  auto client = Client::Connect(options);
+  ASSERT_TRUE(client.has_value());
+  const auto answer = client->ListWorkers();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().kind, ErrorKind::kTimeout);
+}
+
+}  // namespace
+}  // namespace loopfleet::client

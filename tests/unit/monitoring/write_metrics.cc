@@ -1,0 +1,41 @@
+// write_metrics FOLDER: writes what both daemons' /metrics show at their start to coordinator.prom
+// and worker.prom, and every name a query may use to `names`, for check_prometheus_config.sh.
+
+#include <fstream>
+#include <string>
+
+#include "monitoring/metric_table.h"
+#include "monitoring/metrics.h"
+
+int main(int argc, char** argv) {
+  using namespace loopfleet::monitoring;
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+
+  Registry coordinator;
+  RegisterBuildInfo(coordinator, {.component = "coordinator", .version = "0.1.0"});
+  CoordinatorMetrics coordinator_metrics(coordinator, {.outcomes = {"ok", "WRONG_OUTPUT"},
+                                                       .sources = {"measured", "stored"},
+                                                       .devices = {"cpu", "cuda"},
+                                                       .stages = {"queue", "store"},
+                                                       .refusals = {"BUSY"}});
+  coordinator_metrics.StageTook("queue", std::chrono::milliseconds(2));
+  std::ofstream(folder + "/coordinator.prom") << coordinator.ToText();
+
+  Registry worker;
+  RegisterBuildInfo(worker, {.component = "worker", .version = "0.1.0"});
+  WorkerMetrics worker_metrics(worker, {.outcomes = {"ok", "RUN_CRASH"},
+                                        .stages = {"compile", "measure"},
+                                        .children = {"compiler", "executor"},
+                                        .restart_reasons = {"crash", "timeout"}});
+  worker_metrics.JobCompleted("ok");
+  std::ofstream(folder + "/worker.prom") << worker.ToText();
+
+  std::ofstream names(folder + "/names");
+  for (const MetricSpec& spec : MetricTable()) {
+    names << spec.name << "\n";
+    if (spec.type != MetricType::kHistogram) continue;
+    for (const char* suffix : {"_bucket", "_count", "_sum"}) names << spec.name << suffix << "\n";
+  }
+  return names.good() ? 0 : 1;
+}

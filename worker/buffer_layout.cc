@@ -1,0 +1,20 @@
+#include "worker/buffer_layout.h"
+
+namespace loopfleet::worker {
+
+BufferLayout LayOut(std::span<const std::uint64_t> element_counts, std::size_t first_index) {
+  BufferLayout layout;
+  std::size_t end = 0;
+  std::size_t index = first_index;
+  for (const std::uint64_t count : element_counts) {
+    const std::size_t page = (end + kGuardBytes + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+    const PlacedBuffer buffer{.offset = page + (index++ * kStaggerBytes) % kGuardBytes,
+                              .size = count * sizeof(float)};
+    layout.buffers.push_back(buffer);
+    end = buffer.end();
+  }
+  layout.size = (end + 2 * kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+  return layout;
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,53 @@
+#pragma once
+// Channel: length-prefixed messages over one end of a socket pair, with a deadline for each. The
+// other side may be a child that runs job code: whatever it sends, Receive ends by the deadline,
+// takes at most `max_bytes`, and accepts no descriptors unless asked to. One thread at a time.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+
+namespace loopfleet::worker {
+
+inline constexpr std::size_t kMaxPassedFds = 4;  // with one message
+
+class Channel {
+ public:
+  struct Message {
+    std::string bytes;
+    std::vector<UniqueFd> fds;
+  };
+
+  Channel() = default;
+  explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  // Two connected ends, both closed on exec.
+  static Result<std::pair<Channel, Channel>> MakePair();
+
+  // kTimeout, kClosed. `fds` stay the caller's.
+  Status Send(std::string_view bytes, std::optional<Instant> deadline, std::span<const int> fds = {});
+  // kTimeout, kClosed (also a message cut off in the middle), kCorrupt (longer than max_bytes).
+  Result<std::string> Receive(std::optional<Instant> deadline, std::size_t max_bytes);
+  // The same, taking the descriptors sent along: only from a side that is trusted.
+  Result<Message> ReceiveWithFds(std::size_t max_bytes, std::optional<Instant> deadline = {});
+
+  int fd() const { return fd_.get(); }
+  UniqueFd TakeFd() { return std::move(fd_); }
+
+ private:
+  Status WaitFor(short events, std::optional<Instant> deadline);
+  Status ReadExactly(std::span<char> bytes, std::optional<Instant> deadline,
+                     std::vector<UniqueFd>* fds);
+
+  UniqueFd fd_;
+};
+
+}  // namespace loopfleet::worker

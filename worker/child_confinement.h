@@ -1,0 +1,37 @@
+#pragma once
+// What a child gives up before it does anything for a job. Called in the child, right after the fork.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/base/result.h"
+
+namespace loopfleet::worker {
+
+struct ChildLimits {
+  // Both beyond what it starts with. Shared memory counts towards the second one only.
+  std::uint64_t private_bytes = std::uint64_t{2} << 30;
+  std::uint64_t address_space_bytes = std::uint64_t{16} << 30;
+  std::uint32_t open_files = 64;
+  std::optional<int> cpu_core;  // runs nowhere else
+};
+
+enum class ChildRole : std::uint8_t { kCompiler, kExecutor };
+std::string_view ChildRoleName(ChildRole role);  // "compiler"
+
+// How kernels are kept apart, as it stands in every result.
+inline constexpr std::string_view kIsolation = "process+rlimits";
+
+// Keeps `channel_fd` alone of all descriptors (standard streams lead to /dev/null; a compiler may
+// still write to stderr), ends with its parent, and lowers limits: memory, no core file, no
+// writing to files, no new processes, few descriptors. An executor also loses its environment, its
+// working directory and, if it has any, the rights of root.
+// Returns the number that the channel's descriptor has now.
+Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);
+
+// The processor time that this process may still use before the system ends it: a second line of
+// defence for when the daemon cannot watch the clock.
+void LimitProcessorTime(std::uint64_t seconds);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,126 @@
+#include "worker/child_end.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "worker/child_message.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using Cause = ChildEnd::Cause;
+
+// A child whose channel is closed is about to end, unless it closed it on purpose.
+constexpr std::chrono::seconds kEndGrace{1};
+constexpr std::chrono::seconds kReapTimeout{10};
+
+std::string SignalText(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  const char* const text = ::sigdescr_np(signal);
+  return fmt::format("SIG{} ({})", name != nullptr ? name : std::to_string(signal),
+                     text != nullptr ? text : "unknown signal");
+}
+
+ChildEnd FromStatus(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
+    if (signal == SIGKILL) return {.cause = Cause::kMemory};  // not by us: the system's OOM killer
+    return {.cause = Cause::kSignal, .number = signal};
+  }
+  const int code = WEXITSTATUS(status);
+  if (code == kExitOutOfMemory) return {.cause = Cause::kMemory};
+  return {.cause = Cause::kExit, .number = code};
+}
+
+}  // namespace
+
+std::string_view RestartReason(Cause cause) {
+  switch (cause) {
+    case Cause::kTimeout: return "timeout";
+    case Cause::kMemory: return "memory";
+    case Cause::kSignal:
+    case Cause::kExit: return "crash";
+    case Cause::kJunk: return "junk";
+    case Cause::kNoChild: return "none";
+  }
+  LF_CHECK(false, "cause {}", static_cast<int>(cause));
+}
+
+std::vector<std::string> RestartReasons() { return {"timeout", "memory", "crash", "junk", "none"}; }
+
+ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
+  const auto in = [](Nanos duration) {
+    return Instant(std::chrono::steady_clock::now()) + duration;
+  };
+  if (error == ErrorKind::kClosed) {
+    const Result<int> status = child.WaitUntilEnded(in(kEndGrace));
+    if (status) return FromStatus(*status);
+    if (status.error().kind == ErrorKind::kClosed) {
+      return {.cause = Cause::kNoChild, .message = "the nursery process ended"};
+    }
+  }
+  child.Kill();
+  // The status says nothing new; waiting keeps the next child from overlapping with this one.
+  static_cast<void>(child.WaitUntilEnded(in(kReapTimeout)));
+  return {.cause = error == ErrorKind::kTimeout ? Cause::kTimeout : Cause::kJunk};
+}
+
+Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+  switch (end.cause) {
+    case Cause::kTimeout:
+      return {.code = FailureCode::kCompileTimeout,
+              .message = fmt::format("compiling took longer than {} ms", limit.count())};
+    case Cause::kMemory:
+      return {.code = FailureCode::kCompileOom, .message = "the compiler ran out of memory"};
+    case Cause::kSignal:
+      return {.code = FailureCode::kCompileError,
+              .message = fmt::format("the compiler was ended by {}", SignalText(end.number)),
+              .signal = end.number};
+    case Cause::kExit:
+      return {.code = FailureCode::kCompileError,
+              .message = fmt::format("the compiler ended with exit code {}", end.number)};
+    case Cause::kJunk:
+      return {.code = FailureCode::kCompileError,
+              .message = "the compiler's answer could not be read"};
+    case Cause::kNoChild:
+      return {.code = FailureCode::kDeviceFault,
+              .message = "this worker has no compiler process: " + end.message};
+  }
+  LF_CHECK(false, "cause {}", static_cast<int>(end.cause));
+}
+
+Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+  switch (end.cause) {
+    case Cause::kTimeout:
+      return {.code = FailureCode::kRunTimeout,
+              .message = fmt::format("the kernel ran longer than {} ms", limit.count())};
+    case Cause::kMemory:
+      return {.code = FailureCode::kRunOom, .message = "the executor ran out of memory"};
+    case Cause::kSignal:
+      if (end.number == SIGSYS) {
+        return {.code = FailureCode::kSandboxViolation,
+                .message = "the kernel made a forbidden system call"};
+      }
+      return {.code = FailureCode::kRunCrash,
+              .message = fmt::format("the kernel was ended by {}", SignalText(end.number)),
+              .signal = end.number};
+    case Cause::kExit:
+      return {.code = FailureCode::kRunCrash,
+              .message = fmt::format("the executor ended with exit code {} instead of answering",
+                                     end.number)};
+    case Cause::kJunk:
+      return {.code = FailureCode::kRunCrash,
+              .message = "the executor's answer could not be read"};
+    case Cause::kNoChild:
+      return {.code = FailureCode::kDeviceFault,
+              .message = "this worker has no executor process: " + end.message};
+  }
+  LF_CHECK(false, "cause {}", static_cast<int>(end.cause));
+}
+
+}  // namespace loopfleet::worker

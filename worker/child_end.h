@@ -1,0 +1,40 @@
+#pragma once
+// ChildEnd: why a child that was asked something is no more, and what that means for the job.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "common/job/failure.h"
+#include "worker/nursery.h"
+
+namespace loopfleet::worker {
+
+struct ChildEnd {
+  enum class Cause : std::uint8_t {
+    kTimeout,   // it did not answer in time, or used up its processor time; it was killed
+    kMemory,    // it gave up for want of memory, or the system's out-of-memory killer ended it
+    kSignal,    // it crashed
+    kExit,      // it ended without an answer
+    kJunk,      // its answer was none; it was killed
+    kNoChild,   // none could be started
+  };
+  Cause cause = Cause::kExit;
+  int number = 0;       // of the signal, or the exit code
+  std::string message;  // kNoChild: why
+};
+
+// The label that a restart is counted under: "timeout", "memory", "crash", "junk", "none".
+std::string_view RestartReason(ChildEnd::Cause cause);
+// Every label.
+std::vector<std::string> RestartReasons();
+
+// Establishes why `child` failed with `error` on its channel; the child is dead afterwards.
+ChildEnd EndChild(ChildProcess& child, ErrorKind error);
+
+Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit);
+Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,90 @@
+#include "worker/compiler_process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/looptree/text.h"
+#include "worker/child_message.h"
+
+namespace loopfleet::worker {
+namespace {
+
+std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
+  std::vector<BufferSpec> specs;
+  const auto add = [&](const std::vector<looptree::NodeId>& nodes, BufferSpec::Role role) {
+    for (const looptree::NodeId node : nodes) {
+      specs.push_back(
+          {.role = role, .element_count = static_cast<std::uint64_t>(program.ElementCount(node))});
+    }
+  };
+  add(program.inputs, BufferSpec::Role::kInput);
+  add(program.outputs, BufferSpec::Role::kOutput);
+  return specs;
+}
+
+}  // namespace
+
+CompilerProcess::CompilerProcess(Nursery& nursery, std::chrono::milliseconds limit,
+                                 RestartListener on_restart)
+    : nursery_(nursery), limit_(limit), on_restart_(std::move(on_restart)) {}
+
+Status CompilerProcess::EnsureChild() {
+  if (child_) return {};
+  LF_TRY(child_, nursery_.Spawn(ChildRole::kCompiler));
+  return {};
+}
+
+std::expected<Kernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree) {
+  if (const Status started = EnsureChild(); !started) {
+    return std::unexpected(ToCompileFailure(
+        {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
+  }
+  const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
+  if (const Status sent = child_->channel().Send(looptree::IrTextOf(tree), deadline); !sent) {
+    return Replace(sent.error().kind);
+  }
+  const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
+  if (!bytes) return Replace(bytes.error().kind);
+  std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
+  if (!reply) return Replace(ErrorKind::kCorrupt);
+  if (!*reply) return std::unexpected(reply->error());
+  if (std::optional<Failure> failure = CheckBuffers(**reply, tree.program())) {
+    return std::unexpected(*std::move(failure));
+  }
+  return **std::move(reply);
+}
+
+std::expected<Kernel, Failure> CompilerProcess::Replace(ErrorKind error) {
+  const ChildEnd end = EndChild(*child_, error);
+  child_.reset();
+  on_restart_(ChildRole::kCompiler, end.cause);
+  return std::unexpected(ToCompileFailure(end, limit_));
+}
+
+std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program) {
+  const std::vector<BufferSpec> tensors = TensorsOf(program);
+  const auto refuse = [](std::string message) {
+    return Failure{.code = FailureCode::kCompileError, .message = std::move(message)};
+  };
+  if (kernel.buffers.size() < tensors.size() ||
+      !std::equal(tensors.begin(), tensors.end(), kernel.buffers.begin())) {
+    return refuse("the kernel's buffers are not those of its program");
+  }
+  std::uint64_t scratch = 0;
+  for (std::size_t i = tensors.size(); i < kernel.buffers.size(); ++i) {
+    const BufferSpec& buffer = kernel.buffers[i];
+    if (buffer.role != BufferSpec::Role::kScratch) {
+      return refuse("the kernel has more tensors than its program");
+    }
+    if (__builtin_add_overflow(scratch, buffer.element_count, &scratch)) {
+      return refuse("the kernel's scratch does not fit into memory");
+    }
+  }
+  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;  // far beyond any limit
+  if (scratch > kMostElements) return refuse("the kernel's scratch does not fit into memory");
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,43 @@
+#pragma once
+// CompilerProcess: the daemon's handle on a compiler child. Whatever happens to the child, Compile
+// ends by its limit with a kernel or a Failure, and the next call has a working child again.
+// Belongs to one thread.
+
+#include <chrono>
+#include <expected>
+#include <functional>
+#include <optional>
+
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/child_end.h"
+#include "worker/kernel.h"
+#include "worker/nursery.h"
+
+namespace loopfleet::worker {
+
+// Told of each child that has to be replaced.
+using RestartListener = std::function<void(ChildRole, ChildEnd::Cause)>;
+
+class CompilerProcess {
+ public:
+  CompilerProcess(Nursery& nursery, std::chrono::milliseconds limit, RestartListener on_restart);
+
+  // Starts the child if there is none.
+  Status EnsureChild();
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree);
+
+ private:
+  std::expected<Kernel, Failure> Replace(ErrorKind error);
+
+  Nursery& nursery_;
+  const std::chrono::milliseconds limit_;
+  const RestartListener on_restart_;
+  std::optional<ChildProcess> child_;
+};
+
+// The failure of a kernel that is not one for `program`: a compiler that answers with other buffers
+// than the program has cannot be trusted with where the kernel will write.
+std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program);
+
+}  // namespace loopfleet::worker

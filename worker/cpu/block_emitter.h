@@ -1,0 +1,68 @@
+#pragma once
+// BlockEmitter: a register block: the loops that reduce stay loops, everything else in the block is
+// unrolled, and the accumulators live in registers from its start to its end.
+
+#include <set>
+#include <vector>
+
+#include "worker/cpu/body_emitter.h"
+#include "worker/cpu/loop_state.h"
+#include "worker/cpu/nest.h"
+
+namespace loopfleet::worker {
+
+class BlockEmitter {
+ public:
+  BlockEmitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
+               LoopState& state, std::set<looptree::TreeRef>& effective)
+      : builder_(builder), plan_(plan), shape_(shape), state_(state), bodies_(builder, state),
+        effective_(effective) {}
+
+  // Where the accumulators start from.
+  enum class Start { kIdentity, kMemory };
+  void Emit(const Nest& nest, const RegisterBlock& block, Start start);
+
+ private:
+  using Values = LoopState::Values;
+  // One element of the target, or a register of them.
+  struct Slot {
+    Displacement displacement;
+    Lanes lanes;
+  };
+  // A block being emitted. With lanes that reduce, each slot has a vector of partial results and, if
+  // `scalar_rest`, a scalar one beside it: Values holds all vectors, then all scalars.
+  struct Work {
+    const Nest& nest;
+    const RegisterBlock& block;
+    const Statement& reduction;
+    Start start;
+    std::vector<Slot> slots;
+    bool masked_rest = false;  // what does not fill the lanes runs under a mask
+    bool scalar_rest = false;  // what does not fill the lanes runs one by one
+  };
+
+  std::vector<Slot> SlotsOf(const RegisterBlock& block);
+  void DecideRest(Work& work) const;
+  Values InitialValues(const Work& work);
+  Values EmitReduced(const Work& work, std::size_t level, const Values& accumulators);
+  // The innermost reduced loop, a multiple of `step` elements of it from 0, with several copies of the
+  // accumulators where one would leave the arithmetic units waiting for it.
+  Values EmitInterleaved(const Work& work, std::int64_t step, const Values& accumulators);
+  Values EmitReducedLanes(const Work& work, const Values& accumulators);
+  Values EmitMaskedRest(const Work& work, llvm::Value* start, Values vectors);
+  Values EmitTile(const Work& work, const Displacement& along, const Lanes* lanes,
+                  Values accumulators);
+  void StoreResults(const Work& work, const Values& accumulators);
+  Lanes ReducingLanes(const Work& work) const;
+  bool Unrolls(LoopId loop);
+  llvm::Value* RoundedDown(llvm::Value* extent, std::int64_t power_of_two);
+
+  llvm::IRBuilderBase& builder_;
+  const KernelPlan& plan_;
+  const VectorShape& shape_;
+  LoopState& state_;
+  BodyEmitter bodies_;
+  std::set<looptree::TreeRef>& effective_;
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,125 @@
+#include "worker/cpu/cpu_compiler.h"
+
+#include <fmt/format.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/cpu/kernel_emitter.h"
+#include "worker/cpu/object_writer.h"
+#include "worker/cpu/target.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::Annotation;
+
+// Constants and types live as long as their context: a fresh one now and then bounds them.
+constexpr int kCompilesPerContext = 256;
+
+const char* NameOf(Annotation annotation) {
+  switch (annotation) {
+    case Annotation::kThread:
+      return "thread";
+    case Annotation::kUnroll:
+      return "unroll";
+    case Annotation::kVectorize:
+      return "vectorize";
+    case Annotation::kNone:
+      break;
+  }
+  return "none";
+}
+
+std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
+                                       const std::set<looptree::TreeRef>& effective) {
+  std::vector<std::string> names;
+  for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+    const looptree::TreeNode& node = tree.nodes()[ref];
+    if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
+    if (node.annotation == Annotation::kNone || effective.contains(ref)) continue;
+    names.push_back(fmt::format("L{} {}", ref, NameOf(node.annotation)));
+  }
+  return names;
+}
+
+}  // namespace
+
+class CpuCompiler::Impl {
+ public:
+  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
+      : limits_(limits), machine_(std::move(machine)), shape_(ShapeOf(*machine_)),
+        writer_(*machine_) {}
+
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {
+    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+    std::set<looptree::TreeRef> effective;
+    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+    return Kernel{.object = writer_.Write(*module),
+                  .buffers = BufferSpecsOf(plan),
+                  .scratch_bytes = plan.scratch_bytes,
+                  .no_effect = WithoutEffect(tree, effective)};
+  }
+
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree) {
+    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+    std::set<looptree::TreeRef> effective;
+    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream, nullptr);
+    return text;
+  }
+
+ private:
+  std::unique_ptr<llvm::Module> Emit(const KernelPlan& plan,
+                                     std::set<looptree::TreeRef>& effective) {
+    if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
+    auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
+    module->setDataLayout(machine_->createDataLayout());
+    module->setTargetTriple(machine_->getTargetTriple().str());
+    effective = EmitKernel(plan, shape_, *module);
+#ifndef NDEBUG
+    std::string problem;
+    llvm::raw_string_ostream stream(problem);
+    LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
+#endif
+    return module;
+  }
+
+  const PlanLimits limits_;
+  std::unique_ptr<llvm::LLVMTargetMachine> machine_;
+  const VectorShape shape_;
+  ObjectWriter writer_;
+  std::unique_ptr<llvm::LLVMContext> context_;
+  int compiles_ = 0;
+};
+
+CpuCompiler::CpuCompiler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CpuCompiler::~CpuCompiler() = default;
+
+Result<std::unique_ptr<CpuCompiler>> CpuCompiler::Create(const CpuCompilerOptions& options) {
+  LF_TRY(auto machine, MakeTargetMachine(options.isa));
+  auto impl = std::make_unique<Impl>(std::move(machine), options.limits);
+  return std::unique_ptr<CpuCompiler>(new CpuCompiler(std::move(impl)));
+}
+
+std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree) {
+  return impl_->Compile(tree);
+}
+
+std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
+  return impl_->CompileToIr(tree);
+}
+
+CompilerFacts CpuCompilerFacts() {
+  return {.llvm = LLVM_VERSION_STRING, .tier = "general", .revision = kLoweringRevision};
+}
+
+}  // namespace loopfleet::worker

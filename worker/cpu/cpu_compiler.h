@@ -1,0 +1,49 @@
+#pragma once
+// CpuCompiler: a loop tree into an object file for a CPU, in one tier: what each tree becomes is
+// written in docs/LOWERING.md. The same tree always gives the same bytes.
+//
+// Making one costs some milliseconds, compiling a tree one or two: keep it. One object belongs to one
+// thread; a process may fork with one in it, as LLVM starts no threads here.
+
+#include <cstdint>
+#include <memory>
+
+#include "common/base/result.h"
+#include "common/job/hardware_facts.h"
+#include "worker/kernel.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace loopfleet::worker {
+
+// Changes whenever the code made for some tree may change: stored results are looked up by it.
+inline constexpr const char* kLoweringRevision = "cpu-1";
+
+// Which vector instructions kernels may use. Anything but kHost is for tests and comparisons.
+enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline };
+
+struct CpuCompilerOptions {
+  CpuIsa isa = CpuIsa::kHost;
+  PlanLimits limits;
+};
+
+class CpuCompiler final : public Compiler {
+ public:
+  // Fails if this build of LLVM has no code generator for the host.
+  static Result<std::unique_ptr<CpuCompiler>> Create(const CpuCompilerOptions& options = {});
+  ~CpuCompiler() override;
+
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override;
+
+  // The LLVM IR that Compile makes the object from: for people and tests.
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);
+
+ private:
+  class Impl;
+  explicit CpuCompiler(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// LLVM's version, the tier and the revision: what a stored result is looked up by.
+CompilerFacts CpuCompilerFacts();
+
+}  // namespace loopfleet::worker

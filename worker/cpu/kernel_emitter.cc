@@ -1,0 +1,354 @@
+#include "worker/cpu/kernel_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "worker/cpu/block_emitter.h"
+#include "worker/cpu/body_emitter.h"
+#include "worker/cpu/loop_state.h"
+#include "worker/cpu/nest.h"
+#include "worker/kernel.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using llvm::Value;
+using looptree::Annotation;
+using looptree::DimId;
+using looptree::TreeRef;
+using Values = LoopState::Values;
+
+// Copies of a register block for the different extents that tails can leave it.
+constexpr std::size_t kMaxBlockVariants = 4;
+// Vectors per iteration of a vectorised loop, and how many are written out without a loop.
+constexpr std::int64_t kVectorsPerIteration = 4;
+constexpr std::int64_t kStraightLineVectors = 8;
+
+class Emitter {
+ public:
+  Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
+          const Values& buffers)
+      : builder_(builder), plan_(plan), shape_(shape), state_(builder, plan, buffers),
+        bodies_(builder, state_), blocks_(builder, plan, shape, state_, effective_) {}
+
+  void EmitSteps(const std::vector<Step>& steps);
+  const std::set<TreeRef>& effective() const { return effective_; }
+
+ private:
+  using Tile = std::vector<TileDim>;
+
+  void EmitLoop(const LoopStep& step);
+  void EmitEachIteration(LoopId loop, const std::function<void()>& emit);
+  // The loops of `nest` from `level` inwards; the one at `block_level`, if any, starts a block.
+  void EmitNest(const Nest& nest, std::size_t level, std::optional<std::size_t> block_level);
+  void EmitBlockVariants(const Nest& nest, std::size_t level);
+  std::vector<Tile> VariantsOf(const Nest& nest, std::size_t level) const;
+  void EmitVariant(const Nest& nest, std::size_t level, const Tile& tile);
+  Value* IsVariant(const Tile& tile);
+  void EmitInnermost(const Nest& nest);
+  bool Vectorises(const Nest& nest, LoopId loop);
+  void EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent);
+  void EmitVectors(const Nest& nest, LoopId loop, Value* extent);
+  void EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit);
+  void EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes);
+  bool HasUnevenLanes(const Nest& nest, LoopId loop) const;
+  bool Unrolls(LoopId loop);
+
+  llvm::IRBuilderBase& builder_;
+  const KernelPlan& plan_;
+  const VectorShape& shape_;
+  LoopState state_;
+  BodyEmitter bodies_;
+  std::set<TreeRef> effective_;
+  BlockEmitter blocks_;
+};
+
+void Emitter::EmitSteps(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+      EmitLoop(*loop);
+    } else {
+      LoadCache cache;
+      bodies_.Emit(std::get<Body>(step.what), {}, Lanes{}, cache);
+    }
+  }
+}
+
+bool Emitter::Unrolls(LoopId id) {
+  const PlanLoop& loop = plan_.loops[id];
+  if (loop.annotation != Annotation::kUnroll) return false;
+  if (state_.ConstantExtent(loop.dim) > loop.step) effective_.insert(*loop.ref);
+  return true;
+}
+
+void Emitter::EmitEachIteration(LoopId loop, const std::function<void()>& emit) {
+  state_.RunWhole(loop, Unrolls(loop), {}, [&](Value*, const Values&) {
+    emit();
+    return Values{};
+  });
+}
+
+void Emitter::EmitLoop(const LoopStep& step) {
+  if (const std::optional<Nest> nest = NestAt(step)) {
+    EmitNest(*nest, 0, BlockLoopOf(plan_, *nest, shape_));
+    return;
+  }
+  EmitSteps(step.prepare);
+  EmitEachIteration(step.loop, [&] { EmitSteps(step.steps); });
+}
+
+void Emitter::EmitNest(const Nest& nest, std::size_t level,
+                       std::optional<std::size_t> block_level) {
+  if (level == block_level) {
+    EmitBlockVariants(nest, level);
+    return;
+  }
+  EmitSteps(nest.loops[level]->prepare);
+  if (level + 1 == nest.loops.size()) {
+    EmitInnermost(nest);
+    return;
+  }
+  EmitEachIteration(nest.loops[level]->loop, [&] { EmitNest(nest, level + 1, block_level); });
+}
+
+// Every combination of extents that the dims of the block can have here; the full one first.
+std::vector<Emitter::Tile> Emitter::VariantsOf(const Nest& nest, std::size_t level) const {
+  std::vector<Tile> variants(1);
+  for (const TileDim& dim : TileInside(plan_, nest, level)) {
+    std::vector<std::int64_t> extents = {state_.ConstantExtent(dim.dim)};
+    if (extents[0] == 0) {
+      // What the outermost of the dim's loops in the block can meet.
+      const auto outermost = std::ranges::find_if(
+          nest.loops.begin() + static_cast<std::ptrdiff_t>(level), nest.loops.end(),
+          [&](const LoopStep* step) { return plan_.loops[step->loop].dim == dim.dim; });
+      extents = plan_.loops[(*outermost)->loop].extents;
+    }
+    std::vector<Tile> more;
+    for (const Tile& variant : variants) {
+      for (std::int64_t extent : extents) {
+        more.push_back(variant);
+        more.back().push_back({dim.dim, dim.loop, extent});
+      }
+    }
+    variants = std::move(more);
+  }
+  return variants;
+}
+
+Value* Emitter::IsVariant(const Tile& tile) {
+  Value* all = builder_.getTrue();
+  for (const TileDim& dim : tile) {
+    Value* extent = state_.extent(dim.dim);
+    all = builder_.CreateAnd(all, builder_.CreateICmpEQ(extent, state_.Constant(dim.extent)));
+  }
+  return all;
+}
+
+void Emitter::EmitVariant(const Nest& nest, std::size_t level, const Tile& tile) {
+  const std::optional<RegisterBlock> block = BlockAt(plan_, nest, level, tile, shape_);
+  const LoopStep& outermost = *nest.loops[level];
+  if (block.has_value()) {
+    if (block->chosen_by_annotation) {
+      for (const LoopStep* step : nest.loops) {
+        const PlanLoop& loop = plan_.loops[step->loop];
+        if (loop.annotation == Annotation::kVectorize) effective_.insert(*loop.ref);
+      }
+    }
+    const bool whole = outermost.loop == nest.reduction()->reduced.front();
+    blocks_.Emit(nest, *block,
+                 whole ? BlockEmitter::Start::kIdentity : BlockEmitter::Start::kMemory);
+    return;
+  }
+  EmitNest(nest, level, std::nullopt);
+}
+
+void Emitter::EmitBlockVariants(const Nest& nest, std::size_t level) {
+  const std::vector<Tile> variants = VariantsOf(nest, level);
+  if (variants.size() == 1) {
+    EmitVariant(nest, level, variants[0]);
+    return;
+  }
+  // Too many for a block each: one for the full extents, loops for all others.
+  const bool all = variants.size() <= kMaxBlockVariants;
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = builder_.getContext();
+  auto* done = llvm::BasicBlock::Create(context, "joined");
+  const std::size_t tested = all ? variants.size() - 1 : 1;
+  for (std::size_t i = 0; i < tested; ++i) {
+    auto* this_one = llvm::BasicBlock::Create(context, "variant", function);
+    auto* others = llvm::BasicBlock::Create(context, "others");
+    builder_.CreateCondBr(IsVariant(variants[i]), this_one, others);
+    builder_.SetInsertPoint(this_one);
+    EmitVariant(nest, level, variants[i]);
+    builder_.CreateBr(done);
+    others->insertInto(function);
+    builder_.SetInsertPoint(others);
+  }
+  if (all) {
+    EmitVariant(nest, level, variants.back());
+  } else {
+    // A loop that reduces innermost needs no extents: it is a block by itself.
+    const std::size_t innermost = nest.loops.size() - 1;
+    const bool reduces = innermost > level && nest.Reduces(nest.loops[innermost]->loop);
+    EmitNest(nest, level, reduces ? std::optional(innermost) : std::nullopt);
+  }
+  builder_.CreateBr(done);
+  done->insertInto(function);
+  builder_.SetInsertPoint(done);
+}
+
+bool Emitter::HasUnevenLanes(const Nest& nest, LoopId loop) const {
+  return std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
+    const std::int64_t stride = StrideOf(*access, loop);
+    return stride != 0 && stride != 1;
+  });
+}
+
+// The innermost loop of a nest becomes vectors if what it writes lies side by side.
+bool Emitter::Vectorises(const Nest& nest, LoopId id) {
+  const PlanLoop& loop = plan_.loops[id];
+  if (loop.extents.front() < 2) return false;
+  const bool side_by_side = std::ranges::all_of(nest.body->statements, [&](const Statement& s) {
+    return !s.target.has_value() || StrideOf(*s.target, id) == 0 || StrideOf(*s.target, id) == 1;
+  });
+  if (side_by_side) return true;
+  if (loop.annotation != Annotation::kVectorize) return false;
+  effective_.insert(*loop.ref);
+  return true;
+}
+
+// A loop that does not reduce, or one element of one that does.
+void Emitter::EmitInnermost(const Nest& nest) {
+  const LoopId id = nest.loops.back()->loop;
+  const DimId dim = plan_.loops[id].dim;
+  Value* extent = state_.extent(dim);
+  if (nest.Reduces(id) || !Vectorises(nest, id)) {
+    EmitScalars(nest, id, state_.Constant(0), extent);
+    return;
+  }
+  const std::int64_t known = state_.ConstantExtent(dim);
+  if (known > 0 && (known / shape_.lanes <= kStraightLineVectors || Unrolls(id))) {
+    EmitPieces(nest, id, known);
+  } else {
+    EmitVectors(nest, id, extent);
+  }
+}
+
+void Emitter::EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes) {
+  LoadCache cache;
+  const LoopId loop = nest.loops.back()->loop;
+  bodies_.Emit(*nest.body, {{loop, offset}}, lanes, cache);
+}
+
+void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
+  for (const Piece& piece : PiecesOf(extent, shape_)) {
+    EmitLanes(nest, piece.offset,
+              {.width = piece.width,
+               .active = piece.active,
+               .loop = loop,
+               .mask = bodies_.ConstantMask(piece.width, piece.active)});
+  }
+}
+
+void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
+  const auto width = static_cast<std::int64_t>(shape_.lanes);
+  const std::int64_t longest = plan_.loops[loop].extents.front();
+  const auto rounded = [&](std::int64_t multiple) {
+    return builder_.CreateAnd(extent, state_.Constant(-multiple));
+  };
+  const auto run = [&](Value* start, Value* limit, std::int64_t vectors) {
+    const LoopState::Range range{.loop = loop, .start = start, .limit = limit,
+                                 .step = vectors * width, .may_be_empty = true, .unroll = false};
+    state_.Run(range, {}, [&](Value*, const Values&) {
+      for (std::int64_t i = 0; i < vectors; ++i) {
+        EmitLanes(nest, i * width, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop,
+                                    .mask = nullptr});
+      }
+      return Values{};
+    });
+  };
+  Value* start = state_.Constant(0);
+  if (longest >= kVectorsPerIteration * width) {
+    Value* limit = rounded(kVectorsPerIteration * width);
+    run(start, limit, kVectorsPerIteration);
+    start = limit;
+  }
+  Value* limit = rounded(width);
+  run(start, limit, 1);
+  if (!shape_.masks || HasUnevenLanes(nest, loop)) {
+    EmitScalars(nest, loop, limit, extent);
+    return;
+  }
+  const LoopState::Range rest{.loop = loop, .start = limit, .limit = extent, .step = width,
+                              .may_be_empty = true, .unroll = false};
+  state_.Run(rest, {}, [&](Value* offset, const Values&) {
+    Value* mask = bodies_.RuntimeMask(shape_.lanes, builder_.CreateSub(extent, offset));
+    EmitLanes(nest, 0, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop,
+                        .mask = mask});
+    return Values{};
+  });
+}
+
+void Emitter::EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit) {
+  const LoopState::Range range{.loop = loop, .start = start, .limit = limit, .step = 1,
+                               .may_be_empty = true, .unroll = Unrolls(loop)};
+  state_.Run(range, {}, [&](Value*, const Values&) {
+    EmitLanes(nest, 0, Lanes{});
+    return Values{};
+  });
+}
+
+void SetAttributes(const VectorShape& shape, llvm::Function& function) {
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  // Some CPUs prefer shorter vectors than they have, which would break ours up.
+  const std::string bits = std::to_string(shape.lanes * 32);
+  function.addFnAttr("min-legal-vector-width", bits);
+  function.addFnAttr("prefer-vector-width", bits);
+}
+
+// The start of each plan buffer, from the pointers that the caller passes (worker/kernel.h).
+Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
+  llvm::Type* pointer = builder.getPtrTy();
+  std::uint64_t next = 0;
+  const auto take = [&] {
+    Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(next++));
+    return builder.CreateLoad(pointer, slot);
+  };
+  Values starts;
+  Value* scratch = nullptr;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.role != BufferSpec::Role::kScratch) {
+      starts.push_back(take());
+      continue;
+    }
+    if (scratch == nullptr) scratch = take();
+    starts.push_back(builder.CreateGEP(
+        builder.getInt8Ty(), scratch,
+        builder.getInt64(static_cast<std::uint64_t>(buffer.scratch_offset))));
+  }
+  return starts;
+}
+
+}  // namespace
+
+std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
+                             llvm::Module& module) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> builder(context);
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, kKernelSymbol, module);
+  SetAttributes(shape, *function);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  Emitter emitter(builder, plan, shape, BufferStarts(builder, plan, function->getArg(0)));
+  emitter.EmitSteps(plan.steps);
+  builder.CreateRetVoid();
+  return emitter.effective();
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,21 @@
+#pragma once
+// KernelEmitter: a KernelPlan as one LLVM function, vectors, register blocks and all, such that no IR
+// pass has anything left to improve. docs/LOWERING.md says what each loop becomes.
+
+#include <set>
+
+#include "common/looptree/loop_tree.h"
+#include "worker/cpu/vector_shape.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace loopfleet::worker {
+
+// Adds the function kKernelSymbol to `module`. Gives the loops whose annotation changed the code.
+std::set<looptree::TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
+                                       llvm::Module& module);
+
+}  // namespace loopfleet::worker

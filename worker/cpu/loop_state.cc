@@ -1,0 +1,202 @@
+#include "worker/cpu/loop_state.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "worker/cpu/nest.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::ConstantInt;
+using llvm::PHINode;
+using llvm::Value;
+
+std::optional<std::int64_t> ConstantOf(const Value* value) {
+  const auto* constant = llvm::dyn_cast<ConstantInt>(value);
+  return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
+}
+
+}  // namespace
+
+LoopState::LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers)
+    : builder_(builder), plan_(plan), users_(plan.loops.size()) {
+  for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
+  AddUsers(plan.steps, buffers);
+}
+
+Value* LoopState::Constant(std::int64_t value) const {
+  return builder_.getInt64(static_cast<std::uint64_t>(value));
+}
+
+void LoopState::AddUsers(const std::vector<Step>& steps, const Values& buffers) {
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+      AddUsers(loop->prepare, buffers);
+      AddUsers(loop->steps, buffers);
+      continue;
+    }
+    for (const Access* access : AccessesOf(std::get<Body>(step.what))) AddUser(*access, buffers);
+  }
+}
+
+void LoopState::AddUser(const Access& access, const Values& buffers) {
+  const std::size_t index = addresses_.size();
+  index_[&access] = index;
+  addresses_.push_back(builder_.CreateGEP(builder_.getFloatTy(), buffers[access.buffer],
+                                                  Constant(access.constant)));
+  for (const AccessTerm& term : access.terms) users_[term.loop].push_back({index, term.stride});
+}
+
+std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
+  return ConstantOf(extents_[dim]).value_or(0);
+}
+
+Value* LoopState::Address(const Access& access, std::int64_t elements) const {
+  return builder_.CreateGEP(builder_.getFloatTy(), addresses_[index_.at(&access)],
+                                    Constant(elements));
+}
+
+LoopState::Values LoopState::AddressesOfUsers(LoopId loop) const {
+  Values addresses;
+  for (const User& user : users_[loop]) addresses.push_back(addresses_[user.access]);
+  return addresses;
+}
+
+void LoopState::SetAddressesOfUsers(LoopId loop, const Values& addresses) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    addresses_[users_[loop][i].access] = addresses[i];
+  }
+}
+
+LoopState::Values LoopState::MovedAddresses(LoopId loop, const Values& addresses,
+                                            Value* elements) const {
+  Values moved;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    Value* distance = builder_.CreateMul(elements, Constant(users_[loop][i].stride));
+    moved.push_back(builder_.CreateGEP(builder_.getFloatTy(), addresses[i], distance));
+  }
+  return moved;
+}
+
+LoopState::Values LoopState::Run(const Range& range, const Values& carried,
+                                 const Iteration& iteration) {
+  const std::optional<std::int64_t> start = ConstantOf(range.start);
+  const std::optional<std::int64_t> limit = ConstantOf(range.limit);
+  if (start.has_value() && limit.has_value()) {
+    if (*start >= *limit) return carried;
+    if (range.unroll || *limit - *start <= range.step) {
+      return RunUnrolled(range, *start, *limit, carried, iteration);
+    }
+  }
+  return RunRolled(range, carried, iteration);
+}
+
+LoopState::Values LoopState::RunUnrolled(const Range& range, std::int64_t start,
+                                         std::int64_t limit, Values carried,
+                                         const Iteration& iteration) {
+  const Values outside = AddressesOfUsers(range.loop);
+  for (std::int64_t offset = start; offset < limit; offset += range.step) {
+    SetAddressesOfUsers(range.loop, MovedAddresses(range.loop, outside, Constant(offset)));
+    carried = iteration(Constant(offset), carried);
+  }
+  SetAddressesOfUsers(range.loop, outside);
+  return carried;
+}
+
+LoopState::Values LoopState::RunRolled(const Range& range, const Values& carried,
+                                       const Iteration& iteration) {
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = builder_.getContext();
+  BasicBlock* header = BasicBlock::Create(context, "loop", function);
+  BasicBlock* done = BasicBlock::Create(context, "done");
+  const Values outside = AddressesOfUsers(range.loop);
+  const Values first = MovedAddresses(range.loop, outside, range.start);
+  BasicBlock* before = builder_.GetInsertBlock();
+  const bool guarded = range.may_be_empty && !(ConstantOf(range.start) && ConstantOf(range.limit));
+  if (guarded) {
+    builder_.CreateCondBr(builder_.CreateICmpSLT(range.start, range.limit), header, done);
+  } else {
+    builder_.CreateBr(header);
+  }
+
+  builder_.SetInsertPoint(header);
+  const auto phis_of = [&](const Values& initial) {
+    Values phis;
+    for (Value* value : initial) {
+      PHINode* phi = builder_.CreatePHI(value->getType(), 2);
+      phi->addIncoming(value, before);
+      phis.push_back(phi);
+    }
+    return phis;
+  };
+  const Values offset = phis_of({range.start});
+  const Values addresses = phis_of(first);
+  const Values inside = phis_of(carried);
+  SetAddressesOfUsers(range.loop, addresses);
+  const Values results = iteration(offset[0], inside);
+  SetAddressesOfUsers(range.loop, outside);
+  LF_CHECK(results.size() == carried.size(), "{} carried in, {} out", carried.size(),
+           results.size());
+
+  Value* next_offset = builder_.CreateAdd(offset[0], Constant(range.step));
+  const Values next_addresses = MovedAddresses(range.loop, addresses, Constant(range.step));
+  BasicBlock* latch = builder_.GetInsertBlock();
+  const auto close = [&](const Values& phis, const Values& next) {
+    for (std::size_t i = 0; i < phis.size(); ++i) {
+      llvm::cast<PHINode>(phis[i])->addIncoming(next[i], latch);
+    }
+  };
+  close(offset, {next_offset});
+  close(addresses, next_addresses);
+  close(inside, results);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next_offset, range.limit), header, done);
+
+  done->insertInto(function);
+  builder_.SetInsertPoint(done);
+  if (!guarded) return results;
+  Values merged;
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    PHINode* phi = builder_.CreatePHI(carried[i]->getType(), 2);
+    phi->addIncoming(carried[i], before);
+    phi->addIncoming(results[i], latch);
+    merged.push_back(phi);
+  }
+  return merged;
+}
+
+Value* LoopState::InnerExtent(const PlanLoop& loop, Value* extent, Value* offset) const {
+  Value* step = Constant(loop.step);
+  const auto divides = [&](std::int64_t possible) { return possible % loop.step == 0; };
+  const std::optional<std::int64_t> known = ConstantOf(extent);
+  if (known.has_value() ? divides(*known) : std::ranges::all_of(loop.extents, divides)) {
+    return step;
+  }
+  Value* left = builder_.CreateSub(extent, offset);
+  if (const auto constant = ConstantOf(left)) return Constant(std::min(*constant, loop.step));
+  return builder_.CreateSelect(builder_.CreateICmpSLT(left, step), left, step);
+}
+
+LoopState::Values LoopState::RunWhole(LoopId id, bool unroll, const Values& carried,
+                                      const Iteration& iteration) {
+  const PlanLoop& loop = plan_.loops[id];
+  Value* extent = extents_[loop.dim];
+  const Range range{.loop = id,
+                    .start = Constant(0),
+                    .limit = extent,
+                    .step = loop.step,
+                    .may_be_empty = false,
+                    .unroll = unroll};
+  Values results = Run(range, carried, [&](Value* offset, const Values& inside) {
+    extents_[loop.dim] = InnerExtent(loop, extent, offset);
+    return iteration(offset, inside);
+  });
+  extents_[loop.dim] = extent;
+  return results;
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,262 @@
+#include "worker/cpu/nest.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "common/base/check.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::Annotation;
+using looptree::DimId;
+
+// Beside the accumulators: the operands of the operation under way.
+constexpr std::size_t kWorkingRegisters = 2;
+
+bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
+  return nest.Reduces(nest.loops[outermost]->loop);
+}
+
+// Within the block, each access has to move evenly along each dim: an element is an element,
+// whichever of the dim's loops brings it.
+bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {
+  for (const Access* access : AccessesOf(*nest.body)) {
+    for (std::size_t i = outermost; i < nest.loops.size(); ++i) {
+      const LoopId loop = nest.loops[i]->loop;
+      const LoopId innermost = nest.InnermostOver(plan, plan.loops[loop].dim);
+      if (StrideOf(*access, loop) != StrideOf(*access, innermost)) return false;
+    }
+  }
+  return true;
+}
+
+std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<DimId> columns) {
+  std::size_t rows = 1;
+  for (const TileDim& dim : tile) {
+    if (dim.dim == columns) continue;
+    // Far more than any register file: stop before the product overflows.
+    if (dim.extent > 1024 || rows > 1024) return std::numeric_limits<std::uint32_t>::max();
+    rows *= static_cast<std::size_t>(dim.extent);
+  }
+  return rows;
+}
+
+bool FitsRegisters(std::size_t rows, std::size_t columns, const VectorShape& shape) {
+  const std::size_t operands = rows > 1 ? columns + 1 : kWorkingRegisters;
+  return rows <= shape.registers && columns <= shape.registers &&
+         rows * columns + operands <= shape.registers;
+}
+
+// Instructions for one point, roughly, if `loop` is vectorised with `lanes` of its elements at a time.
+double CostPerPoint(const Nest& nest, LoopId loop, double lanes) {
+  double cost = 0;
+  for (const Statement& statement : nest.body->statements) {
+    cost += 1 / lanes;
+    for (const Operand& operand : statement.operands) {
+      const Access* access = std::get_if<Access>(&operand);
+      if (access == nullptr) continue;
+      const std::int64_t stride = StrideOf(*access, loop);
+      cost += stride == 0 || stride == 1 ? 1 / lanes : 1.0;
+    }
+    if (statement.target.has_value() && statement.reduced.empty()) {
+      cost += StrideOf(*statement.target, loop) == 1 ? 1 / lanes : 1.0;
+    }
+  }
+  return cost;
+}
+
+struct Candidate {
+  RegisterBlock block;
+  double cost = 0;
+  std::size_t depth = 0;  // of the vectorised loop
+  bool annotated = false;
+};
+
+bool IsAnnotatedVectorize(const KernelPlan& plan, const Nest& nest, std::size_t outermost,
+                          DimId dim) {
+  for (std::size_t i = outermost; i < nest.loops.size(); ++i) {
+    const PlanLoop& loop = plan.loops[nest.loops[i]->loop];
+    if (loop.dim == dim && loop.annotation == Annotation::kVectorize) return true;
+  }
+  return false;
+}
+
+std::size_t DepthOf(const Nest& nest, LoopId loop) {
+  for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+    if (nest.loops[i]->loop == loop) return i;
+  }
+  LF_CHECK(false, "loop {} is not in the nest", loop);
+  return 0;
+}
+
+std::optional<Candidate> CandidateFor(const KernelPlan& plan, const Nest& nest,
+                                      std::size_t outermost, const std::vector<TileDim>& tile,
+                                      const TileDim& columns, const VectorShape& shape) {
+  const std::vector<Piece> pieces =
+      columns.extent > static_cast<std::int64_t>(shape.lanes) * shape.registers
+          ? std::vector<Piece>(shape.registers + 1)  // too many; do not make them all
+          : PiecesOf(columns.extent, shape);
+  if (columns.extent < 2 || !FitsRegisters(RowCount(tile, columns.dim), pieces.size(), shape)) {
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.block.columns = columns;
+  for (const TileDim& dim : tile) {
+    if (dim.dim != columns.dim) candidate.block.rows.push_back(dim);
+  }
+  const double lanes = static_cast<double>(columns.extent) / static_cast<double>(pieces.size());
+  candidate.cost = CostPerPoint(nest, columns.loop, lanes);
+  candidate.depth = DepthOf(nest, columns.loop);
+  candidate.annotated = IsAnnotatedVectorize(plan, nest, outermost, columns.dim);
+  return candidate;
+}
+
+std::optional<Candidate> ReducedCandidate(const KernelPlan& plan, const Nest& nest,
+                                          std::size_t outermost, const std::vector<TileDim>& tile,
+                                          LoopId loop, const VectorShape& shape) {
+  const std::int64_t extent = plan.loops[loop].extents.front();
+  if (plan.loops[loop].step != 1 || !FitsRegisters(RowCount(tile, std::nullopt), 1, shape)) {
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.block.rows = tile;
+  const std::int64_t lanes = std::min<std::int64_t>(extent, shape.lanes);
+  candidate.block.reduce_width = std::bit_floor(static_cast<unsigned>(lanes));
+  candidate.block.lanes_reduce = candidate.block.reduce_width > 1;
+  candidate.cost = CostPerPoint(nest, loop, candidate.block.reduce_width);
+  candidate.depth = DepthOf(nest, loop);
+  candidate.annotated = candidate.block.lanes_reduce &&
+                        IsAnnotatedVectorize(plan, nest, outermost, plan.loops[loop].dim);
+  return candidate;
+}
+
+// Cheapest first; of equals, the innermost.
+bool IsBetter(const Candidate& a, const Candidate& b) {
+  return a.cost != b.cost ? a.cost < b.cost : a.depth > b.depth;
+}
+
+}  // namespace
+
+const Statement* Nest::reduction() const {
+  const Statement& last = body->statements.back();
+  return last.reduced.empty() ? nullptr : &last;
+}
+
+bool Nest::Reduces(LoopId loop) const {
+  const Statement* statement = reduction();
+  return statement != nullptr && std::ranges::find(statement->reduced, loop) !=
+                                     statement->reduced.end();
+}
+
+LoopId Nest::InnermostOver(const KernelPlan& plan, DimId dim) const {
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    if (plan.loops[loops[i]->loop].dim == dim) return loops[i]->loop;
+  }
+  LF_CHECK(false, "dim {} has no loop in the nest", dim);
+  return 0;
+}
+
+std::optional<Nest> NestAt(const LoopStep& step) {
+  Nest nest;
+  const LoopStep* loop = &step;
+  while (true) {
+    nest.loops.push_back(loop);
+    if (loop->steps.size() != 1) return std::nullopt;
+    const Step& only = loop->steps.front();
+    if (const Body* body = std::get_if<Body>(&only.what)) {
+      nest.body = body;
+      return nest;
+    }
+    loop = &std::get<LoopStep>(only.what);
+  }
+}
+
+std::int64_t StrideOf(const Access& access, LoopId loop) {
+  const auto at = std::ranges::find(access.terms, loop, &AccessTerm::loop);
+  return at == access.terms.end() ? 0 : at->stride;
+}
+
+std::vector<const Access*> AccessesOf(const Body& body) {
+  std::vector<const Access*> accesses;
+  for (const Statement& statement : body.statements) {
+    for (const Operand& operand : statement.operands) {
+      if (const Access* access = std::get_if<Access>(&operand)) accesses.push_back(access);
+    }
+    if (statement.target.has_value()) accesses.push_back(&*statement.target);
+  }
+  return accesses;
+}
+
+std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
+  std::vector<Piece> pieces;
+  std::int64_t offset = 0;
+  for (; extent - offset >= shape.lanes; offset += shape.lanes) {
+    pieces.push_back({offset, shape.lanes, shape.lanes});
+  }
+  while (offset < extent) {
+    const auto left = static_cast<unsigned>(extent - offset);
+    // Registers of less than four lanes have no masks; a single element needs none.
+    const bool masked = shape.masks && left > 1;
+    const unsigned width = masked ? std::max(4U, std::bit_ceil(left)) : std::bit_floor(left);
+    const unsigned active = std::min(left, width);
+    pieces.push_back({offset, width, active});
+    offset += active;
+  }
+  return pieces;
+}
+
+std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {
+  std::vector<TileDim> tile;
+  for (std::size_t i = outermost + 1; i < nest.loops.size(); ++i) {
+    const LoopId id = nest.loops[i]->loop;
+    const PlanLoop& loop = plan.loops[id];
+    if (nest.Reduces(id) || std::ranges::find(tile, loop.dim, &TileDim::dim) != tile.end()) {
+      continue;
+    }
+    tile.push_back({loop.dim, nest.InnermostOver(plan, loop.dim), loop.extents.front()});
+  }
+  return tile;
+}
+
+std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
+                                     std::size_t outermost, const std::vector<TileDim>& tile,
+                                     const VectorShape& shape) {
+  if (!IsOuterReduced(nest, outermost) || !MovesEvenly(plan, nest, outermost)) {
+    return std::nullopt;
+  }
+  std::vector<LoopId> reduced;
+  for (std::size_t i = outermost; i < nest.loops.size(); ++i) {
+    if (nest.Reduces(nest.loops[i]->loop)) reduced.push_back(nest.loops[i]->loop);
+  }
+  std::vector<Candidate> candidates;
+  for (const TileDim& columns : tile) {
+    if (auto candidate = CandidateFor(plan, nest, outermost, tile, columns, shape)) {
+      candidates.push_back(*std::move(candidate));
+    }
+  }
+  if (auto candidate =
+          ReducedCandidate(plan, nest, outermost, tile, reduced.back(), shape)) {
+    candidates.push_back(*std::move(candidate));
+  }
+  if (candidates.empty()) return std::nullopt;
+  const auto best = std::ranges::min_element(candidates, IsBetter);
+  const auto annotated = std::ranges::find(candidates, true, &Candidate::annotated);
+  const bool overridden = annotated != candidates.end() && !best->annotated;
+  RegisterBlock block = overridden ? annotated->block : best->block;
+  block.reduced = std::move(reduced);
+  block.chosen_by_annotation = overridden;
+  return block;
+}
+
+std::optional<std::size_t> BlockLoopOf(const KernelPlan& plan, const Nest& nest,
+                                       const VectorShape& shape) {
+  for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+    if (!nest.Reduces(nest.loops[i]->loop)) continue;
+    if (BlockAt(plan, nest, i, TileInside(plan, nest, i), shape).has_value()) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::worker

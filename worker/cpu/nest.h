@@ -1,0 +1,80 @@
+#pragma once
+// Nest: loops that contain nothing but the next loop, down to one body. RegisterBlock: how such a
+// nest is run with the accumulators of its reduction in registers. The rules are those of
+// docs/LOWERING.md, "Register blocks"; they look at nothing but the plan and the vector shape.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker/cpu/vector_shape.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace loopfleet::worker {
+
+struct Nest {
+  std::vector<const LoopStep*> loops;  // outermost first
+  const Body* body = nullptr;
+
+  // The reduction, which is the last statement if there is one.
+  const Statement* reduction() const;
+  bool Reduces(LoopId loop) const;
+  // The innermost loop of the nest over `dim`.
+  LoopId InnermostOver(const KernelPlan& plan, looptree::DimId dim) const;
+};
+
+// The nest that starts at `step`; nullopt if something else stands beside one of its loops.
+std::optional<Nest> NestAt(const LoopStep& step);
+
+// How far `access` moves when `loop` moves by one element.
+std::int64_t StrideOf(const Access& access, LoopId loop);
+
+// All that a body reads and writes in memory, in order.
+std::vector<const Access*> AccessesOf(const Body& body);
+
+// A part of a vectorised range: `active` elements from `offset`, in a register of `width` lanes.
+// active < width needs a mask.
+struct Piece {
+  std::int64_t offset = 0;
+  unsigned width = 1;
+  unsigned active = 1;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+// Covers [0, extent): whole registers, then what is left: under a mask, or in ever smaller registers.
+std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
+
+// A dim that the body does not reduce over, and how much of it the block covers.
+struct TileDim {
+  looptree::DimId dim = 0;
+  LoopId loop = 0;  // the innermost one over the dim
+  std::int64_t extent = 1;
+  friend bool operator==(const TileDim&, const TileDim&) = default;
+};
+
+struct RegisterBlock {
+  std::vector<LoopId> reduced;  // the block's loops that reduce, outermost first: these stay loops
+  std::vector<TileDim> rows;    // unrolled
+  // Vectorised: a dim of the tile, or else the innermost of the reduced loops, or none.
+  std::optional<TileDim> columns;
+  bool lanes_reduce = false;    // each lane of the innermost reduced loop has its own partial result
+  unsigned reduce_width = 1;    // lanes then
+  bool chosen_by_annotation = false;  // a "vectorize" changed the choice
+};
+
+// The block whose outermost loop is `nest.loops[outermost]` (a reduced one), with the given extents of
+// the dims inside; nullopt if the accumulators would not fit the registers.
+std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
+                                     std::size_t outermost, const std::vector<TileDim>& tile,
+                                     const VectorShape& shape);
+
+// The dims inside `nest.loops[outermost]` that the body does not reduce over, with the largest extent
+// that each can have, in the order of their outermost loops.
+std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
+
+// The outermost loop that can hold a block; nullopt: none can.
+std::optional<std::size_t> BlockLoopOf(const KernelPlan& plan, const Nest& nest,
+                                       const VectorShape& shape);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,84 @@
+#include "worker/cpu/target.h"
+
+#include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CodeGen.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+
+#include <map>
+#include <string>
+
+namespace loopfleet::worker {
+namespace {
+
+struct Processor {
+  std::string name;
+  std::string features;
+};
+
+Processor HostProcessor() {
+  std::map<std::string, bool> sorted;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    sorted[feature.getKey().str()] = feature.getValue();
+  }
+  Processor host{.name = llvm::sys::getHostCPUName().str(), .features = ""};
+  for (const auto& [feature, present] : sorted) {
+    host.features += fmt::format("{}{}{}", host.features.empty() ? "" : ",", present ? '+' : '-',
+                                 feature);
+  }
+  return host;
+}
+
+Processor ProcessorOf(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kHost:
+      break;
+    case CpuIsa::kAvx512:
+      return {"x86-64-v4", ""};
+    case CpuIsa::kAvx2:
+      return {"x86-64-v3", ""};
+    case CpuIsa::kBaseline:
+      return {"generic", ""};
+  }
+  return HostProcessor();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string problem;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (target == nullptr) {
+    return Fail(ErrorKind::kUnavailable,
+                fmt::format("LLVM has no code generator for {}: {}", triple, problem));
+  }
+  const Processor processor = ProcessorOf(isa);
+  llvm::TargetMachine* machine = target->createTargetMachine(
+      triple, processor.name, processor.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
+  if (machine == nullptr) {
+    return Fail(ErrorKind::kUnavailable,
+                fmt::format("LLVM makes no machine code for {} on {}", processor.name, triple));
+  }
+  // LLVM's own code generators all are of this kind.
+  return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
+}
+
+VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+  if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
+  const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
+  if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
+    return {.lanes = 16, .registers = 32, .masks = true};
+  }
+  if (subtarget.checkFeatures("+avx2")) return {.lanes = 8, .registers = 16, .masks = true};
+  return {.lanes = 4, .registers = 16, .masks = false};
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,199 @@
+#include "worker/daemon.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/wire/socket.h"
+#include "monitoring/http_server.h"
+#include "monitoring/metrics.h"
+#include "monitoring/registry.h"
+#include "worker/child_confinement.h"
+#include "worker/compiler_child.h"
+#include "worker/compiler_process.h"
+#include "worker/executor_child.h"
+#include "worker/executor_process.h"
+#include "worker/hardware.h"
+#include "worker/nursery.h"
+#include "worker/pipeline.h"
+#include "worker/session.h"
+#include "worker/signal_watcher.h"
+#include "worker/slot_lock.h"
+#include "worker/timing_slot.h"
+#include "worker/worker_options.h"
+
+namespace loopfleet::worker {
+namespace {
+
+// A turn of the session's loop takes at most its longest wait; much more means that it is stuck.
+constexpr std::chrono::seconds kStuckAfter{30};
+// While a job is prepared, this process holds its tensors several times (as inputs, as float64).
+constexpr std::uint64_t kShareOfMemory = 8;
+
+ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
+                           const CorePlan& cores) {
+  ChildPrograms programs;
+  // Shared by the lambdas: made in the nursery, copied into every child by the fork.
+  auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
+  programs.prepare = [compiler, &backend] { *compiler = backend.make_compiler(); };
+  const auto compile_seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
+  programs.compiler = [compiler, compile_seconds](Channel channel) {
+    return RunCompilerChild(std::move(channel), **compiler,
+                            static_cast<std::uint64_t>(compile_seconds));
+  };
+  programs.executor = [&backend](Channel channel) {
+    return RunExecutorChild(std::move(channel), backend);
+  };
+  programs.compiler_limits.private_bytes = config.compiler_private_bytes;
+  programs.executor_limits.private_bytes = config.executor_private_bytes;
+  if (cores.others) programs.executor_limits.cpu_core = cores.slot_core;
+  return programs;
+}
+
+monitoring::WorkerLabels MetricLabels() {
+  monitoring::WorkerLabels labels;
+  labels.outcomes = {"ok"};
+  for (const FailureInfo& info : FailureTable()) labels.outcomes.emplace_back(info.name);
+  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+    labels.children.emplace_back(ChildRoleName(role));
+  }
+  labels.restart_reasons = RestartReasons();
+  return labels;
+}
+
+// Everything else of this process and its compilers leaves the timing core alone.
+Status LeaveTimingCore(const CorePlan& cores) {
+  if (!cores.others) {
+    log::Warning("worker.one_core message=\"kernels share their core with everything else\"");
+    return {};
+  }
+  if (::sched_setaffinity(0, sizeof *cores.others, &*cores.others) != 0) {
+    return Fail(ErrorKind::kSystem, "sched_setaffinity refused the cores of this process");
+  }
+  return {};
+}
+
+void PrintReadyLine(const wire::WorkerHello& hello) {
+  const nlohmann::ordered_json line = {
+      {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
+                            const std::string& http) {
+  wire::WorkerHello hello;
+  hello.worker = Uuid::Random();
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.name = fmt::format("{}-{}", conditions.hardware.host, hello.pid);
+  hello.slots = config.slots;
+  hello.credit = config.slots * config.credit_per_slot;
+  hello.http = http;
+  hello.hardware = conditions.hardware;
+  hello.compiler = conditions.compiler;
+  hello.policy = conditions.policy;
+  return hello;
+}
+
+Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
+  LF_TRY_VOID(wire::CheckEndpoint(config.coordinator));
+  LF_TRY(const CorePlan cores, PlanCores());
+  LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
+  LF_TRY(const HardwareFacts hardware, ProbeHardware());
+  LF_TRY_VOID(LeaveTimingCore(cores));
+
+  // From here on the order matters: the nursery is forked before there is any thread.
+  const ChildPrograms programs = MakePrograms(config, backend, cores);
+  LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
+  LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
+
+  const SystemClock clock;
+  monitoring::Registry registry;
+  monitoring::RegisterBuildInfo(registry, {.component = "worker", .version = LOOPFLEET_VERSION});
+  monitoring::WorkerMetrics metrics(registry, MetricLabels());
+  const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause cause) {
+    metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
+    log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
+  };
+  CompilerProcess compiler(*nursery, config.compile_limit, on_restart);
+  ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
+  LF_TRY_VOID(compiler.EnsureChild());
+  LF_TRY_VOID(executor.EnsureChild());
+  TimingSlot slot({}, std::move(slot_lock), executor, clock);
+
+  const Conditions conditions{.hardware = hardware,
+                              .compiler = backend.compiler,
+                              .policy = std::string(kPolicyName),
+                              .isolation = std::string(kIsolation)};
+  wire::Wakeup wakeup;
+  wire::Context context;
+  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+                     .max_prepared = config.max_prepared,
+                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
+                                                  hardware.memory_bytes / kShareOfMemory),
+                     .workloads = {.max_bytes = config.workload_cache_bytes}},
+                    {.compiler = compiler, .slot = slot, .metrics = metrics, .clock = clock},
+                    conditions, [&] { wakeup.Signal(); });
+
+  // The health check needs the session, whose hello needs the address of the HTTP server.
+  const Session* session_for_health = nullptr;
+  std::atomic<bool> session_is_up{false};
+  LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
+         monitoring::HttpServer::Start({.listen = config.http}, registry, [&] {
+           std::vector<std::string> reasons;
+           if (!nursery->IsAlive()) reasons.emplace_back("the process that starts children ended");
+           if (session_is_up && session_for_health->SinceLastTurn() > kStuckAfter) {
+             reasons.emplace_back("the session with the coordinator is stuck");
+           }
+           return reasons;
+         }));
+  const wire::WorkerHello hello = MakeHello(config, conditions, http->address());
+  Session session({.coordinator = config.coordinator},
+                  {.context = context,
+                   .wakeup = wakeup,
+                   .runner = pipeline,
+                   .metrics = metrics,
+                   .clock = clock,
+                   .check_children = [&]() -> Status {
+                     if (nursery->IsAlive()) return {};
+                     return Fail(ErrorKind::kClosed, "the process that starts children ended");
+                   }},
+                  hello);
+  session_for_health = &session;
+  session_is_up = true;
+  signals->Watch([&] { session.RequestDrain(); });
+  PrintReadyLine(hello);
+  log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
+            config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
+  const Status ended = session.Run();
+  session_is_up = false;
+  return ended;
+}
+
+}  // namespace
+
+int RunWorker(const WorkerConfig& config, const Backend& backend) {
+  log::Init("loopfleet-worker", config.log_level);
+  const Status ended = RunUntilDrained(config, backend);
+  if (ended) return 0;
+  log::Error("worker.failed message=\"{}\"", ended.error().message);
+  return ended.error().kind == ErrorKind::kInvalid ? kExitBadConfig : kExitInternal;
+}
+
+int WorkerMain(int argc, const char* const* argv, const Backend& backend) {
+  const std::expected<WorkerConfig, NoStart> config = ParseWorkerOptions(argc, argv);
+  if (config) return RunWorker(*config, backend);
+  fmt::print(config.error().exit_code == 0 ? stdout : stderr, "{}", config.error().text);
+  return config.error().exit_code;
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,144 @@
+#include "worker/hardware.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace loopfleet::worker {
+namespace {
+
+std::string FirstLine(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// One processor of /proc/cpuinfo.
+using Processor = std::map<std::string, std::string>;
+
+std::vector<Processor> ReadProcessors(const std::filesystem::path& file) {
+  std::vector<Processor> processors;
+  std::ifstream stream(file);
+  std::string line;
+  while (std::getline(stream, line)) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key = Trimmed(line.substr(0, colon));
+    if (key == "processor") processors.emplace_back();
+    if (!processors.empty()) processors.back()[key] = Trimmed(line.substr(colon + 1));
+  }
+  return processors;
+}
+
+std::string ValueOf(const Processor& processor, const std::string& key) {
+  const auto found = processor.find(key);
+  return found == processor.end() ? "" : found->second;
+}
+
+std::uint32_t CountCores(const std::vector<Processor>& processors) {
+  std::set<std::pair<std::string, std::string>> cores;
+  for (const Processor& processor : processors) {
+    const std::string core = ValueOf(processor, "core id");
+    // Without core ids every processor counts as a core of its own.
+    cores.emplace(ValueOf(processor, "physical id"),
+                  core.empty() ? ValueOf(processor, "processor") : core);
+  }
+  return static_cast<std::uint32_t>(cores.size());
+}
+
+void ReadCaches(const std::filesystem::path& directory, HardwareFacts& facts) {
+  constexpr int kMostCaches = 16;
+  for (int i = 0; i < kMostCaches; ++i) {
+    const std::filesystem::path cache = directory / fmt::format("index{}", i);
+    const std::string level = FirstLine(cache / "level");
+    if (level.empty()) return;
+    const std::uint64_t size = ParseCacheSize(FirstLine(cache / "size"));
+    const bool holds_data = FirstLine(cache / "type") != "Instruction";
+    if (level == "1" && holds_data) facts.l1d_bytes = size;
+    if (level == "2") facts.l2_bytes = size;
+    if (level == "3") facts.l3_bytes = size;
+  }
+}
+
+std::uint64_t ReadMemoryBytes(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string key;
+  std::uint64_t kibibytes = 0;
+  stream >> key >> kibibytes;  // "MemTotal:  24689884 kB" comes first
+  return key == "MemTotal:" ? kibibytes * 1024 : 0;
+}
+
+}  // namespace
+
+std::string HostIsa() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return "avx512";
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+  return "baseline";
+#elif defined(__aarch64__)
+  return "neon";
+#else
+  return "baseline";
+#endif
+}
+
+std::uint64_t ParseCacheSize(const std::string& text) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest + 1 != end) return 0;
+  if (*rest == 'K') return number << 10;
+  if (*rest == 'M') return number << 20;
+  return 0;
+}
+
+Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
+  const std::vector<Processor> processors = ReadProcessors(sources.proc / "cpuinfo");
+  if (processors.empty()) {
+    return Fail(ErrorKind::kSystem, fmt::format("{} names no processor",
+                                                (sources.proc / "cpuinfo").string()));
+  }
+  const Processor& first = processors.front();
+  HardwareFacts facts;
+  facts.device = DeviceKind::kCpu;
+  facts.model = ValueOf(first, "model name");
+  if (facts.model.empty()) {  // AArch64 has numbers only
+    facts.model = fmt::format("implementer {} part {}", ValueOf(first, "CPU implementer"),
+                              ValueOf(first, "CPU part"));
+  }
+  facts.isa = HostIsa();
+  facts.microcode = ValueOf(first, "microcode");
+  facts.clock_mhz = std::strtod(ValueOf(first, "cpu MHz").c_str(), nullptr);
+  facts.physical_cores = CountCores(processors);
+  facts.logical_cores = static_cast<std::uint32_t>(processors.size());
+  ReadCaches(sources.sys / "devices/system/cpu/cpu0/cache", facts);
+  facts.memory_bytes = ReadMemoryBytes(sources.proc / "meminfo");
+  utsname system{};
+  ::uname(&system);
+  facts.host = system.nodename;
+  facts.kernel = fmt::format("{} {}", system.sysname, system.release);
+  facts.hardware_class = CpuClassOf(
+      facts, {.vendor = ValueOf(first, "vendor_id"),
+              .family_model_stepping =
+                  fmt::format("{}.{}.{}", ValueOf(first, "cpu family"), ValueOf(first, "model"),
+                              ValueOf(first, "stepping"))});
+  return facts;
+}
+
+}  // namespace loopfleet::worker

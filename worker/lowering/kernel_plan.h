@@ -1,0 +1,117 @@
+#pragma once
+// KernelPlan: a loop tree with every question of meaning answered, and none of any target: which
+// buffers there are and how large, what each operation reads and writes as affine functions of the
+// loops round it, where accumulators are initialised, and which extents each loop can meet. Code
+// generators only decide how to run it fast. The contract in words is docs/LOWERING.md.
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/kernel.h"
+
+namespace loopfleet::worker {
+
+using BufferId = std::uint32_t;  // index into KernelPlan::buffers
+using LoopId = std::uint32_t;    // index into KernelPlan::loops
+
+struct PlanLimits {
+  std::uint64_t footprint_bytes = looptree::Limits{}.footprint_bytes;
+  std::uint64_t unrolled_bodies = 8192;
+};
+
+// A tensor of the program held whole, or an intermediate held for one iteration of its scope.
+struct PlanBuffer {
+  BufferSpec::Role role = BufferSpec::Role::kInput;
+  looptree::NodeId node = 0;
+  std::vector<std::int64_t> extents;  // along the node's dims, row-major
+  std::int64_t element_count = 1;
+  std::int64_t scratch_offset = 0;    // kScratch: bytes into the scratch area, a multiple of 64
+};
+
+// The loop's offset is counted in elements of its dim: 0, step, 2 * step, ...
+struct PlanLoop {
+  std::optional<looptree::TreeRef> ref;  // none: made by the plan, to initialise an accumulator
+  looptree::DimId dim = 0;
+  std::int64_t step = 1;                 // elements that one iteration covers
+  // Every number of elements that can be left to this loop when it is entered, largest first. More
+  // than one: some enclosing loop of the dim has a tail. The loop runs ceil(extent / step) times, the
+  // last time with what is left over.
+  std::vector<std::int64_t> extents;
+  looptree::Annotation annotation = looptree::Annotation::kNone;
+};
+
+// Element index into `buffer` = constant + sum of stride * (offset of loop).
+struct AccessTerm {
+  LoopId loop = 0;
+  std::int64_t stride = 0;  // never 0
+  friend bool operator==(const AccessTerm&, const AccessTerm&) = default;
+};
+struct Access {
+  BufferId buffer = 0;
+  std::int64_t constant = 0;
+  std::vector<AccessTerm> terms;  // outermost loop first
+};
+
+// What an operation computes from.
+struct Literal {
+  double value = 0;
+};
+struct ValueOf {
+  std::uint32_t statement = 0;  // an earlier one of the same body
+};
+using Operand = std::variant<Literal, ValueOf, Access>;
+
+// One operation at one point of its loops.
+struct Statement {
+  looptree::NodeId node = 0;
+  looptree::Op op = looptree::Op::kCopy;  // kCopy: the value of operand 0 (reads, views, writes too)
+  std::vector<Operand> operands;
+  // Where the value goes; none if only later statements of this body use it.
+  std::optional<Access> target;
+  // The loops this operation reduces over, outermost first. If there are any, the value is combined
+  // into the target by `op`, and the statement is the last of its body.
+  std::vector<LoopId> reduced;
+};
+
+// Operations that run together, in order, once for each point of the loops round them.
+struct Body {
+  std::vector<Statement> statements;
+};
+
+struct Step;
+struct LoopStep {
+  LoopId loop = 0;
+  // To be run each time before this loop: they put the identity into the accumulators of the one
+  // reduction whose outermost reduced loop this is.
+  std::vector<Step> prepare;
+  std::vector<Step> steps;
+};
+struct Step {
+  std::variant<LoopStep, Body> what;
+};
+
+struct KernelPlan {
+  std::vector<std::int64_t> dim_sizes;  // by looptree::DimId
+  std::vector<PlanBuffer> buffers;      // inputs, outputs, intermediates
+  std::vector<PlanLoop> loops;
+  std::vector<Step> steps;
+  std::uint64_t scratch_bytes = 0;      // of all intermediates together
+};
+
+// LIMIT_FOOTPRINT, LIMIT_UNROLL, or UNSUPPORTED with the node to blame.
+std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
+                                              const PlanLimits& limits = {});
+
+// The value that combining starts from: 0, 1, +infinity or -infinity.
+double ReductionIdentity(looptree::Op op);
+
+// What a caller has to pass: inputs, outputs, and one scratch area if there are intermediates.
+std::vector<BufferSpec> BufferSpecsOf(const KernelPlan& plan);
+
+}  // namespace loopfleet::worker

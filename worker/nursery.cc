@@ -1,0 +1,251 @@
+#include "worker/nursery.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/byte_codec.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kMaxControlBytes = 4096;
+// Preparing opens a compiler backend: milliseconds, but a loaded machine may take its time.
+constexpr std::chrono::seconds kPrepareTimeout{60};
+constexpr std::chrono::seconds kSpawnTimeout{10};
+constexpr std::chrono::seconds kEndTimeout{10};
+constexpr int kExitNotConfined = 70;
+
+Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
+
+void IgnoreTerminalSignals() {
+  // They are meant for the daemon, which ends its children in its own order.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
+}
+
+// The nursery's own side.
+class NurseryLoop {
+ public:
+  NurseryLoop(Channel channel, const ChildPrograms& programs)
+      : channel_(std::move(channel)), programs_(programs) {}
+
+  int Run() {
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, nullptr);
+    const UniqueFd signals(::signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals) return 1;
+    if (programs_.prepare) programs_.prepare();
+    if (!channel_.Send("ready", std::nullopt)) return 1;
+    for (;;) {
+      pollfd items[] = {{channel_.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
+      if (::poll(items, 2, -1) < 0 && errno != EINTR) return 1;
+      if ((items[1].revents & POLLIN) != 0) {
+        signalfd_siginfo ignored[8];
+        while (::read(signals.get(), ignored, sizeof ignored) > 0) {
+        }
+        Reap();
+      }
+      if (items[0].revents != 0) {
+        const Result<std::string> request = channel_.Receive(std::nullopt, kMaxControlBytes);
+        if (!request) return 0;  // the daemon ended; the children get SIGKILL when this process does
+        ByteReader reader(*request);
+        Spawn(reader.GetEnum(ChildRole::kExecutor));
+      }
+    }
+  }
+
+ private:
+  void Reap() {
+    int status = 0;
+    for (pid_t pid = ::waitpid(-1, &status, WNOHANG); pid > 0;
+         pid = ::waitpid(-1, &status, WNOHANG)) {
+      const auto found = status_pipes_.find(pid);
+      if (found == status_pipes_.end()) continue;
+      if (::write(found->second.get(), &status, sizeof status) < 0 && errno != EPIPE) {
+        // Nothing to do: closing the pipe tells the daemon that the child's end is unknown.
+      }
+      status_pipes_.erase(found);
+    }
+  }
+
+  void Spawn(ChildRole role) {
+    const Status done = TrySpawn(role);
+    if (done) return;
+    ByteWriter reply;
+    reply.Put(static_cast<std::int64_t>(-1));
+    reply.PutText(done.error().message);
+    if (!channel_.Send(reply.Take(), std::nullopt)) std::_Exit(1);
+  }
+
+  Status TrySpawn(ChildRole role) {
+    LF_TRY(auto ends, Channel::MakePair());
+    int pipe_ends[2];
+    if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+      return Fail(ErrorKind::kSystem, fmt::format("pipe2: {}", std::strerror(errno)));
+    }
+    const UniqueFd status_read(pipe_ends[0]);
+    UniqueFd status_write(pipe_ends[1]);
+    const pid_t nursery = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid < 0) return Fail(ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno)));
+    if (pid == 0) RunChild(role, std::move(ends.second), nursery);
+    const UniqueFd pidfd(::pidfd_open(pid, 0));
+    if (!pidfd) {
+      ::kill(pid, SIGKILL);
+      return Fail(ErrorKind::kSystem, fmt::format("pidfd_open: {}", std::strerror(errno)));
+    }
+    status_pipes_[pid] = std::move(status_write);
+    ByteWriter reply;
+    reply.Put(static_cast<std::int64_t>(pid));
+    const int fds[] = {ends.first.fd(), pidfd.get(), status_read.get()};
+    if (!channel_.Send(reply.Take(), std::nullopt, fds)) std::_Exit(1);
+    return {};
+  }
+
+  [[noreturn]] void RunChild(ChildRole role, Channel channel, pid_t nursery) {
+    // A crash is to be seen as the signal that it is, whoever installed a handler (sanitizers do).
+    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+      std::signal(crash, SIG_DFL);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    const bool compiles = role == ChildRole::kCompiler;
+    const Result<int> fd =
+        Confine(role, compiles ? programs_.compiler_limits : programs_.executor_limits,
+                channel.fd(), nursery);
+    // The descriptors are closed; their owners here must not close the numbers' new meaning.
+    channel.TakeFd().Release();
+    if (!fd) {
+      fmt::print(stderr, "loopfleet-worker: a {} child could not be confined: {}\n",
+                 ChildRoleName(role), fd.error().message);
+      std::_Exit(kExitNotConfined);
+    }
+    Channel own{UniqueFd(*fd)};
+    std::_Exit((compiles ? programs_.compiler : programs_.executor)(std::move(own)));
+  }
+
+  Channel channel_;
+  const ChildPrograms& programs_;
+  std::map<pid_t, UniqueFd> status_pipes_;
+};
+
+}  // namespace
+
+ChildProcess::ChildProcess(pid_t pid, Channel channel, UniqueFd pidfd, UniqueFd status)
+    : pid_(pid), channel_(std::move(channel)), pidfd_(std::move(pidfd)), status_(std::move(status)) {}
+
+ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+  if (this != &other) {
+    Kill();
+    pid_ = other.pid_;
+    channel_ = std::move(other.channel_);
+    pidfd_ = std::move(other.pidfd_);
+    status_ = std::move(other.status_);
+  }
+  return *this;
+}
+
+ChildProcess::~ChildProcess() { Kill(); }
+
+void ChildProcess::Kill() {
+  if (pidfd_) ::pidfd_send_signal(pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+Result<int> ChildProcess::WaitUntilEnded(Instant deadline) {
+  for (;;) {
+    int status = 0;
+    const ssize_t count = ::read(status_.get(), &status, sizeof status);
+    if (count == sizeof status) return status;
+    if (count == 0) return Fail(ErrorKind::kClosed, "the nursery ended before its child");
+    if (count < 0 && errno != EAGAIN && errno != EINTR) {
+      return Fail(ErrorKind::kSystem, fmt::format("read: {}", std::strerror(errno)));
+    }
+    const Nanos left = deadline - Instant(std::chrono::steady_clock::now());
+    if (left <= Nanos{0}) return Fail(ErrorKind::kTimeout, "the child still runs");
+    const timespec wait{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    pollfd item{status_.get(), POLLIN, 0};
+    ::ppoll(&item, 1, &wait, nullptr);
+  }
+}
+
+Nursery::Nursery(pid_t pid, Channel channel, UniqueFd pidfd)
+    : pid_(pid), pidfd_(std::move(pidfd)), channel_(std::move(channel)) {}
+
+Result<std::unique_ptr<Nursery>> Nursery::Start(const ChildPrograms& programs) {
+  LF_TRY(auto ends, Channel::MakePair());
+  const pid_t daemon = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    ends.first.TakeFd().Reset();
+    ::prctl(PR_SET_NAME, "lf-nursery");
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != daemon) std::_Exit(1);
+    IgnoreTerminalSignals();
+    std::_Exit(NurseryLoop(std::move(ends.second), programs).Run());
+  }
+  UniqueFd pidfd(::pidfd_open(pid, 0));
+  if (!pidfd) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return Fail(ErrorKind::kSystem, fmt::format("pidfd_open: {}", std::strerror(errno)));
+  }
+  std::unique_ptr<Nursery> nursery(new Nursery(pid, std::move(ends.first), std::move(pidfd)));
+  ends.second.TakeFd().Reset();
+  const Result<std::string> ready =
+      nursery->channel_.Receive(In(kPrepareTimeout), kMaxControlBytes);
+  if (!ready) {
+    return Fail(ErrorKind::kSystem,
+                fmt::format("the nursery did not become ready: {}", ready.error().message));
+  }
+  return nursery;
+}
+
+Nursery::~Nursery() {
+  channel_.TakeFd().Reset();  // asks it to end
+  pollfd item{pidfd_.get(), POLLIN, 0};
+  const int ended = ::poll(&item, 1, static_cast<int>(std::chrono::milliseconds(kEndTimeout).count()));
+  if (ended <= 0) ::pidfd_send_signal(pidfd_.get(), SIGKILL, nullptr, 0);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+Result<ChildProcess> Nursery::Spawn(ChildRole role) {
+  ByteWriter request;
+  request.Put(role);
+  std::lock_guard lock(mutex_);
+  LF_TRY_VOID(channel_.Send(request.Take(), In(kSpawnTimeout)));
+  LF_TRY(Channel::Message reply, channel_.ReceiveWithFds(kMaxControlBytes, In(kSpawnTimeout)));
+  ByteReader reader(reply.bytes);
+  const auto pid = reader.Get<std::int64_t>();
+  if (pid < 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("no {} child could be started: {}",
+                                                ChildRoleName(role), reader.GetText()));
+  }
+  LF_CHECK(reader.ok() && reply.fds.size() == 3, "the nursery answered with {} descriptors",
+           reply.fds.size());
+  return ChildProcess(static_cast<pid_t>(pid), Channel(std::move(reply.fds[0])),
+                      std::move(reply.fds[1]), std::move(reply.fds[2]));
+}
+
+bool Nursery::IsAlive() const {
+  pollfd item{pidfd_.get(), POLLIN, 0};
+  return ::poll(&item, 1, 0) == 0;  // a pidfd becomes readable when its process ends
+}
+
+}  // namespace loopfleet::worker

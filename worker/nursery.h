@@ -1,0 +1,76 @@
+#pragma once
+// Nursery: a small single-threaded process, forked from the daemon before the daemon has threads,
+// sockets or keys. It forks the children that compile and run job code, in about a millisecond each,
+// and hands their channels back. It outlives every child and ends with the daemon.
+//
+// For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
+// which the nursery writes the child's wait status when it has ended.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "worker/channel.h"
+#include "worker/child_confinement.h"
+
+namespace loopfleet::worker {
+
+// A child as the daemon sees it. Killed, if it still runs, when the object goes.
+class ChildProcess {
+ public:
+  ChildProcess(pid_t pid, Channel channel, UniqueFd pidfd, UniqueFd status);
+  ChildProcess(ChildProcess&&) noexcept = default;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();
+
+  pid_t pid() const { return pid_; }
+  Channel& channel() { return channel_; }
+  void Kill();
+  // The status that waitpid gave to the nursery. kTimeout: it still runs. kClosed: the nursery ended.
+  Result<int> WaitUntilEnded(Instant deadline);
+
+ private:
+  pid_t pid_;
+  Channel channel_;
+  UniqueFd pidfd_;
+  UniqueFd status_;
+};
+
+// What the children do. `prepare` runs once, in the nursery; the others run in each child after it is
+// confined, end when their channel is closed, and return the child's exit code.
+struct ChildPrograms {
+  std::function<void()> prepare;
+  std::function<int(Channel)> compiler;
+  std::function<int(Channel)> executor;
+  ChildLimits compiler_limits;
+  ChildLimits executor_limits;
+};
+
+class Nursery {
+ public:
+  // The calling process must have one thread. kSystem: the process could not be made ready.
+  static Result<std::unique_ptr<Nursery>> Start(const ChildPrograms& programs);
+  ~Nursery();  // ends the nursery and with it every child
+  Nursery(const Nursery&) = delete;
+  Nursery& operator=(const Nursery&) = delete;
+
+  // From any thread. kClosed: the nursery is gone, and the daemon can do no more work.
+  Result<ChildProcess> Spawn(ChildRole role);
+  bool IsAlive() const;
+  pid_t pid() const { return pid_; }
+
+ private:
+  Nursery(pid_t pid, Channel channel, UniqueFd pidfd);
+
+  const pid_t pid_;
+  const UniqueFd pidfd_;
+  std::mutex mutex_;
+  Channel channel_;  // guarded by mutex_
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,71 @@
+#include "worker/slot_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::chrono::microseconds kRetryInterval{100};
+
+Result<UniqueFd> OpenForLocking(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd) return fd;
+  return Fail(ErrorKind::kSystem,
+              fmt::format("the timing slot's lock needs {}: {}", path, std::strerror(errno)));
+}
+
+bool LockBefore(const UniqueFd& fd, Instant deadline, const std::atomic<bool>& stop) {
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (stop || Instant(std::chrono::steady_clock::now()) >= deadline) return false;
+    std::this_thread::sleep_for(kRetryInterval);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<CorePlan> PlanCores() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("sched_getaffinity: {}", std::strerror(errno)));
+  }
+  CorePlan plan;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<std::size_t>(core), &allowed)) plan.slot_core = core;
+  }
+  if (CPU_COUNT(&allowed) >= 2) {
+    CPU_CLR(static_cast<std::size_t>(plan.slot_core), &allowed);
+    plan.others = allowed;
+  }
+  return plan;
+}
+
+Result<SlotLock> SlotLock::Open(int core) {
+  const std::string directory = fmt::format("/sys/devices/system/cpu/cpu{}", core);
+  LF_TRY(UniqueFd turnstile, OpenForLocking(directory + "/uevent"));
+  LF_TRY(UniqueFd slot, OpenForLocking(directory));
+  return SlotLock(std::move(turnstile), std::move(slot));
+}
+
+SlotLock::SlotLock(UniqueFd turnstile, UniqueFd slot)
+    : turnstile_(std::move(turnstile)), slot_(std::move(slot)) {}
+
+bool SlotLock::Acquire(Nanos timeout, const std::atomic<bool>& stop) {
+  const Instant deadline = Instant(std::chrono::steady_clock::now()) + timeout;
+  if (!LockBefore(turnstile_, deadline, stop)) return false;
+  const bool locked = LockBefore(slot_, deadline, stop);
+  ::flock(turnstile_.get(), LOCK_UN);
+  return locked;
+}
+
+void SlotLock::Release() { ::flock(slot_.get(), LOCK_UN); }
+
+}  // namespace loopfleet::worker

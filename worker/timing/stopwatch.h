@@ -1,0 +1,27 @@
+#pragma once
+// Stopwatch: the clock that batches are timed with. A parameter, so that tests own it.
+
+#include <ctime>
+
+#include <cstdint>
+
+namespace loopfleet::worker {
+
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual std::uint64_t NowNs() const = 0;  // monotonic
+};
+
+// CLOCK_MONOTONIC through the vDSO: about 30 ns a reading, 0.05 % of the shortest batch.
+class SystemStopwatch final : public Stopwatch {
+ public:
+  std::uint64_t NowNs() const override {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  }
+};
+
+}  // namespace loopfleet::worker

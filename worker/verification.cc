@@ -1,0 +1,72 @@
+#include "worker/verification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "common/base/check.h"
+
+namespace loopfleet::worker {
+namespace {
+
+bool IsPoison(float value) { return std::bit_cast<std::uint32_t>(value) == kPoisonBits; }
+
+bool IsRight(float got, double expected, double tolerance) {
+  if (IsPoison(got)) return false;
+  if (std::isnan(expected)) return std::isnan(got);
+  const auto rounded = static_cast<float>(expected);
+  if (got == rounded) return true;  // also both infinite, and -0 for 0
+  return std::abs(static_cast<double>(got) - expected) <= tolerance && std::isfinite(got);
+}
+
+}  // namespace
+
+void Poison(std::span<std::byte> bytes) {
+  LF_CHECK(bytes.size() % sizeof kPoisonBits == 0, "{} bytes", bytes.size());
+  auto* const words = reinterpret_cast<std::uint32_t*>(bytes.data());
+  std::fill_n(words, bytes.size() / sizeof kPoisonBits, kPoisonBits);
+}
+
+bool IsAllPoison(std::span<const std::byte> bytes) {
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(bytes.data());
+  return std::all_of(words, words + bytes.size() / sizeof kPoisonBits,
+                     [](std::uint32_t word) { return word == kPoisonBits; });
+}
+
+ExpectedTensor::ExpectedTensor(std::vector<double> exact_values, std::vector<double> tolerances)
+    : tolerance(std::move(tolerances)) {
+  rounded.reserve(exact_values.size());
+  for (const double value : exact_values) rounded.push_back(static_cast<float>(value));
+  if (!tolerance.empty()) values = std::move(exact_values);
+}
+
+std::size_t ExpectedTensor::bytes() const {
+  return rounded.size() * sizeof(float) + (values.size() + tolerance.size()) * sizeof(double);
+}
+
+std::optional<Mismatch> Compare(std::span<const float> got, const ExpectedTensor& expected) {
+  LF_CHECK(got.size() == expected.rounded.size(), "{} elements, expected {}", got.size(),
+           expected.rounded.size());
+  if (std::memcmp(got.data(), expected.rounded.data(), got.size_bytes()) == 0) return std::nullopt;
+  const bool exact = expected.tolerance.empty();
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double value = exact ? static_cast<double>(expected.rounded[i]) : expected.values[i];
+    const double tolerance = exact ? 0 : expected.tolerance[i];
+    if (!IsRight(got[i], value, tolerance)) {
+      return Mismatch{.element = i, .got = got[i], .expected = value, .tolerance = tolerance};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Describe(std::size_t output, const Mismatch& mismatch) {
+  return fmt::format("output {}, element {}: got {}{}, expected {}{}", output, mismatch.element,
+                     mismatch.got, IsPoison(mismatch.got) ? " (never written)" : "",
+                     mismatch.expected,
+                     mismatch.tolerance > 0 ? fmt::format(" +- {:.3g}", mismatch.tolerance) : "");
+}
+
+}  // namespace loopfleet::worker

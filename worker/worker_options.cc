@@ -1,0 +1,115 @@
+#include "worker/worker_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/settings.h"
+#include "common/base/suggestion.h"
+
+namespace loopfleet::worker {
+namespace {
+
+// What the options say, before it is known whether this version can do it.
+struct Wishes {
+  std::string device = "cpu";
+  std::vector<std::string> labels;
+  std::string keys;
+  std::string log_level = "info";
+  std::int64_t compile_limit_ms = 10'000;
+  std::int64_t run_limit_ms = 10'000;
+  std::string config_file;
+};
+
+std::unexpected<NoStart> BadConfig(std::string text) {
+  return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
+}
+
+void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
+  const CLI::Range limit_range(std::int64_t{1}, std::int64_t{600'000});
+  app.add_option("--coordinator", config.coordinator, "The coordinator's endpoint for workers")
+      ->capture_default_str();
+  app.add_option("--device", wishes.device, "What to run kernels on: cpu")->capture_default_str();
+  app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
+      ->capture_default_str();
+  app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
+  app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
+      ->capture_default_str();
+  app.add_option("--keys", wishes.keys, "Not supported yet");
+  app.add_option("--compile-limit-ms", wishes.compile_limit_ms, "Longest compilation of a kernel")
+      ->check(limit_range)
+      ->capture_default_str();
+  app.add_option("--run-limit-ms", wishes.run_limit_ms, "Longest single run of a kernel")
+      ->check(limit_range)
+      ->capture_default_str();
+  app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
+      ->capture_default_str();
+  app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");
+}
+
+std::optional<log::Level> ParseLevel(const std::string& name) {
+  if (name == "debug") return log::Level::kDebug;
+  if (name == "info") return log::Level::kInfo;
+  if (name == "warning") return log::Level::kWarning;
+  if (name == "error") return log::Level::kError;
+  return std::nullopt;
+}
+
+// The first wish that this version cannot fulfil.
+std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
+  if (wishes.device.starts_with("cuda")) {
+    return fmt::format("--device {}: this build has no CUDA worker", wishes.device);
+  }
+  if (wishes.device != "cpu") {
+    return fmt::format("--device {}: there is no such device; use cpu", wishes.device);
+  }
+  if (config.slots != 1) {
+    return fmt::format(
+        "--slots {}: kernels timed side by side would disturb each other; this version has 1 slot",
+        config.slots);
+  }
+  if (!wishes.labels.empty()) return "--labels: not supported by this version";
+  if (!wishes.keys.empty()) {
+    return "--keys: not supported by this version; it serves loopback and private ipc:// only";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* const* argv) {
+  WorkerConfig config;
+  Wishes wishes;
+  CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
+  AddOptions(app, config, wishes);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(NoStart{.exit_code = kExitUsage,
+                                   .text = fmt::format("loopfleet-worker: {}\n", error.what())});
+  }
+  std::optional<std::string> file;
+  if (!wishes.config_file.empty()) file = wishes.config_file;
+  if (const Status applied = ApplySettings(app, "worker", file); !applied) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", applied.error().message));
+  }
+  if (const std::optional<std::string> problem = Unfulfillable(config, wishes)) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
+  }
+  const std::optional<log::Level> level = ParseLevel(wishes.log_level);
+  if (!level) {
+    return BadConfig(fmt::format("loopfleet-worker: --log-level {}: use debug, info, warning or error\n",
+                                 wishes.log_level));
+  }
+  config.log_level = *level;
+  config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);
+  config.run_limit = std::chrono::milliseconds(wishes.run_limit_ms);
+  return config;
+}
+
+}  // namespace loopfleet::worker

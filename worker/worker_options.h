@@ -1,0 +1,23 @@
+#pragma once
+// The command line of a worker daemon: flags, then environment, then file, then defaults.
+
+#include <expected>
+#include <string>
+
+#include "worker/worker_config.h"
+
+namespace loopfleet::worker {
+
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInternal = 70;
+inline constexpr int kExitBadConfig = 78;
+
+// Why the daemon does not start: --help (code 0, text for stdout), or a mistake (text for stderr).
+struct NoStart {
+  int exit_code = 0;
+  std::string text;
+};
+
+std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* const* argv);
+
+}  // namespace loopfleet::worker
