@@ -170,7 +170,8 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
 
 Status ParseOptionsText(std::string_view text, JobSpec& spec) {
   try {
-    for (const auto& [name, value] : json::parse(text).items()) SetOption(name, value, spec);
+    const json options = json::parse(text);
+    for (const auto& [name, value] : options.items()) SetOption(name, value, spec);
   } catch (const std::exception& error) {  // nlohmann's, or an unknown name
     return Fail(ErrorKind::kInvalid,
                 fmt::format("a job's options '{}' are of another version: {}", text, error.what()));

@@ -36,6 +36,9 @@ Status Configure(Connection& connection, const StoreOptions& options) {
   LF_TRY_VOID(connection.Run(R"sql(
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;               -- NORMAL loses acknowledged rows when the power fails
+    -- Rows land at random places of one index: pages that many groups change are written back once.
+    PRAGMA wal_autocheckpoint = 8192;        -- pages: 32 MiB of log
+    PRAGMA cache_size = -65536;              -- KiB
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
   )sql"));
   if (options.max_file_bytes == 0) return {};

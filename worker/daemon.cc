@@ -63,6 +63,9 @@ monitoring::WorkerLabels MetricLabels() {
   monitoring::WorkerLabels labels;
   labels.outcomes = {"ok"};
   for (const FailureInfo& info : FailureTable()) labels.outcomes.emplace_back(info.name);
+  for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
+    labels.stages.emplace_back(StageName(stage));
+  }
   for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
   }
@@ -144,14 +147,12 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                     {.compiler = compiler, .slot = slot, .metrics = metrics, .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
-  // The health check needs the session, whose hello needs the address of the HTTP server.
-  const Session* session_for_health = nullptr;
-  std::atomic<bool> session_is_up{false};
+  Pulse pulse(clock);
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
          monitoring::HttpServer::Start({.listen = config.http}, registry, [&] {
            std::vector<std::string> reasons;
            if (!nursery->IsAlive()) reasons.emplace_back("the process that starts children ended");
-           if (session_is_up && session_for_health->SinceLastTurn() > kStuckAfter) {
+           if (pulse.SinceLastBeat() > kStuckAfter) {
              reasons.emplace_back("the session with the coordinator is stuck");
            }
            return reasons;
@@ -163,19 +164,18 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .runner = pipeline,
                    .metrics = metrics,
                    .clock = clock,
+                   .pulse = pulse,
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
-  session_for_health = &session;
-  session_is_up = true;
   signals->Watch([&] { session.RequestDrain(); });
   PrintReadyLine(hello);
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
             config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
   const Status ended = session.Run();
-  session_is_up = false;
+  signals->Stop();  // it knows the session, which goes first
   return ended;
 }
 

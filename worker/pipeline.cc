@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/looptree/key.h"
 
@@ -16,18 +15,6 @@ namespace {
 std::string CodeHash(std::string_view object) {
   const XXH128_hash_t hash = XXH3_128bits(object.data(), object.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-monitoring::Stage MetricStage(Stage stage) {
-  switch (stage) {
-    case Stage::kQueue: return monitoring::Stage::kQueue;
-    case Stage::kReplay: return monitoring::Stage::kReplay;
-    case Stage::kCompile: return monitoring::Stage::kCompile;
-    case Stage::kVerify: return monitoring::Stage::kVerify;
-    case Stage::kMeasure: return monitoring::Stage::kMeasure;
-    case Stage::kStore: return monitoring::Stage::kStore;
-  }
-  LF_CHECK(false, "stage {}", static_cast<int>(stage));
 }
 
 std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
@@ -222,7 +209,7 @@ void Pipeline::Count(const Evaluation& evaluation) {
   parts_.metrics.JobCompleted(OutcomeLabel(evaluation));
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     const Nanos took = evaluation.stages[stage];
-    if (took > Nanos{0}) parts_.metrics.StageTook(MetricStage(stage), took);
+    if (took > Nanos{0}) parts_.metrics.StageTook(StageName(stage), took);
   }
 }
 

@@ -20,9 +20,7 @@ bool IsForGood(FailureCode code) {
 }  // namespace
 
 Session::Session(const Options& options, const Parts& parts, wire::WorkerHello hello)
-    : options_(options), parts_(parts), hello_(std::move(hello)) {
-  last_turn_ns_ = parts_.clock.Now().time_since_epoch().count();
-}
+    : options_(options), parts_(parts), hello_(std::move(hello)) {}
 
 Session::~Session() = default;
 
@@ -34,7 +32,7 @@ Status Session::Run() {
     LF_TRY_VOID(ReceiveAll());
     TakeFinished();
     const Instant now = parts_.clock.Now();
-    last_turn_ns_ = now.time_since_epoch().count();
+    parts_.pulse.Beat();
     LF_TRY_VOID(NoticeSilence(now));
     SendHelloIfDue(now);
     SendHeartbeatIfDue(now);
@@ -50,10 +48,6 @@ Status Session::Run() {
 void Session::RequestDrain() {
   drain_requested_ = true;
   parts_.wakeup.Signal();
-}
-
-Nanos Session::SinceLastTurn() const {
-  return parts_.clock.Now().time_since_epoch() - Nanos(last_turn_ns_.load());
 }
 
 // A new connection as well as a new hello: the old one may hang without either side knowing.

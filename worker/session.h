@@ -2,7 +2,7 @@
 // Session: this worker's side of the protocol with its coordinator. Says hello, takes leases, sends
 // reports and keeps them until they are stored, and is heard at the interval that it is told. A
 // coordinator that goes away is waited for without end. Belongs to the thread that calls Run;
-// RequestDrain and SinceLastTurn may be called from any.
+// RequestDrain may be called from any.
 
 #include <atomic>
 #include <chrono>
@@ -18,6 +18,7 @@
 #include "common/wire/socket.h"
 #include "monitoring/metrics.h"
 #include "worker/lease_runner.h"
+#include "worker/pulse.h"
 
 namespace loopfleet::worker {
 
@@ -39,6 +40,7 @@ class Session {
     LeaseRunner& runner;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
+    Pulse& pulse;                          // beats once each turn
     std::function<Status()> check_children;  // an error ends the session: nothing can run any more
   };
   // `hello` is what the worker says of itself; `held` is filled in here.
@@ -53,7 +55,6 @@ class Session {
 
   // Takes nothing new, finishes what is being timed, gives the rest back, and Run returns.
   void RequestDrain();
-  Nanos SinceLastTurn() const;
 
  private:
   struct Unstored {
@@ -102,7 +103,6 @@ class Session {
   bool is_draining_ = false;
   std::vector<LeaseId> returned_;         // given back by the drain
   std::optional<Instant> idle_since_;     // of a drain: nothing runs any more
-  std::atomic<std::int64_t> last_turn_ns_{0};
 };
 
 }  // namespace loopfleet::worker

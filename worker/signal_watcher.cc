@@ -39,10 +39,13 @@ Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
 SignalWatcher::SignalWatcher(UniqueFd signals, UniqueFd stop)
     : signals_(std::move(signals)), stop_(std::move(stop)) {}
 
-SignalWatcher::~SignalWatcher() {
+SignalWatcher::~SignalWatcher() { Stop(); }
+
+void SignalWatcher::Stop() {
+  if (!thread_.joinable()) return;
   const std::uint64_t one = 1;
   if (::write(stop_.get(), &one, sizeof one) < 0) std::abort();  // cannot fail on an eventfd at 0
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void SignalWatcher::Watch(std::function<void()> on_first) {

@@ -21,6 +21,8 @@ class SignalWatcher {
 
   // `on_first` is called on the watcher's thread, at once if a signal has come already. Once only.
   void Watch(std::function<void()> on_first);
+  // `on_first` is not called any more, and the signals wait.
+  void Stop();
 
  private:
   SignalWatcher(UniqueFd signals, UniqueFd stop);

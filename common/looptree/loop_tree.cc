@@ -67,11 +67,29 @@ class Chain {
 // Spec B.3, step by step. One use: Run() once.
 class TreeBuilder {
  public:
-  TreeBuilder(LoopTree& tree, const Limits& limits)
-      : tree_(tree), program_(*tree.program_), facts_(*tree.facts_), limits_(limits) {}
+  static Checked<LoopTree> Build(std::shared_ptr<const Program> program,
+                                 std::shared_ptr<const ProgramFacts> facts, Schedule schedule,
+                                 const Limits& limits) {
+    TreeBuilder builder(std::move(program), std::move(facts), std::move(schedule), limits);
+    LF_TRY_VOID(builder.Run());
+    return std::move(builder.tree_);
+  }
+
+ private:
+  TreeBuilder(std::shared_ptr<const Program> program, std::shared_ptr<const ProgramFacts> facts,
+              Schedule schedule, const Limits& limits)
+      : body_(std::make_shared<LoopTree::Body>()),
+        program_(*program),
+        facts_(*facts),
+        limits_(limits) {
+    body_->program = std::move(program);
+    body_->facts = std::move(facts);
+    body_->schedule = std::move(schedule);
+    tree_.body_ = body_;
+  }
 
   Checked<void> Run() {
-    tree_.leaves_.assign(program_.nodes.size(), kNoParent);
+    body_->leaves.assign(program_.nodes.size(), kNoParent);
     LF_TRY_VOID(ReserveLoops());
     for (const NodeId id : facts_.order) {
       if (!HasLeaf(id)) {
@@ -89,10 +107,9 @@ class TreeBuilder {
     return CheckFootprint();
   }
 
- private:
   // Operations without dimensions need no loops; all others without loops are skipped.
   bool HasLeaf(NodeId id) const {
-    if (!tree_.schedule_[id].loops.empty()) return true;
+    if (!body_->schedule[id].loops.empty()) return true;
     const Node& node = program_.nodes[id];
     return node.dims.empty() && facts_.nodes[id].iteration.empty() && node.op != Op::kRead &&
            node.op != Op::kView && node.op != Op::kConstant;
@@ -108,15 +125,15 @@ class TreeBuilder {
 
   Checked<void> ReserveLoops() {
     std::uint32_t count = 0;
-    tree_.loop_begins_.reserve(program_.nodes.size() + 1);
-    for (const NodeSchedule& node : tree_.schedule_) {
+    body_->loop_begins.reserve(program_.nodes.size() + 1);
+    for (const NodeSchedule& node : body_->schedule) {
       if (node.loops.size() > std::min(kMaxDepth, limits_.tree_depth)) return TooDeep();
-      tree_.loop_begins_.push_back(count);
+      body_->loop_begins.push_back(count);
       count += static_cast<std::uint32_t>(node.loops.size());
     }
-    tree_.loop_begins_.push_back(count);
-    tree_.loop_refs_.resize(count);
-    tree_.nodes_.reserve(count + program_.nodes.size());
+    body_->loop_begins.push_back(count);
+    body_->loop_refs.resize(count);
+    body_->nodes.reserve(count + program_.nodes.size());
     return {};
   }
 
@@ -127,7 +144,7 @@ class TreeBuilder {
 
   Checked<void> ReadOwnLoops(NodeId id) {
     own_.Cut(0);
-    for (const LoopSpec& loop : tree_.schedule_[id].loops) {
+    for (const LoopSpec& loop : body_->schedule[id].loops) {
       if (loop.dim >= program_.dims.size() || !facts_.nodes[id].iteration.Has(loop.dim)) {
         return Reject(RejectionCode::kInvalidBenchmark,
                       fmt::format("{} has a loop over a dimension that it does not run over",
@@ -189,7 +206,7 @@ class TreeBuilder {
       open_.Cut(position_);
       if (open_.size() >= limits_.tree_depth) return TooDeep();
       LF_TRY(own_[i].ref, AddNode());
-      TreeNode& node = tree_.nodes_.back();
+      TreeNode& node = body_->nodes.back();
       node.kind = TreeNode::Kind::kLoop;
       node.dim = own_[i].dim;
       node.dim_depth = own_[i].dim_depth;
@@ -199,20 +216,20 @@ class TreeBuilder {
       if (!open_.Append(own_[i])) return TooDeep();
       position_ = open_.size();
     }
-    LF_TRY(tree_.leaves_[id], AddNode());
-    TreeNode& leaf = tree_.nodes_.back();
+    LF_TRY(body_->leaves[id], AddNode());
+    TreeNode& leaf = body_->nodes.back();
     leaf.kind = TreeNode::Kind::kOperation;
     leaf.node = id;
     return {};
   }
 
   Checked<TreeRef> AddNode() {
-    if (tree_.nodes_.size() >= limits_.tree_nodes) {
+    if (body_->nodes.size() >= limits_.tree_nodes) {
       return Reject(RejectionCode::kLimitTree,
                     fmt::format("the tree has more than {} nodes", limits_.tree_nodes));
     }
-    const auto ref = static_cast<TreeRef>(tree_.nodes_.size());
-    TreeNode& node = tree_.nodes_.emplace_back();
+    const auto ref = static_cast<TreeRef>(body_->nodes.size());
+    TreeNode& node = body_->nodes.emplace_back();
     node.depth = static_cast<std::uint32_t>(open_.size());
     if (open_.size() > 0) node.parent = open_[open_.size() - 1].ref;
     return ref;
@@ -222,7 +239,7 @@ class TreeBuilder {
   Checked<void> FoldLoops(NodeId id) {
     std::array<std::int64_t, kMaxDims> covered;
     covered.fill(1);
-    TreeRef* const refs = tree_.loop_refs_.data() + tree_.loop_begins_[id];
+    TreeRef* const refs = body_->loop_refs.data() + body_->loop_begins[id];
     DimSet missing = facts_.nodes[id].iteration;
     for (std::size_t i = own_.size(); i-- > 0;) {
       const OpenLoop& loop = own_[i];
@@ -237,7 +254,7 @@ class TreeBuilder {
                                   loop.tail, inner));
       }
       if (!total) return WrongCover(id, loop.dim);
-      TreeNode& node = tree_.nodes_[loop.ref];
+      TreeNode& node = body_->nodes[loop.ref];
       node.inner = std::max(node.inner, inner);
       inner = *total;
       DimSet seen;
@@ -262,7 +279,7 @@ class TreeBuilder {
   void Close(NodeId id) {
     const DimSet reduced = facts_.nodes[id].reduced;
     open_.Cut(open_.Find([&](const OpenLoop& open) { return reduced.Has(open.dim); }));
-    const auto& loops = tree_.schedule_[id].loops;
+    const auto& loops = body_->schedule[id].loops;
     for (std::size_t i = 0; i < loops.size(); ++i) {
       if (loops[i].reusable) continue;
       open_.Cut(open_.Find([&](const OpenLoop& open) { return open.SameLoop(own_[i]); }));
@@ -270,7 +287,7 @@ class TreeBuilder {
   }
 
   void SetEnds() {
-    auto& nodes = tree_.nodes_;
+    auto& nodes = body_->nodes;
     for (TreeRef ref = static_cast<TreeRef>(nodes.size()); ref-- > 0;) {
       nodes[ref].end = std::max(nodes[ref].end, ref + 1);
       if (nodes[ref].parent != kNoParent) {
@@ -284,11 +301,11 @@ class TreeBuilder {
   // element may not be computed yet, so the shared dimensions must be read at the same index.
   Checked<void> CheckViews() const {
     for (NodeId id = 0; id < program_.nodes.size(); ++id) {
-      if (tree_.leaves_[id] == kNoParent) continue;
+      if (body_->leaves[id] == kNoParent) continue;
       DimSet shared;
       const auto scope = tree_.ScopeOf(id);
       for (const TreeRef loop : tree_.LoopsOf(id)) {
-        if (scope && loop <= *scope) shared.Add(tree_.nodes_[loop].dim);
+        if (scope && loop <= *scope) shared.Add(body_->nodes[loop].dim);
       }
       if (!shared.empty()) LF_TRY_VOID(CheckReads(id, shared));
     }
@@ -309,7 +326,7 @@ class TreeBuilder {
                                     program_.dims[index.input_dim].name));
         }
       }
-      if (tree_.leaves_[consumer] == kNoParent) LF_TRY_VOID(CheckReads(consumer, shared));
+      if (body_->leaves[consumer] == kNoParent) LF_TRY_VOID(CheckReads(consumer, shared));
     }
     return {};
   }
@@ -322,7 +339,8 @@ class TreeBuilder {
                               bytes, limits_.footprint_bytes));
   }
 
-  LoopTree& tree_;
+  LoopTree tree_;                         // shares body_, for its queries
+  std::shared_ptr<LoopTree::Body> body_;  // changed only while this builder runs
   const Program& program_;
   const ProgramFacts& facts_;
   const Limits& limits_;
@@ -341,48 +359,39 @@ Checked<LoopTree> LoopTree::Build(std::shared_ptr<const Program> program, Schedu
   std::vector<double> priorities(schedule.size());
   std::transform(schedule.begin(), schedule.end(), priorities.begin(),
                  [](const NodeSchedule& node) { return node.priority; });
-  LoopTree tree;
-  LF_TRY(tree.facts_, ProgramFacts::Of(*program, priorities, limits));
-  tree.program_ = std::move(program);
-  tree.schedule_ = std::move(schedule);
-  LF_TRY_VOID(TreeBuilder(tree, limits).Run());
-  return tree;
+  LF_TRY(auto facts, ProgramFacts::Of(*program, priorities, limits));
+  return TreeBuilder::Build(std::move(program), std::move(facts), std::move(schedule), limits);
 }
 
 Checked<LoopTree> LoopTree::WithSchedule(Schedule schedule, const Limits& limits) const {
-  LF_CHECK(schedule.size() == schedule_.size(), "{} schedules for {} operations", schedule.size(),
-           schedule_.size());
-  LoopTree tree;
-  tree.program_ = program_;
-  tree.facts_ = facts_;
-  tree.schedule_ = std::move(schedule);
-  LF_TRY_VOID(TreeBuilder(tree, limits).Run());
-  return tree;
+  LF_CHECK(schedule.size() == body_->schedule.size(), "{} schedules for {} operations",
+           schedule.size(), body_->schedule.size());
+  return TreeBuilder::Build(body_->program, body_->facts, std::move(schedule), limits);
 }
 
 std::vector<TreeRef> LoopTree::Children(std::optional<TreeRef> parent) const {
   std::vector<TreeRef> children;
-  const TreeRef end = parent ? nodes_[*parent].end : static_cast<TreeRef>(nodes_.size());
-  for (TreeRef ref = parent ? *parent + 1 : 0; ref < end; ref = nodes_[ref].end) {
+  const TreeRef end = parent ? body_->nodes[*parent].end : static_cast<TreeRef>(body_->nodes.size());
+  for (TreeRef ref = parent ? *parent + 1 : 0; ref < end; ref = body_->nodes[ref].end) {
     children.push_back(ref);
   }
   return children;
 }
 
 std::optional<TreeRef> LoopTree::LeafOf(NodeId node) const {
-  if (leaves_[node] == kNoParent) return std::nullopt;
-  return leaves_[node];
+  if (body_->leaves[node] == kNoParent) return std::nullopt;
+  return body_->leaves[node];
 }
 
 std::span<const TreeRef> LoopTree::LoopsOf(NodeId node) const {
-  return std::span(loop_refs_).subspan(loop_begins_[node],
-                                       loop_begins_[node + 1] - loop_begins_[node]);
+  return std::span(body_->loop_refs).subspan(body_->loop_begins[node],
+                                       body_->loop_begins[node + 1] - body_->loop_begins[node]);
 }
 
 std::vector<NodeId> LoopTree::ReadersOf(NodeId node) const {
   std::vector<NodeId> readers;
-  for (const NodeId consumer : facts_->nodes[node].consumers) {
-    if (leaves_[consumer] != kNoParent) {
+  for (const NodeId consumer : body_->facts->nodes[node].consumers) {
+    if (body_->leaves[consumer] != kNoParent) {
       readers.push_back(consumer);
     } else {
       const auto further = ReadersOf(consumer);
@@ -395,16 +404,16 @@ std::vector<NodeId> LoopTree::ReadersOf(NodeId node) const {
 }
 
 std::optional<TreeRef> LoopTree::ScopeOf(NodeId node) const {
-  if (leaves_[node] == kNoParent || program_->nodes[node].op == Op::kWrite) return std::nullopt;
-  TreeRef scope = nodes_[leaves_[node]].parent;
+  if (body_->leaves[node] == kNoParent || body_->program->nodes[node].op == Op::kWrite) return std::nullopt;
+  TreeRef scope = body_->nodes[body_->leaves[node]].parent;
   const auto widen = [&](const auto& self, NodeId producer) -> void {
-    for (const NodeId consumer : facts_->nodes[producer].consumers) {
-      const TreeRef leaf = leaves_[consumer];
+    for (const NodeId consumer : body_->facts->nodes[producer].consumers) {
+      const TreeRef leaf = body_->leaves[consumer];
       if (leaf == kNoParent) {
         self(self, consumer);
         continue;
       }
-      while (scope != kNoParent && leaf >= nodes_[scope].end) scope = nodes_[scope].parent;
+      while (scope != kNoParent && leaf >= body_->nodes[scope].end) scope = body_->nodes[scope].parent;
     }
   };
   widen(widen, node);
@@ -417,21 +426,21 @@ std::int64_t LoopTree::BufferExtent(NodeId node, DimId dim) const {
 }
 
 std::int64_t LoopTree::ExtentBelow(NodeId node, DimId dim, std::optional<TreeRef> scope) const {
-  std::int64_t extent = program_->dims[dim].size;
+  std::int64_t extent = body_->program->dims[dim].size;
   if (!scope) return extent;
   for (const TreeRef loop : LoopsOf(node)) {
-    if (loop <= *scope && nodes_[loop].dim == dim) extent = nodes_[loop].inner;
+    if (loop <= *scope && body_->nodes[loop].dim == dim) extent = body_->nodes[loop].inner;
   }
   return extent;
 }
 
 std::uint64_t LoopTree::ScratchBytes() const {
   std::uint64_t bytes = 0;
-  for (NodeId id = 0; id < program_->nodes.size(); ++id) {
-    if (leaves_[id] == kNoParent || program_->nodes[id].op == Op::kWrite) continue;
+  for (NodeId id = 0; id < body_->program->nodes.size(); ++id) {
+    if (body_->leaves[id] == kNoParent || body_->program->nodes[id].op == Op::kWrite) continue;
     const auto scope = ScopeOf(id);
     std::uint64_t elements = 1;
-    for (const DimId dim : program_->nodes[id].dims) {
+    for (const DimId dim : body_->program->nodes[id].dims) {
       elements *= static_cast<std::uint64_t>(ExtentBelow(id, dim, scope));
     }
     bytes += elements * sizeof(float);

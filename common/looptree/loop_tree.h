@@ -1,6 +1,6 @@
 #pragma once
 // LoopTree: a program together with how it is looped: the value that actions transform and kernels
-// are compiled from. Immutable; copies share the program.
+// are compiled from. Immutable, so copies share everything and cost next to nothing.
 //
 // A schedule gives each operation its loops, outermost first; building merges the equal leading loops
 // of operations that follow each other into a tree (spec B.3). Reads and views without loops have no
@@ -72,16 +72,16 @@ class LoopTree {
   // The priorities must be those of schedule().
   Checked<LoopTree> WithSchedule(Schedule schedule, const Limits& limits = {}) const;
 
-  const Program& program() const { return *program_; }
-  const std::shared_ptr<const Program>& shared_program() const { return program_; }
-  const Schedule& schedule() const { return schedule_; }
-  std::span<const TreeNode> nodes() const { return nodes_; }
+  const Program& program() const { return *body_->program; }
+  const std::shared_ptr<const Program>& shared_program() const { return body_->program; }
+  const Schedule& schedule() const { return body_->schedule; }
+  std::span<const TreeNode> nodes() const { return body_->nodes; }
 
   // The children of a loop, or the roots for nullopt, in order.
   std::vector<TreeRef> Children(std::optional<TreeRef> parent) const;
   // Elements of the loop's dim that one iteration covers (product with tails of the deeper loops of
   // that dim, the maximum over the operations below).
-  std::int64_t InnerExtent(TreeRef loop) const { return nodes_[loop].inner; }
+  std::int64_t InnerExtent(TreeRef loop) const { return body_->nodes[loop].inner; }
   // The leaf of a program node; nullopt if it has none.
   std::optional<TreeRef> LeafOf(NodeId node) const;
   // The node's own loops, outermost first, one for each entry of its schedule. Its leaf may stand
@@ -98,19 +98,22 @@ class LoopTree {
   std::int64_t BufferExtent(NodeId node, DimId dim) const;
   // Bytes of all intermediate buffers: results of operations other than writes.
   std::uint64_t ScratchBytes() const;
-  const ProgramFacts& facts() const { return *facts_; }
+  const ProgramFacts& facts() const { return *body_->facts; }
 
  private:
   friend class TreeBuilder;
+  struct Body {
+    std::shared_ptr<const Program> program;
+    std::shared_ptr<const ProgramFacts> facts;  // of program
+    Schedule schedule;
+    std::vector<TreeNode> nodes;
+    std::vector<TreeRef> leaves;                // per program node; kNoParent: none
+    std::vector<TreeRef> loop_refs;             // the own loops of all program nodes, in turn
+    std::vector<std::uint32_t> loop_begins;     // per program node, and one past the last
+  };
   std::int64_t ExtentBelow(NodeId node, DimId dim, std::optional<TreeRef> scope) const;
 
-  std::shared_ptr<const Program> program_;
-  std::shared_ptr<const ProgramFacts> facts_;  // of program_
-  Schedule schedule_;
-  std::vector<TreeNode> nodes_;
-  std::vector<TreeRef> leaves_;                // per program node; kNoParent: none
-  std::vector<TreeRef> loop_refs_;             // the own loops of all program nodes, one after another
-  std::vector<std::uint32_t> loop_begins_;     // per program node, and one past the last
+  std::shared_ptr<const Body> body_;
 };
 
 // Floating-point operations of one run: each operation leaf except copy, read, write and view counts

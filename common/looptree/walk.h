@@ -52,26 +52,36 @@ class SimpleWalk {
 
 class AgentWalk {
  public:
+  // `start_cursor` is a loop of the start tree, or 0. (A program without dimensions has no loops; then
+  // most actions are illegal.)
   AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor = 0,
             const Limits& limits = {});
 
-  // kInvalidAction when the action is illegal here under the rule set; the walk is unchanged then.
+  // A rejection when the action is illegal here under the rule set; the walk is unchanged then.
   Checked<void> Apply(const Action& action);
   bool IsLegal(const Action& action) const;
-  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session.
+  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session. Undo
+  // does not go back past it; nothing may have been applied before.
   Checked<void> MergeAll();
 
-  const LoopTree& tree() const { return tree_; }
-  TreeRef cursor() const { return cursor_; }
+  const LoopTree& tree() const { return state_.tree; }
+  TreeRef cursor() const { return state_.cursor; }
+  // What was applied and not undone, oldest first.
+  std::span<const Action> history() const { return history_; }
+
+  struct State {
+    LoopTree tree;
+    TreeRef cursor = 0;
+  };
 
  private:
+  Checked<State> After(const Action& action) const;
+
   RuleSet rules_;
   Limits limits_;
-  LoopTree start_;
-  TreeRef start_cursor_;
-  LoopTree tree_;
-  TreeRef cursor_;
+  State state_;
   std::vector<Action> history_;
+  std::vector<State> before_;  // before each action of history_: what undo goes back to
 };
 
 using Walk = std::variant<SimpleWalk, AgentWalk>;

@@ -42,6 +42,7 @@ class Emitter {
  private:
   using Tile = std::vector<TileDim>;
 
+  void EmitBody(const Body& body);  // outside any nest
   void EmitLoop(const LoopStep& step);
   void EmitEachIteration(LoopId loop, const std::function<void()>& emit);
   // The loops of `nest` from `level` inwards; the one at `block_level`, if any, starts a block.
@@ -73,10 +74,30 @@ void Emitter::EmitSteps(const std::vector<Step>& steps) {
     if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
       EmitLoop(*loop);
     } else {
-      LoadCache cache;
-      bodies_.Emit(std::get<Body>(step.what), {}, Lanes{}, cache);
+      EmitBody(std::get<Body>(step.what));
     }
   }
+}
+
+void Emitter::EmitBody(const Body& body) {
+  LoadCache cache;
+  if (body.once.empty()) {
+    bodies_.Emit(body, {}, Lanes{}, cache);
+    return;
+  }
+  Value* first = builder_.getTrue();
+  for (LoopId loop : body.once) {
+    first = builder_.CreateAnd(first,
+                               builder_.CreateICmpEQ(state_.offset(loop), state_.Constant(0)));
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* run = llvm::BasicBlock::Create(builder_.getContext(), "once", function);
+  auto* skip = llvm::BasicBlock::Create(builder_.getContext(), "skip", function);
+  builder_.CreateCondBr(first, run, skip);
+  builder_.SetInsertPoint(run);
+  bodies_.Emit(body, {}, Lanes{}, cache);
+  builder_.CreateBr(skip);
+  builder_.SetInsertPoint(skip);
 }
 
 bool Emitter::Unrolls(LoopId id) {

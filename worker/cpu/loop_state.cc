@@ -24,7 +24,7 @@ std::optional<std::int64_t> ConstantOf(const Value* value) {
 }  // namespace
 
 LoopState::LoopState(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Values& buffers)
-    : builder_(builder), plan_(plan), users_(plan.loops.size()) {
+    : builder_(builder), plan_(plan), offsets_(plan.loops.size()), users_(plan.loops.size()) {
   for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
   AddUsers(plan.steps, buffers);
 }
@@ -193,6 +193,7 @@ LoopState::Values LoopState::RunWhole(LoopId id, bool unroll, const Values& carr
                     .unroll = unroll};
   Values results = Run(range, carried, [&](Value* offset, const Values& inside) {
     extents_[loop.dim] = InnerExtent(loop, extent, offset);
+    offsets_[id] = offset;
     return iteration(offset, inside);
   });
   extents_[loop.dim] = extent;

@@ -32,6 +32,9 @@ class LoopState {
   // The same, if it is a constant; else 0.
   std::int64_t ConstantExtent(looptree::DimId dim) const;
 
+  // The offset of a loop that is being run; null before it was first entered.
+  llvm::Value* offset(LoopId loop) const { return offsets_[loop]; }
+
   // The address of `access` here, moved on by `elements`.
   llvm::Value* Address(const Access& access, std::int64_t elements) const;
 
@@ -70,6 +73,7 @@ class LoopState {
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
   Values extents_;                             // by DimId
+  Values offsets_;                             // by LoopId
   Values addresses_;                           // by access, in the order of the plan
   std::map<const Access*, std::size_t> index_; // of addresses_; only looked up, never walked
   std::vector<std::vector<User>> users_;       // by LoopId

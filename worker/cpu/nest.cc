@@ -166,6 +166,7 @@ std::optional<Nest> NestAt(const LoopStep& step) {
     if (loop->steps.size() != 1) return std::nullopt;
     const Step& only = loop->steps.front();
     if (const Body* body = std::get_if<Body>(&only.what)) {
+      if (!body->once.empty()) return std::nullopt;
       nest.body = body;
       return nest;
     }

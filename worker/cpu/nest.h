@@ -25,7 +25,8 @@ struct Nest {
   LoopId InnermostOver(const KernelPlan& plan, looptree::DimId dim) const;
 };
 
-// The nest that starts at `step`; nullopt if something else stands beside one of its loops.
+// The nest that starts at `step`; nullopt if something else stands beside one of its loops, or its
+// body does not run every time.
 std::optional<Nest> NestAt(const LoopStep& step);
 
 // How far `access` moves when `loop` moves by one element.

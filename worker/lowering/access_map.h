@@ -1,13 +1,14 @@
 #pragma once
 // AccessMap: where an operand of a node comes from once reads, views and constants without loops of
 // their own are folded away: a stored node and one affine index for each of its dims, or a number.
+//
+// LoopTree::Build has checked that views stay inside what they view, so no index leaves its tensor and
+// no stride that can matter overflows; terms over dims of one element are dropped, as they are 0.
 
 #include <cstdint>
-#include <expected>
 #include <variant>
 #include <vector>
 
-#include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 
 namespace loopfleet::worker {
@@ -31,13 +32,13 @@ struct FoldedConstant {
 
 using OperandSource = std::variant<AccessMap, FoldedConstant>;
 
+// The result of `node` itself, element by element.
+AccessMap WholeOf(const looptree::Program& program, looptree::NodeId node);
+
 // `node` seen from a consumer that indexes it by its own dims.
-// UNSUPPORTED if a view reaches outside what it views, or a node without a leaf computes something.
-std::expected<OperandSource, Failure> ResolveOperand(const looptree::LoopTree& tree,
-                                                     looptree::NodeId node);
+OperandSource ResolveOperand(const looptree::LoopTree& tree, looptree::NodeId node);
 
 // The input of a view that has a leaf, indexed by the view's dims.
-std::expected<OperandSource, Failure> ResolveViewInput(const looptree::LoopTree& tree,
-                                                       looptree::NodeId view);
+OperandSource ResolveViewInput(const looptree::LoopTree& tree, looptree::NodeId view);
 
 }  // namespace loopfleet::worker

@@ -82,6 +82,9 @@ struct Statement {
 // Operations that run together, in order, once for each point of the loops round them.
 struct Body {
   std::vector<Statement> statements;
+  // Run only in the first iteration of each of these: loops that a reduction happens to stand in but
+  // does not run over, inside loops that it does.
+  std::vector<LoopId> once;
 };
 
 struct Step;
@@ -104,7 +107,7 @@ struct KernelPlan {
   std::uint64_t scratch_bytes = 0;      // of all intermediates together
 };
 
-// LIMIT_FOOTPRINT, LIMIT_UNROLL, or UNSUPPORTED with the node to blame.
+// LIMIT_FOOTPRINT or LIMIT_UNROLL.
 std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
 

@@ -44,7 +44,7 @@ TEST_F(CrashTest, WhatWasAcknowledgedIsThere) {
     const pid_t child = ::fork();
     if (child == 0) WriteUntilKilled(path(), pipe[1]);
     ::close(pipe[1]);
-    const std::uint64_t enough = acknowledged + 1 + random.Below(40);
+    const std::uint64_t enough = acknowledged + 1 + random.Below(15);
     std::uint64_t batch = 0;
     while (batch < enough && ::read(pipe[0], &batch, sizeof batch) == sizeof batch) {
     }

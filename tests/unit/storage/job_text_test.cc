@@ -36,7 +36,8 @@ TEST(JobText, DefaultsTakeNoRoom) { EXPECT_EQ(OptionsText(PlainSpec(4)).value(),
 TEST(JobText, OptionsRoundTrip) {
   const std::string text = OptionsText(FullSpec()).value().value();
   JobSpec read;
-  ASSERT_TRUE(ParseOptionsText(text, read));
+  const Status parsed = ParseOptionsText(text, read);
+  ASSERT_TRUE(parsed) << parsed.error().message;
   read.source = FullSpec().source;
   read.actions = FullSpec().actions;
   read.tag = FullSpec().tag;

@@ -1,0 +1,22 @@
+#pragma once
+// One result of a benchmark as a line of JSON on standard output.
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+namespace loopfleet::bench {
+
+struct Result {
+  std::string bench;
+  std::string name;  // "case"
+  double value = 0;
+  std::string unit;
+  std::string peer;                   // what it is compared with, and how that was run
+  std::optional<double> peer_value;   // none: the peer is not installed here
+  nlohmann::ordered_json details;     // further fields; an object
+};
+void Print(const Result& result);
+
+}  // namespace loopfleet::bench

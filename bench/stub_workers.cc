@@ -1,0 +1,140 @@
+#include "bench/stub_workers.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <deque>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/wire/codec.h"
+#include "common/wire/message.h"
+
+namespace loopfleet::bench {
+namespace {
+
+constexpr Nanos kHeartbeat = std::chrono::milliseconds(500);
+constexpr std::size_t kSamples = 15;
+
+const HardwareFacts kHardware{.hardware_class = "stub", .model = "stub", .isa = "none"};
+const CompilerFacts kCompiler{.llvm = "0", .tier = "stub", .revision = "0"};
+constexpr const char* kPolicy = "stub";
+
+Evaluation ResultOf(const StubWorkersOptions& options) {
+  Measurement measurement{.elapsed_ns = 1000,
+                          .elapsed_low_ns = 990,
+                          .elapsed_high_ns = 1010,
+                          .elapsed_min_ns = 980,
+                          .elapsed_mean_ns = 1001,
+                          .spread = 0.01,
+                          .grade = Grade::kA,
+                          .iterations_per_sample = 60,
+                          .samples_ns = std::vector<double>(kSamples, 1000),
+                          .sample_flags = std::vector<std::uint8_t>(kSamples, 0)};
+  return {.verdict = std::move(measurement),
+          .tree_key = options.tree,
+          .flop_count = options.flop_count,
+          .conditions = Conditions{.hardware = kHardware,
+                                   .compiler = kCompiler,
+                                   .policy = kPolicy,
+                                   .isolation = "stub"},
+          .code_hash = "00000000000000000000000000000000"};
+}
+
+// One of them: its connection and what it owes.
+class Stub {
+ public:
+  Stub(wire::Context& context, const StubWorkersOptions& options, std::uint32_t number)
+      : dealer_(wire::Dealer::Connect(context, options.coordinator).value()),
+        hello_{.worker = Uuid::Random(),
+               .name = fmt::format("stub-{}", number),
+               .pid = number,
+               .credit = options.credit,
+               .hardware = kHardware,
+               .compiler = kCompiler,
+               .policy = kPolicy},
+        result_(ResultOf(options)) {
+    Send(hello_);
+  }
+
+  wire::Dealer& dealer() { return dealer_; }
+
+  void Work() {
+    Flush();
+    while (const auto frame = dealer_.Receive()) {
+      const auto command = wire::DecodeWorkerCommand(*frame);
+      LF_CHECK(command.has_value(), "{}", command.error().message);
+      if (const auto* leases = std::get_if<wire::Leases>(&*command)) Answer(*leases);
+      if (std::holds_alternative<wire::HelloWanted>(*command)) Send(hello_);
+      if (const auto* refused = std::get_if<wire::Refused>(&*command)) {
+        LF_CHECK(false, "refused: {}", refused->failure.message);
+      }
+    }
+  }
+
+  void Beat() { Send(wire::Heartbeat{}); }
+
+ private:
+  void Answer(const wire::Leases& leases) {
+    wire::Reports reports;
+    std::size_t bytes = 0;
+    for (const wire::Lease& lease : leases.leases) {
+      const std::size_t next = wire::EncodedSize(result_);
+      if (reports.reports.size() == wire::kMaxReportsPerMessage ||
+          bytes + next > wire::kMaxMessageBytes - wire::kMessageOverheadBytes) {
+        Send(std::exchange(reports, {}));
+        bytes = 0;
+      }
+      reports.reports.push_back({.lease = lease.lease, .job = lease.job, .evaluation = result_});
+      bytes += next;
+    }
+    if (!reports.reports.empty()) Send(reports);
+  }
+
+  void Send(const wire::WorkerMessage& message) {
+    unsent_.push_back(wire::Encode(message));
+    Flush();
+  }
+
+  void Flush() {
+    while (!unsent_.empty() && dealer_.Send(unsent_.front()) == wire::SendResult::kSent) {
+      unsent_.pop_front();
+    }
+  }
+
+  wire::Dealer dealer_;
+  wire::WorkerHello hello_;
+  Evaluation result_;
+  std::deque<std::string> unsent_;  // bounded by the credit
+};
+
+}  // namespace
+
+StubWorkers::StubWorkers(const StubWorkersOptions& options)
+    : options_(options), thread_([this] { Serve(); }) {}
+
+StubWorkers::~StubWorkers() {
+  stopping_ = true;
+  stop_.Signal();
+  thread_.join();
+}
+
+void StubWorkers::Serve() {
+  wire::Context context;
+  std::deque<Stub> stubs;
+  wire::Poller poller;
+  poller.Add(stop_);
+  for (std::uint32_t i = 0; i < options_.workers; ++i) {
+    poller.Add(stubs.emplace_back(context, options_, i).dealer());
+  }
+  auto next_beat = std::chrono::steady_clock::now() + kHeartbeat;
+  while (!stopping_) {
+    poller.Wait(std::chrono::milliseconds(10));
+    for (Stub& stub : stubs) stub.Work();
+    if (std::chrono::steady_clock::now() < next_beat) continue;
+    for (Stub& stub : stubs) stub.Beat();
+    next_beat += kHeartbeat;
+  }
+}
+
+}  // namespace loopfleet::bench

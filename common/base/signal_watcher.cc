@@ -1,0 +1,69 @@
+#include "common/base/signal_watcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace loopfleet {
+namespace {
+
+constexpr int kExitBySignal = 128;
+
+}  // namespace
+
+Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGTERM);
+  sigaddset(&watched, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
+  UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
+  UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
+  if (!signals || !stop) {
+    return Fail(ErrorKind::kSystem, fmt::format("signalfd: {}", std::strerror(errno)));
+  }
+  return std::unique_ptr<SignalWatcher>(new SignalWatcher(std::move(signals), std::move(stop)));
+}
+
+SignalWatcher::SignalWatcher(UniqueFd signals, UniqueFd stop)
+    : signals_(std::move(signals)), stop_(std::move(stop)) {}
+
+SignalWatcher::~SignalWatcher() { Stop(); }
+
+void SignalWatcher::Stop() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  if (::write(stop_.get(), &one, sizeof one) < 0) std::abort();  // cannot fail on an eventfd at 0
+  thread_.join();
+}
+
+void SignalWatcher::Watch(std::function<void()> on_first) {
+  on_first_ = std::move(on_first);
+  thread_ = std::thread([this] {
+    bool is_first = true;
+    for (;;) {
+      pollfd items[] = {{signals_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+      if (::poll(items, 2, -1) < 0) continue;
+      if (items[1].revents != 0) return;
+      signalfd_siginfo info{};
+      if (::read(signals_.get(), &info, sizeof info) != sizeof info) continue;
+      if (!is_first) ::_exit(kExitBySignal + static_cast<int>(info.ssi_signo));
+      is_first = false;
+      log::Info("signal number={} action=drain", info.ssi_signo);
+      on_first_();
+    }
+  });
+}
+
+}  // namespace loopfleet

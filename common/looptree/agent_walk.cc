@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/result.h"
+#include "common/looptree/move.h"
+#include "common/looptree/transform.h"
+#include "common/looptree/walk.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+using State = AgentWalk::State;
+
+bool IsLoop(const LoopTree& tree, TreeRef ref) {
+  return tree.nodes()[ref].kind == TreeNode::Kind::kLoop;
+}
+
+std::unexpected<Rejection> Illegal(const Action& action, std::string_view why) {
+  return Reject(RejectionCode::kInvalidAction,
+                fmt::format("{} is illegal here: {}", ActionName(action), why));
+}
+
+// What the rule set demands of the tree an action leads to (spec B.5, B.9).
+Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& action) {
+  constexpr std::uint32_t kMostLoops = 10;     // of the first root
+  constexpr std::int64_t kVectorWidth = 8;
+  if (rules == RuleSet::kStructural) return {};
+  TreeRef innermost = 0;  // of the first nest's leading loops
+  while (innermost + 1 < tree.nodes().size() && IsLoop(tree, innermost + 1)) ++innermost;
+  const TreeNode& loop = tree.nodes()[innermost];
+  if (loop.kind == TreeNode::Kind::kLoop && loop.size != 1 && loop.size % kVectorWidth != 0) {
+    return Illegal(action, "the innermost leading loop would have neither size 1 nor a multiple of 8");
+  }
+  if (rules == RuleSet::kLoopNest58) return {};
+  std::uint32_t loops = 0;
+  for (TreeRef ref = 0; ref < tree.nodes()[0].end; ++ref) loops += IsLoop(tree, ref);
+  if (loops > kMostLoops) return Illegal(action, "the first nest would have more than 10 loops");
+  return {};
+}
+
+// The last loop up to `cursor`: of the first nest, for the original's rules.
+TreeRef LastLoopUpTo(const LoopTree& tree, TreeRef cursor, RuleSet rules) {
+  TreeRef end = static_cast<TreeRef>(tree.nodes().size());
+  if (rules != RuleSet::kStructural) end = tree.nodes()[0].end;
+  TreeRef ref = std::min(cursor, end - 1);
+  while (ref > 0 && !IsLoop(tree, ref)) --ref;
+  return ref;
+}
+
+// One agent action on a state: a function object so that std::visit reaches every action.
+struct Step {
+  const State& state;
+  RuleSet rules;
+  const Limits& limits;
+  const Action& action;
+
+  std::optional<TreeRef> Above(const LoopTree& tree) const {
+    return LoopAbove(tree, state.cursor, rules);
+  }
+  std::optional<TreeRef> Below(const LoopTree& tree) const {
+    return LoopBelow(tree, state.cursor, rules);
+  }
+
+  Checked<State> operator()(Up) const {
+    const auto target = Above(state.tree);
+    if (!target) return Illegal(action, "there is no loop above");
+    return State{state.tree, *target};
+  }
+  Checked<State> operator()(Down) const {
+    const auto target = Below(state.tree);
+    if (!target) return Illegal(action, "there is no loop below");
+    return State{state.tree, *target};
+  }
+
+  // The cursor follows in the new tree, by number. Loops over one dimension stay as they are, but the
+  // cursor moves all the same.
+  Checked<State> SwapWith(std::optional<TreeRef> other,
+                          std::optional<TreeRef> (Step::*follow)(const LoopTree&) const) const {
+    if (!other) return Illegal(action, "there is no loop to swap with");
+    const auto nodes = state.tree.nodes();
+    if (nodes[*other].dim == nodes[state.cursor].dim) return State{state.tree, *other};
+    LF_TRY(LoopTree swapped, Swap(state.tree, state.cursor, *other, limits));
+    const auto target = (this->*follow)(swapped);
+    if (!target) return Illegal(action, "the cursor would leave the loops");
+    return State{std::move(swapped), *target};
+  }
+  Checked<State> operator()(SwapUp) const { return SwapWith(Above(state.tree), &Step::Above); }
+  Checked<State> operator()(SwapDown) const { return SwapWith(Below(state.tree), &Step::Below); }
+
+  Checked<State> operator()(Split split) const {
+    LF_TRY(LoopTree tree, SplitLoop(state.tree, state.cursor, split.factor, limits));
+    return State{std::move(tree), state.cursor};
+  }
+
+  Checked<State> operator()(Merge) const {
+    LF_TRY(auto merged, MergeLoop(state.tree, state.cursor, limits));
+    if (!merged) return state;
+    const TreeRef cursor = LastLoopUpTo(*merged, state.cursor, rules);
+    return State{*std::move(merged), cursor};
+  }
+
+  // From the cursor's loop inwards; off again when it is on. Outside of that path nothing changes but
+  // the loops around the cursor, which lose their annotation.
+  Checked<State> operator()(Unroll) const {
+    const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
+    LoopTree tree = state.tree;
+    for (const TreeRef loop : Path()) {
+      const bool inward = loop >= state.cursor;
+      LF_TRY(tree, Annotate(tree, loop, on && inward ? Annotation::kUnroll : Annotation::kNone,
+                            limits));
+    }
+    return State{std::move(tree), state.cursor};
+  }
+  // The loops around the cursor, itself, and the first loops inside it, down to an operation.
+  std::vector<TreeRef> Path() const {
+    const auto nodes = state.tree.nodes();
+    std::vector<TreeRef> path;
+    for (TreeRef ref = state.cursor; ref != kNoParent; ref = nodes[ref].parent) path.push_back(ref);
+    std::reverse(path.begin(), path.end());
+    for (TreeRef ref = state.cursor + 1; ref < nodes.size() && IsLoop(state.tree, ref); ++ref) {
+      path.push_back(ref);
+    }
+    return path;
+  }
+
+  Checked<State> operator()(Vectorize) const {
+    const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kVectorize;
+    LF_TRY(LoopTree tree, Annotate(state.tree, state.cursor,
+                                   on ? Annotation::kVectorize : Annotation::kNone, limits));
+    return State{std::move(tree), state.cursor};
+  }
+
+  Checked<State> operator()(Dummy) const { return state; }
+
+  Checked<State> NotOfThisDialect() const {
+    return Illegal(action, "it belongs to dialect simple");
+  }
+  Checked<State> operator()(ToggleMode) const { return NotOfThisDialect(); }
+  Checked<State> operator()(ToggleThread) const { return NotOfThisDialect(); }
+  Checked<State> operator()(IdleSplit) const { return NotOfThisDialect(); }
+  Checked<State> operator()(Undo) const {
+    LF_CHECK(false, "undo is the walk's, not a step");
+    return state;
+  }
+};
+
+Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
+                       const Action& action) {
+  const bool only_moves = std::holds_alternative<Up>(action) ||
+                          std::holds_alternative<Down>(action) ||
+                          std::holds_alternative<Dummy>(action);
+  if (!only_moves && !IsLoop(state.tree, state.cursor)) {
+    return Illegal(action, "the cursor is not on a loop");
+  }
+  return std::visit(Step{state, rules, limits, action}, action);
+}
+
+}  // namespace
+
+AgentWalk::AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor,
+                     const Limits& limits)
+    : rules_(rules), limits_(limits), state_{benchmark.start, start_cursor} {
+  LF_CHECK(start_cursor < state_.tree.nodes().size(), "start cursor {} is not in the tree",
+           start_cursor);
+}
+
+Checked<State> AgentWalk::After(const Action& action) const {
+  LF_TRY(State next, Stepped(state_, rules_, limits_, action));
+  LF_TRY_VOID(CheckRules(next.tree, rules_, action));
+  return next;
+}
+
+Checked<void> AgentWalk::Apply(const Action& action) {
+  if (std::holds_alternative<Undo>(action)) {
+    // Actions are pure, so the state before the last one is what replaying the others would give.
+    if (history_.empty()) return Illegal(action, "there is nothing to undo");
+    state_ = std::move(before_.back());
+    before_.pop_back();
+    history_.pop_back();
+    return {};
+  }
+  LF_TRY(State next, After(action));
+  before_.push_back(std::exchange(state_, std::move(next)));
+  history_.push_back(action);
+  return {};
+}
+
+bool AgentWalk::IsLegal(const Action& action) const {
+  if (std::holds_alternative<Undo>(action)) return !history_.empty();
+  return After(action).has_value();
+}
+
+Checked<void> AgentWalk::MergeAll() {
+  LF_CHECK(history_.empty(), "merge_all belongs before the first action");
+  State state{state_.tree, 0};
+  for (;;) {
+    LF_TRY(State merged, Stepped(state, rules_, limits_, Merge{}));
+    const bool moved = merged.cursor != state.cursor;
+    state = std::move(merged);
+    if (moved) continue;
+    auto below = Stepped(state, rules_, limits_, Down{});
+    if (!below) break;
+    state = *std::move(below);
+  }
+  state.cursor = 0;
+  state_ = std::move(state);
+  return {};
+}
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,160 @@
+#include "common/looptree/features.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "common/looptree/program_facts.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+constexpr std::size_t kMaxBuckets = 32;
+constexpr std::size_t kOneHotDims = 20;
+
+// weights[loop * buckets + bucket]: how often the loop steps over that many elements of a tensor.
+class StrideTable {
+ public:
+  StrideTable(const LoopTree& tree, std::size_t buckets)
+      : tree_(tree),
+        buckets_(buckets),
+        weights_(tree.nodes().size() * buckets, 0.0),
+        advances_(tree.nodes().size(), 1.0) {
+    const auto nodes = tree.nodes();
+    for (TreeRef ref = 0; ref < nodes.size(); ++ref) {
+      const double outer = nodes[ref].parent == kNoParent ? 1.0 : advances_[nodes[ref].parent];
+      advances_[ref] = outer * static_cast<double>(nodes[ref].size);
+    }
+    for (NodeId tensor = 0; tensor < tree.program().nodes.size(); ++tensor) AddTensor(tensor);
+  }
+
+  std::span<const double> Row(TreeRef loop) const {
+    return std::span(weights_).subspan(loop * buckets_, buckets_);
+  }
+
+ private:
+  // By dimension; double, so that no product of coefficients overflows.
+  using Strides = std::array<double, kMaxDims>;
+
+  // Each loop counts once for each tensor it walks over, however many operations below read it.
+  void AddTensor(NodeId tensor) {
+    const auto& consumers = tree_.facts().nodes[tensor].consumers;
+    if (consumers.empty()) return;
+    NodeId buffer = tensor;
+    while (IsFoldedView(buffer)) buffer = tree_.program().nodes[buffer].inputs[0];
+    const auto scope = tree_.ScopeOf(buffer);
+    const Strides strides = StridesOf(tensor);
+    std::vector<bool> seen(tree_.nodes().size(), false);
+    for (const NodeId consumer : consumers) {
+      const auto leaf = tree_.LeafOf(consumer);
+      if (!leaf) continue;
+      TreeRef loop = tree_.nodes()[*leaf].parent;
+      while (loop != kNoParent && loop != scope && !seen[loop]) {
+        seen[loop] = true;
+        AddStride(loop, strides[tree_.nodes()[loop].dim]);
+        loop = tree_.nodes()[loop].parent;
+      }
+    }
+  }
+
+  // Elements between neighbours in the tensor's buffer; 0 for a dimension that it lacks. A view without loops is walked in the buffer of what it views.
+  Strides StridesOf(NodeId tensor) const {
+    const Node& node = tree_.program().nodes[tensor];
+    Strides strides{};
+    if (IsFoldedView(tensor)) {
+      const Strides input = StridesOf(node.inputs[0]);
+      for (const ViewIndex& index : node.view) {
+        for (const AffineTerm& term : index.terms) {
+          strides[term.dim] += static_cast<double>(term.coefficient) * input[index.input_dim];
+        }
+      }
+      return strides;
+    }
+    double stride = 1;
+    for (auto dim = node.dims.rbegin(); dim != node.dims.rend(); ++dim) {
+      strides[*dim] = stride;
+      stride *= static_cast<double>(tree_.BufferExtent(tensor, *dim));
+    }
+    return strides;
+  }
+
+  bool IsFoldedView(NodeId tensor) const {
+    return tree_.program().nodes[tensor].op == Op::kView && !tree_.LeafOf(tensor);
+  }
+
+  void AddStride(TreeRef loop, double element_stride) {
+    const double stride = std::abs(element_stride) * static_cast<double>(tree_.InnerExtent(loop));
+    if (stride < 1) return;
+    int exponent = 0;
+    const bool power_of_two = std::frexp(stride, &exponent) == 0.5;
+    const auto bucket = static_cast<std::size_t>(exponent - (power_of_two ? 1 : 0));
+    if (bucket < buckets_) weights_[loop * buckets_ + bucket] += advances_[loop];
+  }
+
+  const LoopTree& tree_;
+  std::size_t buckets_;
+  std::vector<double> weights_;
+  std::vector<double> advances_;  // per tree node: product of its size and those around it
+};
+
+void AppendHead(const TreeNode& loop, bool at_cursor, bool leading, FeatureLayout layout,
+                std::vector<double>& row) {
+  row.push_back(at_cursor);
+  if (layout == FeatureLayout::kAgent58) {
+    row.resize(row.size() + kOneHotDims, 0.0);
+    if (loop.dim < kOneHotDims) row[1 + loop.dim] = 1.0;
+  }
+  row.push_back(static_cast<double>(loop.size));
+  row.push_back(static_cast<double>(loop.tail));
+  row.push_back(leading);
+  if (layout == FeatureLayout::kAgent58) {
+    row.push_back(loop.annotation == Annotation::kVectorize);
+    row.push_back(loop.annotation == Annotation::kUnroll);
+  }
+}
+
+}  // namespace
+
+std::size_t RowWidth(FeatureLayout layout) {
+  return layout == FeatureLayout::kAgent20 ? 4 + 16 : 6 + kOneHotDims + 32;
+}
+
+std::size_t BucketCount(FeatureLayout layout) {
+  return layout == FeatureLayout::kAgent20 ? 16 : kMaxBuckets;
+}
+
+std::vector<std::vector<double>> LoopsTensor(const LoopTree& tree, TreeRef cursor,
+                                             FeatureLayout layout) {
+  const StrideTable strides(tree, BucketCount(layout));
+  std::vector<std::vector<double>> rows;
+  bool leading = true;
+  for (TreeRef ref = 0; ref < tree.nodes()[0].end; ++ref) {
+    const TreeNode& node = tree.nodes()[ref];
+    if (node.kind == TreeNode::Kind::kOperation) {
+      leading = false;
+      continue;
+    }
+    std::vector<double>& row = rows.emplace_back();
+    row.reserve(RowWidth(layout));
+    AppendHead(node, ref == cursor, leading, layout, row);
+    const auto weights = strides.Row(ref);
+    double sum = 0;
+    for (const double weight : weights) sum += weight;
+    for (const double weight : weights) row.push_back(sum == 0 ? 0 : weight / sum);
+  }
+  return rows;
+}
+
+std::vector<double> StrideHistogram(const LoopTree& tree, FeatureLayout layout) {
+  const std::size_t buckets = BucketCount(layout);
+  const StrideTable strides(tree, buckets);
+  std::vector<double> histogram(buckets, 0.0);
+  for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+    if (tree.nodes()[ref].kind != TreeNode::Kind::kLoop) continue;
+    const auto weights = strides.Row(ref);
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) histogram[bucket] += weights[bucket];
+  }
+  return histogram;
+}
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,17 @@
+#pragma once
+// Where a cursor may go from a loop, by rule set. Moves look at the tree and never change it.
+
+#include <optional>
+
+#include "common/looptree/loop_tree.h"
+#include "common/looptree/walk.h"
+
+namespace loopfleet::looptree {
+
+// The loop before or after `from` in pre-order. The original's rules end at an operation; the
+// structural ones step over it. `from` need not be a loop, nor even in the tree: after a swap the
+// cursor's number is looked up in a tree of another shape.
+std::optional<TreeRef> LoopAbove(const LoopTree& tree, TreeRef from, RuleSet rules);
+std::optional<TreeRef> LoopBelow(const LoopTree& tree, TreeRef from, RuleSet rules);
+
+}  // namespace loopfleet::looptree

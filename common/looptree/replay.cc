@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/result.h"
+#include "common/looptree/walk.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+template <class AnyWalk>
+Checked<void> ApplyAll(AnyWalk& walk, std::span<const Action> actions, OnIllegal on_illegal) {
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    auto applied = walk.Apply(actions[i]);
+    if (applied || on_illegal == OnIllegal::kSkip) continue;
+    applied.error().action_index = static_cast<std::uint32_t>(i);
+    return applied;
+  }
+  return {};
+}
+
+}  // namespace
+
+Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
+                         const ReplayOptions& options) {
+  if (actions.size() > options.limits.actions) {
+    return Reject(RejectionCode::kLimitActions,
+                  fmt::format("{} actions; at most {} are allowed", actions.size(),
+                              options.limits.actions));
+  }
+  LF_TRY(Benchmark benchmark, OpenBenchmark(source, options.limits));
+  if (benchmark.dialect == Dialect::kSimple) {
+    SimpleWalk walk(benchmark);
+    LF_TRY_VOID(ApplyAll(walk, actions, options.on_illegal));
+    LF_TRY(LoopTree tree, walk.Tree(options.limits));
+    return Replayed{std::move(benchmark), std::move(tree)};
+  }
+  AgentWalk walk(benchmark, options.rules, 0, options.limits);
+  if (options.merge_all_first) LF_TRY_VOID(walk.MergeAll());
+  LF_TRY_VOID(ApplyAll(walk, actions, options.on_illegal));
+  return Replayed{std::move(benchmark), walk.tree()};
+}
+
+}  // namespace loopfleet::looptree

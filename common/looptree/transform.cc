@@ -1,0 +1,141 @@
+#include "common/looptree/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/result.h"
+#include "common/looptree/checked_math.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+std::unexpected<Rejection> Illegal(std::string message) {
+  return Reject(RejectionCode::kInvalidAction, std::move(message));
+}
+
+std::string LoopText(const LoopTree& tree, TreeRef loop) {
+  const TreeNode& node = tree.nodes()[loop];
+  return fmt::format("L{} (for {} in {})", loop, tree.program().dims[node.dim].name, node.size);
+}
+
+void CheckLoop(const LoopTree& tree, TreeRef loop) {
+  LF_CHECK(loop < tree.nodes().size() && tree.nodes()[loop].kind == TreeNode::Kind::kLoop,
+           "L{} is no loop", loop);
+}
+
+bool IsInside(const LoopTree& tree, TreeRef inner, TreeRef outer) {
+  return outer < inner && inner < tree.nodes()[outer].end;
+}
+
+constexpr std::size_t kAbsent = SIZE_MAX;
+
+// Where in the node's schedule the loop is.
+std::size_t PositionOf(const LoopTree& tree, NodeId node, TreeRef loop) {
+  const auto loops = tree.LoopsOf(node);
+  const auto at = std::find(loops.begin(), loops.end(), loop);
+  return at == loops.end() ? kAbsent : static_cast<std::size_t>(at - loops.begin());
+}
+
+// change(loops, node) for each operation inside the loop.
+template <class Change>
+void ForEachOperation(const LoopTree& tree, TreeRef loop, Schedule& schedule, Change change) {
+  for (TreeRef ref = loop + 1; ref < tree.nodes()[loop].end; ++ref) {
+    const TreeNode& node = tree.nodes()[ref];
+    if (node.kind == TreeNode::Kind::kOperation) change(schedule[node.node].loops, node.node);
+  }
+}
+
+std::ptrdiff_t Offset(std::size_t position) { return static_cast<std::ptrdiff_t>(position); }
+
+}  // namespace
+
+Checked<LoopTree> Swap(const LoopTree& tree, TreeRef one, TreeRef other, const Limits& limits) {
+  CheckLoop(tree, one);
+  CheckLoop(tree, other);
+  const TreeRef outer = std::min(one, other);
+  const TreeRef inner = std::max(one, other);
+  if (!IsInside(tree, inner, outer)) {
+    return Illegal(fmt::format("{} and {} cannot be exchanged: neither is inside the other",
+                               LoopText(tree, outer), LoopText(tree, inner)));
+  }
+  if (tree.nodes()[outer].dim == tree.nodes()[inner].dim) {
+    return Illegal(fmt::format("{} and {} cannot be exchanged: they run over one dimension",
+                               LoopText(tree, outer), LoopText(tree, inner)));
+  }
+  Schedule schedule = tree.schedule();
+  ForEachOperation(tree, outer, schedule, [&](std::vector<LoopSpec>& loops, NodeId node) {
+    const std::size_t first = PositionOf(tree, node, outer);
+    const std::size_t second = PositionOf(tree, node, inner);
+    if (first != kAbsent && second != kAbsent) std::swap(loops[first], loops[second]);
+  });
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+Checked<LoopTree> SplitLoop(const LoopTree& tree, TreeRef loop, std::int64_t factor,
+                            const Limits& limits) {
+  CheckLoop(tree, loop);
+  const TreeNode& node = tree.nodes()[loop];
+  if (factor < 1 || node.size < factor) {
+    return Illegal(fmt::format("{} cannot be split by {}", LoopText(tree, loop), factor));
+  }
+  // No overflow: elements <= the dim's size, and factor <= node.size.
+  const std::int64_t elements = node.size * node.inner + node.tail;
+  const std::int64_t inner = factor * node.inner;
+  const LoopSpec outer_loop{.dim = node.dim, .size = elements / inner, .tail = elements % inner};
+  const LoopSpec inner_loop{.dim = node.dim, .size = factor};
+  Schedule schedule = tree.schedule();
+  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+    const std::size_t at = PositionOf(tree, id, loop);
+    if (at == kAbsent) return;
+    const bool reusable = loops[at].reusable;
+    loops[at] = outer_loop;
+    loops[at].reusable = reusable;
+    loops.insert(loops.begin() + Offset(at) + 1, inner_loop);
+  });
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
+                                           const Limits& limits) {
+  CheckLoop(tree, loop);
+  const TreeNode& node = tree.nodes()[loop];
+  TreeRef outer = node.parent;
+  while (outer != kNoParent && tree.nodes()[outer].dim != node.dim) {
+    outer = tree.nodes()[outer].parent;
+  }
+  if (outer == kNoParent) return std::nullopt;
+  const TreeNode& parent = tree.nodes()[outer];
+  const std::int64_t elements =
+      parent.size * (node.size * node.inner + node.tail) + parent.tail;  // <= the dim's size
+  const LoopSpec merged{
+      .dim = node.dim, .size = elements / node.inner, .tail = elements % node.inner};
+  Schedule schedule = tree.schedule();
+  ForEachOperation(tree, outer, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+    const std::size_t first = PositionOf(tree, id, outer);
+    const std::size_t second = PositionOf(tree, id, loop);
+    if (first == kAbsent || second == kAbsent) return;
+    const bool reusable = loops[first].reusable && loops[second].reusable;
+    loops[first] = merged;
+    loops[first].reusable = reusable;
+    loops.erase(loops.begin() + Offset(second));
+  });
+  LF_TRY(LoopTree result, tree.WithSchedule(std::move(schedule), limits));
+  return result;
+}
+
+Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+                           const Limits& limits) {
+  CheckLoop(tree, loop);
+  if (tree.nodes()[loop].annotation == annotation) return tree;
+  Schedule schedule = tree.schedule();
+  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+    const std::size_t at = PositionOf(tree, id, loop);
+    if (at != kAbsent) loops[at].annotation = annotation;
+  });
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+}  // namespace loopfleet::looptree

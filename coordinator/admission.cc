@@ -1,0 +1,108 @@
+#include "coordinator/admission.h"
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/looptree/key.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Everything that replay and placement depend on, and nothing else.
+std::string ContentOf(const JobSpec& spec) {
+  const std::string& text =
+      std::visit([](const auto& source) -> const std::string& { return source.text; }, spec.source);
+  std::string content;
+  content.reserve(text.size() + 8 + spec.actions.size() * 2);
+  const auto byte = [&](auto value) { content += static_cast<char>(value); };
+  byte(spec.source.index());
+  byte(spec.rules);
+  byte(spec.on_illegal);
+  byte(spec.merge_all_first);
+  byte(spec.dialect ? 1 + static_cast<int>(*spec.dialect) : 0);
+  byte(spec.device);
+  for (const looptree::Action& action : spec.actions) {
+    byte(action.index());
+    if (const auto* split = std::get_if<looptree::Split>(&action)) {
+      char factor[sizeof split->factor];
+      std::memcpy(factor, &split->factor, sizeof factor);
+      content.append(factor, sizeof factor);
+    }
+  }
+  byte(std::variant_size_v<looptree::Action>);  // no action: the text follows
+  content += text;
+  return content;
+}
+
+ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
+  auto replayed = ReplayJob(spec);
+  if (!replayed) return std::move(replayed).error();
+  return ToMeasure{.tree = looptree::KeyOf(replayed->tree),
+                   .placement = PlacementOf(spec.device, replayed->benchmark.target)};
+}
+
+}  // namespace
+
+const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
+  std::string content = ContentOf(spec);
+  if (const auto known = current_.find(content); known != current_.end()) return known->second;
+  if (auto node = previous_.extract(content); !node.empty()) {
+    return Remember(std::move(node.key()), std::move(node.mapped()));
+  }
+  return Remember(std::move(content), ReplayNow(spec));
+}
+
+const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replayed replayed) {
+  constexpr std::size_t kEntryBytes = 256;  // of a node and its failure text, about
+  if (bytes_ > max_bytes_) {
+    previous_ = std::exchange(current_, {});
+    bytes_ = 0;
+  }
+  bytes_ += content.size() + kEntryBytes;
+  return current_.insert_or_assign(std::move(content), std::move(replayed)).first->second;
+}
+
+AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
+  if (auto unsupported = UnsupportedField(spec)) {
+    return {.spec = std::move(spec), .admission = *std::move(unsupported)};
+  }
+  const ReplayMemory::Replayed& replayed = memory_.Replay(spec);
+  if (const auto* failure = std::get_if<Failure>(&replayed)) {
+    return {.spec = std::move(spec), .admission = *failure};
+  }
+  const ToMeasure measure = std::get<ToMeasure>(replayed);
+  if (spec.freshness == Freshness::kStoredMayAnswer) {
+    if (auto stored = Lookup(spec, measure, conditions)) {
+      return {.spec = std::move(spec), .admission = *std::move(stored)};
+    }
+  }
+  return {.spec = std::move(spec), .admission = measure};
+}
+
+std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
+                                                      const StoredConditions& conditions) {
+  for (const WorkerKind& kind : conditions[static_cast<std::size_t>(measure.placement)]) {
+    auto found = reader_.FindResult({.tree = measure.tree,
+                                     .hardware_class = kind.hardware_class,
+                                     .compiler = kind.compiler,
+                                     .threads = spec.threads,
+                                     .cache = spec.cache,
+                                     .policy = kind.policy});
+    if (!found) {
+      // Measuring anew is always right; the damage is told to whoever keeps the database.
+      log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),
+                   found.error().message);
+      continue;
+    }
+    if (*found) {
+      metrics_.LookedUp(monitoring::LookupResult::kHit);
+      return *std::move(found);
+    }
+  }
+  metrics_.LookedUp(monitoring::LookupResult::kMiss);
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::coordinator

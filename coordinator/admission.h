@@ -1,0 +1,64 @@
+#pragma once
+// Admission: what has to be known about a job before it is accepted. Is it valid, what tree is it
+// about, where may it run, is its answer stored? An invalid job is not refused: it gets its failure as
+// its outcome, and the others of its batch run.
+//
+// Replaying is the same everywhere (looptree::Replay), so what it says about a request is remembered.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "common/job/job_spec.h"
+#include "coordinator/event.h"
+#include "coordinator/worker_registry.h"
+#include "monitoring/metrics.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::coordinator {
+
+// The conditions under which a stored result answers, by Placement.
+using StoredConditions = std::array<std::vector<WorkerKind>, 3>;
+
+// Remembers what a request's content replays to. Bounded: when a generation is full, the one before
+// it is forgotten. Content is compared in full, not by its hash.
+class ReplayMemory {
+ public:
+  using Replayed = std::variant<ToMeasure, Failure>;
+  explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  const Replayed& Replay(const JobSpec& spec);
+
+ private:
+  using Generation = std::unordered_map<std::string, Replayed>;
+  const Replayed& Remember(std::string content, Replayed replayed);
+
+  const std::size_t max_bytes_;  // of one generation, about
+  std::size_t bytes_ = 0;
+  Generation current_;
+  Generation previous_;
+};
+
+// One thread's: it reads from storage.
+class Admitter {
+ public:
+  Admitter(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics)
+      : reader_(reader), metrics_(metrics) {}
+
+  AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
+
+ private:
+  std::optional<storage::StoredResult> Lookup(const JobSpec& spec, const ToMeasure& measure,
+                                              const StoredConditions& conditions);
+
+  static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;
+  storage::StoreReader& reader_;
+  monitoring::CoordinatorMetrics& metrics_;
+  ReplayMemory memory_{kMemoryBytes};
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,85 @@
+#include "coordinator/coordinator_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/base/settings.h"
+#include "common/wire/socket.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+std::unexpected<NoStart> BadConfig(const std::string& text) {
+  return std::unexpected(NoStart{.exit_code = kExitBadConfig,
+                                 .text = fmt::format("loopfleet-coordinator: {}\n", text)});
+}
+
+std::optional<log::Level> ParseLevel(const std::string& name) {
+  static const std::map<std::string, log::Level> kLevels = {{"debug", log::Level::kDebug},
+                                                            {"info", log::Level::kInfo},
+                                                            {"warning", log::Level::kWarning},
+                                                            {"error", log::Level::kError}};
+  const auto level = kLevels.find(name);
+  if (level == kLevels.end()) return std::nullopt;
+  return level->second;
+}
+
+}  // namespace
+
+std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
+                                                                   const char* const* argv) {
+  CoordinatorOptions options;
+  std::string database = options.database.native();
+  std::string keys;
+  std::string config_file;
+  std::string log_level = "info";
+  CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
+               "loopfleet-coordinator");
+  app.add_option("--listen-clients", options.listen_clients, "Endpoint for clients")
+      ->capture_default_str();
+  app.add_option("--listen-workers", options.listen_workers, "Endpoint for workers")
+      ->capture_default_str();
+  app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
+      ->capture_default_str();
+  app.add_option("--db", database, "Database file; made if it is not there")
+      ->capture_default_str();
+  app.add_option("--keys", keys, "Not supported yet");
+  app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
+  app.add_option("--config", config_file, "TOML file with a table [coordinator]");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(
+        NoStart{.exit_code = kExitUsage,
+                .text = fmt::format("loopfleet-coordinator: {}\n", error.what())});
+  }
+  const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
+  if (const Status applied = ApplySettings(app, "coordinator", file); !applied) {
+    return BadConfig(applied.error().message);
+  }
+  if (!keys.empty()) {
+    return BadConfig(
+        "--keys: not supported by this version; it serves loopback and private ipc:// only");
+  }
+  for (const auto& [name, endpoint] : {std::pair{"--listen-clients", options.listen_clients},
+                                       std::pair{"--listen-workers", options.listen_workers}}) {
+    if (const Status usable = wire::CheckEndpoint(endpoint); !usable) {
+      return BadConfig(fmt::format("{}: {}", name, usable.error().message));
+    }
+  }
+  const auto level = ParseLevel(log_level);
+  if (!level) {
+    return BadConfig(fmt::format("--log-level {}: use debug, info, warning or error", log_level));
+  }
+  options.log_level = *level;
+  options.database = database;
+  return options;
+}
+
+}  // namespace loopfleet::coordinator

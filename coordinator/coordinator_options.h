@@ -1,0 +1,33 @@
+#pragma once
+// What the command line, the environment and the configuration file say.
+
+#include <expected>
+#include <filesystem>
+#include <string>
+
+#include "common/base/log.h"
+
+namespace loopfleet::coordinator {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitBadConfig = 78;  // EX_CONFIG
+
+struct CoordinatorOptions {
+  std::string listen_clients = "tcp://127.0.0.1:5570";
+  std::string listen_workers = "tcp://127.0.0.1:5571";
+  std::string http = "127.0.0.1:9570";
+  std::filesystem::path database = "loopfleet.db";
+  log::Level log_level = log::Level::kInfo;
+};
+
+// Why not to start: help was asked for (exit code 0, text for stdout), or something is wrong.
+struct NoStart {
+  int exit_code = kExitUsage;
+  std::string text;
+};
+
+std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
+                                                                   const char* const* argv);
+
+}  // namespace loopfleet::coordinator

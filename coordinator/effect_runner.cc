@@ -1,0 +1,104 @@
+#include "coordinator/effect_runner.h"
+
+#include <cstddef>
+
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+constexpr std::size_t kRoom = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
+
+// A fleet that fits no frame is shown as far as it does.
+void CutToFrame(wire::CoordinatorMessage& message) {
+  auto* list = std::get_if<wire::WorkerList>(&message);
+  if (list == nullptr) return;
+  std::size_t size = 0;
+  std::size_t count = 0;
+  while (count < list->workers.size() && count < wire::kMaxWorkersPerList) {
+    size += wire::EncodedSize(list->workers[count]);
+    if (size > kRoom) break;
+    ++count;
+  }
+  list->workers.resize(count);
+}
+
+}  // namespace
+
+void EffectRunner::Run(Effects effects) {
+  for (Effect& effect : effects) {
+    std::visit([this](auto& one) { Do(std::move(one)); }, effect);
+  }
+}
+
+void EffectRunner::Do(ReplyToClient effect) {
+  Reply(effect.peer, effect.number, std::move(effect.message));
+}
+
+void EffectRunner::Do(SendOutcomes effect) {
+  Reply(effect.peer, effect.number, answers_.Outcomes(effect.fetch));
+}
+
+void EffectRunner::Do(AnswerFromStorage effect) {
+  const auto* list = std::get_if<wire::ListBatches>(&effect.question);
+  Reply(effect.peer, effect.number,
+        list != nullptr ? answers_.Batches(*list)
+                        : answers_.Batch(std::get<wire::ShowBatch>(effect.question)));
+}
+
+void EffectRunner::Do(SendJob effect) {
+  Reply(effect.peer, effect.number, answers_.Job(effect.job, effect.live));
+}
+
+void EffectRunner::Do(SendToWorker effect) {
+  if (auto* leases = std::get_if<wire::Leases>(&effect.command)) {
+    SendLeases(effect.peer, std::move(*leases));
+  } else if (!Send(effect.peer, effect.command)) {
+    events_.push_back(WorkerUnreachable{.peer = effect.peer});
+  }
+}
+
+void EffectRunner::Do(Persist effect) { storage_.Write(std::move(effect)); }
+
+void EffectRunner::Do(const Observation& observation) { observer_.Observe(observation); }
+
+void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
+                         wire::CoordinatorMessage message) {
+  CutToFrame(message);
+  const std::string frame =
+      wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
+  // A client that does not read loses this reply and nothing else: it asks again.
+  if (clients_.Send(peer, frame) != wire::SendResult::kSent) {
+    events_.push_back(ClientUnreachable{peer});
+  }
+}
+
+void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
+  auto next = leases.leases.begin();
+  while (next != leases.leases.end()) {
+    wire::Leases part;
+    std::size_t size = 0;
+    while (next != leases.leases.end() && part.leases.size() < wire::kMaxLeasesPerMessage) {
+      size += wire::EncodedSize(next->spec);
+      if (!part.leases.empty() && size > kRoom) break;
+      part.leases.push_back(std::move(*next++));
+    }
+    const wire::WorkerCommand command = std::move(part);
+    if (Send(peer, command)) continue;
+    WorkerUnreachable unreachable{.peer = peer};
+    for (const wire::Lease& lease : std::get<wire::Leases>(command).leases) {
+      unreachable.undelivered.push_back(lease.lease);
+    }
+    for (; next != leases.leases.end(); ++next) unreachable.undelivered.push_back(next->lease);
+    events_.push_back(std::move(unreachable));
+  }
+}
+
+bool EffectRunner::Send(const PeerId& peer, const wire::WorkerCommand& command) {
+  // A worker whose queue is full has not read a thousand messages: it counts as gone until it says
+  // hello again.
+  return workers_.Send(peer, wire::Encode(command)) == wire::SendResult::kSent;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,52 @@
+#pragma once
+// EffectRunner: does what the core wants done. No decisions: it encodes, cuts to frames, reads from
+// storage, sends, and says what could not be sent. Belongs to the event loop's thread.
+
+#include <utility>
+#include <vector>
+
+#include "common/wire/socket.h"
+#include "coordinator/effect.h"
+#include "coordinator/event.h"
+#include "coordinator/observer.h"
+#include "coordinator/storage_thread.h"
+#include "coordinator/stored_answers.h"
+
+namespace loopfleet::coordinator {
+
+class EffectRunner {
+ public:
+  EffectRunner(wire::Router& clients, wire::Router& workers, StorageThread& storage,
+               StoredAnswers& answers, Observer& observer)
+      : clients_(clients),
+        workers_(workers),
+        storage_(storage),
+        answers_(answers),
+        observer_(observer) {}
+
+  void Run(Effects effects);
+  // What came of it: peers that could not be reached.
+  std::vector<Event> TakeEvents() { return std::exchange(events_, {}); }
+
+ private:
+  void Do(ReplyToClient effect);
+  void Do(SendOutcomes effect);
+  void Do(AnswerFromStorage effect);
+  void Do(SendJob effect);
+  void Do(SendToWorker effect);
+  void Do(Persist effect);
+  void Do(const Observation& observation);
+
+  void Reply(const PeerId& peer, std::uint64_t number, wire::CoordinatorMessage message);
+  void SendLeases(const PeerId& peer, wire::Leases leases);
+  bool Send(const PeerId& peer, const wire::WorkerCommand& command);
+
+  wire::Router& clients_;
+  wire::Router& workers_;
+  StorageThread& storage_;
+  StoredAnswers& answers_;
+  Observer& observer_;
+  std::vector<Event> events_;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,177 @@
+#include "coordinator/event_loop.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::coordinator {
+
+EventLoop::EventLoop(const Parts& parts) : parts_(parts) {
+  poller_.Add(parts_.clients);
+  poller_.Add(parts_.workers);
+  poller_.Add(parts_.wakeup);
+}
+
+void EventLoop::Recover(storage::Recovery recovery) {
+  Recovered event{.epoch = recovery.epoch,
+                  .next_batch = recovery.next_batch,
+                  .batches = std::move(recovery.unfinished),
+                  .damaged = std::move(recovery.damaged)};
+  event.jobs.reserve(recovery.jobs.size());
+  // No worker is there yet, so nothing is looked up.
+  for (storage::UnfinishedJob& job : recovery.jobs) {
+    event.jobs.push_back({job.job, parts_.admitter.Admit(std::move(job.spec), {})});
+  }
+  log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
+            event.batches.size(), event.jobs.size(), event.damaged.size());
+  Give(std::move(event));
+}
+
+void EventLoop::RequestStop() {
+  stop_requested_ = true;
+  parts_.wakeup.Signal();
+}
+
+Status EventLoop::Run() {
+  bool stopping = false;
+  Instant stop_by{};
+  while (true) {
+    poller_.Wait(std::clamp<Nanos>(next_tick_ - parts_.clock.Now(), Nanos{0}, kTick));
+    if (stop_requested_ && !stopping) {
+      stopping = true;
+      stop_by = parts_.clock.Now() + kStopLimit;
+      Give(DrainRequested{});
+    }
+    GiveStorageEvents();
+    ReceiveFromClients();
+    ReceiveFromWorkers();
+    TickIfDue();
+    parts_.health.LoopTurned(parts_.clock.Now());
+    if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
+    if (stopping && !parts_.core.HasWritesUnderWay()) return {};
+    if (stopping && parts_.clock.Now() > stop_by) {
+      log::Warning("coordinator.stopped_early what is not written is measured again");
+      return {};
+    }
+  }
+}
+
+void EventLoop::Give(Event event) {
+  std::deque<Event> waiting;
+  waiting.push_back(std::move(event));
+  while (!waiting.empty()) {  // a peer is found unreachable once, so this ends
+    const Moment now{.instant = parts_.clock.Now(), .wall = parts_.clock.WallNow()};
+    parts_.runner.Run(parts_.core.On(std::move(waiting.front()), now));
+    waiting.pop_front();
+    for (Event& next : parts_.runner.TakeEvents()) waiting.push_back(std::move(next));
+  }
+}
+
+void EventLoop::GiveStorageEvents() {
+  for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
+}
+
+void EventLoop::ReceiveFromClients() {
+  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+    const auto received = parts_.clients.Receive();
+    if (!received) return;
+    OnClientFrame(*received);
+  }
+}
+
+void EventLoop::ReceiveFromWorkers() {
+  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+    const auto received = parts_.workers.Receive();
+    if (!received) return;
+    OnWorkerFrame(*received);
+  }
+}
+
+void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure) {
+  Effects effects;
+  effects.push_back(Observation{RequestWasRefused{failure.code}});
+  effects.push_back(ReplyToClient{
+      .peer = peer, .number = number, .message = wire::Refused{.failure = std::move(failure)}});
+  parts_.runner.Run(std::move(effects));
+}
+
+void EventLoop::OnClientFrame(const wire::Received& received) {
+  auto request = wire::DecodeClientRequest(received.frame);
+  if (!request) {
+    parts_.metrics.MalformedMessage();
+    return RefuseClient(received.peer, request.error().number, std::move(request.error().failure));
+  }
+  std::visit(
+      [&](auto& message) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, wire::SubmitJobs>) {
+          OnSubmit(received.peer, request->number, std::move(message));
+        } else {
+          Give(ClientAsked{
+              .peer = received.peer, .number = request->number, .question = std::move(message)});
+        }
+      },
+      request->message);
+}
+
+void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit) {
+  Submission event{.peer = peer,
+                   .number = number,
+                   .request_id = submit.request_id,
+                   .digest = wire::ContentDigest(submit),
+                   .append_to = submit.append_to,
+                   .end = submit.end};
+  const auto client = parts_.core.ClientOf(peer);
+  if (client) {
+    auto seen = parts_.reader.FindRequest(*client, submit.request_id);
+    if (!seen) {
+      return RefuseClient(peer, number, {.code = FailureCode::kStorageCorrupt,
+                                         .message = seen.error().message});
+    }
+    event.seen = *std::move(seen);
+  }
+  // A stranger is refused and a repeat is answered, whatever the jobs are.
+  if (client && !event.seen) {
+    StoredConditions conditions;
+    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
+      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
+    }
+    event.jobs.reserve(submit.jobs.size());
+    for (JobSpec& spec : submit.jobs) {
+      event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
+    }
+  }
+  Give(std::move(event));
+}
+
+void EventLoop::OnWorkerFrame(const wire::Received& received) {
+  auto message = wire::DecodeWorkerMessage(received.frame);
+  if (message) return Give(WorkerSaid{.peer = received.peer, .message = *std::move(message)});
+  parts_.metrics.MalformedMessage();
+  log::Warning("worker.malformed reason={}", message.error().message);
+  Effects effects;
+  effects.push_back(Observation{RequestWasRefused{message.error().code}});
+  effects.push_back(SendToWorker{.peer = received.peer,
+                                 .command = wire::Refused{.failure = std::move(message).error()}});
+  parts_.runner.Run(std::move(effects));
+}
+
+void EventLoop::TickIfDue() {
+  const Instant now = parts_.clock.Now();
+  if (now < next_tick_) return;
+  next_tick_ = now + kTick;
+  Give(Tick{});
+  CountMalformed();
+  parts_.observer.ShowFleet(parts_.core);
+  parts_.health.StorageIsFull(parts_.storage.is_full());
+}
+
+void EventLoop::CountMalformed() {
+  const std::uint64_t seen =
+      parts_.clients.malformed_count() + parts_.workers.malformed_count();
+  for (; malformed_seen_ < seen; ++malformed_seen_) parts_.metrics.MalformedMessage();
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,27 @@
+#pragma once
+// Health: what /healthz says of the coordinator. Written by the event loop, read by HTTP threads.
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+
+namespace loopfleet::coordinator {
+
+class Health {
+ public:
+  explicit Health(const Clock& clock) : clock_(clock), turned_at_(clock.Now()) {}
+
+  void LoopTurned(Instant now) { turned_at_.store(now, std::memory_order_relaxed); }
+  void StorageIsFull(bool full) { full_.store(full, std::memory_order_relaxed); }
+
+  std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
+
+ private:
+  const Clock& clock_;
+  std::atomic<Instant> turned_at_;
+  std::atomic<bool> full_{false};
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,102 @@
+// loopfleet-coordinator: builds every part, says when it is ready, runs until it is told to stop.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/base/signal_watcher.h"
+#include "coordinator/coordinator_options.h"
+#include "coordinator/event_loop.h"
+#include "monitoring/http_server.h"
+#include "storage/store.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+#ifndef LOOPFLEET_VERSION
+#error "the build says which version this is"
+#endif
+
+std::string NameOfThisProcess() {
+  char host[256] = "";
+  if (::gethostname(host, sizeof host - 1) != 0) return fmt::format("pid {}", ::getpid());
+  return fmt::format("{} pid {}", host, ::getpid());
+}
+
+Status Serve(const CoordinatorOptions& options) {
+  LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
+  const SystemClock clock;
+
+  LF_TRY(const auto store, storage::Store::Open(options.database));
+  LF_TRY(const auto reader, storage::StoreReader::Open(options.database));
+  LF_TRY(storage::Recovery recovery, store->Recover());
+
+  monitoring::Registry registry;
+  monitoring::RegisterBuildInfo(registry,
+                                {.component = "coordinator", .version = LOOPFLEET_VERSION});
+  monitoring::CoordinatorMetrics metrics(registry, AllLabels());
+  Health health(clock);
+
+  wire::Context context;
+  LF_TRY(auto clients, wire::Router::Bind(context, options.listen_clients, {}));
+  LF_TRY(auto workers, wire::Router::Bind(context, options.listen_workers, {}));
+  wire::Wakeup wakeup;
+
+  Core core({.limits = {}, .name = NameOfThisProcess()});
+  Observer observer(metrics);
+  StoredAnswers answers(*reader);
+  Admitter admitter(*reader, metrics);
+  StorageThread storage(*store, metrics, clock, wakeup);
+  EffectRunner runner(clients, workers, storage, answers, observer);
+  EventLoop loop({.core = core,
+                  .runner = runner,
+                  .admitter = admitter,
+                  .reader = *reader,
+                  .storage = storage,
+                  .clients = clients,
+                  .workers = workers,
+                  .wakeup = wakeup,
+                  .clock = clock,
+                  .metrics = metrics,
+                  .observer = observer,
+                  .health = health});
+  loop.Recover(std::move(recovery));
+  LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
+                                                        [&] { return health.Reasons(); }));
+  signals->Watch([&] { loop.RequestStop(); });
+
+  nlohmann::ordered_json ready = {{"ready", true},
+                                  {"clients", clients.endpoint()},
+                                  {"workers", workers.endpoint()},
+                                  {"http", http->address()},
+                                  {"db", options.database.native()},
+                                  {"pid", ::getpid()}};
+  fmt::print("{}\n", ready.dump());
+  std::fflush(stdout);
+  const Status ran = loop.Run();
+  signals->Stop();
+  return ran;
+}
+
+int Main(int argc, const char* const* argv) {
+  const auto options = ParseCoordinatorOptions(argc, argv);
+  if (!options) {
+    fmt::print(options.error().exit_code == 0 ? stdout : stderr, "{}", options.error().text);
+    return options.error().exit_code;
+  }
+  log::Init("loopfleet-coordinator", options->log_level);
+  if (const Status served = Serve(*options); !served) {
+    fmt::print(stderr, "loopfleet-coordinator: {}\n", served.error().message);
+    return served.error().kind == ErrorKind::kInvalid ? kExitBadConfig : kExitFailed;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
+
+int main(int argc, char** argv) { return loopfleet::coordinator::Main(argc, argv); }

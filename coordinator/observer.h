@@ -1,0 +1,24 @@
+#pragma once
+// Observer: what the core says it did, as metrics and log lines; and the fleet's gauges.
+
+#include "coordinator/core.h"
+#include "coordinator/effect.h"
+#include "monitoring/metrics.h"
+
+namespace loopfleet::coordinator {
+
+// Every label value there can be, for CoordinatorMetrics.
+monitoring::CoordinatorLabels AllLabels();
+
+class Observer {
+ public:
+  explicit Observer(monitoring::CoordinatorMetrics& metrics) : metrics_(metrics) {}
+
+  void Observe(const Observation& observation);
+  void ShowFleet(const Core& core);
+
+ private:
+  monitoring::CoordinatorMetrics& metrics_;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,110 @@
+#include "coordinator/stored_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Read from storage at once; more than a page has room for is read in vain.
+constexpr std::uint32_t kOutcomesPerRead = 128;
+
+wire::BatchState StateOf(const storage::StoredBatch& batch) {
+  if (batch.cancelled) return wire::BatchState::kCancelled;
+  if (!batch.closed) return wire::BatchState::kOpen;
+  return batch.finished < batch.job_count ? wire::BatchState::kRunning
+                                          : wire::BatchState::kFinished;
+}
+
+wire::BatchInfo InfoOf(const storage::StoredBatch& batch) {
+  return {.batch = batch.batch,
+          .client = batch.client,
+          .state = StateOf(batch),
+          .submitted_at = batch.accepted_at,
+          .job_count = batch.job_count,
+          .finished = batch.finished,
+          .failed = batch.failed,
+          .from_store = batch.from_store};
+}
+
+wire::Refused NotFound(std::string message) {
+  return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
+}
+
+wire::Refused Unreadable(const Error& error) {
+  const FailureCode code =
+      error.kind == ErrorKind::kCorrupt ? FailureCode::kStorageCorrupt : FailureCode::kBusy;
+  return {.failure = {.code = code, .message = error.message}};
+}
+
+}  // namespace
+
+wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetch) {
+  const auto batch = reader_.FindBatch(fetch.batch);
+  if (!batch) return Unreadable(batch.error());
+  if (!*batch) return NotFound(fmt::format("there is no batch {}", fetch.batch));
+  wire::OutcomePage page{.batch = InfoOf(**batch)};
+  std::uint64_t after = fetch.after_sequence;
+  std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
+  const std::uint32_t most = std::min(fetch.max_outcomes, wire::kMaxOutcomesPerPage);
+  while (page.outcomes.size() < most) {
+    const auto wanted = std::min(most - static_cast<std::uint32_t>(page.outcomes.size()),
+                                 kOutcomesPerRead);
+    auto outcomes = reader_.ReadOutcomes(fetch.batch, after, wanted);
+    if (!outcomes) return Unreadable(outcomes.error());
+    for (Outcome& outcome : *outcomes) {
+      const std::size_t size = wire::EncodedSize(outcome);
+      if (size > room) return page;  // one outcome always fits (common/wire/bounds.h)
+      room -= size;
+      after = outcome.sequence;
+      page.outcomes.push_back(std::move(outcome));
+    }
+    if (outcomes->size() < wanted) break;
+  }
+  return page;
+}
+
+wire::CoordinatorMessage StoredAnswers::Batches(const wire::ListBatches& list) {
+  const auto batches =
+      reader_.ListBatches(std::min<std::uint32_t>(list.max_batches, wire::kMaxBatchesPerList));
+  if (!batches) return Unreadable(batches.error());
+  wire::BatchList reply;
+  for (const storage::StoredBatch& batch : *batches) reply.batches.push_back(InfoOf(batch));
+  return reply;
+}
+
+wire::CoordinatorMessage StoredAnswers::Batch(const wire::ShowBatch& show) {
+  const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
+  if (!batch) return Unreadable(batch.error());
+  if (*batch) return InfoOf(**batch);
+  return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
+                             : std::string("there is no batch yet"));
+}
+
+wire::CoordinatorMessage StoredAnswers::Job(JobId id, const std::optional<LiveJob>& live) {
+  auto job = reader_.ReadJob(id);
+  if (!job) return Unreadable(job.error());
+  if (!*job) return NotFound(fmt::format("there is no job {}", id));
+  storage::StoredJob& stored = **job;
+  wire::JobInfo info{.job = id, .spec = std::move(stored.spec)};
+  if (stored.outcome) {
+    info.state = wire::JobState::kFinished;
+    info.attempts = stored.outcome->attempts;
+    info.worker = stored.outcome->worker;
+    info.outcome = std::move(stored.outcome);
+  } else if (live) {
+    info.state = live->state;
+    info.attempts = live->attempts;
+    info.worker = live->worker;
+  } else {
+    info.state = wire::JobState::kLeased;  // reported, and on its way to disk
+  }
+  return info;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,27 @@
+#pragma once
+// StoredAnswers: replies that are read from storage, cut so that each fits one frame.
+// Belongs to the event loop's thread.
+
+#include <optional>
+
+#include "common/wire/message.h"
+#include "coordinator/effect.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::coordinator {
+
+class StoredAnswers {
+ public:
+  explicit StoredAnswers(storage::StoreReader& reader) : reader_(reader) {}
+
+  // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
+  wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
+  wire::CoordinatorMessage Batches(const wire::ListBatches& list);
+  wire::CoordinatorMessage Batch(const wire::ShowBatch& show);
+  wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);
+
+ private:
+  storage::StoreReader& reader_;
+};
+
+}  // namespace loopfleet::coordinator

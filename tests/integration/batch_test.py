@@ -1,0 +1,108 @@
+"""A thousand jobs, with and without murder: each gets exactly one outcome."""
+
+import json
+import sqlite3
+import subprocess
+import threading
+import unittest
+
+import fleet
+from fleet import Fleet, small_jobs, wait_until
+
+JOBS = 1000
+
+
+class BatchTest(unittest.TestCase):
+    def start_submission(self, cluster):
+        """`submit --wait --jsonl` in the background; its outcomes are collected as they come."""
+        process = cluster.popen("submit", str(self.job_file(cluster)), "--wait", "--jsonl",
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        outcomes = []
+        said = []
+
+        def read_outcomes():
+            for line in process.stdout:
+                outcomes.append(json.loads(line))
+
+        threads = [threading.Thread(target=read_outcomes),
+                   threading.Thread(target=lambda: said.append(process.stderr.read()))]
+        for thread in threads:
+            thread.start()
+
+        def finish():
+            code = process.wait(120)
+            for thread in threads:
+                thread.join()
+            process.stdout.close()
+            process.stderr.close()
+            return code, said[0]
+
+        return outcomes, finish
+
+    def job_file(self, cluster):
+        path = cluster.dir / "jobs.jsonl"
+        path.write_text(fleet.lines(small_jobs(JOBS)))
+        return path
+
+    def check_exactly_once(self, cluster, outcomes, code, said):
+        self.assertEqual(code, 0, said)
+        self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(JOBS)))
+        for outcome in outcomes:
+            self.assertEqual(outcome["tag"], outcome["index"], "the outcome is of another job")
+            self.assertEqual(outcome["status"], "ok", outcome)
+            self.assertGreater(outcome["elapsed_ns"], 0)
+            self.assertAlmostEqual(outcome["gflop_per_second"],
+                                   outcome["flop_count"] / outcome["elapsed_ns"])
+        # What is on disk says the same.
+        with sqlite3.connect(f"file:{cluster.database}?mode=ro", uri=True) as database:
+            rows = database.execute('SELECT "index", tag, status FROM v_results').fetchall()
+            sequences = database.execute("SELECT sequence FROM outcomes").fetchall()
+        database.close()
+        self.assertEqual(sorted(row[0] for row in rows), list(range(JOBS)))
+        self.assertTrue(all(int(tag) == index and status == "ok" for index, tag, status in rows))
+        self.assertEqual(sorted(row[0] for row in sequences), list(range(1, JOBS + 1)))
+
+    def test_two_workers_share_a_thousand_jobs(self):
+        with Fleet(workers=2) as cluster:
+            outcomes, finish = self.start_submission(cluster)
+            code, said = finish()
+            self.check_exactly_once(cluster, outcomes, code, said)
+            self.assertEqual(len({outcome["worker"] for outcome in outcomes}), 2)
+            self.assertTrue(all(outcome["attempts"] == 1 for outcome in outcomes))
+
+    def test_a_worker_is_killed_in_the_middle(self):
+        with Fleet(workers=2) as cluster:
+            outcomes, finish = self.start_submission(cluster)
+            wait_until(lambda: len(outcomes) >= 100, "a tenth of the outcomes")
+            self.assertLess(len(outcomes), JOBS, "it is the middle of the batch")
+            cluster.workers[0].kill()
+            code, said = finish()
+            self.check_exactly_once(cluster, outcomes, code, said)
+
+    def test_the_coordinator_is_killed_in_the_middle(self):
+        with Fleet(workers=2) as cluster:
+            outcomes, finish = self.start_submission(cluster)
+            for share in (100, 400):
+                wait_until(lambda: len(outcomes) >= share, f"{share} outcomes", limit_s=60)
+                self.assertLess(len(outcomes), JOBS, "it is the middle of the batch")
+                cluster.coordinator.kill()
+                cluster.start_coordinator()
+            code, said = finish()
+            self.check_exactly_once(cluster, outcomes, code, said)
+
+    def test_equal_jobs_are_answered_from_the_store(self):
+        with Fleet(workers=1) as cluster:
+            jobs = small_jobs(20)
+            _, first = cluster.submit(jobs)
+            _, second = cluster.submit(jobs)
+            self.assertEqual({outcome["source"] for outcome in first}, {"measured"})
+            self.assertEqual({outcome["source"] for outcome in second}, {"stored"})
+            by_index = {outcome["index"]: outcome for outcome in first}
+            for outcome in second:
+                self.assertEqual(outcome["elapsed_ns"], by_index[outcome["index"]]["elapsed_ns"])
+            _, third = cluster.submit([job | {"fresh": True} for job in jobs])
+            self.assertEqual({outcome["source"] for outcome in third}, {"measured"})
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,206 @@
+"""The command: its verbs, its JSON, its exit codes."""
+
+import json
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import fleet
+from fleet import Fleet, clean_environment, program, small_jobs
+
+ADD = "benchmark://loop_tool-cpu-v0/1024"
+MATMUL = "benchmark://mm-v0/mm16_16_16"
+
+
+class CommandTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Fleet(workers=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def test_eval_prints_an_array_with_every_documented_field(self):
+        done = self.cluster.command("eval", MATMUL, "--actions", "down,swap_up", "--json", "--fresh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (outcome,) = json.loads(done.stdout)
+        self.assertEqual(outcome["benchmark"], MATMUL)
+        self.assertEqual(outcome["actions"], ["down", "swap_up"])
+        self.assertEqual(outcome["status"], "ok")
+        self.assertEqual(outcome["source"], "measured")
+        self.assertEqual(outcome["flop_count"], 2 * 16**3)
+        self.assertEqual(len(outcome["tree_key"]), 32)
+        self.assertEqual(len(outcome["samples_ns"]), len(outcome["sample_flags"]))
+        self.assertGreater(len(outcome["samples_ns"]), 1)
+        self.assertLessEqual(outcome["elapsed_min_ns"], outcome["elapsed_ns"])
+        self.assertLessEqual(outcome["elapsed_low_ns"], outcome["elapsed_ns"])
+        self.assertLessEqual(outcome["elapsed_ns"], outcome["elapsed_high_ns"])
+        self.assertIn(outcome["grade"], "ABC")
+        self.assertEqual(outcome["threads"], 1)
+        self.assertEqual(outcome["cache"], "warm")
+        self.assertTrue(outcome["isolation"])
+        self.assertLessEqual({"class", "model", "isa", "clock_mhz", "microcode"},
+                             set(outcome["hardware"]))
+        self.assertLessEqual({"llvm", "tier", "revision", "code_hash"}, set(outcome["compiler"]))
+        self.assertEqual(list(outcome["stages_ns"]),
+                         ["queue", "replay", "compile", "verify", "measure", "store"])
+        for stage in ("compile", "verify", "measure"):
+            self.assertGreater(outcome["stages_ns"][stage], 0, stage)
+        for field in ("attempts", "worker", "scratch_bytes", "spread"):
+            self.assertIn(field, outcome)
+
+    def test_eval_for_people(self):
+        done = self.cluster.command("eval", ADD, "--fresh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("for a in 1024 : L0", done.stdout)
+        self.assertIn("GFLOP/s, spread", done.stdout)
+        self.assertIn("measured by", done.stdout)
+        again = self.cluster.command("eval", ADD)
+        self.assertIn("answered from the store", again.stdout)
+
+    def test_eval_takes_a_program_as_text(self):
+        ir = self.cluster.json("benchmark", "show", MATMUL)["ir"]
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(ir)
+            file.flush()
+            outcomes = self.cluster.json("eval", "--ir", file.name)
+        self.assertEqual(outcomes[0]["status"], "ok", outcomes[0])
+        named = self.cluster.json("eval", MATMUL)
+        self.assertEqual(outcomes[0]["tree_key"], named[0]["tree_key"])
+        self.assertEqual(named[0]["source"], "stored", "equal programs share their results")
+
+    def test_submit_reads_many_messages_into_one_batch(self):
+        # More than one message can hold, most of them answered from the store or by one another.
+        jobs = [{"benchmark": f"benchmark://mm-v0/mm4_4_{4 + i % 3}", "actions": [], "tag": i}
+                for i in range(9000)]
+        done, outcomes = self.cluster.submit(jobs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(o["index"] for o in outcomes), list(range(9000)))
+        self.assertTrue(all(o["tag"] == o["index"] for o in outcomes))
+        self.assertEqual(len({o["job"].split(".")[0] for o in outcomes}), 1)
+
+    def test_submit_without_waiting_then_wait_and_look(self):
+        done = self.cluster.command("submit", "-", "--json", stdin=fleet.lines(small_jobs(5)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        batch = json.loads(done.stdout)["batch"]
+        self.assertIn(f"batch {batch}", done.stderr)
+        waited = self.cluster.command("batch", "wait", "last", "--jsonl")
+        self.assertEqual(waited.returncode, 0, waited.stderr)
+        outcomes = [json.loads(line) for line in waited.stdout.splitlines()]
+        self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(5)))
+        shown = self.cluster.json("batch", "show", str(batch))
+        self.assertEqual((shown["state"], shown["jobs"], shown["finished"]), ("finished", 5, 5))
+        self.assertIn(batch, [row["batch"] for row in self.cluster.json("batch", "list")])
+        job = self.cluster.json("job", "show", f"{batch}.3")
+        self.assertEqual(job["state"], "finished")
+        self.assertEqual(job["spec"]["benchmark"], small_jobs(5)[3]["benchmark"])
+        self.assertEqual(job["outcome"]["status"], "ok")
+        self.assertIn("GFLOP/s", self.cluster.command("job", "show", f"{batch}.3").stdout)
+
+    def test_worker_list(self):
+        (worker,) = self.cluster.json("worker", "list")
+        self.assertEqual(worker["pid"], self.cluster.workers[0].pid)
+        self.assertEqual(worker["state"], "ready")
+        self.assertEqual(worker["device"], "cpu")
+        self.assertIn(worker["name"], self.cluster.command("worker", "list").stdout)
+
+    def test_benchmarks_need_no_cluster(self):
+        listed = subprocess.run([program("loopfleet"), "benchmark", "list", "--json"], text=True,
+                                capture_output=True, env=clean_environment(), timeout=30)
+        self.assertIn("benchmark://mm64_256_16_range-v0/",
+                      [dataset["prefix"] for dataset in json.loads(listed.stdout)])
+        shown = self.cluster.json("benchmark", "show", ADD)
+        self.assertEqual(shown["flop_count"], 1024)
+
+    def test_an_unknown_batch_or_job_is_a_refusal(self):
+        for arguments in (("batch", "show", "999999"), ("job", "show", "999999.0"),
+                          ("batch", "wait", "999999"), ("batch", "cancel", "999999")):
+            with self.subTest(arguments=arguments):
+                done = self.cluster.command(*arguments)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_usage_is_2_and_names_the_nearest(self):
+        for arguments, nearest in ((("evla",), "eval"), (("batch", "lst"), "list"),
+                                   (("eval", ADD, "--jsno"), "--json"),
+                                   (("submit", "-", "--wiat"), "--wait")):
+            with self.subTest(arguments=arguments):
+                done = self.cluster.command(*arguments)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"nearest: {nearest}", done.stderr)
+        for arguments in ((), ("eval",), ("submit",), ("job", "show", "x"), ("batch", "show", "x"),
+                          ("submit", "/no/such/file")):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.cluster.command(*arguments).returncode, 2)
+
+    def test_help_and_version_are_0(self):
+        for arguments in (("--help",), ("--version",), ("eval", "--help"), ("batch", "wait", "--help")):
+            done = self.cluster.command(*arguments)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("loopfleet" if arguments[-1] == "--version" else "xample" if
+                          arguments[0] != "--help" else "eval", done.stdout)
+
+    def test_an_absent_coordinator_is_69(self):
+        start = time.monotonic()
+        done = self.cluster.command("--address", "tcp://127.0.0.1:1", "eval", ADD, "--timeout", "2")
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("tcp://127.0.0.1:1", done.stderr)
+        self.assertLess(time.monotonic() - start, 10)
+
+    def test_a_bad_configuration_is_78(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[client]\nadress = "x"\n')
+            file.flush()
+            done = self.cluster.command("worker", "list", "--config", file.name)
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("nearest: address", done.stderr)
+
+
+class WithoutWorkersTest(unittest.TestCase):
+    """Jobs that nobody takes: the ways to stop waiting for them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Fleet(workers=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def test_a_timeout_is_75(self):
+        done = self.cluster.command("eval", MATMUL, "--timeout", "1")
+        self.assertEqual(done.returncode, 75, done.stderr)
+        done, _ = self.cluster.submit(small_jobs(1), "--timeout", "1")
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn("loopfleet batch wait", done.stderr)
+
+    def test_interrupting_detaches_and_says_how_to_come_back(self):
+        process = self.cluster.popen("submit", "-", "--wait", stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(fleet.lines(small_jobs(2)))
+        process.stdin.close()
+        self.assertRegex(process.stderr.readline(), r"^batch \d+: 2 jobs")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual(process.wait(10), 130)
+        self.assertIn("loopfleet batch wait", said)
+        self.assertEqual(self.cluster.json("batch", "show", "last")["state"], "running")
+
+    def test_a_batch_can_be_cancelled(self):
+        done = self.cluster.command("submit", "-", "--json", stdin=fleet.lines(small_jobs(3)))
+        batch = str(json.loads(done.stdout)["batch"])
+        cancelled = self.cluster.command("batch", "cancel", batch)
+        self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+        waited = self.cluster.command("batch", "wait", batch, "--jsonl")
+        self.assertEqual(waited.returncode, 1)
+        outcomes = [json.loads(line) for line in waited.stdout.splitlines()]
+        self.assertEqual([outcome["error"]["code"] for outcome in outcomes], ["CANCELLED"] * 3)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,66 @@
+"""Kernels that crash, hang or are wrong end in their own code, and the worker goes on. The worker here
+is a test build whose lowering goes wrong on purpose where a dimension has a certain size."""
+
+import unittest
+
+import fleet
+from fleet import Fleet
+
+LIMITS = ("--run-limit-ms", "500", "--compile-limit-ms", "2000")
+WRONG_OUTPUT, CRASH, HANG, COMPILER_CRASH, COMPILER_HANG = 67, 71, 73, 79, 83
+
+
+def job(size):
+    return {"benchmark": f"benchmark://mm-v0/mm{size}_8_8", "actions": []}
+
+
+class FailingKernelTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Fleet(workers=1, worker_program="loopfleet-worker-faulty",
+                            worker_arguments=LIMITS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def check(self, size, code):
+        worker = self.cluster.json("worker", "list")[0]
+        done, outcomes = self.cluster.submit([job(16), job(size), job(24)])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        by_index = {outcome["index"]: outcome for outcome in outcomes}
+        self.assertEqual(sorted(by_index), [0, 1, 2])
+        self.assertEqual(by_index[0]["status"], "ok", by_index[0])
+        self.assertEqual(by_index[2]["status"], "ok", "the jobs behind it are measured")
+        bad = by_index[1]
+        self.assertEqual(bad["status"], "failed")
+        self.assertEqual(bad["error"]["code"], code, bad["error"])
+        for figure in ("elapsed_ns", "gflop_per_second", "spread", "grade"):
+            self.assertIsNone(bad[figure], "a failed job has no time")
+        self.assertEqual(bad["samples_ns"], [])
+        self.assertEqual(bad["stages_ns"]["measure"], 0, "it was never timed")
+        # The same daemon goes on: its kernels and compilers run in children.
+        after = self.cluster.json("worker", "list")
+        self.assertEqual([(w["worker"], w["pid"]) for w in after],
+                         [(worker["worker"], worker["pid"])])
+        return bad
+
+    def test_wrong_output_is_reported_and_never_timed(self):
+        self.check(WRONG_OUTPUT, "WRONG_OUTPUT")
+
+    def test_a_crash_is_an_outcome(self):
+        bad = self.check(CRASH, "RUN_CRASH")
+        self.assertGreater(bad["error"]["signal"], 0)
+
+    def test_a_hang_is_an_outcome(self):
+        self.check(HANG, "RUN_TIMEOUT")
+
+    def test_a_compiler_crash_is_an_outcome(self):
+        self.check(COMPILER_CRASH, "COMPILE_ERROR")
+
+    def test_a_compiler_hang_is_an_outcome(self):
+        self.check(COMPILER_HANG, "COMPILE_TIMEOUT")
+
+
+if __name__ == "__main__":
+    fleet.main()

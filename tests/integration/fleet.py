@@ -1,0 +1,227 @@
+"""A fleet of real processes on this machine, for tests: a coordinator and workers in a private
+directory, ended with the `with` block. Needs nothing beyond Python's standard library."""
+
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+READY_LIMIT_S = 30
+STOP_LIMIT_S = 20
+PR_SET_PDEATHSIG = 1
+
+_bin_dir = None
+_tests_dir = None
+
+
+def main():
+    """What each test file ends with."""
+    global _bin_dir, _tests_dir
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, help="where loopfleet and its daemons are")
+    parser.add_argument("--tests", required=True, help="where test-only programs are")
+    own, rest = parser.parse_known_args()
+    _bin_dir, _tests_dir = pathlib.Path(own.bin), pathlib.Path(own.tests)
+    unittest.main(argv=[sys.argv[0], "-v", *rest])
+
+
+def program(name):
+    """The path of one of our executables."""
+    for folder in (_bin_dir, _tests_dir):
+        if (folder / name).exists():
+            return str(folder / name)
+    raise FileNotFoundError(f"{name} is neither in {_bin_dir} nor in {_tests_dir}: build it first")
+
+
+def clean_environment(**changes):
+    """This process's environment, without settings of ours that somebody may have exported."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOOPFLEET_")}
+    environment["PATH"] = f"{_bin_dir}:{environment['PATH']}"
+    environment.update(changes)
+    return environment
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_until(condition, what, limit_s=30):
+    """Waits for a condition, not for a time. Gives what it gave."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {limit_s} s")
+        time.sleep(0.01)
+
+
+def alive(pid):
+    """Whether a process runs; a zombie does not."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def processes_mentioning(text):
+    """The pids of running processes whose command line has `text`."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if text in line and alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
+
+
+class Daemon:
+    """One daemon: started, ready, and what its ready line says."""
+
+    def __init__(self, argv, log):
+        self.log = log
+        with open(log, "ab") as stderr:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                env=clean_environment(), preexec_fn=die_with_parent)
+        readable, _, _ = select.select([self.process.stdout], [], [], READY_LIMIT_S)
+        line = self.process.stdout.readline() if readable else b""
+        if not line:
+            self.kill()
+            raise RuntimeError(f"{argv[0]} was not ready; its log:\n{log.read_text()}")
+        self.ready = json.loads(line)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        """As an operator would. Gives the exit code."""
+        self.process.terminate()
+        try:
+            code = self.process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimeoutError(f"{self.log.name}: SIGTERM did not end it; its log:\n"
+                               f"{self.log.read_text()}") from None
+        self.process.stdout.close()
+        return code
+
+
+class Fleet:
+    def __init__(self, workers=1, worker_program="loopfleet-worker", worker_arguments=(),
+                 transport="ipc"):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-test-"))
+        self.database = self.dir / "results.db"
+        self.transport = transport
+        self.worker_program = worker_program
+        self.worker_arguments = list(worker_arguments)
+        self.coordinator = None
+        self.workers = []
+        try:
+            self.start_coordinator()
+            for _ in range(workers):
+                self.start_worker()
+            self.await_workers(workers)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        for daemon in [*self.workers, self.coordinator]:
+            if daemon is not None and daemon.process.poll() is None:
+                if kind is None:
+                    daemon.stop()
+                else:
+                    daemon.kill()
+        if kind is not None:
+            for log in sorted(self.dir.glob("*.log")):
+                print(f"---- {log.name}\n{log.read_text()[-4000:]}", file=sys.stderr)
+        shutil.rmtree(self.dir)
+
+    def start_coordinator(self):
+        """Also after it was killed: at the same endpoints, on the same database."""
+        if self.coordinator is not None:
+            clients, workers = self.address, self.worker_address
+        elif self.transport == "ipc":
+            clients, workers = f"ipc://{self.dir}/clients", f"ipc://{self.dir}/workers"
+        else:
+            clients = workers = "tcp://127.0.0.1:0"
+        self.coordinator = Daemon(
+            [program("loopfleet-coordinator"), "--listen-clients", clients, "--listen-workers",
+             workers, "--http", "127.0.0.1:0", "--db", str(self.database)],
+            self.dir / "coordinator.log")
+        self.address = self.coordinator.ready["clients"]
+        self.worker_address = self.coordinator.ready["workers"]
+
+    def start_worker(self, worker_program=None):
+        worker = Daemon(
+            [program(worker_program or self.worker_program), "--coordinator", self.worker_address,
+             "--http", "127.0.0.1:0", *self.worker_arguments],
+            self.dir / f"worker-{len(self.workers) + 1}.log")
+        self.workers.append(worker)
+        return worker
+
+    def await_workers(self, count):
+        wait_until(lambda: sum(w["state"] == "ready" for w in self.json("worker", "list")) >= count,
+                   f"{count} workers registered")
+
+    def popen(self, *arguments, **options):
+        return subprocess.Popen([program("loopfleet"), *arguments], text=True,
+                                env=clean_environment(LOOPFLEET_ADDRESS=self.address),
+                                preexec_fn=die_with_parent, **options)
+
+    def command(self, *arguments, stdin="", timeout=120):
+        """Runs `loopfleet ARGUMENTS` on this fleet."""
+        return subprocess.run([program("loopfleet"), *arguments], input=stdin, text=True,
+                              capture_output=True, timeout=timeout, preexec_fn=die_with_parent,
+                              env=clean_environment(LOOPFLEET_ADDRESS=self.address))
+
+    def json(self, *arguments, **options):
+        done = self.command(*arguments, "--json", **options)
+        if not done.stdout:
+            raise AssertionError(f"loopfleet {arguments} printed nothing; it said: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def submit(self, jobs, *arguments, **options):
+        """Submits, waits, and gives the outcomes in the order in which they came."""
+        done = self.command("submit", "-", "--wait", "--jsonl", *arguments, stdin=lines(jobs),
+                            **options)
+        return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def lines(jobs):
+    """Jobs (or lines as they are) as the text that `submit` reads."""
+    return "".join((job if isinstance(job, str) else json.dumps(job)) + "\n" for job in jobs)
+
+
+def small_jobs(count):
+    """That many jobs, each with a tree of its own."""
+    jobs = []
+    for i in range(count):
+        m, n, k = 4 + i % 10, 4 + i // 10 % 10, 4 + i // 100
+        jobs.append({"benchmark": f"benchmark://mm-v0/mm{m}_{n}_{k}", "actions": [], "tag": i})
+    return jobs

@@ -1,0 +1,311 @@
+#include "tests/unit/coordinator/core_harness.h"
+
+#include <fmt/format.h>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+looptree::TreeKey TreeNamed(std::uint8_t tree) {
+  looptree::TreeKey key;
+  key.bytes.fill(tree);
+  return key;
+}
+
+Conditions ConditionsOf(DeviceKind device) {
+  return {.hardware = {.device = device, .hardware_class = "test-class"},
+          .compiler = {.llvm = "19", .tier = "general", .revision = "1"},
+          .policy = "test-policy",
+          .isolation = "none"};
+}
+
+Evaluation Measured(std::uint8_t tree, DeviceKind device) {
+  return {.verdict = Measurement{.elapsed_ns = 10,
+                                 .elapsed_low_ns = 9,
+                                 .elapsed_high_ns = 11,
+                                 .elapsed_min_ns = 9,
+                                 .elapsed_mean_ns = 10,
+                                 .spread = 0.1,
+                                 .samples_ns = {9, 10, 11},
+                                 .sample_flags = {0, 0, 0}},
+          .tree_key = TreeNamed(tree),
+          .flop_count = 100,
+          .conditions = ConditionsOf(device)};
+}
+
+AdmittedJob Admitted(const JobWish& wish) {
+  AdmittedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
+                           .freshness = wish.freshness}};
+  if (wish.invalid) {
+    job.admission = *wish.invalid;
+  } else if (wish.stored) {
+    job.admission = storage::StoredResult{.evaluation = Measured(wish.tree, DeviceKind::kCpu),
+                                          .worker = "earlier"};
+  } else {
+    job.admission = ToMeasure{.tree = TreeNamed(wish.tree), .placement = wish.placement};
+  }
+  return job;
+}
+
+}  // namespace
+
+Uuid Named(std::uint8_t name) {
+  Uuid uuid;
+  uuid.bytes.fill(name);
+  return uuid;
+}
+
+void FakeDisk::Apply(const storage::Write& write) {
+  std::visit(
+      Overloaded{
+          [&](const storage::JobsAccepted& accepted) {
+            auto& batch = batches[accepted.batch];
+            LF_CHECK(accepted.new_batch == !batch.batch, "batch {}", accepted.batch);
+            LF_CHECK(!batch.closed, "batch {} is closed", accepted.batch);
+            LF_CHECK(accepted.first_index == batch.job_count, "batch {} has {} jobs, not {}",
+                     accepted.batch, batch.job_count, accepted.first_index);
+            batch.batch = accepted.batch;
+            batch.client = accepted.client;
+            batch.closed = accepted.closes_batch;
+            const RequestKey key{.client = accepted.client, .request = accepted.request_id};
+            const auto count = static_cast<std::uint32_t>(accepted.jobs.size());
+            const bool fresh =
+                requests_
+                    .try_emplace(key, storage::StoredRequest{.batch = accepted.batch,
+                                                             .first_index = accepted.first_index,
+                                                             .job_count = count,
+                                                             .request_digest =
+                                                                 accepted.request_digest})
+                    .second;
+            LF_CHECK(fresh, "request {} twice", accepted.request_id.ToString());
+            for (const JobSpec& spec : accepted.jobs) {
+              jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
+            }
+          },
+          [&](const storage::JobFinished& finished) {
+            const Outcome& outcome = finished.outcome;
+            auto& batch = batches.at(outcome.job.batch);
+            LF_CHECK(jobs.contains(outcome.job), "job {} was never accepted", outcome.job);
+            LF_CHECK(outcome.sequence == ++batch.finished, "job {}: sequence {} after {}",
+                     outcome.job, outcome.sequence, batch.finished - 1);
+            LF_CHECK(outcomes.try_emplace(outcome.job, outcome).second, "job {} finished twice",
+                     outcome.job);
+          },
+          [&](const storage::BatchCancelled& cancelled) {
+            auto& batch = batches.at(cancelled.batch);
+            LF_CHECK(!batch.cancelled, "batch {} cancelled twice", cancelled.batch);
+            batch.cancelled = true;
+            batch.closed = true;
+          }},
+      write);
+}
+
+std::optional<storage::StoredRequest> FakeDisk::FindRequest(const Uuid& client,
+                                                            const Uuid& request) const {
+  const auto found = requests_.find({.client = client, .request = request});
+  if (found == requests_.end()) return std::nullopt;
+  return found->second;
+}
+
+Recovered FakeDisk::Recover() const {
+  Recovered recovered{.epoch = starts};
+  for (const auto& [id, batch] : batches) {
+    recovered.next_batch = id.value + 1;
+    if (!batch.closed || batch.finished < batch.job_count) recovered.batches.push_back(batch);
+  }
+  for (const auto& [id, spec] : jobs) {
+    if (!outcomes.contains(id)) recovered.jobs.push_back({id, {spec, admissions.at(id)}});
+  }
+  return recovered;
+}
+
+Harness::Harness(Limits some_limits) : limits(some_limits) { Start(); }
+
+void Harness::Start() {
+  ++disk.starts;
+  core = std::make_unique<Core>(Core::Options{.limits = limits, .name = "test"});
+  Give(disk.Recover());
+}
+
+void Harness::Restart() {
+  unwritten.clear();
+  replies.clear();
+  pages.clear();
+  from_storage.clear();
+  shown_jobs.clear();
+  commands.clear();
+  Start();
+}
+
+void Harness::Give(Event event) {
+  for (Effect& effect : core->On(std::move(event), now)) Note(std::move(effect));
+  core->CheckInvariants();
+}
+
+void Harness::Note(Effect effect) {
+  std::visit(Overloaded{[&](ReplyToClient& reply) { replies.push_back(std::move(reply)); },
+                        [&](SendOutcomes& page) { pages.push_back(std::move(page)); },
+                        [&](AnswerFromStorage& answer) { from_storage.push_back(answer); },
+                        [&](SendJob& job) { shown_jobs.push_back(std::move(job)); },
+                        [&](SendToWorker& command) { commands.push_back(std::move(command)); },
+                        [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
+                        [&](Observation&) {}},
+             effect);
+}
+
+void Harness::ClientHello(const PeerId& peer, std::uint8_t client) {
+  const std::uint64_t number = Ask(peer, wire::ClientHello{.client = Named(client)});
+  ASSERT_TRUE(TakeReply<wire::Welcome>(peer, number));
+}
+
+std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs) {
+  return Submit(peer, std::move(jobs), Sent{.request = ++last_request_});
+}
+
+std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent) {
+  Submission submission{.peer = peer,
+                        .number = ++last_number_,
+                        .request_id = Named(sent.request),
+                        .digest = fmt::format("{}/{}", sent.request, sent.content),
+                        .append_to = sent.append_to,
+                        .end = sent.end};
+  for (const JobWish& wish : jobs) {
+    submission.jobs.push_back(Admitted(wish));
+    admitted_[submission.digest].push_back(submission.jobs.back().admission);
+  }
+  if (const auto client = core->ClientOf(peer)) {
+    submission.seen = disk.FindRequest(*client, submission.request_id);
+  }
+  const std::uint64_t number = submission.number;
+  Give(std::move(submission));
+  return number;
+}
+
+std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
+  Give(ClientAsked{.peer = peer, .number = ++last_number_, .question = std::move(question)});
+  return last_number_;
+}
+
+void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) {
+  const Conditions conditions = ConditionsOf(hello.device);
+  Say(peer, wire::WorkerHello{.version = hello.version,
+                              .worker = Named(worker),
+                              .name = fmt::format("worker {}", worker),
+                              .credit = hello.credit,
+                              .hardware = conditions.hardware,
+                              .compiler = conditions.compiler,
+                              .policy = conditions.policy,
+                              .held = std::move(hello.held)});
+}
+
+void Harness::Say(const PeerId& peer, wire::WorkerMessage message) {
+  Give(WorkerSaid{.peer = peer, .message = std::move(message)});
+}
+
+void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::DrainState drain) {
+  Say(peer, wire::Heartbeat{.drain = drain, .held = std::move(held)});
+}
+
+Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
+  const Admission& admission = disk.admissions.at(lease.job);
+  const auto& measure = std::get<ToMeasure>(admission);
+  const DeviceKind device =
+      measure.placement == Placement::kCuda ? DeviceKind::kCuda : DeviceKind::kCpu;
+  return Measured(measure.tree.bytes[0], device);
+}
+
+void Harness::Report(const PeerId& peer, const wire::Lease& lease) {
+  ReportEvaluation(peer, lease, GoodEvaluation(lease));
+}
+
+void Harness::ReportFailure(const PeerId& peer, const wire::Lease& lease, FailureCode code) {
+  Evaluation evaluation;
+  evaluation.verdict = Failure{.code = code, .message = "test"};
+  ReportEvaluation(peer, lease, std::move(evaluation));
+}
+
+void Harness::ReportEvaluation(const PeerId& peer, const wire::Lease& lease,
+                               Evaluation evaluation) {
+  wire::Reports reports;
+  reports.reports.push_back(
+      {.lease = lease.lease, .job = lease.job, .evaluation = std::move(evaluation)});
+  Say(peer, std::move(reports));
+}
+
+void Harness::Write() {
+  while (!unwritten.empty()) WriteOne();
+}
+
+void Harness::WriteOne() {
+  const Persist persist = std::move(unwritten.front());
+  unwritten.pop_front();
+  for (const storage::Write& write : persist.writes) {
+    disk.Apply(write);
+    const auto* accepted = std::get_if<storage::JobsAccepted>(&write);
+    if (accepted == nullptr) continue;
+    const auto& admissions = admitted_[accepted->request_digest];
+    for (std::uint32_t i = 0; i < accepted->jobs.size(); ++i) {
+      disk.admissions[{.batch = accepted->batch, .index = accepted->first_index + i}] =
+          admissions[i];
+    }
+  }
+  Give(Persisted{persist.token});
+}
+
+void Harness::RefuseWrites(FailureCode code) {
+  std::deque<Persist> waiting;
+  std::swap(waiting, unwritten);
+  std::deque<Persist> kept;
+  for (Persist& persist : waiting) {
+    if (persist.when_full == WhenFull::kKeepTrying) {
+      kept.push_back(std::move(persist));
+    } else {
+      Give(PersistRefused{.token = persist.token, .failure = {.code = code, .message = "no room"}});
+    }
+  }
+  unwritten.insert(unwritten.begin(), std::make_move_iterator(kept.begin()),
+                   std::make_move_iterator(kept.end()));
+}
+
+void Harness::Pass(Nanos time) {
+  for (Nanos passed{0}; passed < time; passed += milliseconds(100)) {
+    now.instant += milliseconds(100);
+    now.wall += milliseconds(100);
+    Give(Tick{});
+  }
+}
+
+std::vector<wire::Lease> Harness::TakeLeases(const PeerId& worker) {
+  std::vector<wire::Lease> all;
+  while (auto leases = TakeCommand<wire::Leases>(worker)) {
+    all.insert(all.end(), leases->leases.begin(), leases->leases.end());
+  }
+  return all;
+}
+
+bool Harness::TakePage(const PeerId& peer, std::uint64_t number) {
+  return std::erase_if(pages, [&](const SendOutcomes& page) {
+           return page.peer == peer && page.number == number;
+         }) > 0;
+}
+
+wire::Accepted Harness::MustAccept(const PeerId& peer, std::uint64_t number) {
+  auto accepted = TakeReply<wire::Accepted>(peer, number);
+  LF_CHECK(accepted, "request {} of {} was not accepted", number, peer);
+  return *accepted;
+}
+
+const Outcome& Harness::OutcomeOf(JobId job) const {
+  LF_CHECK(disk.outcomes.contains(job), "job {} has no outcome", job);
+  return disk.outcomes.at(job);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,144 @@
+#pragma once
+// Harness: a core with a virtual clock, a recorded outside and a disk that writes when it is told to,
+// so that a scenario reads as a few lines. The core's invariants are checked after every event. The disk checks what storage would refuse: indices and
+// sequences without gaps, one outcome for a job. A restart loses everything but the disk.
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/core.h"
+
+namespace loopfleet::coordinator {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Uuid Named(std::uint8_t name);  // the same one for the same name
+
+// What a coordinator's database would hold.
+class FakeDisk {
+ public:
+  void Apply(const storage::Write& write);
+  Recovered Recover() const;
+  std::optional<storage::StoredRequest> FindRequest(const Uuid& client, const Uuid& request) const;
+
+  std::map<JobId, JobSpec> jobs;
+  std::map<JobId, Admission> admissions;  // as the harness admitted them
+  std::map<JobId, Outcome> outcomes;
+  std::map<BatchId, storage::StoredBatch> batches;
+  std::uint64_t starts = 0;
+
+ private:
+  std::map<RequestKey, storage::StoredRequest> requests_;
+};
+
+struct JobWish {
+  std::uint8_t tree = 0;
+  Placement placement = Placement::kCpu;
+  Freshness freshness = Freshness::kStoredMayAnswer;
+  std::optional<Failure> invalid;   // admission ends it
+  bool stored = false;              // the store answers it
+};
+
+class Harness {
+ public:
+  explicit Harness(Limits limits = {});
+
+  // ---- what others do
+  void ClientHello(const PeerId& peer, std::uint8_t client);
+  struct Sent {
+    std::uint8_t request = 0;
+    std::optional<BatchId> append_to;
+    wire::BatchEnd end = wire::BatchEnd::kComplete;
+    std::string content;              // of the digest
+  };
+  std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent);
+  std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs);  // a fresh request id
+  std::uint64_t Ask(const PeerId& peer, ClientQuestion question);
+  struct Hello {
+    std::uint32_t credit = 1;
+    DeviceKind device = DeviceKind::kCpu;
+    std::vector<wire::HeldLease> held;
+    wire::ProtocolVersion version = wire::kProtocolVersion;
+  };
+  void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
+  void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }
+  void Heartbeat(const PeerId& peer, std::vector<LeaseId> held = {},
+                 wire::DrainState drain = wire::DrainState::kServing);
+  void Report(const PeerId& peer, const wire::Lease& lease);  // a good measurement
+  void ReportFailure(const PeerId& peer, const wire::Lease& lease, FailureCode code);
+  void ReportEvaluation(const PeerId& peer, const wire::Lease& lease, Evaluation evaluation);
+  void Say(const PeerId& peer, wire::WorkerMessage message);
+
+  // ---- what the world does
+  void Write();                      // the disk writes everything that it was given, and says so
+  void WriteOne();                   // only the first of it
+  void RefuseWrites(FailureCode code);  // it has no room: what may be refused is, the rest waits
+  void Pass(Nanos time);             // in steps of 100 ms, each with a tick
+  void Restart();                    // kill -9: all but the disk is gone
+  void Give(Event event);            // any other event
+
+  // ---- what was seen since the last look
+  std::vector<wire::Lease> TakeLeases(const PeerId& worker);
+  template <class T>
+  std::optional<T> TakeReply(const PeerId& peer, std::uint64_t number);
+  template <class T>
+  std::optional<T> TakeCommand(const PeerId& worker);
+  bool TakePage(const PeerId& peer, std::uint64_t number);  // whether a fetch was answered
+  bool SaidNothing() const { return replies.empty() && pages.empty() && from_storage.empty(); }
+  wire::Accepted MustAccept(const PeerId& peer, std::uint64_t number);
+
+  Evaluation GoodEvaluation(const wire::Lease& lease) const;
+  const Outcome& OutcomeOf(JobId job) const;
+
+  Moment now{.instant = Instant(seconds(1000)), .wall = WallTime(seconds(1'700'000'000))};
+  Limits limits;
+  FakeDisk disk;
+  std::unique_ptr<Core> core;
+  std::vector<ReplyToClient> replies;
+  std::vector<SendOutcomes> pages;
+  std::vector<AnswerFromStorage> from_storage;
+  std::vector<SendJob> shown_jobs;
+  std::vector<SendToWorker> commands;
+  std::deque<Persist> unwritten;
+
+ private:
+  void Start();
+  void Note(Effect effect);
+
+  std::uint64_t last_number_ = 0;
+  std::uint8_t last_request_ = 100;
+  std::map<std::string, std::vector<Admission>> admitted_;  // by digest
+};
+
+template <class T>
+std::optional<T> Harness::TakeReply(const PeerId& peer, std::uint64_t number) {
+  for (auto reply = replies.begin(); reply != replies.end(); ++reply) {
+    if (reply->peer != peer || reply->number != number) continue;
+    if (!std::holds_alternative<T>(reply->message)) continue;
+    T message = std::get<T>(std::move(reply->message));
+    replies.erase(reply);
+    return message;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<T> Harness::TakeCommand(const PeerId& worker) {
+  for (auto command = commands.begin(); command != commands.end(); ++command) {
+    if (command->peer != worker || !std::holds_alternative<T>(command->command)) continue;
+    T message = std::get<T>(std::move(command->command));
+    commands.erase(command);
+    return message;
+  }
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,146 @@
+// What the decoder refuses although the bytes are a message: values out of their bounds, each with a
+// code and a text that names the part.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "common/wire/codec.h"
+#include "tests/unit/wire/fixed_messages.h"
+
+namespace loopfleet::wire {
+namespace {
+
+JobSpec GoodSpec() {
+  JobSpec spec;
+  spec.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"};
+  return spec;
+}
+
+struct BadSpec {
+  std::string part;  // that the text names
+  FailureCode code;
+  std::function<void(JobSpec&)> spoil;
+};
+
+std::vector<BadSpec> BadSpecs() {
+  using enum FailureCode;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto uri = [](std::string text) {
+    return [=](JobSpec& spec) { spec.source = looptree::BenchmarkUri{text}; };
+  };
+  return {
+      {"1025 actions", kLimitActions, [](JobSpec& s) { s.actions.assign(1025, looptree::Up{}); }},
+      {"URI has", kMalformed, uri(std::string(kMaxUriBytes + 1, 'u'))},
+      {"URI is not UTF-8", kMalformed, uri("\xc0\x80")},
+      {"program's text is not UTF-8", kMalformed,
+       [](JobSpec& s) { s.source = looptree::IrText{"\xff"}; }},
+      {"the job needs", kMalformed,
+       [](JobSpec& s) { s.source = looptree::IrText{std::string(kMaxJobBytes - 8, 'p')}; }},
+      {"tag has", kMalformed, [](JobSpec& s) { s.tag.assign(kMaxTagBytes + 1, 't'); }},
+      {"tag is not UTF-8", kMalformed, [](JobSpec& s) { s.tag = "\xed\xa0\x80"; }},
+      {"affinity has", kMalformed, [](JobSpec& s) { s.affinity.assign(kMaxLabelBytes + 1, 'a'); }},
+      {"a label has", kMalformed,
+       [](JobSpec& s) { s.labels = {std::string(kMaxLabelBytes + 1, 'l')}; }},
+      {"65 labels", kMalformed, [](JobSpec& s) { s.labels.assign(kMaxLabels + 1, "l"); }},
+      {"precision", kMalformed, [](JobSpec& s) { s.precision = kNan; }},
+      {"budget_ms", kMalformed, [](JobSpec& s) { s.budget_ms = kInfinity; }},
+      {"deadline_s", kMalformed, [](JobSpec& s) { s.deadline_s = -kInfinity; }},
+      {"max_age_s", kMalformed, [](JobSpec& s) { s.max_age_s = kNan; }},
+  };
+}
+
+TEST(Bounds, AGoodSpecIsWithin) { EXPECT_EQ(OutOfBounds(GoodSpec()), std::nullopt); }
+
+// Sender and receiver refuse the same, and the receiver says which job it was.
+TEST(Bounds, OfAJob) {
+  for (const BadSpec& bad : BadSpecs()) {
+    SCOPED_TRACE(bad.part);
+    SubmitJobs submit{.request_id = Uuid::Random(), .append_to = {}, .jobs = {GoodSpec(), GoodSpec()}};
+    bad.spoil(submit.jobs[1]);
+    const auto refusal = OutOfBounds(submit.jobs[1]);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->code, bad.code);
+    EXPECT_NE(refusal->message.find(bad.part), std::string::npos) << refusal->message;
+
+    const auto decoded = DecodeClientRequest(Encode(ClientRequest{.number = 9, .message = submit}));
+    ASSERT_FALSE(decoded.has_value());
+    EXPECT_EQ(decoded.error().number, 9u);
+    EXPECT_EQ(decoded.error().failure.code, bad.code);
+    EXPECT_EQ(decoded.error().failure.message, "job 1: " + refusal->message);
+  }
+}
+
+void ExpectMalformed(const ClientMessage& message, std::string_view part) {
+  const auto decoded = DecodeClientRequest(Encode(ClientRequest{.number = 5, .message = message}));
+  ASSERT_FALSE(decoded.has_value()) << part;
+  EXPECT_EQ(decoded.error().number, 5u);
+  EXPECT_EQ(decoded.error().failure.code, FailureCode::kMalformed);
+  EXPECT_NE(decoded.error().failure.message.find(part), std::string::npos)
+      << decoded.error().failure.message;
+}
+
+TEST(Bounds, OfRequests) {
+  ExpectMalformed(ClientHello{.client = Uuid{}}, "client's id is all zeros");
+  ExpectMalformed(SubmitJobs{.request_id = Uuid{}}, "request's id is all zeros");
+  ExpectMalformed(FetchOutcomes{.max_outcomes = 0}, "max_outcomes");
+  ExpectMalformed(FetchOutcomes{.max_outcomes = kMaxOutcomesPerPage + 1}, "max_outcomes");
+  ExpectMalformed(ListBatches{.max_batches = kMaxBatchesPerList + 1}, "max_batches");
+  ClientHello hello{.client = Uuid::Random()};
+  hello.capabilities.assign(kMaxLabels + 1, "x");
+  ExpectMalformed(hello, "capabilities has 65 entries");
+}
+
+void ExpectMalformed(const WorkerMessage& message, std::string_view part) {
+  const auto decoded = DecodeWorkerMessage(Encode(message));
+  ASSERT_FALSE(decoded.has_value()) << part;
+  EXPECT_EQ(decoded.error().code, FailureCode::kMalformed);
+  EXPECT_NE(decoded.error().message.find(part), std::string::npos) << decoded.error().message;
+}
+
+TEST(Bounds, OfWorkerMessages) {
+  WorkerHello hello = std::get<WorkerHello>(FixedWorkerMessages()[0].second);
+  const auto with = [&](auto change) {
+    WorkerHello changed = hello;
+    change(changed);
+    return changed;
+  };
+  ExpectMalformed(with([](auto& h) { h.worker = {}; }), "worker's id is all zeros");
+  ExpectMalformed(with([](auto& h) { h.slots = 0; }), "without slots");
+  ExpectMalformed(with([](auto& h) { h.credit = 0; }), "credit is 0");
+  ExpectMalformed(with([](auto& h) { h.credit = kMaxLeasesPerMessage + 1; }), "credit is 4097");
+  ExpectMalformed(with([](auto& h) { h.held[0].lease = {}; }), "id 0");
+  ExpectMalformed(with([](auto& h) { h.hardware.clock_mhz = NAN; }), "clock");
+  ExpectMalformed(Heartbeat{.held = {LeaseId{0}}}, "id 0");
+  ExpectMalformed(Heartbeat{.held = std::vector(kMaxLeasesPerMessage + 1, LeaseId{1})},
+                  "held leases has 4097 entries");
+  ExpectMalformed(Goodbye{.returned = {LeaseId{0}}}, "id 0");
+}
+
+// A bad measurement never looks like a good one (promise I11).
+TEST(Bounds, OfMeasurements) {
+  const auto spoil = [](auto change) {
+    Reports reports = std::get<Reports>(FixedWorkerMessages()[2].second);
+    change(std::get<Measurement>(reports.reports[0].evaluation.verdict));
+    return reports;
+  };
+  ExpectMalformed(spoil([](auto& m) { m.elapsed_ns = 0; }), "no time above 0");
+  ExpectMalformed(spoil([](auto& m) { m.elapsed_ns = -1; }), "no time above 0");
+  ExpectMalformed(spoil([](auto& m) { m.elapsed_ns = NAN; }), "elapsed");
+  ExpectMalformed(spoil([](auto& m) { m.elapsed_min_ns = 0; }), "no time above 0");
+  ExpectMalformed(spoil([](auto& m) { m.elapsed_high_ns = INFINITY; }), "elapsedHigh");
+  ExpectMalformed(spoil([](auto& m) { m.spread = NAN; }), "spread");
+  ExpectMalformed(spoil([](auto& m) { m.samples_ns[1] = INFINITY; }), "samples");
+}
+
+TEST(Bounds, OfCommands) {
+  const auto decoded = DecodeWorkerCommand(Encode(WorkerCommand{WorkerWelcome{.heartbeat_ms = 0}}));
+  ASSERT_FALSE(decoded.has_value());
+  EXPECT_EQ(decoded.error().code, FailureCode::kMalformed);
+}
+
+}  // namespace
+}  // namespace loopfleet::wire

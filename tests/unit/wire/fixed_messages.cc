@@ -1,0 +1,278 @@
+#include "tests/unit/wire/fixed_messages.h"
+
+namespace loopfleet::wire {
+namespace {
+
+constexpr ProtocolVersion kOneZero{.major = 1, .minor = 0};
+constexpr BatchId kBatch{42};
+
+Uuid UuidOf(std::uint8_t first) {
+  Uuid uuid;
+  for (std::uint8_t i = 0; i < uuid.bytes.size(); ++i) {
+    uuid.bytes[i] = static_cast<std::uint8_t>(first + i);
+  }
+  return uuid;
+}
+
+WallTime TimeOf(std::int64_t nanos) { return WallTime(Nanos(nanos)); }
+
+HardwareFacts FixedHardware() {
+  return {.device = DeviceKind::kCpu,
+          .hardware_class = "cpu:example",
+          .model = "Example(R) Processor @ 2.50GHz",
+          .isa = "avx2",
+          .microcode = "0x1",
+          .clock_mhz = 2500.5,
+          .physical_cores = 2,
+          .logical_cores = 4,
+          .l1d_bytes = 32768,
+          .l2_bytes = 1048576,
+          .l3_bytes = 37486592,
+          .memory_bytes = 8589934592,
+          .host = "bench-1",
+          .kernel = "Linux 6.1.0"};
+}
+
+CompilerFacts FixedCompiler() { return {.llvm = "19.1.7", .tier = "general", .revision = "1"}; }
+
+Conditions FixedConditions() {
+  return {.hardware = FixedHardware(),
+          .compiler = FixedCompiler(),
+          .threads = 1,
+          .cache = CacheState::kWarm,
+          .policy = "fixed15x60us",
+          .isolation = "process+rlimits"};
+}
+
+Measurement FixedMeasurement() {
+  return {.elapsed_ns = 5210.5,
+          .elapsed_low_ns = 5201.75,
+          .elapsed_high_ns = 5233.0,
+          .elapsed_min_ns = 5198.0,
+          .elapsed_mean_ns = 5244.125,
+          .spread = 0.003,
+          .grade = Grade::kB,
+          .iterations_per_sample = 12,
+          .samples_ns = {5198.0, 5210.5, 5240.25},
+          .sample_flags = {kSampleAccepted, kSampleAccepted, kSampleContended}};
+}
+
+Failure FixedFailure() {
+  return {.code = FailureCode::kRunCrash,
+          .message = "the kernel was ended by SIGSEGV – see the worker's log",
+          .action_index = 3,
+          .signal = 11};
+}
+
+looptree::TreeKey FixedKey() {
+  looptree::TreeKey key;
+  key.bytes = UuidOf(0x90).bytes;
+  return key;
+}
+
+Evaluation MeasuredEvaluation() {
+  Evaluation evaluation{.verdict = FixedMeasurement(),
+                        .tree_key = FixedKey(),
+                        .flop_count = 524288,
+                        .conditions = FixedConditions(),
+                        .scratch_bytes = 256,
+                        .code_hash = "0123abcd",
+                        .no_effect = {"L3 vectorize", "L1 unroll"},
+                        .stages = {}};
+  std::int64_t nanos = 1000;
+  for (const Stage stage : kStages) evaluation.stages[stage] = Nanos(nanos++);
+  return evaluation;
+}
+
+Evaluation FailedEvaluation() {
+  Evaluation evaluation;
+  evaluation.verdict = FixedFailure();
+  evaluation.flop_count = 7;
+  return evaluation;
+}
+
+BatchInfo FixedBatch() {
+  return {.batch = kBatch,
+          .client = UuidOf(0x10),
+          .state = BatchState::kRunning,
+          .submitted_at = TimeOf(1'700'000'000'123'456'789),
+          .job_count = 5,
+          .finished = 2,
+          .failed = 1,
+          .from_store = 1};
+}
+
+JobSpec PlainSpec() {
+  JobSpec spec;
+  spec.source = looptree::IrText{"program text\n"};
+  return spec;
+}
+
+SubmitJobs FixedSubmit() {
+  return {.request_id = UuidOf(0x20),
+          .append_to = kBatch,
+          .end = BatchEnd::kMoreFollows,
+          .jobs = {FixedSpec(), PlainSpec()}};
+}
+
+}  // namespace
+
+JobSpec FixedSpec() {
+  JobSpec spec;
+  spec.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"};
+  spec.actions = {looptree::ToggleMode{}, looptree::ToggleThread{}, looptree::IdleSplit{},
+                  looptree::Up{},         looptree::Down{},         looptree::SwapUp{},
+                  looptree::SwapDown{},   looptree::Split{16},      looptree::Split{-1},
+                  looptree::Merge{},      looptree::Unroll{},       looptree::Vectorize{},
+                  looptree::Undo{},       looptree::Dummy{}};
+  spec.rules = looptree::RuleSet::kLoopNest58;
+  spec.on_illegal = looptree::OnIllegal::kSkip;
+  spec.merge_all_first = true;
+  spec.dialect = looptree::Dialect::kSimple;
+  spec.device = DeviceWish::kAny;
+  spec.freshness = Freshness::kMeasureAnew;
+  spec.tag = R"({"run": "é"})";
+  spec.priority = -3;
+  spec.threads = 4;
+  spec.cache = CacheState::kCold;
+  spec.labels = {"rack1", "quiet"};
+  spec.affinity = "agent-7";
+  spec.precision = 0.01;
+  spec.budget_ms = 10;
+  spec.cut_above_ns = 123456;
+  spec.deadline_s = 60;
+  spec.max_age_s = 3600.5;
+  return spec;
+}
+
+Outcome FixedMeasuredOutcome() {
+  return {.job = {.batch = kBatch, .index = 3},
+          .sequence = 1,
+          .source = OutcomeSource::kStored,
+          .attempts = 2,
+          .worker = "bench-1:4711",
+          .finished_at = TimeOf(1'700'000'001'000'000'001),
+          .evaluation = MeasuredEvaluation(),
+          .benchmark = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
+          .actions = {looptree::Down{}, looptree::Split{8}},
+          .tag = "17"};
+}
+
+Outcome FixedFailedOutcome() {
+  Outcome outcome;
+  outcome.job = {.batch = kBatch, .index = 0};
+  outcome.sequence = 2;
+  outcome.finished_at = TimeOf(1'700'000'002'000'000'002);
+  outcome.evaluation = FailedEvaluation();
+  outcome.benchmark = looptree::IrText{"program text\n"};
+  return outcome;
+}
+
+Named<ClientRequest> FixedRequests() {
+  return {
+      {"request_hello",
+       {.number = 1,
+        .message = ClientHello{.version = kOneZero,
+                               .client = UuidOf(0x10),
+                               .program = "loopfleet 0.1.0",
+                               .capabilities = {"example"}}}},
+      {"request_submit", {.number = 2, .message = FixedSubmit()}},
+      {"request_fetch_outcomes",
+       {.number = 3,
+        .message = FetchOutcomes{
+            .batch = kBatch, .after_sequence = 17, .max_outcomes = 100, .wait_ms = 250}}},
+      {"request_cancel_batch", {.number = 4, .message = CancelBatch{.batch = kBatch}}},
+      {"request_list_batches", {.number = 5, .message = ListBatches{.max_batches = 9}}},
+      {"request_show_batch", {.number = 6, .message = ShowBatch{.batch = kBatch}}},
+      {"request_show_job",
+       {.number = 7, .message = ShowJob{.job = {.batch = kBatch, .index = 3}}}},
+      {"request_list_workers", {.number = 8, .message = ListWorkers{}}},
+  };
+}
+
+Named<CoordinatorReply> FixedReplies() {
+  return {
+      {"reply_welcome",
+       {.number = 1,
+        .message = Welcome{.version = kOneZero,
+                           .coordinator = "loopfleet-coordinator 0.1.0",
+                           .epoch = 12,
+                           .capabilities = {"example"}}}},
+      {"reply_accepted",
+       {.number = 2,
+        .message = Accepted{.batch = kBatch, .first_index = 3, .job_count = 2}}},
+      {"reply_refused",
+       {.number = 3, .message = Refused{.failure = FixedFailure(), .retry_after_ms = 1500}}},
+      {"reply_outcomes",
+       {.number = 4,
+        .message = OutcomePage{.batch = FixedBatch(),
+                               .outcomes = {FixedMeasuredOutcome(), FixedFailedOutcome()}}}},
+      {"reply_batches", {.number = 5, .message = BatchList{.batches = {FixedBatch(), {}}}}},
+      {"reply_batch", {.number = 6, .message = FixedBatch()}},
+      {"reply_job",
+       {.number = 7,
+        .message = JobInfo{.job = {.batch = kBatch, .index = 3},
+                           .state = JobState::kFinished,
+                           .spec = FixedSpec(),
+                           .attempts = 2,
+                           .worker = "bench-1:4711",
+                           .outcome = FixedMeasuredOutcome()}}},
+      {"reply_workers",
+       {.number = 8,
+        .message = WorkerList{.workers = {{.worker = UuidOf(0x30),
+                                           .name = "bench-1:4711",
+                                           .state = WorkerState::kDraining,
+                                           .pid = 4711,
+                                           .slots = 2,
+                                           .leased_jobs = 3,
+                                           .finished_jobs = 1001,
+                                           .since_heartbeat_ms = 900,
+                                           .http = "127.0.0.1:9100",
+                                           .hardware = FixedHardware(),
+                                           .compiler = FixedCompiler()}}}}},
+  };
+}
+
+Named<WorkerMessage> FixedWorkerMessages() {
+  const JobId job{.batch = kBatch, .index = 3};
+  return {
+      {"worker_hello", WorkerHello{.version = kOneZero,
+                                   .worker = UuidOf(0x30),
+                                   .name = "bench-1:4711",
+                                   .pid = 4711,
+                                   .slots = 2,
+                                   .credit = 8,
+                                   .http = "127.0.0.1:9100",
+                                   .hardware = FixedHardware(),
+                                   .compiler = FixedCompiler(),
+                                   .policy = "fixed15x60us",
+                                   .held = {{.lease = LeaseId{77}, .job = job}},
+                                   .capabilities = {"example"}}},
+      {"worker_heartbeat",
+       Heartbeat{.drain = DrainState::kDraining, .held = {LeaseId{77}, LeaseId{78}}}},
+      {"worker_reports",
+       Reports{.reports = {{.lease = LeaseId{77}, .job = job, .evaluation = MeasuredEvaluation()},
+                           {.lease = LeaseId{78}, .job = job, .evaluation = FailedEvaluation()}}}},
+      {"worker_goodbye", Goodbye{.returned = {LeaseId{79}}}},
+  };
+}
+
+Named<WorkerCommand> FixedWorkerCommands() {
+  return {
+      {"command_welcome", WorkerWelcome{.version = kOneZero,
+                                        .epoch = 12,
+                                        .heartbeat_ms = 500,
+                                        .capabilities = {"example"}}},
+      {"command_leases", Leases{.leases = {{.lease = LeaseId{77},
+                                            .job = {.batch = kBatch, .index = 3},
+                                            .attempt = 2,
+                                            .spec = FixedSpec()}}}},
+      {"command_reports_stored", ReportsStored{.leases = {LeaseId{77}, LeaseId{78}}}},
+      {"command_revoke", Revoke{.leases = {LeaseId{79}}}},
+      {"command_heartbeat_answer", HeartbeatAnswer{}},
+      {"command_hello_wanted", HelloWanted{}},
+      {"command_refused", Refused{.failure = FixedFailure(), .retry_after_ms = 1500}},
+  };
+}
+
+}  // namespace loopfleet::wire

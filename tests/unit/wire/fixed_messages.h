@@ -1,0 +1,25 @@
+#pragma once
+// One message of each kind with known content: what the golden bytes under tests/golden/wire mean. They
+// must not change; a new kind or version adds.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/wire/message.h"
+
+namespace loopfleet::wire {
+
+template <class Message>
+using Named = std::vector<std::pair<std::string, Message>>;
+
+Named<ClientRequest> FixedRequests();
+Named<CoordinatorReply> FixedReplies();
+Named<WorkerMessage> FixedWorkerMessages();
+Named<WorkerCommand> FixedWorkerCommands();
+
+JobSpec FixedSpec();
+Outcome FixedMeasuredOutcome();
+Outcome FixedFailedOutcome();
+
+}  // namespace loopfleet::wire

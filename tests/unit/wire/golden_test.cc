@@ -1,0 +1,74 @@
+// Bytes that were written once keep their meaning. tests/golden/wire/VERSION holds one frame of each
+// message kind as that protocol version wrote it; fixed_messages.cc says what each means.
+//
+// Only decoding is held to the bytes: fields added later make the structures wider, so a later
+// version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes the files
+// that are missing and never one that is there.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "common/wire/codec.h"
+#include "tests/unit/wire/fixed_messages.h"
+
+namespace loopfleet::wire {
+namespace {
+
+const std::filesystem::path kDirectory =
+    std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/wire/1.0";
+
+bool Updating() {
+  const char* value = std::getenv("LOOPFLEET_UPDATE_GOLDEN");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+// Empty if there is no such file.
+std::string GoldenBytes(const std::string& name, const std::string& encoded) {
+  const auto path = kDirectory / (name + ".bin");
+  if (!std::filesystem::exists(path) && Updating()) {
+    std::ofstream(path, std::ios::binary) << encoded;
+  }
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <class Message, class Decode>
+void Check(const Named<Message>& messages, Decode decode) {
+  for (const auto& [name, message] : messages) {
+    SCOPED_TRACE(name);
+    const std::string golden = GoldenBytes(name, Encode(message));
+    ASSERT_FALSE(golden.empty()) << "no golden bytes; LOOPFLEET_UPDATE_GOLDEN=1 writes them";
+    const auto of_golden = decode(golden);
+    ASSERT_TRUE(of_golden.has_value());
+    EXPECT_EQ(*of_golden, message);
+    const auto of_encoded = decode(Encode(message));
+    ASSERT_TRUE(of_encoded.has_value());
+    EXPECT_EQ(*of_encoded, message);
+  }
+}
+
+TEST(Golden, Requests) { Check(FixedRequests(), DecodeClientRequest); }
+TEST(Golden, Replies) { Check(FixedReplies(), DecodeCoordinatorReply); }
+TEST(Golden, WorkerMessages) { Check(FixedWorkerMessages(), DecodeWorkerMessage); }
+TEST(Golden, WorkerCommands) { Check(FixedWorkerCommands(), DecodeWorkerCommand); }
+
+TEST(Golden, EveryKindHasItsFrame) {
+  EXPECT_EQ(FixedRequests().size(), std::variant_size_v<ClientMessage> - 1);
+  EXPECT_EQ(FixedReplies().size(), std::variant_size_v<CoordinatorMessage> - 1);
+  EXPECT_EQ(FixedWorkerMessages().size(), std::variant_size_v<WorkerMessage> - 1);
+  EXPECT_EQ(FixedWorkerCommands().size(), std::variant_size_v<WorkerCommand> - 1);
+}
+
+// Digests are kept with accepted requests, so they must be the same after an upgrade.
+TEST(Golden, ContentDigest) {
+  const auto request = FixedRequests()[1].second;
+  EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)), "to be filled in");
+}
+
+}  // namespace
+}  // namespace loopfleet::wire

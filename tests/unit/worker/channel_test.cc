@@ -1,0 +1,91 @@
+#include "worker/channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+namespace loopfleet::worker {
+namespace {
+
+Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
+constexpr std::chrono::seconds kLong{30};
+
+class ChannelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto ends = Channel::MakePair();
+    ASSERT_TRUE(ends);
+    near_ = std::move(ends->first);
+    far_ = std::move(ends->second);
+  }
+  Channel near_;
+  Channel far_;
+};
+
+TEST_F(ChannelTest, MessagesOfAnySizeArriveWhole) {
+  for (const std::size_t size : {0U, 1U, 7U, 300'000U, 5'000'000U}) {
+    const std::string sent(size, 'x');
+    std::thread sender([&] { EXPECT_TRUE(near_.Send(sent, In(kLong))); });
+    const Result<std::string> got = far_.Receive(In(kLong), 10'000'000);
+    sender.join();
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(*got, sent);
+  }
+}
+
+TEST_F(ChannelTest, SilenceEndsAtTheDeadline) {
+  const Result<std::string> got = far_.Receive(In(std::chrono::milliseconds(5)), 100);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().kind, ErrorKind::kTimeout);
+}
+
+TEST_F(ChannelTest, APartOfAMessageEndsAtTheDeadlineToo) {
+  const std::uint64_t length = 100;
+  ASSERT_EQ(::send(near_.fd(), &length, sizeof length, 0), 8);
+  ASSERT_EQ(::send(near_.fd(), "abc", 3, 0), 3);
+  const Result<std::string> got = far_.Receive(In(std::chrono::milliseconds(5)), 1000);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().kind, ErrorKind::kTimeout);
+}
+
+TEST_F(ChannelTest, AReaderThatDoesNotReadEndsSendAtTheDeadline) {
+  const Status sent = near_.Send(std::string(5'000'000, 'x'), In(std::chrono::milliseconds(5)));
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().kind, ErrorKind::kTimeout);
+}
+
+TEST_F(ChannelTest, AnEndThatGoesAwayIsClosed) {
+  near_ = Channel();
+  EXPECT_EQ(far_.Receive(In(kLong), 100).error().kind, ErrorKind::kClosed);
+  EXPECT_EQ(far_.Send("x", In(kLong)).error().kind, ErrorKind::kClosed);
+}
+
+TEST_F(ChannelTest, TooLongIsRefusedBeforeItIsRead) {
+  const std::uint64_t length = std::uint64_t{1} << 62;
+  ASSERT_EQ(::send(near_.fd(), &length, sizeof length, 0), 8);
+  EXPECT_EQ(far_.Receive(In(kLong), 1000).error().kind, ErrorKind::kCorrupt);
+}
+
+TEST_F(ChannelTest, DescriptorsArriveInOrderAndOnlyWhereWanted) {
+  const UniqueFd first(::dup(near_.fd()));
+  const UniqueFd second(::dup(far_.fd()));
+  const int fds[] = {first.get(), second.get()};
+  ASSERT_TRUE(near_.Send("take these", In(kLong), fds));
+  Result<Channel::Message> got = far_.ReceiveWithFds(1000);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->bytes, "take these");
+  ASSERT_EQ(got->fds.size(), 2U);
+  struct stat sent {};
+  struct stat received {};
+  ASSERT_EQ(::fstat(first.get(), &sent), 0);
+  ASSERT_EQ(::fstat(got->fds[0].get(), &received), 0);
+  EXPECT_EQ(sent.st_ino, received.st_ino);
+
+  ASSERT_TRUE(near_.Send("not wanted", In(kLong), fds));
+  EXPECT_EQ(far_.Receive(In(kLong), 1000).value(), "not wanted");
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,108 @@
+#include "worker/child_message.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "common/base/random.h"
+#include "worker/byte_codec.h"
+
+namespace loopfleet::worker {
+namespace {
+
+Kernel SomeKernel() {
+  return {.object = std::string("\x7f" "ELF\0code", 9),
+          .buffers = {{.role = BufferSpec::Role::kInput, .element_count = 12},
+                      {.role = BufferSpec::Role::kOutput, .element_count = 3},
+                      {.role = BufferSpec::Role::kScratch, .element_count = 99}},
+          .scratch_bytes = 396,
+          .no_effect = {"L3 vectorize"}};
+}
+
+TEST(ChildMessageTest, CompileRepliesComeBack) {
+  const auto kernel = DecodeCompileReply(EncodeCompileReply(SomeKernel()));
+  ASSERT_TRUE(kernel && kernel->has_value());
+  EXPECT_EQ(**kernel, SomeKernel());
+  const Failure failure{.code = FailureCode::kLimitUnroll, .message = "too many"};
+  const auto failed = DecodeCompileReply(EncodeCompileReply(std::unexpected(failure)));
+  ASSERT_TRUE(failed && !failed->has_value());
+  EXPECT_EQ(failed->error(), failure);
+}
+
+TEST(ChildMessageTest, ExecutorRequestsComeBack) {
+  const LoadRequest load{.object = "code",
+                         .workload_place = 2,
+                         .attached = {.inputs_size = 8192, .arena_size = 4096},
+                         .inputs = {{.offset = 4096, .size = 64}},
+                         .others = {{.offset = 4160, .size = 4}, {.offset = 9000, .size = 8}},
+                         .time_limit_s = 11};
+  const auto decoded = DecodeExecutorRequest(Encode(ExecutorRequest(load)));
+  ASSERT_TRUE(decoded);
+  const auto& back = std::get<LoadRequest>(*decoded);
+  EXPECT_EQ(back.object, load.object);
+  EXPECT_EQ(back.workload_place, 2U);
+  EXPECT_EQ(back.attached.inputs_size, 8192U);
+  EXPECT_EQ(back.attached.arena_size, 4096U);
+  ASSERT_EQ(back.others.size(), 2U);
+  EXPECT_EQ(back.others[1].offset, 9000U);
+  EXPECT_EQ(back.time_limit_s, 11U);
+
+  const TimeRequest time{.policy = {.batches = 3, .min_batch_ns = 4}, .time_limit_s = 5};
+  const auto timed = DecodeExecutorRequest(Encode(ExecutorRequest(time)));
+  ASSERT_TRUE(timed);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.batches, 3U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_batch_ns, 4U);
+}
+
+TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {
+  const auto decode = [](std::vector<double> ns, std::uint64_t iterations = 1) {
+    return DecodeExecutorReply(
+        Encode(ExecutorReply(Samples{.iterations = iterations, .ns = std::move(ns)})));
+  };
+  EXPECT_TRUE(decode({1.5, 2.5}));
+  EXPECT_FALSE(decode({}));
+  EXPECT_FALSE(decode({1.5}, 0));
+  EXPECT_FALSE(decode({0}));
+  EXPECT_FALSE(decode({-1}));
+  EXPECT_FALSE(decode({std::numeric_limits<double>::infinity()}));
+  EXPECT_FALSE(decode({std::numeric_limits<double>::quiet_NaN()}));
+  EXPECT_FALSE(decode(std::vector<double>(100'000, 1.0)));
+}
+
+TEST(ChildMessageTest, CutOffAndOverlongMessagesAreJunk) {
+  const std::string compile = EncodeCompileReply(SomeKernel());
+  const std::string reply = Encode(ExecutorReply(Samples{.iterations = 3, .ns = {1, 2, 3}}));
+  for (std::size_t n = 0; n < compile.size(); ++n) {
+    EXPECT_FALSE(DecodeCompileReply(compile.substr(0, n))) << n;
+  }
+  for (std::size_t n = 0; n < reply.size(); ++n) {
+    EXPECT_FALSE(DecodeExecutorReply(reply.substr(0, n))) << n;
+  }
+  EXPECT_FALSE(DecodeCompileReply(compile + "x"));
+  EXPECT_FALSE(DecodeExecutorReply(reply + "x"));
+}
+
+TEST(ChildMessageTest, CountsBeyondTheBytesAllocateNothing) {
+  ByteWriter writer;
+  writer.Put(std::uint8_t{1});  // samples
+  writer.Put(std::uint64_t{1});
+  writer.Put(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_FALSE(DecodeExecutorReply(writer.Take()));
+}
+
+TEST(ChildMessageTest, FlippedBytesNeverCrash) {
+  SplitMix64 random(7);
+  const std::string compile = EncodeCompileReply(SomeKernel());
+  const std::string reply = Encode(ExecutorReply(Samples{.iterations = 3, .ns = {1, 2, 3}}));
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = i % 2 == 0 ? compile : reply;
+    for (std::uint64_t flips = random.Below(4) + 1; flips > 0; --flips) {
+      bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
+    }
+    static_cast<void>(DecodeCompileReply(bytes));
+    static_cast<void>(DecodeExecutorReply(bytes));
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

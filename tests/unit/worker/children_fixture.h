@@ -1,0 +1,59 @@
+#pragma once
+// A nursery with the fake backend, and short limits.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "fake_backend.h"
+#include "worker/compiler_child.h"
+#include "worker/compiler_process.h"
+#include "worker/executor_child.h"
+#include "worker/executor_process.h"
+#include "worker/nursery.h"
+
+namespace loopfleet::worker {
+
+// How long a hanging child is waited for. Correct children answer within milliseconds; the limit
+// is generous to them because the machine may be busy.
+inline constexpr std::chrono::milliseconds kHangLimit{1000};
+
+class ChildrenFixture : public testing::Test {
+ protected:
+  void SetUp() override {
+    backend_ = FakeBackend();
+    auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
+    programs_.prepare = [this, compiler] { *compiler = backend_.make_compiler(); };
+    programs_.compiler = [compiler](Channel channel) {
+      return RunCompilerChild(std::move(channel), **compiler, 60);
+    };
+    programs_.executor = [this](Channel channel) {
+      return RunExecutorChild(std::move(channel), backend_);
+    };
+    programs_.compiler_limits.private_bytes = std::uint64_t{256} << 20;
+    programs_.executor_limits.private_bytes = std::uint64_t{256} << 20;
+    auto nursery = Nursery::Start(programs_);
+    ASSERT_TRUE(nursery) << nursery.error().message;
+    nursery_ = *std::move(nursery);
+  }
+
+  RestartListener Listener() {
+    return [this](ChildRole role, ChildEnd::Cause cause) { restarts_.emplace_back(role, cause); };
+  }
+
+  Backend backend_;
+  ChildPrograms programs_;
+  std::unique_ptr<Nursery> nursery_;
+  std::vector<std::pair<ChildRole, ChildEnd::Cause>> restarts_;
+};
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SKIP_WITHOUT_MEMORY_LIMITS() \
+  GTEST_SKIP() << "the address sanitizer needs more address space than any limit allows"
+#else
+#define SKIP_WITHOUT_MEMORY_LIMITS() static_cast<void>(0)
+#endif
+
+}  // namespace loopfleet::worker

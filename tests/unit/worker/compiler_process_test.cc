@@ -1,0 +1,105 @@
+#include "worker/compiler_process.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "children_fixture.h"
+
+namespace loopfleet::worker {
+namespace {
+
+class CompilerProcessTest : public ChildrenFixture {
+ protected:
+  void SetUp() override {
+    ChildrenFixture::SetUp();
+    compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, Listener());
+  }
+
+  Failure FailureOf(Fault fault) {
+    const auto kernel = compiler_->Compile(AddOf(fault).start);
+    return kernel ? Failure{} : kernel.error();
+  }
+  // Whatever happened before, the next tree compiles.
+  void ExpectToWork() {
+    const auto kernel = compiler_->Compile(AddOf(1024).start);
+    ASSERT_TRUE(kernel) << kernel.error().message;
+    EXPECT_EQ(kernel->object, "1024");
+    EXPECT_EQ(kernel->buffers.size(), 3U);
+  }
+
+  std::unique_ptr<CompilerProcess> compiler_;
+};
+
+TEST_F(CompilerProcessTest, ManyKernelsFromOneChild) {
+  for (int i = 0; i < 200; ++i) ExpectToWork();
+  EXPECT_TRUE(restarts_.empty());
+}
+
+TEST_F(CompilerProcessTest, ACrashIsAnErrorThatNamesTheSignal) {
+  const Failure failure = FailureOf(Fault::kCompilerCrash);
+  EXPECT_EQ(failure.code, FailureCode::kCompileError);
+  EXPECT_EQ(failure.signal, SIGSEGV);
+  EXPECT_NE(failure.message.find("SIGSEGV"), std::string::npos);
+  ExpectToWork();
+  ASSERT_EQ(restarts_.size(), 1U);
+  EXPECT_EQ(restarts_[0], std::pair(ChildRole::kCompiler, ChildEnd::Cause::kSignal));
+}
+
+TEST_F(CompilerProcessTest, AHangIsATimeout) {
+  EXPECT_EQ(FailureOf(Fault::kCompilerHang).code, FailureCode::kCompileTimeout);
+  ExpectToWork();
+  ASSERT_EQ(restarts_.size(), 1U);
+  EXPECT_EQ(restarts_[0].second, ChildEnd::Cause::kTimeout);
+}
+
+TEST_F(CompilerProcessTest, WantOfMemoryIsOom) {
+  SKIP_WITHOUT_MEMORY_LIMITS();
+  EXPECT_EQ(FailureOf(Fault::kCompilerBomb).code, FailureCode::kCompileOom);
+  ExpectToWork();
+}
+
+TEST_F(CompilerProcessTest, AKernelWithOtherBuffersThanItsProgramIsRefused) {
+  EXPECT_EQ(FailureOf(Fault::kCompilerJunk).code, FailureCode::kCompileError);
+  ExpectToWork();
+}
+
+TEST_F(CompilerProcessTest, ARefusalIsPassedOnAndCostsNoChild) {
+  const Failure failure = FailureOf(Fault::kRefused);
+  EXPECT_EQ(failure.code, FailureCode::kUnsupported);
+  EXPECT_EQ(failure.message, "not this one");
+  EXPECT_TRUE(restarts_.empty());
+}
+
+TEST_F(CompilerProcessTest, WithoutANurseryEveryCallFailsAndReturns) {
+  ExpectToWork();
+  ASSERT_EQ(::kill(nursery_->pid(), SIGKILL), 0);
+  for (int i = 0; i < 3; ++i) {
+    const auto kernel = compiler_->Compile(AddOf(1024).start);
+    ASSERT_FALSE(kernel);
+    EXPECT_EQ(kernel.error().code, FailureCode::kDeviceFault);
+  }
+}
+
+TEST(CheckBuffersTest, EveryDifferenceIsFound) {
+  const looptree::Program program = AddOf(16).start.program();
+  const BufferSpec in{.role = BufferSpec::Role::kInput, .element_count = 16};
+  const BufferSpec out{.role = BufferSpec::Role::kOutput, .element_count = 16};
+  const BufferSpec scratch{.role = BufferSpec::Role::kScratch, .element_count = 5};
+  const auto check = [&](std::vector<BufferSpec> buffers) {
+    return CheckBuffers(Kernel{.buffers = std::move(buffers)}, program).has_value();
+  };
+  EXPECT_FALSE(check({in, in, out}));
+  EXPECT_FALSE(check({in, in, out, scratch, scratch}));
+  EXPECT_TRUE(check({in, in}));
+  EXPECT_TRUE(check({in, out, in}));
+  EXPECT_TRUE(check({in, in, out, out}));
+  EXPECT_TRUE(check({in, in, scratch}));
+  BufferSpec huge = scratch;
+  huge.element_count = UINT64_MAX;
+  EXPECT_TRUE(check({in, in, out, huge}));
+  EXPECT_TRUE(check({in, in, out, huge, scratch, scratch}));
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

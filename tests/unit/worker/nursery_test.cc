@@ -1,0 +1,151 @@
+#include "worker/nursery.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "worker/byte_codec.h"
+
+namespace loopfleet::worker {
+namespace {
+
+Instant Soon() {
+  return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30);
+}
+
+// Children that do what they are told, one word each.
+int Obey(Channel channel) {
+  for (;;) {
+    const Result<std::string> word = channel.Receive(std::nullopt, 1000);
+    if (!word) return 0;
+    std::string answer = *word;
+    if (*word == "crash") std::raise(SIGSEGV);
+    if (*word == "exit") std::_Exit(42);
+    if (*word == "hang") ::pause();
+    if (*word == "pid") answer = std::to_string(::getpid());
+    if (*word == "fork") answer = ::fork() < 0 ? "refused" : "forked";
+    if (*word == "uid") answer = std::to_string(::geteuid());
+    if (*word == "home") answer = std::getenv("HOME") != nullptr ? "has an environment" : "none";
+    if (*word == "descriptors") {
+      int count = 0;
+      for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+      answer = std::to_string(count);
+    }
+    if (*word == "write") {
+      const int fd = ::open("/tmp/loopfleet_nursery_test", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      std::signal(SIGXFSZ, SIG_IGN);
+      answer = fd < 0 || ::write(fd, "x", 1) < 0 ? "refused" : "written";
+      ::unlink("/tmp/loopfleet_nursery_test");
+    }
+    if (!channel.Send(answer, std::nullopt)) return 0;
+  }
+}
+
+class NurseryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto nursery = Nursery::Start(programs_);
+    ASSERT_TRUE(nursery) << nursery.error().message;
+    nursery_ = *std::move(nursery);
+  }
+
+  static std::string Ask(ChildProcess& child, std::string_view word) {
+    if (!child.channel().Send(word, Soon())) return "cannot be asked";
+    return child.channel().Receive(Soon(), 1000).value_or("no answer");
+  }
+  static void Tell(ChildProcess& child, std::string_view word) {
+    ASSERT_TRUE(child.channel().Send(word, Soon()));
+  }
+
+  ChildPrograms programs_{.compiler = Obey, .executor = Obey};
+  std::unique_ptr<Nursery> nursery_;
+};
+
+TEST_F(NurseryTest, ChildrenAnswerOnTheirOwnChannels) {
+  auto one = nursery_->Spawn(ChildRole::kCompiler);
+  auto two = nursery_->Spawn(ChildRole::kExecutor);
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(Ask(*one, "pid"), std::to_string(one->pid()));
+  EXPECT_EQ(Ask(*two, "pid"), std::to_string(two->pid()));
+  EXPECT_NE(one->pid(), two->pid());
+  EXPECT_EQ(one->WaitUntilEnded(Instant{}).error().kind, ErrorKind::kTimeout);
+}
+
+TEST_F(NurseryTest, TheWaitStatusArrives) {
+  auto crashes = nursery_->Spawn(ChildRole::kExecutor);
+  auto exits = nursery_->Spawn(ChildRole::kExecutor);
+  auto is_killed = nursery_->Spawn(ChildRole::kExecutor);
+  ASSERT_TRUE(crashes && exits && is_killed);
+  Tell(*crashes, "crash");
+  Tell(*exits, "exit");
+  Tell(*is_killed, "hang");
+  is_killed->Kill();
+  const int crash = crashes->WaitUntilEnded(Soon()).value();
+  EXPECT_TRUE(WIFSIGNALED(crash));
+  EXPECT_EQ(WTERMSIG(crash), SIGSEGV);
+  const int exit = exits->WaitUntilEnded(Soon()).value();
+  EXPECT_TRUE(WIFEXITED(exit));
+  EXPECT_EQ(WEXITSTATUS(exit), 42);
+  EXPECT_EQ(WTERMSIG(is_killed->WaitUntilEnded(Soon()).value()), SIGKILL);
+  EXPECT_TRUE(nursery_->IsAlive());
+}
+
+TEST_F(NurseryTest, AHundredChildrenOneAfterAnother) {
+  for (int i = 0; i < 100; ++i) {
+    auto child = nursery_->Spawn(ChildRole::kExecutor);
+    ASSERT_TRUE(child) << child.error().message;
+    Tell(*child, "exit");
+    ASSERT_TRUE(child->WaitUntilEnded(Soon()));
+  }
+}
+
+TEST_F(NurseryTest, AChildWhoseHandleGoesIsKilled) {
+  auto child = nursery_->Spawn(ChildRole::kExecutor);
+  ASSERT_TRUE(child);
+  const std::filesystem::path process = "/proc/" + std::to_string(child->pid());
+  ASSERT_TRUE(std::filesystem::exists(process));
+  { const ChildProcess taken = *std::move(child); }
+  const Instant deadline = Soon();
+  while (std::filesystem::exists(process)) {
+    ASSERT_LT(Instant(std::chrono::steady_clock::now()), deadline);
+  }
+}
+
+TEST_F(NurseryTest, ChildrenDieWithTheNursery) {
+  auto child = nursery_->Spawn(ChildRole::kExecutor);
+  ASSERT_TRUE(child);
+  Tell(*child, "hang");
+  ASSERT_EQ(::kill(nursery_->pid(), SIGKILL), 0);
+  EXPECT_EQ(child->channel().Receive(Soon(), 100).error().kind, ErrorKind::kClosed);
+  EXPECT_EQ(child->WaitUntilEnded(Soon()).error().kind, ErrorKind::kClosed);
+  EXPECT_FALSE(nursery_->IsAlive());
+  EXPECT_FALSE(nursery_->Spawn(ChildRole::kExecutor));
+}
+
+TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
+  const int leaked = ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as a careless library
+  auto child = nursery_->Spawn(ChildRole::kExecutor);
+  ASSERT_TRUE(child);
+  EXPECT_EQ(Ask(*child, "descriptors"), "4");  // standard streams and the channel
+  EXPECT_EQ(Ask(*child, "home"), "none");
+  EXPECT_EQ(Ask(*child, "write"), "refused");
+  EXPECT_NE(Ask(*child, "uid"), "0");
+  EXPECT_EQ(Ask(*child, "fork"), "refused");
+  ::close(leaked);
+}
+
+TEST(NurseryStartTest, APreparationThatCrashesIsAnError) {
+  const ChildPrograms programs{.prepare = [] { std::raise(SIGKILL); }, .compiler = Obey,
+                               .executor = Obey};
+  const auto nursery = Nursery::Start(programs);
+  ASSERT_FALSE(nursery);
+  EXPECT_NE(nursery.error().message.find("did not become ready"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

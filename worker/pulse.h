@@ -1,0 +1,24 @@
+#pragma once
+// Pulse: shows from outside whether a loop still turns. Safe from any thread.
+
+#include <atomic>
+
+#include "common/base/clock.h"
+
+namespace loopfleet::worker {
+
+class Pulse {
+ public:
+  explicit Pulse(const Clock& clock) : clock_(clock) { Beat(); }
+
+  void Beat() { last_ns_ = NowNs(); }
+  Nanos SinceLastBeat() const { return Nanos(NowNs() - last_ns_); }
+
+ private:
+  std::int64_t NowNs() const { return clock_.Now().time_since_epoch().count(); }
+
+  const Clock& clock_;
+  std::atomic<std::int64_t> last_ns_{0};
+};
+
+}  // namespace loopfleet::worker
