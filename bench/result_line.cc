@@ -6,7 +6,7 @@
 
 namespace loopfleet::bench {
 
-void Print(const Result& result) {
+void Print(const ResultLine& result) {
   nlohmann::ordered_json line;
   line["bench"] = result.bench;
   line["case"] = result.name;

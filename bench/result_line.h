@@ -8,7 +8,7 @@
 
 namespace loopfleet::bench {
 
-struct Result {
+struct ResultLine {
   std::string bench;
   std::string name;  // "case"
   double value = 0;
@@ -17,6 +17,6 @@ struct Result {
   std::optional<double> peer_value;   // none: the peer is not installed here
   nlohmann::ordered_json details;     // further fields; an object
 };
-void Print(const Result& result);
+void Print(const ResultLine& result);
 
 }  // namespace loopfleet::bench

@@ -37,12 +37,12 @@ def matrix_walk(rng):
 
 
 def addition_walk(rng):
-    """Grows, shrinks and threads the three nested loops of the simple dialect."""
-    actions = []
-    for _ in range(rng.randint(1, 3)):
-        actions += ["toggle_mode"] * rng.randint(0, 1)
-        actions += [rng.choice(["up", "up", "down"])] * rng.randint(1, 12)
-        actions += ["toggle_thread"] * (rng.random() < 0.3)
+    """Goes to one or two of the inner loops of the simple dialect, and sizes and threads them."""
+    actions = ["toggle_thread"] * (rng.random() < 0.3)
+    for _ in range(rng.randint(1, 2)):
+        actions += ["toggle_mode", *["up"] * rng.randint(1, 2), "toggle_mode"]
+        actions += ["up"] * rng.randint(1, 12)
+        actions += ["toggle_thread"] * (rng.random() < 0.2)
     return actions
 
 

@@ -80,8 +80,9 @@ Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
 }
 
 Result<std::vector<StoredBatch>> BatchTable::ListUnfinished() {
-  LF_TRY(Query query, connection_.Start(
-                          "SELECT * FROM batches WHERE closed = 0 OR finished < job_count ORDER BY id"));
+  LF_TRY(Query query,
+         connection_.Start(
+             "SELECT * FROM batches WHERE closed = 0 OR finished < job_count ORDER BY id"));
   return ReadBatches(query);
 }
 

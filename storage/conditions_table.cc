@@ -122,7 +122,8 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   if (!found) return Damaged("hardware", id);
   row.Skip();  // id
   HardwareFacts facts;
-  facts.device = row.Text() == DeviceKindName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
+  facts.device =
+      row.Text() == DeviceKindName(DeviceKind::kCpu) ? DeviceKind::kCpu : DeviceKind::kCuda;
   facts.hardware_class = row.Text();
   facts.model = row.Text();
   facts.isa = row.Text();

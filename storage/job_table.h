@@ -14,7 +14,8 @@ class JobTable {
  public:
   explicit JobTable(Connection& connection) : connection_(connection) {}
 
-  // kInvalid: an option that JSON cannot hold (a number that is not finite, a text that is not UTF-8).
+  // kInvalid: an option that JSON cannot hold (a number that is not finite, a text that is not
+  // UTF-8).
   Status Insert(JobId job, const JobSpec& spec);
 
   // kCorrupt: the row is not what was written.

@@ -1,11 +1,11 @@
 #include "storage/job_text.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <variant>
 
@@ -54,10 +54,10 @@ const std::unordered_map<std::string, looptree::Action>& PlainActions() {
   using namespace looptree;
   static const auto* const actions = [] {
     auto* map = new std::unordered_map<std::string, Action>;
-    for (const Action& action : {Action(ToggleMode{}), Action(ToggleThread{}), Action(IdleSplit{}),
-                                 Action(Up{}), Action(Down{}), Action(SwapUp{}), Action(SwapDown{}),
-                                 Action(Merge{}), Action(Unroll{}), Action(Vectorize{}),
-                                 Action(Undo{}), Action(Dummy{})}) {
+    for (const Action& action :
+         {Action(ToggleMode{}), Action(ToggleThread{}), Action(IdleSplit{}), Action(Up{}),
+          Action(Down{}), Action(SwapUp{}), Action(SwapDown{}), Action(Merge{}), Action(Unroll{}),
+          Action(Vectorize{}), Action(Undo{}), Action(Dummy{})}) {
       map->emplace(ActionName(action), action);
     }
     LF_CHECK(map->size() + 1 == std::variant_size_v<Action>, "an action is missing here");
@@ -89,23 +89,40 @@ Result<std::string> Dump(const json& value) {
 }
 
 void SetOption(const std::string& name, const json& value, JobSpec& spec) {
-  if (name == "rules") spec.rules = ValueOf(kRules, value);
-  else if (name == "on_illegal") spec.on_illegal = ValueOf(kOnIllegal, value);
-  else if (name == "merge_all_first") spec.merge_all_first = value.get<bool>();
-  else if (name == "dialect") spec.dialect = ValueOf(kDialects, value);
-  else if (name == "device") spec.device = ValueOf(kDevices, value);
-  else if (name == "fresh") spec.freshness = value.get<bool>() ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
-  else if (name == "priority") spec.priority = value.get<std::int32_t>();
-  else if (name == "threads") spec.threads = value.get<std::uint32_t>();
-  else if (name == "cache") spec.cache = ValueOf(kCaches, value);
-  else if (name == "labels") spec.labels = value.get<std::vector<std::string>>();
-  else if (name == "affinity") spec.affinity = value.get<std::string>();
-  else if (name == "precision") spec.precision = value.get<double>();
-  else if (name == "budget_ms") spec.budget_ms = value.get<double>();
-  else if (name == "cut_above_ns") spec.cut_above_ns = value.get<std::uint64_t>();
-  else if (name == "deadline_s") spec.deadline_s = value.get<double>();
-  else if (name == "max_age_s") spec.max_age_s = value.get<double>();
-  else throw std::invalid_argument(name);
+  if (name == "rules")
+    spec.rules = ValueOf(kRules, value);
+  else if (name == "on_illegal")
+    spec.on_illegal = ValueOf(kOnIllegal, value);
+  else if (name == "merge_all_first")
+    spec.merge_all_first = value.get<bool>();
+  else if (name == "dialect")
+    spec.dialect = ValueOf(kDialects, value);
+  else if (name == "device")
+    spec.device = ValueOf(kDevices, value);
+  else if (name == "fresh")
+    spec.freshness = value.get<bool>() ? Freshness::kMeasureAnew : Freshness::kStoredMayAnswer;
+  else if (name == "priority")
+    spec.priority = value.get<std::int32_t>();
+  else if (name == "threads")
+    spec.threads = value.get<std::uint32_t>();
+  else if (name == "cache")
+    spec.cache = ValueOf(kCaches, value);
+  else if (name == "labels")
+    spec.labels = value.get<std::vector<std::string>>();
+  else if (name == "affinity")
+    spec.affinity = value.get<std::string>();
+  else if (name == "precision")
+    spec.precision = value.get<double>();
+  else if (name == "budget_ms")
+    spec.budget_ms = value.get<double>();
+  else if (name == "cut_above_ns")
+    spec.cut_above_ns = value.get<std::uint64_t>();
+  else if (name == "deadline_s")
+    spec.deadline_s = value.get<double>();
+  else if (name == "max_age_s")
+    spec.max_age_s = value.get<double>();
+  else
+    throw std::invalid_argument(name);
 }
 
 }  // namespace

@@ -15,9 +15,10 @@ std::string ActionsText(const std::vector<looptree::Action>& actions);  // "down
 // Also takes what no rule admits, such as "split_-1": a job may ask for it, and fail.
 Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text);
 
-// The options that differ from their defaults, as a JSON object with the names of `loopfleet submit`;
-// none if all are at their defaults. A default may never change: that would change the meaning of rows
-// already written. kInvalid: JSON cannot hold it (a number that is not finite, text that is not UTF-8).
+// The options that differ from their defaults, as a JSON object with the names of `loopfleet
+// submit`; none if all are at their defaults. A default may never change: that would change the
+// meaning of rows already written. kInvalid: JSON cannot hold it (a number that is not finite, text
+// that is not UTF-8).
 Result<std::optional<std::string>> OptionsText(const JobSpec& spec);
 // Sets the options that `text` names.
 Status ParseOptionsText(std::string_view text, JobSpec& spec);

@@ -109,8 +109,10 @@ Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   if (!query.ChecksumMatches()) return Damaged("outcomes", NameOf(outcome));
 
   if (!source || (!row.result && !code)) {
-    return Fail(ErrorKind::kInvalid, fmt::format("outcome {} has a source or a failure code that this "
-                                                 "version does not know", NameOf(outcome)));
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("outcome {} has a source or a failure code that this "
+                            "version does not know",
+                            NameOf(outcome)));
   }
   outcome.source = *source;
   if (code) failure.code = *code;

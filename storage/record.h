@@ -1,6 +1,6 @@
 #pragma once
-// What is written and read back. The journal of accepted jobs (so that nothing accepted is lost) and
-// the outcomes (so that nothing is measured twice for want of a look).
+// What is written and read back. The journal of accepted jobs (so that nothing accepted is lost)
+// and the outcomes (so that nothing is measured twice for want of a look).
 
 #include <cstdint>
 #include <optional>
@@ -21,9 +21,9 @@ struct JobsAccepted {
   BatchId batch;
   Uuid client;
   Uuid request_id;
-  std::string request_digest;      // of the content, to tell a repeat from a conflict
+  std::string request_digest;  // of the content, to tell a repeat from a conflict
   bool new_batch = true;
-  bool closes_batch = true;        // no more jobs follow
+  bool closes_batch = true;  // no more jobs follow
   std::uint32_t first_index = 0;
   WallTime accepted_at{};
   std::vector<JobSpec> jobs;
@@ -64,8 +64,9 @@ struct StoredJob {
 
 // A measurement that was made earlier.
 struct StoredResult {
-  Evaluation evaluation;   // always ok(); its stages are zero: they belong to the job it was made for
-  std::string worker;      // that measured it
+  Evaluation
+      evaluation;      // always ok(); its stages are zero: they belong to the job it was made for
+  std::string worker;  // that measured it
   WallTime measured_at{};
 };
 
@@ -83,7 +84,7 @@ struct StoredBatch {
 
 // Everything that a coordinator needs to go on where the last one stopped.
 struct Recovery {
-  std::uint64_t epoch = 1;              // this start's number, already on disk
+  std::uint64_t epoch = 1;  // this start's number, already on disk
   std::uint64_t next_batch = 1;
   std::vector<StoredBatch> unfinished;  // batches that are open, or have jobs without an outcome
   std::vector<UnfinishedJob> jobs;      // those jobs, in order

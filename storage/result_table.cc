@@ -25,17 +25,16 @@ std::vector<double> SamplesOf(std::span<const std::uint8_t> bytes) {
   return samples;
 }
 
-// Of all that an evaluation says beside its tree key and its stages: tells the measurements of one tree
-// apart, so that an answer from the store is not stored again.
+// Of all that an evaluation says beside its tree key and its stages: tells the measurements of one
+// tree apart, so that an answer from the store is not stored again.
 std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const Measurement& measurement = evaluation.measurement();
-  const double figures[] = {measurement.elapsed_ns,     measurement.elapsed_low_ns,
+  const double figures[] = {measurement.elapsed_ns,      measurement.elapsed_low_ns,
                             measurement.elapsed_high_ns, measurement.elapsed_min_ns,
                             measurement.elapsed_mean_ns, measurement.spread};
-  const std::uint64_t counts[] = {static_cast<std::uint64_t>(conditions),
-                                  static_cast<std::uint64_t>(measurement.grade),
-                                  measurement.iterations_per_sample, evaluation.flop_count,
-                                  evaluation.scratch_bytes};
+  const std::uint64_t counts[] = {
+      static_cast<std::uint64_t>(conditions), static_cast<std::uint64_t>(measurement.grade),
+      measurement.iterations_per_sample, evaluation.flop_count, evaluation.scratch_bytes};
   XXH64_hash_t hash = 0;
   const auto add = [&hash](const void* data, std::size_t size) {
     hash = XXH3_64bits_withSeed(data, size, hash);
@@ -105,8 +104,10 @@ Result<ResultId> ResultTable::NextId() {
 Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   if (!evaluation.tree_key || !evaluation.conditions) {
-    return Fail(ErrorKind::kInvalid, fmt::format("job {}: a measurement without its tree key or its "
-                                                 "conditions cannot be stored", outcome.job));
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("job {}: a measurement without its tree key or its "
+                            "conditions cannot be stored",
+                            outcome.job));
   }
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const auto no_effect, ListText(evaluation.no_effect));

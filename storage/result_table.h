@@ -20,8 +20,8 @@ class ResultTable {
   ResultTable(Connection& connection, ConditionsTable& conditions)
       : connection_(connection), conditions_(conditions) {}
 
-  // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its conditions, or
-  // its figures are senseless.
+  // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
+  // conditions, or its figures are senseless.
   Result<ResultId> Insert(const Outcome& outcome);
   // The row that already says what this outcome's evaluation says, if there is one.
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);

@@ -145,8 +145,8 @@ Status Store::Apply(std::span<const Write> writes) {
   const Status applied = impl_->ApplyAll(writes);
   impl_->touched.clear();
   if (applied) return {};
-  // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when the
-  // file is next opened.
+  // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when
+  // the file is next opened.
   if (impl_->connection->InTransaction()) (void)impl_->connection->Run("ROLLBACK");
   impl_->conditions.Forget();
   impl_->results.Forget();
@@ -187,17 +187,17 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
     if (stored || touched.contains(id)) {
       return Fail(ErrorKind::kExists, fmt::format("batch {} is there already", id));
     }
-    touched.emplace(id, StoredBatch{.batch = id,
-                                    .client = accepted.client,
-                                    .accepted_at = accepted.accepted_at});
+    touched.emplace(
+        id,
+        StoredBatch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at});
   }
-  LF_TRY(StoredBatch* batch, Touch(id));
+  LF_TRY(StoredBatch * batch, Touch(id));
   if (batch->closed) {
     return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
   }
   if (accepted.first_index != batch->job_count) {
-    return Fail(ErrorKind::kInvalid, fmt::format("batch {}: jobs from index {} on, but it has {}", id,
-                                                 accepted.first_index, batch->job_count));
+    return Fail(ErrorKind::kInvalid, fmt::format("batch {}: jobs from index {} on, but it has {}",
+                                                 id, accepted.first_index, batch->job_count));
   }
   LF_TRY_VOID(batches.InsertRequest(accepted));
   for (const JobSpec& spec : accepted.jobs) {
@@ -209,14 +209,15 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
 
 Status Store::Impl::On(const JobFinished& finished) {
   const Outcome& outcome = finished.outcome;
-  LF_TRY(StoredBatch* batch, Touch(outcome.job.batch));
+  LF_TRY(StoredBatch * batch, Touch(outcome.job.batch));
   if (outcome.job.index >= batch->job_count) {
     return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", outcome.job));
   }
   if (outcome.sequence != batch->finished + std::uint64_t{1}) {
-    return Fail(ErrorKind::kInvalid, fmt::format("job {}: sequence {}, but {} jobs of its batch have "
-                                                 "finished",
-                                                 outcome.job, outcome.sequence, batch->finished));
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("job {}: sequence {}, but {} jobs of its batch have "
+                            "finished",
+                            outcome.job, outcome.sequence, batch->finished));
   }
   LF_TRY_VOID(outcomes.Insert(outcome));
   ++batch->finished;
@@ -226,7 +227,7 @@ Status Store::Impl::On(const JobFinished& finished) {
 }
 
 Status Store::Impl::On(const BatchCancelled& cancelled) {
-  LF_TRY(StoredBatch* batch, Touch(cancelled.batch));
+  LF_TRY(StoredBatch * batch, Touch(cancelled.batch));
   batch->cancelled = true;
   batch->closed = true;
   return {};

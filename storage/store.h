@@ -6,10 +6,13 @@
 // Threads: Open() where you like, then only one thread may call the rest (the storage thread).
 //
 // Guaranteed:
-//  - What Apply() acknowledged survives a crash of the process, of the machine, and a loss of power.
+//  - What Apply() acknowledged survives a crash of the process, of the machine, and a loss of
+//  power.
 //  - A group is applied whole or not at all.
-//  - One writer: while a Store is open, another Open() of the same file fails. Should that lock ever
-//    be defeated (its file removed, say), the newer epoch wins: the older Store commits nothing more.
+//  - One writer: while a Store is open, another Open() of the same file fails. Should that lock
+//  ever
+//    be defeated (its file removed, say), the newer epoch wins: the older Store commits nothing
+//    more.
 //  - Exactly one outcome for each job: a second one is refused.
 
 #include <chrono>
@@ -23,9 +26,11 @@
 
 namespace loopfleet::storage {
 
-// How long Open() waits for another writer to go, so that a quick restart meets no lock of its past.
+// How long Open() waits for another writer to go, so that a quick restart meets no lock of its
+// past.
 inline constexpr std::chrono::milliseconds kLockWait{1000};
-// How long a transaction waits for a person who writes to the file, or holds it exclusively, by hand.
+// How long a transaction waits for a person who writes to the file, or holds it exclusively, by
+// hand.
 inline constexpr std::chrono::milliseconds kBusyWait{5000};
 
 struct StoreOptions {
@@ -47,8 +52,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Where the last writer stopped: every batch and job that still needs something. Read it before the
-  // first Apply(). A damaged job does not fail it: Recovery::damaged lists those.
+  // Where the last writer stopped: every batch and job that still needs something. Read it before
+  // the first Apply(). A damaged job does not fail it: Recovery::damaged lists those.
   Result<Recovery> Recover();
 
   // This start's number; 1 for a new database.
@@ -62,7 +67,8 @@ class Store {
   //   kExists   a batch, a request or an outcome that is there already       } bugs of
   //   kInvalid  anything else that contradicts what is stored: jobs for a    } the caller,
   //             closed batch, a gap in the indices or sequences, an outcome  } named in
-  //             for a job never accepted, a measurement without its key      } the message
+  //             for a job never accepted, a measurement without its key or   } the message
+  //             with a time that is not finite and positive: what a peer claims is checked before
   //   kUnavailable  somebody else held the database for longer than kBusyWait
   Status Apply(std::span<const Write> writes);
 

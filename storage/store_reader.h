@@ -1,11 +1,12 @@
 #pragma once
-// StoreReader: reads a database while its writer works, or when none does. Its own connection, which
-// cannot write; each call sees everything that was committed before it, and nothing half-done.
+// StoreReader: reads a database while its writer works, or when none does. Its own connection,
+// which cannot write; each call sees everything that was committed before it, and nothing
+// half-done.
 //
 // Threads: any one at a time. Open several for several threads.
 //
-// A row that is not what was written is never used: the call fails with kCorrupt and names table and
-// row. (ReadOutcomes goes on where it safely can, see there.)
+// A row that is not what was written is never used: the call fails with kCorrupt and names table
+// and row. (ReadOutcomes goes on where it safely can, see there.)
 
 #include <cstdint>
 #include <filesystem>
@@ -33,10 +34,10 @@ class StoreReader {
   // What this request was answered with, if it was accepted before.
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
 
-  // The batch's outcomes with sequence > after_sequence, in order, at most `max` of them. Empty: none
-  // yet (or no such batch: FindBatch tells). Where the row of a job or of its measurement is damaged,
-  // the outcome comes with failure STORAGE_CORRUPT, naming the row, and the others are unharmed; where
-  // an outcome's own row is damaged, the call fails with kCorrupt.
+  // The batch's outcomes with sequence > after_sequence, in order, at most `max` of them. Empty:
+  // none yet (or no such batch: FindBatch tells). Where the row of a job or of its measurement is
+  // damaged, the outcome comes with failure STORAGE_CORRUPT, naming the row, and the others are
+  // unharmed; where an outcome's own row is damaged, the call fails with kCorrupt.
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                             std::uint32_t max);
 

@@ -50,8 +50,8 @@ Result<WriterLock> WriterLock::Take(const std::filesystem::path& database,
     std::this_thread::sleep_for(kPollEvery);
   }
   const std::string holder = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(file.get(), 0) != 0 ||
-      ::pwrite(file.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
+  if (::ftruncate(file.get(), 0) != 0 || ::pwrite(file.get(), holder.data(), holder.size(), 0) !=
+                                             static_cast<ssize_t>(holder.size())) {
     return SystemError(path, "write");
   }
   return WriterLock(std::move(file));

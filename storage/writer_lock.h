@@ -1,6 +1,6 @@
 #pragma once
-// WriterLock: the right to write a database, held through a locked file beside it. The kernel frees it
-// when the process ends, however it ends; the file itself stays.
+// WriterLock: the right to write a database, held through a locked file beside it. The kernel frees
+// it when the process ends, however it ends; the file itself stays.
 
 #include <chrono>
 #include <filesystem>

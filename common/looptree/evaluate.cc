@@ -1,514 +1,561 @@
+// Evaluate: float64, in pieces of kLanes neighbouring points, so that each operation of the program is a
+// plain loop over lanes that the compiler vectorises, whatever the program is.
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/looptree/access.h"
+#include "common/looptree/arithmetic.h"
 #include "common/looptree/interpret.h"
-
-// Each output is worked out point by point from the program alone. Points are taken a lane at a time:
-// up to kLane points that differ along one dimension, so that the cost of walking the graph is shared.
-// Results of reductions, and of operations that several others read, are held whole; everything else
-// is worked out again where it is needed, so a product m*k*n is never held.
+#include "common/looptree/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::size_t kLane = 256;
-// An operation that several others read is held whole up to this many elements; beyond it, it is
-// worked out for each reader.
-constexpr std::int64_t kHeldElements = std::int64_t{1} << 26;
-// Half the distance between neighbouring float32 values, relative: what one rounding may change.
-constexpr double kRounding = 0x1p-24;
-// exp, log and square root of a target's library may be off by a little more than one rounding.
-constexpr double kLibraryRounding = 4 * kRounding;
-// Covers the second-order terms that the first-order bound leaves out.
-constexpr double kSecondOrder = 1.01;
-constexpr double kExactBelow = 0x1p24;
+constexpr std::size_t kLanes = 256;  // 2 KiB an array: a dozen of them stay in the first-level cache
+constexpr double kRounding = 0x1p-24 * 1.001;  // of one float32 operation, relative; with float64's own
+constexpr double kFunctionRounding = 8 * 0x1p-23;
+constexpr double kSmallestNormal = std::numeric_limits<float>::min();  // lost if subnormals are flushed
+constexpr double kLargestExact = 0x1p24;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A value and a bound on how far a float32 computation of it may be off.
-struct Lane {
-  std::array<double, kLane> value;
-  std::array<double, kLane> error;
+// Values and error bounds of kLanes neighbouring points. `errors` means something only where the node
+// is not exact.
+struct Lanes {
+  std::array<double, kLanes> values;
+  std::array<double, kLanes> errors;
 };
 
-// The points of a lane: along dim d, point i has the index base[d] + i * step[d].
-struct Points {
-  std::vector<std::int64_t> base;
-  std::vector<std::int64_t> step;
-  std::size_t count = 0;
+// A node's result held whole, row-major over its dims.
+struct Stored {
+  std::vector<double> values;
+  std::vector<double> errors;  // empty: exact
 };
 
-struct Held {
-  std::vector<double> value;
-  std::vector<double> error;  // empty: exact
+// What is known about all elements of a node's result.
+struct Range {
+  bool exact = false;    // an integer, and so are all partial sums
+  double magnitude = 0;  // at most
 };
 
-// What is known of a node's values before computing any: are they integers that float32 holds exactly?
-struct Magnitude {
-  bool integral = false;
-  double bound = 0;
-};
-
-double Identity(Op op) {
+bool KeepsIntegers(Op op) {
   switch (op) {
-    case Op::kMultiply: return 1;
-    case Op::kMin: return std::numeric_limits<double>::infinity();
-    case Op::kMax: return -std::numeric_limits<double>::infinity();
-    default: return 0;
+    case Op::kRead:
+    case Op::kWrite:
+    case Op::kView:
+    case Op::kCopy:
+    case Op::kAdd:
+    case Op::kSubtract:
+    case Op::kMultiply:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kAbs:
+    case Op::kNegate:
+      return true;
+    default:
+      return false;
   }
 }
+
+// How a source is walked: its element for the point at `index`, and the step between lanes.
+struct Load {
+  NodeId source = 0;
+  std::int64_t constant = 0;
+  std::vector<AffineTerm> terms;
+  std::int64_t lane_step = 0;
+
+  std::int64_t At(const std::array<std::int64_t, kMaxDims>& index) const {
+    std::int64_t at = constant;
+    for (const AffineTerm& term : terms) at += term.coefficient * index[term.dim];
+    return at;
+  }
+};
+
+// One operation inside a piece: loads what is stored, or combines earlier results of the same piece.
+struct PieceStep {
+  NodeId node = 0;
+  std::optional<Load> load;
+};
 
 class Evaluator {
  public:
   Evaluator(const Program& program, std::span<const Tensor> inputs)
-      : program_(program), held_(program.nodes.size()), input_of_(program.nodes.size(), nullptr) {
-    LF_CHECK(inputs.size() == program.inputs.size(), "{} tensors for {} inputs", inputs.size(),
+      : program_(program),
+        inputs_(program.nodes.size()),
+        stored_(program.nodes.size()),
+        ranges_(program.nodes.size()) {
+    const std::vector<double> priorities(program.nodes.size(), 0.0);
+    Limits limits;  // the program was admitted before, perhaps under wider limits
+    limits.flop_count = limits.footprint_bytes = std::numeric_limits<std::uint64_t>::max();
+    limits.tree_nodes = std::numeric_limits<std::uint32_t>::max();
+    auto facts = ProgramFacts::Of(program, priorities, limits);
+    LF_CHECK(facts.has_value(), "{}", facts.error().message);
+    facts_ = *std::move(facts);
+    LF_CHECK(inputs.size() == program.inputs.size(), "{} inputs for {}", inputs.size(),
              program.inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      LF_CHECK(static_cast<std::int64_t>(inputs[i].size()) == program.ElementCount(program.inputs[i]),
+      const NodeId id = program.inputs[i];
+      LF_CHECK(static_cast<std::int64_t>(inputs[i].size()) == program.ElementCount(id),
                "input {} has {} elements", i, inputs[i].size());
-      input_of_[program.inputs[i]] = &inputs[i];
-    }
-    exact_ = IsExact();
-    lanes_.resize(program.nodes.size());
-    for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-      lanes_[n].resize(program.nodes[n].inputs.size());
+      inputs_[id] = inputs[i];
     }
   }
 
   Reference Run() {
+    for (const NodeId id : facts_->order) ranges_[id] = RangeOf(id);
+    for (const NodeId id : facts_->order) {
+      if (IsStored(id)) Store(id);
+    }
     Reference reference;
-    HoldWhatIsShared();
-    for (const NodeId output : program_.outputs) {
-      Held result = HoldWhole(output);
-      for (double& error : result.error) error *= kSecondOrder;
-      reference.outputs.push_back(std::move(result.value));
-      reference.tolerance.push_back(std::move(result.error));
+    for (const NodeId id : program_.outputs) {
+      reference.outputs.push_back(std::move(stored_[id].values));
+      reference.tolerance.push_back(std::move(stored_[id].errors));
     }
     return reference;
   }
 
  private:
-  // Exact if every operation maps integers to integers and none can reach 2^24 in between.
-  bool IsExact() const {
-    std::vector<std::optional<Magnitude>> known(program_.nodes.size());
-    for (const NodeId output : program_.outputs) {
-      if (!MagnitudeOf(output, known).integral) return false;
+  bool Reduces(NodeId id) const { return !facts_->nodes[id].reduced.empty(); }
+
+  double ReducedPoints(NodeId id) const {
+    double points = 1;
+    for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
+      if (facts_->nodes[id].reduced.Has(dim)) points *= static_cast<double>(program_.dims[dim].size);
     }
-    return true;
+    return points;
   }
 
-  Magnitude MagnitudeOf(NodeId id, std::vector<std::optional<Magnitude>>& known) const {
-    if (known[id]) return *known[id];
-    const Node& node = program_.nodes[id];
-    Magnitude result;
-    if (input_of_[id] != nullptr) {
-      result.integral = true;
-      for (const float x : *input_of_[id]) {
-        result.integral = result.integral && std::nearbyint(x) == x;
-        result.bound = std::max(result.bound, std::abs(static_cast<double>(x)));
-      }
-    } else if (node.op == Op::kConstant) {
-      result = {std::nearbyint(node.constant) == node.constant, std::abs(node.constant)};
-    } else {
-      std::vector<Magnitude> of;
-      for (const NodeId input : node.inputs) of.push_back(MagnitudeOf(input, known));
-      result = Combine(id, of);
-    }
-    if (!(result.bound < kExactBelow)) result.integral = false;
-    known[id] = result;
-    return result;
-  }
-
-  Magnitude Combine(NodeId id, const std::vector<Magnitude>& of) const {
-    const Node& node = program_.nodes[id];
-    Magnitude result;
-    result.integral = std::all_of(of.begin(), of.end(), [](const Magnitude& m) { return m.integral; });
-    double terms = 1;
-    for (const DimId dim : program_.ReducedDims(id)) {
-      terms *= static_cast<double>(program_.dims[dim].size);
-    }
-    switch (node.op) {
-      case Op::kAdd:
-      case Op::kSubtract:
-        for (const Magnitude& m : of) result.bound += m.bound;
-        result.bound *= terms;
-        break;
-      case Op::kMultiply:
-        result.bound = 1;
-        for (const Magnitude& m : of) result.bound *= m.bound;
-        if (terms > 1) result.bound = std::pow(std::max(result.bound, 1.0), terms);
-        break;
-      case Op::kCopy:
-      case Op::kRead:
-      case Op::kWrite:
-      case Op::kView:
-      case Op::kName:
-      case Op::kMin:
-      case Op::kMax:
-      case Op::kAbs:
-      case Op::kNegate:
-        for (const Magnitude& m : of) result.bound = std::max(result.bound, m.bound);
-        break;
-      default:
-        result = {false, std::numeric_limits<double>::infinity()};
-    }
-    return result;
-  }
-
-  void HoldWhatIsShared() {
-    std::vector<int> readers(program_.nodes.size(), 0);
-    for (const Node& node : program_.nodes) {
-      for (const NodeId input : node.inputs) ++readers[input];
-    }
-    std::vector<bool> done(program_.nodes.size(), false);
-    for (const NodeId output : program_.outputs) HoldBelow(output, readers, done);
-  }
-
-  // Depth-first, so that what a node is made of is held before it.
-  void HoldBelow(NodeId id, const std::vector<int>& readers, std::vector<bool>& done) {
-    if (done[id]) return;
-    done[id] = true;
-    for (const NodeId input : program_.nodes[id].inputs) HoldBelow(input, readers, done);
-    if (input_of_[id] != nullptr || program_.nodes[id].inputs.empty()) return;
-    const bool shared = readers[id] > 1 && program_.ElementCount(id) <= kHeldElements;
-    if (shared || program_.IsReduction(id)) held_[id] = HoldWhole(id);
-  }
-
-  Held HoldWhole(NodeId id) {
-    const Node& node = program_.nodes[id];
-    const std::vector<DimId> reduced = program_.ReducedDims(id);
-    Held result;
-    const auto count = static_cast<std::size_t>(program_.ElementCount(id));
-    result.value.assign(count, 0);
-    if (!exact_) result.error.assign(count, 0);
-    const std::optional<DimId> lane = LaneOf(node, reduced);
-    const bool lane_is_reduced =
-        lane && std::find(reduced.begin(), reduced.end(), *lane) != reduced.end();
-
-    std::vector<DimId> outer;
-    for (const DimId dim : node.dims) {
-      if (lane != dim) outer.push_back(dim);
-    }
-    Points points{.base = std::vector<std::int64_t>(program_.dims.size(), 0),
-                  .step = std::vector<std::int64_t>(program_.dims.size(), 0)};
-    if (lane) points.step[*lane] = 1;
-    const std::int64_t lane_size = lane ? program_.dims[*lane].size : 1;
-    const std::int64_t lane_stride = lane && !lane_is_reduced ? StrideIn(node, *lane) : 0;
-    do {
-      if (lane_is_reduced) {
-        const std::size_t at = OffsetIn(node, points.base);
-        ReduceAlongLane(id, reduced, *lane, points, result, at);
-        continue;
-      }
-      for (std::int64_t start = 0; start < lane_size; start += kLane) {
-        if (lane) points.base[*lane] = start;
-        points.count = static_cast<std::size_t>(
-            std::min<std::int64_t>(kLane, lane_size - start));
-        Lane& out = whole_;
-        ReduceAcrossLane(id, reduced, points, out);
-        const std::size_t at = OffsetIn(node, points.base);
-        for (std::size_t i = 0; i < points.count; ++i) {
-          result.value[at + i * static_cast<std::size_t>(lane_stride)] = out.value[i];
-          if (!exact_) result.error[at + i * static_cast<std::size_t>(lane_stride)] = out.error[i];
-        }
-      }
-      if (lane) points.base[*lane] = 0;
-    } while (Advance(outer, points.base));
-    return result;
-  }
-
-  // Lanes run along the result's largest dimension, or along a reduced one if that is much longer.
-  std::optional<DimId> LaneOf(const Node& node, const std::vector<DimId>& reduced) const {
-    std::optional<DimId> best;
-    const auto size = [&](DimId dim) { return program_.dims[dim].size; };
-    for (const DimId dim : node.dims) {
-      if (!best || size(dim) >= size(*best)) best = dim;
-    }
-    if (best && size(*best) >= 16) return best;
-    for (const DimId dim : reduced) {
-      if (!best || size(dim) > size(*best)) best = dim;
-    }
-    return best;
-  }
-
-  // Each point of the lane is a result of its own; reduced dims are walked one index after another.
-  void ReduceAcrossLane(NodeId id, const std::vector<DimId>& reduced, Points& points, Lane& out) {
-    if (reduced.empty()) return ComputePointwise(id, points, out);
+  // Held whole: what is written, what is reduced, and what would be computed again and again because
+  // its readers run over more points or reach for other elements. A view is never worth holding,
+  // except to be viewed again.
+  bool IsStored(NodeId id) const {
     const Op op = program_.nodes[id].op;
-    Accumulators sums(op, points.count);
-    Lane& term = lanes_[id][0];
-    do {
-      Compute(program_.nodes[id].inputs[0], points, term);
-      if (exact_ && op == Op::kAdd) {
-        sums.AddExactly(term, points.count);
-        continue;
-      }
-      for (std::size_t i = 0; i < points.count; ++i) {
-        sums.Add(i, term.value[i], exact_ ? 0 : term.error[i]);
-      }
-    } while (Advance(reduced, points.base));
-    for (std::size_t i = 0; i < points.count; ++i) {
-      out.value[i] = sums.Value(i);
-      out.error[i] = exact_ ? 0 : sums.Error(i);
-    }
-  }
-
-  // All points of the lane belong to one result.
-  void ReduceAlongLane(NodeId id, const std::vector<DimId>& reduced, DimId lane, Points& points,
-                       Held& result, std::size_t at) {
-    std::vector<DimId> walked;
-    for (const DimId dim : reduced) {
-      if (dim != lane) walked.push_back(dim);
-    }
-    Accumulators sum(program_.nodes[id].op, 1);
-    Lane& term = lanes_[id][0];
-    const std::int64_t size = program_.dims[lane].size;
-    do {
-      for (std::int64_t start = 0; start < size; start += kLane) {
-        points.base[lane] = start;
-        points.count = static_cast<std::size_t>(std::min<std::int64_t>(kLane, size - start));
-        Compute(program_.nodes[id].inputs[0], points, term);
-        for (std::size_t i = 0; i < points.count; ++i) {
-          sum.Add(0, term.value[i], exact_ ? 0 : term.error[i]);
-        }
-      }
-      points.base[lane] = 0;
-    } while (Advance(walked, points.base));
-    result.value[at] = sum.Value(0);
-    if (!exact_) result.error[at] = sum.Error(0);
-  }
-
-  // Float32 sums of n terms, in any order, are off by at most (n - 1) roundings of the sum of
-  // magnitudes; products likewise by n roundings of the product of magnitudes.
-  class Accumulators {
-   public:
-    Accumulators(Op op, std::size_t count) : op_(op) {
-      std::fill_n(value_.begin(), count, Identity(op));
-      std::fill_n(magnitude_.begin(), count, op == Op::kMultiply ? 1.0 : 0.0);
-      std::fill_n(with_error_.begin(), count, op == Op::kMultiply ? 1.0 : 0.0);
-    }
-
-    void Add(std::size_t i, double term, double error) {
-      if (i == 0) ++terms_;
-      switch (op_) {
-        case Op::kAdd:
-          value_[i] += term;
-          magnitude_[i] += std::abs(term);
-          with_error_[i] += std::abs(term) + error;
-          return;
-        case Op::kMultiply:
-          value_[i] *= term;
-          magnitude_[i] *= std::abs(term);
-          with_error_[i] *= std::abs(term) + error;
-          return;
-        case Op::kMin:
-          value_[i] = std::min(value_[i], term);
-          with_error_[i] = std::max(with_error_[i], error);
-          return;
-        case Op::kMax:
-          value_[i] = std::max(value_[i], term);
-          with_error_[i] = std::max(with_error_[i], error);
-          return;
-        default: LF_CHECK(false, "op {} cannot reduce", static_cast<int>(op_));
-      }
-    }
-
-    // The common case of an exact sum: nothing but the sum.
-    void AddExactly(const Lane& terms, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) value_[i] += terms.value[i];
-    }
-
-    double Value(std::size_t i) const { return value_[i]; }
-    double Error(std::size_t i) const {
-      if (op_ == Op::kMin || op_ == Op::kMax) return with_error_[i];
-      return with_error_[i] - magnitude_[i] +
-             static_cast<double>(terms_) * kRounding * with_error_[i];
-    }
-
-   private:
-    const Op op_;
-    std::uint64_t terms_ = 0;
-    std::array<double, kLane> value_;
-    std::array<double, kLane> magnitude_;
-    std::array<double, kLane> with_error_;
-  };
-
-  void Compute(NodeId id, const Points& points, Lane& out) {
-    const Node& node = program_.nodes[id];
-    if (input_of_[id] != nullptr) {
-      const float* tensor = input_of_[id]->data();
-      return Gather(node, points, out, [&](std::size_t at) { return tensor[at]; }, nullptr);
-    }
-    if (held_[id]) {
-      const double* values = held_[id]->value.data();
-      return Gather(node, points, out, [&](std::size_t at) { return values[at]; },
-                    exact_ ? nullptr : held_[id]->error.data());
-    }
-    ComputePointwise(id, points, out);
-  }
-
-  template <class Load>
-  void Gather(const Node& node, const Points& points, Lane& out, Load load, const double* errors) {
-    std::int64_t stride = 1, at = 0, step = 0;
-    for (std::size_t d = node.dims.size(); d-- > 0;) {
-      at += stride * points.base[node.dims[d]];
-      step += stride * points.step[node.dims[d]];
-      stride *= program_.dims[node.dims[d]].size;
-    }
-    for (std::size_t i = 0; i < points.count; ++i, at += step) {
-      out.value[i] = load(static_cast<std::size_t>(at));
-      if (!exact_) out.error[i] = errors != nullptr ? errors[at] : 0;
-    }
-  }
-
-  void ComputePointwise(NodeId id, const Points& points, Lane& out) {
-    const Node& node = program_.nodes[id];
-    switch (node.op) {
-      case Op::kConstant:
-        std::fill_n(out.value.begin(), points.count, static_cast<float>(node.constant));
-        std::fill_n(out.error.begin(), points.count, 0.0);
-        return;
-      case Op::kView: return Compute(node.inputs[0], Through(node, points), out);
-      case Op::kCopy:
-      case Op::kWrite:
-      case Op::kRead:
-      case Op::kName: return Compute(node.inputs[0], points, out);
-      default: break;
-    }
-    for (std::size_t input = 0; input < node.inputs.size(); ++input) {
-      Compute(node.inputs[input], points, lanes_[id][input]);
-    }
-    CopyLane(lanes_[id][0], points.count, out);
-    if (node.inputs.size() == 1) return ApplyUnary(node.op, points.count, out);
-    for (std::size_t input = 1; input < node.inputs.size(); ++input) {
-      ApplyBinary(node.op, points.count, out, lanes_[id][input]);
-    }
-  }
-
-  void CopyLane(const Lane& from, std::size_t count, Lane& to) const {
-    std::copy_n(from.value.begin(), count, to.value.begin());
-    if (!exact_) std::copy_n(from.error.begin(), count, to.error.begin());
-  }
-
-  Points Through(const Node& view, const Points& points) const {
-    Points inner = points;
-    for (const ViewIndex& index : view.view) {
-      std::int64_t base = index.constant, step = 0;
-      for (const AffineTerm& term : index.terms) {
-        base += term.coefficient * points.base[term.dim];
-        step += term.coefficient * points.step[term.dim];
-      }
-      inner.base[index.input_dim] = base;
-      inner.step[index.input_dim] = step;
-    }
-    return inner;
-  }
-
-  void ApplyBinary(Op op, std::size_t count, Lane& a, const Lane& b) const {
-    if (exact_ && op == Op::kMultiply) {
-      for (std::size_t i = 0; i < count; ++i) a.value[i] *= b.value[i];
-      return;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      const double x = a.value[i], y = b.value[i];
-      double value = 0;
-      switch (op) {
-        case Op::kAdd: value = x + y; break;
-        case Op::kSubtract: value = x - y; break;
-        case Op::kMultiply: value = x * y; break;
-        case Op::kDivide: value = x / y; break;
-        case Op::kMin: value = std::min(x, y); break;
-        case Op::kMax: value = std::max(x, y); break;
-        default: LF_CHECK(false, "op {} takes one input", static_cast<int>(op));
-      }
-      a.value[i] = value;
-      if (exact_) continue;
-      const double ex = a.error[i], ey = b.error[i];
-      double error = 0;
-      switch (op) {
-        case Op::kAdd:
-        case Op::kSubtract: error = ex + ey; break;
-        case Op::kMultiply: error = std::abs(x) * ey + std::abs(y) * ex + ex * ey; break;
-        case Op::kDivide:
-          error = std::abs(y) > ey
-                      ? (std::abs(x) + ex) / (std::abs(y) - ey) - std::abs(x) / std::abs(y)
-                      : std::numeric_limits<double>::infinity();
-          break;
-        default: error = std::max(ex, ey);
-      }
-      const bool rounds = op != Op::kMin && op != Op::kMax;
-      a.error[i] = error + (rounds ? kRounding * (std::abs(value) + error) : 0);
-    }
-  }
-
-  void ApplyUnary(Op op, std::size_t count, Lane& a) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      const double x = a.value[i], ex = exact_ ? 0 : a.error[i];
-      double value = 0, error = ex, rounding = kLibraryRounding;
-      switch (op) {
-        case Op::kAdd:
-        case Op::kMultiply:
-        case Op::kMin:
-        case Op::kMax: value = x; rounding = 0; break;  // of one input
-        case Op::kAbs: value = std::abs(x); rounding = 0; break;
-        case Op::kNegate: value = -x; rounding = 0; break;
-        case Op::kExp: value = std::exp(x); error = value * std::expm1(ex); break;
-        case Op::kLog:
-          value = std::log(x);
-          error = x > ex ? std::log(x) - std::log(x - ex) : std::numeric_limits<double>::infinity();
-          break;
-        case Op::kSqrt:
-          value = std::sqrt(x);
-          error = std::sqrt(x + ex) - std::sqrt(std::max(x - ex, 0.0));
-          break;
-        case Op::kReciprocal:
-          value = 1 / x;
-          error = std::abs(x) > ex ? 1 / (std::abs(x) - ex) - 1 / std::abs(x)
-                                   : std::numeric_limits<double>::infinity();
-          break;
-        default: LF_CHECK(false, "op {} takes two inputs", static_cast<int>(op));
-      }
-      a.value[i] = value;
-      if (!exact_) a.error[i] = error + rounding * (std::abs(value) + error);
-    }
-  }
-
-  std::int64_t StrideIn(const Node& node, DimId dim) const {
-    std::int64_t stride = 1;
-    for (std::size_t d = node.dims.size(); d-- > 0;) {
-      if (node.dims[d] == dim) return stride;
-      stride *= program_.dims[node.dims[d]].size;
-    }
-    return 0;
-  }
-
-  std::size_t OffsetIn(const Node& node, const std::vector<std::int64_t>& index) const {
-    std::int64_t offset = 0;
-    for (const DimId dim : node.dims) offset = offset * program_.dims[dim].size + index[dim];
-    return static_cast<std::size_t>(offset);
-  }
-
-  // The next index along `dims`, the last one fastest; back at zero and false after the last.
-  bool Advance(const std::vector<DimId>& dims, std::vector<std::int64_t>& index) const {
-    for (std::size_t d = dims.size(); d-- > 0;) {
-      if (++index[dims[d]] < program_.dims[dims[d]].size) return true;
-      index[dims[d]] = 0;
+    if (op == Op::kRead || op == Op::kConstant) return false;
+    if (op == Op::kWrite || Reduces(id)) return true;
+    for (const NodeId consumer : facts_->nodes[id].consumers) {
+      if (program_.nodes[consumer].op == Op::kView) return true;
+      if (op != Op::kView && facts_->nodes[consumer].iteration != facts_->nodes[id].dims) return true;
     }
     return false;
   }
 
+  Range RangeOf(NodeId id) const {
+    const Node& node = program_.nodes[id];
+    if (node.op == Op::kRead) return InputRange(inputs_[id]);
+    Range range{.exact = KeepsIntegers(node.op)};
+    bool first = true;
+    for (const NodeId input : node.inputs) {
+      range.exact &= ranges_[input].exact;
+      const double magnitude = ranges_[input].magnitude;
+      if (first) {
+        range.magnitude = magnitude;
+      } else if (node.op == Op::kMultiply) {
+        range.magnitude *= magnitude;
+      } else if (node.op == Op::kMin || node.op == Op::kMax) {
+        range.magnitude = std::max(range.magnitude, magnitude);
+      } else {
+        range.magnitude += magnitude;
+      }
+      first = false;
+    }
+    if (Reduces(id) && node.op == Op::kAdd) range.magnitude *= ReducedPoints(id);
+    if (Reduces(id) && node.op == Op::kMultiply) {
+      range.magnitude = std::pow(std::max(range.magnitude, 1.0), ReducedPoints(id));
+    }
+    range.exact &= range.magnitude <= kLargestExact;
+    return range;
+  }
+
+  static Range InputRange(std::span<const float> input) {
+    Range range{.exact = true};
+    for (const float element : input) {
+      range.exact &= std::nearbyintf(element) == element;
+      range.magnitude = std::max(range.magnitude, std::abs(static_cast<double>(element)));
+    }
+    range.exact &= range.magnitude <= kLargestExact;
+    return range;
+  }
+
+  // The dimension whose neighbours are the lanes: the result's innermost, so that results are stored
+  // side by side; of a full reduction, the last one it runs over.
+  std::optional<DimId> LaneDim(NodeId id) const {
+    if (!program_.nodes[id].dims.empty()) return program_.nodes[id].dims.back();
+    std::optional<DimId> lane;
+    for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
+      if (facts_->nodes[id].reduced.Has(dim)) lane = dim;
+    }
+    return lane;
+  }
+
+  void Store(NodeId id) {
+    Stored& stored = stored_[id];
+    stored.values.resize(static_cast<std::size_t>(program_.ElementCount(id)));
+    if (!ranges_[id].exact) stored.errors.resize(stored.values.size());
+    Piece piece(*this, id, LaneDim(id));
+    piece.Run(stored);
+  }
+
+  // Evaluates one stored node.
+  class Piece {
+   public:
+    Piece(const Evaluator& evaluator, NodeId root, std::optional<DimId> lane_dim)
+        : evaluator_(evaluator), root_(root), lane_dim_(lane_dim) {
+      const Program& program = evaluator.program_;
+      if (program.nodes[root].op == Op::kView) {
+        AddLoad(root, evaluator.LoadOf(root, lane_dim));
+      } else {
+        for (const NodeId input : program.nodes[root].inputs) Plan(input);
+      }
+      lanes_.resize(program.nodes.size());
+      for (const PieceStep& step : steps_) lanes_[step.node] = std::make_unique<Lanes>();
+      for (const DimId dim : program.nodes[root].dims) {
+        if (dim != lane_dim) kept_.push_back(dim);
+      }
+      for (DimId dim = 0; dim < program.dims.size(); ++dim) {
+        if (evaluator.facts_->nodes[root].reduced.Has(dim) && dim != lane_dim) reduced_.push_back(dim);
+      }
+      // Of the root's inputs; a view's own load stands for it.
+      operands_ = program.nodes[root].op == Op::kView ? std::vector<NodeId>{root}
+                                                      : program.nodes[root].inputs;
+    }
+
+    void Run(Stored& stored) {
+      const std::int64_t lane_size = lane_dim_ ? evaluator_.program_.dims[*lane_dim_].size : 1;
+      const bool folds_lanes =
+          lane_dim_ && evaluator_.facts_->nodes[root_].reduced.Has(*lane_dim_);
+      std::size_t row = 0;
+      do {
+        Reset();
+        for (std::int64_t lane = 0; lane < lane_size; lane += static_cast<std::int64_t>(kLanes)) {
+          count_ = static_cast<std::size_t>(
+              std::min(lane_size - lane, static_cast<std::int64_t>(kLanes)));
+          if (lane_dim_) index_[*lane_dim_] = lane;
+          if (!folds_lanes) Reset();
+          do {
+            for (const PieceStep& step : steps_) Compute(step);
+            Combine();
+          } while (Advance(reduced_));
+          if (!folds_lanes) Keep(stored, row + static_cast<std::size_t>(lane), count_);
+        }
+        if (folds_lanes) {
+          FoldLanes();
+          Keep(stored, row, 1);
+        }
+        row += folds_lanes ? 1 : static_cast<std::size_t>(lane_size);
+      } while (Advance(kept_));
+    }
+
+   private:
+    void Plan(NodeId id) {
+      for (const PieceStep& step : steps_) {
+        if (step.node == id) return;
+      }
+      const Node& node = evaluator_.program_.nodes[id];
+      const bool loads = node.op == Op::kRead || node.op == Op::kView || node.op == Op::kConstant ||
+                         evaluator_.IsStored(id);
+      if (loads) {
+        AddLoad(id, evaluator_.LoadOf(id, lane_dim_));
+        return;
+      }
+      for (const NodeId input : node.inputs) Plan(input);
+      steps_.push_back({id, std::nullopt});
+    }
+
+    void AddLoad(NodeId id, Load load) { steps_.push_back({id, std::move(load)}); }
+
+    // Steps the last of `dims` first; false once all have been through.
+    bool Advance(const std::vector<DimId>& dims) {
+      for (std::size_t i = dims.size(); i-- > 0;) {
+        if (++index_[dims[i]] < evaluator_.program_.dims[dims[i]].size) return true;
+        index_[dims[i]] = 0;
+      }
+      return false;
+    }
+
+    bool Exact(NodeId id) const { return evaluator_.ranges_[id].exact; }
+
+    void Compute(const PieceStep& step) {
+      Lanes& result = *lanes_[step.node];
+      if (step.load) {
+        Fetch(step.node, *step.load, result);
+        return;
+      }
+      const Node& node = evaluator_.program_.nodes[step.node];
+      Apply(node.op, node.inputs, Exact(step.node), result);
+    }
+
+    void Fetch(NodeId id, const Load& load, Lanes& result) const {
+      const Node& source = evaluator_.program_.nodes[load.source];
+      if (source.op == Op::kConstant) {
+        result.values.fill(static_cast<float>(source.constant));
+        result.errors.fill(0);
+        return;
+      }
+      const auto at = static_cast<std::size_t>(load.At(index_));
+      const auto step = static_cast<std::size_t>(load.lane_step);
+      if (source.op == Op::kRead) {
+        Gather(evaluator_.inputs_[load.source].data() + at, step, result.values);
+        if (!Exact(id)) result.errors.fill(0);
+        return;
+      }
+      const Stored& stored = evaluator_.stored_[load.source];
+      Gather(stored.values.data() + at, step, result.values);
+      if (Exact(id)) return;
+      if (stored.errors.empty()) {
+        result.errors.fill(0);
+      } else {
+        Gather(stored.errors.data() + at, step, result.errors);
+      }
+    }
+
+    template <class Number>
+    void Gather(const Number* from, std::size_t step, std::array<double, kLanes>& to) const {
+      if (step == 0) {
+        std::fill_n(to.begin(), count_, static_cast<double>(*from));
+      } else if (step == 1) {
+        for (std::size_t i = 0; i < count_; ++i) to[i] = from[i];
+      } else {
+        for (std::size_t i = 0; i < count_; ++i) to[i] = from[i * step];
+      }
+    }
+
+    // result = op(inputs...), lane by lane.
+    void Apply(Op op, const std::vector<NodeId>& inputs, bool exact, Lanes& result) const {
+      const Lanes& first = *lanes_[inputs[0]];
+      ApplyUnary(op, first, exact, Exact(inputs[0]), result);
+      for (std::size_t i = 1; i < inputs.size(); ++i) {
+        ApplyBinary(op, *lanes_[inputs[i]], exact, Exact(inputs[i]), result);
+      }
+    }
+
+    void ApplyUnary(Op op, const Lanes& a, bool exact, bool a_exact, Lanes& result) const {
+      const auto each = [&](auto value) {
+        for (std::size_t i = 0; i < count_; ++i) result.values[i] = value(a.values[i]);
+      };
+      const auto bound = [&](auto error) {
+        if (exact) return;
+        for (std::size_t i = 0; i < count_; ++i) {
+          result.errors[i] = error(a.values[i], a_exact ? 0.0 : a.errors[i]);
+        }
+      };
+      switch (op) {
+        case Op::kLog:
+          bound([](double x, double e) { return Elementary(std::log(x), x > e ? e / (x - e) : kInfinity); });
+          return each([](double x) { return std::log(x); });
+        case Op::kExp:
+          bound([](double x, double e) { return Elementary(std::exp(x), std::exp(x) * std::expm1(e)); });
+          return each([](double x) { return std::exp(x); });
+        case Op::kSqrt:
+          bound([](double x, double e) {
+            if (!(x >= e)) return kInfinity;
+            return Elementary(std::sqrt(x), e == 0 ? 0 : e / (std::sqrt(x) + std::sqrt(x - e)));
+          });
+          return each([](double x) { return std::sqrt(x); });
+        case Op::kReciprocal:
+          bound([](double x, double e) {
+            const double low = std::abs(x) - e;
+            return low > 0 ? Elementary(1 / x, e / (std::abs(x) * low)) : kInfinity;
+          });
+          return each([](double x) { return 1 / x; });
+        case Op::kAbs:
+          bound([](double, double e) { return e; });
+          return each([](double x) { return std::abs(x); });
+        case Op::kNegate:
+          bound([](double, double e) { return e; });
+          return each([](double x) { return -x; });
+        default:
+          bound([](double, double e) { return e; });
+          return each([](double x) { return x; });
+      }
+    }
+
+    static double Elementary(double value, double propagated) {
+      return propagated + kFunctionRounding * (std::abs(value) + propagated) + kSmallestNormal;
+    }
+    static double Rounded(double value, double propagated) {
+      return propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal;
+    }
+
+    // result = op(result, b).
+    void ApplyBinary(Op op, const Lanes& b, bool exact, bool b_exact, Lanes& result) const {
+      static constexpr std::array<double, kLanes> kNoErrors{};
+      const auto& b_errors = b_exact ? kNoErrors : b.errors;
+      auto& values = result.values;
+      auto& errors = result.errors;
+      const auto each = [&](auto value, auto error) {
+        if (exact) {
+          for (std::size_t i = 0; i < count_; ++i) values[i] = value(values[i], b.values[i]);
+          return;
+        }
+        for (std::size_t i = 0; i < count_; ++i) {
+          const double combined = value(values[i], b.values[i]);
+          errors[i] = error(combined, values[i], errors[i], b.values[i], b_errors[i]);
+          values[i] = combined;
+        }
+      };
+      switch (op) {
+        case Op::kAdd:
+          return each([](double x, double y) { return x + y; },
+                      [](double z, double, double e, double, double f) { return Rounded(z, e + f); });
+        case Op::kSubtract:
+          return each([](double x, double y) { return x - y; },
+                      [](double z, double, double e, double, double f) { return Rounded(z, e + f); });
+        case Op::kMultiply:
+          return each([](double x, double y) { return x * y; },
+                      [](double z, double x, double e, double y, double f) {
+                        return Rounded(z, std::abs(x) * f + std::abs(y) * e + e * f);
+                      });
+        case Op::kDivide:
+          return each([](double x, double y) { return x / y; },
+                      [](double z, double, double e, double y, double f) {
+                        const double low = std::abs(y) - f;
+                        return low > 0 ? Rounded(z, (e + std::abs(z) * f) / low) : kInfinity;
+                      });
+        case Op::kMin:
+          return each([](double x, double y) { return Binary(Op::kMin, x, y); },
+                      [](double, double, double e, double, double f) { return std::max(e, f); });
+        case Op::kMax:
+          return each([](double x, double y) { return Binary(Op::kMax, x, y); },
+                      [](double, double, double e, double, double f) { return std::max(e, f); });
+        default:
+          LF_CHECK(false, "{} has no two operands", OpName(op));
+      }
+    }
+
+    void Reset() {
+      const Op op = evaluator_.program_.nodes[root_].op;
+      result_.values.fill(evaluator_.Reduces(root_) ? Identity<double>(op) : 0.0);
+      // Of a product: the product of magnitudes with their errors.
+      magnitudes_.fill(op == Op::kMultiply ? 1.0 : 0.0);
+      result_.errors.fill(0);
+    }
+
+    // Takes the operands at the current point into the result.
+    void Combine() {
+      const Node& root = evaluator_.program_.nodes[root_];
+      const bool exact = Exact(root_);
+      if (!evaluator_.Reduces(root_)) {
+        Apply(root.op, operands_, exact, result_);
+        return;
+      }
+      for (const NodeId operand : operands_) {
+        const Lanes& lanes = *lanes_[operand];
+        const bool no_errors = Exact(operand);
+        for (std::size_t i = 0; i < count_ && !exact; ++i) {
+          AddError(root.op, lanes.values[i], no_errors ? 0.0 : lanes.errors[i], i);
+        }
+        AddValues(root.op, lanes);
+      }
+    }
+
+    void AddValues(Op op, const Lanes& lanes) {
+      auto& values = result_.values;
+      if (op == Op::kAdd) {
+        for (std::size_t i = 0; i < count_; ++i) values[i] += lanes.values[i];
+      } else if (op == Op::kMultiply) {
+        for (std::size_t i = 0; i < count_; ++i) values[i] *= lanes.values[i];
+      } else {
+        for (std::size_t i = 0; i < count_; ++i) values[i] = Binary(op, values[i], lanes.values[i]);
+      }
+    }
+
+    void AddError(Op op, double value, double error, std::size_t lane) {
+      if (op == Op::kAdd) {
+        magnitudes_[lane] += std::abs(value) + error;
+        result_.errors[lane] += error;
+      } else if (op == Op::kMultiply) {
+        magnitudes_[lane] *= std::abs(value) + error;
+      } else {
+        result_.errors[lane] = std::max(result_.errors[lane], error);
+      }
+    }
+
+    // A full reduction's lanes become its one element.
+    void FoldLanes() {
+      const Op op = evaluator_.program_.nodes[root_].op;
+      const std::size_t used = std::min(kLanes, LaneCount());
+      for (std::size_t i = 1; i < used; ++i) {
+        result_.values[0] = Binary(op, result_.values[0], result_.values[i]);
+        result_.errors[0] = op == Op::kAdd ? result_.errors[0] + result_.errors[i]
+                                           : std::max(result_.errors[0], result_.errors[i]);
+        magnitudes_[0] = op == Op::kMultiply ? magnitudes_[0] * magnitudes_[i]
+                                             : magnitudes_[0] + magnitudes_[i];
+      }
+    }
+
+    std::size_t LaneCount() const {
+      return static_cast<std::size_t>(evaluator_.program_.dims[*lane_dim_].size);
+    }
+
+    void Keep(Stored& stored, std::size_t at, std::size_t count) {
+      std::copy_n(result_.values.begin(), count,
+                  stored.values.begin() + static_cast<std::ptrdiff_t>(at));
+      if (stored.errors.empty()) return;
+      for (std::size_t i = 0; i < count; ++i) stored.errors[at + i] = FinalError(i);
+    }
+
+    double FinalError(std::size_t lane) const {
+      double error = result_.errors[lane];
+      if (evaluator_.Reduces(root_)) {
+        const Op op = evaluator_.program_.nodes[root_].op;
+        const double operations =
+            evaluator_.ReducedPoints(root_) * static_cast<double>(operands_.size());
+        if (op == Op::kAdd) {
+          const double share = operations * kRounding;
+          error += share < 1 ? share / (1 - share) * magnitudes_[lane] : kInfinity;
+          error += operations * kSmallestNormal;
+        } else if (op == Op::kMultiply) {
+          error = magnitudes_[lane] * std::exp(operations * kRounding) -
+                  std::abs(result_.values[lane]) + operations * kSmallestNormal;
+        }
+      }
+      const double largest = std::abs(result_.values[lane]) + error;
+      return largest <= std::numeric_limits<float>::max() ? error : kInfinity;  // also where NaN
+    }
+
+    const Evaluator& evaluator_;
+    NodeId root_;
+    std::optional<DimId> lane_dim_;
+    std::vector<PieceStep> steps_;                // producers first
+    std::vector<NodeId> operands_;                // of the root
+    std::vector<std::unique_ptr<Lanes>> lanes_;   // per program node that is a step
+    std::vector<DimId> kept_;                     // of the result, without the lanes' dim
+    std::vector<DimId> reduced_;                  // likewise
+    std::array<std::int64_t, kMaxDims> index_{};  // of the first lane
+    std::size_t count_ = 0;                       // lanes in use
+    Lanes result_;
+    std::array<double, kLanes> magnitudes_;
+  };
+
+  Load LoadOf(NodeId id, std::optional<DimId> lane_dim) const {
+    const Access access = AccessOf(program_, id, [&](NodeId node) {
+      return node == id || !IsStored(node);  // the views inside a chain of views are stored
+    });
+    Load load{.source = access.source};
+    std::int64_t stride = 1;
+    const auto& dims = program_.nodes[access.source].dims;
+    for (std::size_t i = dims.size(); i-- > 0;) {
+      load.constant += access.index[i].constant * stride;
+      for (const AffineTerm& term : access.index[i].terms) {
+        if (program_.dims[term.dim].size == 1) continue;
+        load.terms.push_back({term.dim, term.coefficient * stride});
+        if (lane_dim == term.dim) load.lane_step += term.coefficient * stride;
+      }
+      stride *= program_.dims[dims[i]].size;
+    }
+    return load;
+  }
+
   const Program& program_;
-  std::vector<std::optional<Held>> held_;
-  std::vector<const Tensor*> input_of_;
-  bool exact_ = false;
-  std::vector<std::vector<Lane>> lanes_;  // for each operation, one for each of its inputs
-  Lane whole_;                            // of the node that is being held
+  std::shared_ptr<const ProgramFacts> facts_;
+  std::vector<std::span<const float>> inputs_;  // per program node that is a read
+  std::vector<Stored> stored_;                  // per program node that is held whole
+  std::vector<Range> ranges_;                   // per program node
 };
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST(ClientTest, FollowsPageByPageToTheLastOutcome) {
 
 TEST(ClientTest, NoticesAGapInTheOutcomes) {
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
-    return wire::OutcomePage{.batch = {.state = wire::BatchState::kRunning, .job_count = 5},
+    return wire::OutcomePage{.batch = {.batch = {3}, .state = wire::BatchState::kRunning, .job_count = 5},
                              .outcomes = {OutcomeOf({3}, 0, 2)}};
   }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));

@@ -45,17 +45,24 @@ class CorruptionTest : public ScratchDatabase {
                      const std::string& where, Look look) {
     const auto kept = directory() / "kept.db";
     std::filesystem::copy_file(path(), kept);
+    int looked = 0;
     for (const std::string& column : ColumnsOf(table)) {
       if (std::find(keys.begin(), keys.end(), column) != keys.end()) continue;
       SCOPED_TRACE(table + "." + column);
-      if (OpenByHand()->Number(("SELECT count(*) FROM " + table + " WHERE " + where + " AND " +
-                                column + " IS NOT NULL").c_str()).value() == 0) {
+      if (OpenByHand()
+              ->Number(("SELECT count(*) FROM " + table + " WHERE " + where + " AND " + column +
+                        " IS NOT NULL")
+                           .c_str())
+              .value() == 0) {
         continue;
       }
       Damage(table, column, where);
       look(*OpenReader());
+      ++looked;
       std::filesystem::copy_file(kept, path(), std::filesystem::copy_options::overwrite_existing);
     }
+    std::filesystem::remove(kept);
+    EXPECT_GT(looked, 2);
   }
 
   template <class T>
@@ -77,7 +84,8 @@ TEST_F(CorruptionTest, EveryColumnOfJobs) {
     EXPECT_TRUE(outcomes[0].evaluation.ok());
     ASSERT_FALSE(outcomes[1].evaluation.ok());
     EXPECT_EQ(outcomes[1].evaluation.failure().code, FailureCode::kStorageCorrupt);
-    EXPECT_NE(outcomes[1].evaluation.failure().message.find("1.1 of table jobs"), std::string::npos);
+    EXPECT_NE(outcomes[1].evaluation.failure().message.find("1.1 of table jobs"),
+              std::string::npos);
   });
 }
 
@@ -85,8 +93,10 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
   ForEachColumn("results", {"id"}, "id = 1", [](StoreReader& reader) {
     const auto found = reader.FindResult(KeyFor(SomeMeasurement(1)));
     // A damaged key may not be found at all; it is never answered with.
-    if (found) EXPECT_FALSE(*found);
-    else ExpectCorrupt(found, "row 1 of table results");
+    if (found)
+      EXPECT_FALSE(*found);
+    else
+      ExpectCorrupt(found, "row 1 of table results");
     const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
     ASSERT_EQ(outcomes.size(), 2u);
     ASSERT_FALSE(outcomes[0].evaluation.ok());
@@ -101,7 +111,6 @@ TEST_F(CorruptionTest, EveryColumnOfOutcomes) {
     ForEachColumn("outcomes", {"batch", "sequence", "idx"}, where, [](StoreReader& reader) {
       ExpectCorrupt(reader.ReadOutcomes({1}, 0, 10), "of table outcomes");
     });
-    std::filesystem::remove(directory() / "kept.db");
   }
 }
 
@@ -116,7 +125,6 @@ TEST_F(CorruptionTest, EveryColumnOfBatchesAndRequests) {
   ForEachColumn("batches", {"id"}, "id = 1", [](StoreReader& reader) {
     ExpectCorrupt(reader.FindBatch({1}), "row 1 of table batches");
   });
-  std::filesystem::remove(directory() / "kept.db");
   ForEachColumn("requests", {"client", "request_id"}, "batch = 1", [this](StoreReader& reader) {
     ExpectCorrupt(reader.FindRequest(accepted_.client, accepted_.request_id), "of table requests");
   });
@@ -132,7 +140,6 @@ TEST_F(CorruptionTest, EveryColumnOfTheConditions) {
         EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kStorageCorrupt);
       }
     });
-    std::filesystem::remove(directory() / "kept.db");
   }
 }
 
@@ -163,7 +170,8 @@ TEST_F(CorruptionTest, OneBitInTheFile) {
 
   const auto reader = OpenReader();
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM pragma_integrity_check "
-                         "WHERE integrity_check <> 'ok'"), 0)
+                         "WHERE integrity_check <> 'ok'"),
+            0)
       << "SQLite itself does not see it";
   const bool first = !reader->ReadJob({{1}, 0});
   const bool third = !reader->ReadJob({{1}, 2});

@@ -17,7 +17,8 @@ constexpr int kKills = 20;
 
 using CrashTest = ScratchDatabase;
 
-// Writes batches of three jobs, two of them finished, and says each one's number once it is durable.
+// Writes batches of three jobs, two of them finished, and says each one's number once it is
+// durable.
 [[noreturn]] void WriteUntilKilled(const std::filesystem::path& path, int acknowledge) {
   auto store = Store::Open(path);
   if (!store) ::_exit(1);
@@ -75,7 +76,8 @@ TEST_F(CrashTest, WhatWasAcknowledgedIsThere) {
     }
     ASSERT_EQ(NumberByHand("SELECT count(*) FROM outcomes"), static_cast<std::int64_t>(2 * stored));
     ASSERT_EQ(NumberByHand("SELECT count(*) FROM pragma_integrity_check "
-                           "WHERE integrity_check <> 'ok'"), 0);
+                           "WHERE integrity_check <> 'ok'"),
+              0);
     acknowledged = stored;
   }
 }

@@ -14,9 +14,9 @@ using looptree::Split;
 
 TEST(JobText, ActionsThatNoRuleAdmitsRoundTripToo) {
   std::vector<Action> actions = FullSpec().actions;
-  for (const std::int64_t factor : {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1},
-                                    std::numeric_limits<std::int64_t>::max(),
-                                    std::numeric_limits<std::int64_t>::min()}) {
+  for (const std::int64_t factor :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1},
+        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
     actions.push_back(Split{factor});
   }
   EXPECT_EQ(ParseActionsText(ActionsText(actions)).value(), actions);
@@ -66,7 +66,8 @@ TEST(JobText, WhatJsonCannotHoldIsRefused) {
 
 TEST(JobText, OptionsOfAnotherVersionAreNotIgnored) {
   JobSpec spec;
-  for (const char* text : {R"({"colour":"red"})", R"({"device":"tpu"})", R"({"threads":"2"})", "{"}) {
+  for (const char* text :
+       {R"({"colour":"red"})", R"({"device":"tpu"})", R"({"threads":"2"})", "{"}) {
     EXPECT_FALSE(ParseOptionsText(text, spec)) << text;
   }
 }

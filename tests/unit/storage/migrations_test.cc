@@ -36,7 +36,8 @@ TEST_F(MigrationsTest, ANewFileGetsTheSchema) {
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {
   OpenStore();
   RunByHand("PRAGMA user_version = 2");
-  ExpectRefused(ErrorKind::kInvalid, "has schema version 2, this program works with 1: use the newer");
+  ExpectRefused(ErrorKind::kInvalid,
+                "has schema version 2, this program works with 1: use the newer");
 }
 
 TEST_F(MigrationsTest, AVersionThatNeverWasIsRefusedByReaders) {

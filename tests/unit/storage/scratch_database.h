@@ -1,6 +1,6 @@
 #pragma once
-// ScratchDatabase: a directory of its own for each test, gone with it; and the database in it, also by
-// hand, as a person or a fault would change it.
+// ScratchDatabase: a directory of its own for each test, gone with it; and the database in it, also
+// by hand, as a person or a fault would change it.
 
 #include <gtest/gtest.h>
 

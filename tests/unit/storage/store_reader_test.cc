@@ -87,9 +87,10 @@ TEST_F(StoreReaderTest, TheLatestResultOfAnyHostOfTheClassAnswers) {
   Evaluation later = SomeMeasurement(1);
   later.conditions->hardware.host = "host-2";
   std::get<Measurement>(later.verdict).elapsed_ns = 77;
-  MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(2), PlainSpec(2)}),
-             JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1))},
-             JobFinished{SomeOutcome({.index = 1, .sequence = 2}, PlainSpec(2), later)}});
+  MustApply(
+      {SomeBatch(1, {PlainSpec(2), PlainSpec(2), PlainSpec(2)}),
+       JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1))},
+       JobFinished{SomeOutcome({.index = 1, .sequence = 2}, PlainSpec(2), later)}});
   EXPECT_EQ(reader_->FindResult(KeyFor(later)).value()->evaluation.measurement().elapsed_ns, 77);
 }
 

@@ -55,8 +55,8 @@ TEST_F(StoreTest, EveryFailureCodeRoundTrips) {
   for (const FailureInfo& info : FailureTable()) {
     const auto index = static_cast<std::uint32_t>(specs.size());
     specs.push_back(PlainSpec(2));
-    outcomes.push_back(SomeOutcome({.index = index, .sequence = index + 1}, specs.back(),
-                                   SomeFailure(info.code)));
+    outcomes.push_back(
+        SomeOutcome({.index = index, .sequence = index + 1}, specs.back(), SomeFailure(info.code)));
     writes.push_back(JobFinished{outcomes.back()});
   }
   writes.insert(writes.begin(), SomeBatch(1, specs));
@@ -99,13 +99,15 @@ TEST_F(StoreTest, RequestsAndCountsRoundTrip) {
 }
 
 TEST_F(StoreTest, AnAnswerFromTheStoreIsNotStoredAgain) {
-  MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(2), PlainSpec(2), PlainSpec(2)}),
-             JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1))}});
+  MustApply(
+      {SomeBatch(1, {PlainSpec(2), PlainSpec(2), PlainSpec(2), PlainSpec(2)}),
+       JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1))}});
   Evaluation answer = reader_->FindResult(KeyFor(SomeMeasurement(1))).value()->evaluation;
   Evaluation elsewhere = answer;  // equal figures, but another host's
   elsewhere.conditions->hardware.host = "host-2";
   const std::vector<Outcome> outcomes = {
-      SomeOutcome({.index = 1, .sequence = 2, .source = OutcomeSource::kStored}, PlainSpec(2), answer),
+      SomeOutcome({.index = 1, .sequence = 2, .source = OutcomeSource::kStored}, PlainSpec(2),
+                  answer),
       SomeOutcome({.index = 2, .sequence = 3, .source = OutcomeSource::kCoalesced}, PlainSpec(2),
                   elsewhere),
       SomeOutcome({.index = 3, .sequence = 4, .source = OutcomeSource::kMeasured}, PlainSpec(2),
@@ -180,8 +182,7 @@ TEST_F(StoreTest, ARestartFindsWhatIsUnfinished) {
   JobsAccepted open = SomeBatch(3, {PlainSpec(2)});
   open.closes_batch = false;
   MustApply({SomeBatch(1, {PlainSpec(2)}), SomeBatch(2, {PlainSpec(3), FullSpec(), PlainSpec(5)}),
-             open,
-             JobFinished{SomeOutcome({.batch = 1}, PlainSpec(2), SomeMeasurement(1))},
+             open, JobFinished{SomeOutcome({.batch = 1}, PlainSpec(2), SomeMeasurement(1))},
              JobFinished{SomeOutcome({.batch = 2}, PlainSpec(3), SomeMeasurement(1))},
              JobFinished{SomeOutcome({.batch = 3}, PlainSpec(2), SomeMeasurement(1))}});
   Restart();

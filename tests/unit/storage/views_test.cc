@@ -44,19 +44,24 @@ class ViewsTest : public ScratchDatabase {
 };
 
 TEST_F(ViewsTest, Results) {
-  EXPECT_EQ(Rows("SELECT benchmark, actions, substr(tree_key, 1, 4), status, "
-                 "round(gflop_per_second, 3), elapsed_ns, spread, grade, sample_count, failure "
-                 "FROM v_results WHERE batch = 1 ORDER BY \"index\" LIMIT 3", 10),
-            (std::vector<std::string>{
-                "benchmark://mm-v0/mm64_64_4|down,swap_up,split_4|0101|ok|104.831|5001.25|0.004|B|4|-",
-                "benchmark://mm-v0/mm64_64_4|split_16|0202|ok|524.288|1000.0|0.004|B|4|-",
-                "benchmark://mm-v0/mm64_64_4|down,swap_up,split_4|c8c8|failed|-|-|-|-|-|RUN_CRASH"}));
-  EXPECT_EQ(Rows("SELECT source, worker, hardware_class, isa, llvm, finished_at, attempts, threads, "
-                 "cache FROM v_results WHERE \"index\" = 0", 9),
-            (std::vector<std::string>{"measured|worker-1|cpu:AuthenticAMD:25.1.1:avx2|avx2|19.1.7|"
-                                      "2023-11-14T22:13:21.000Z|2|2|cold"}));
+  EXPECT_EQ(
+      Rows("SELECT benchmark, actions, substr(tree_key, 1, 4), status, "
+           "round(gflop_per_second, 3), elapsed_ns, spread, grade, sample_count, failure "
+           "FROM v_results WHERE batch = 1 ORDER BY \"index\" LIMIT 3",
+           10),
+      (std::vector<std::string>{
+          "benchmark://mm-v0/mm64_64_4|down,swap_up,split_4|0101|ok|104.831|5001.25|0.004|B|4|-",
+          "benchmark://mm-v0/mm64_64_4|split_16|0202|ok|524.288|1000.0|0.004|B|4|-",
+          "benchmark://mm-v0/mm64_64_4|down,swap_up,split_4|c8c8|failed|-|-|-|-|-|RUN_CRASH"}));
+  EXPECT_EQ(
+      Rows("SELECT source, worker, hardware_class, isa, llvm, finished_at, attempts, threads, "
+           "cache FROM v_results WHERE \"index\" = 0",
+           9),
+      (std::vector<std::string>{"measured|worker-1|cpu:AuthenticAMD:25.1.1:avx2|avx2|19.1.7|"
+                                "2023-11-14T22:13:21.000Z|2|2|cold"}));
   EXPECT_EQ(Rows("SELECT failure, message, tree_key, hardware_class FROM v_results "
-                 "WHERE \"index\" = 3", 4),
+                 "WHERE \"index\" = 3",
+                 4),
             (std::vector<std::string>{"NO_MATCHING_WORKER|no more is known|-|-"}));
 }
 

@@ -1,5 +1,5 @@
-// What the decoder refuses although the bytes are a message: values out of their bounds, each with a
-// code and a text that names the part.
+// What the decoder refuses although the bytes are a message: values out of their bounds, each with
+// a code and a text that names the part.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,8 @@ TEST(Bounds, AGoodSpecIsWithin) { EXPECT_EQ(OutOfBounds(GoodSpec()), std::nullop
 TEST(Bounds, OfAJob) {
   for (const BadSpec& bad : BadSpecs()) {
     SCOPED_TRACE(bad.part);
-    SubmitJobs submit{.request_id = Uuid::Random(), .append_to = {}, .jobs = {GoodSpec(), GoodSpec()}};
+    SubmitJobs submit{
+        .request_id = Uuid::Random(), .append_to = {}, .jobs = {GoodSpec(), GoodSpec()}};
     bad.spoil(submit.jobs[1]);
     const auto refusal = OutOfBounds(submit.jobs[1]);
     ASSERT_TRUE(refusal.has_value());

@@ -51,8 +51,8 @@ TEST(Codec, WorkerCommandsRoundTrip) {
 
 TEST(Codec, DefaultsOfASpecSurvive) {
   const JobSpec spec;
-  const auto decoded = DecodeWorkerCommand(Encode(
-      WorkerCommand{Leases{.leases = {{.lease = LeaseId{1}, .job = {}, .attempt = 1, .spec = spec}}}}));
+  const auto decoded = DecodeWorkerCommand(Encode(WorkerCommand{
+      Leases{.leases = {{.lease = LeaseId{1}, .job = {}, .attempt = 1, .spec = spec}}}}));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(std::get<Leases>(*decoded).leases[0].spec, spec);
 }

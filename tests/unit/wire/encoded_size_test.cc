@@ -60,7 +60,8 @@ TEST(EncodedSize, BoundsReports) {
     RandomMessages random(seed);
     Reports reports;
     for (int i = 0; i < 100; ++i) {
-      reports.reports.push_back({.lease = LeaseId{1}, .job = {}, .evaluation = random.AnEvaluation()});
+      reports.reports.push_back(
+          {.lease = LeaseId{1}, .job = {}, .evaluation = random.AnEvaluation()});
     }
     const std::string frame = Encode(WorkerMessage{reports});
     EXPECT_LE(frame.size(), Bound(reports.reports, [](const Report& report) {
@@ -76,9 +77,8 @@ TEST(EncodedSize, BoundsWorkerLists) {
     WorkerList list;
     for (int i = 0; i < 100; ++i) list.workers.push_back(random.Worker());
     const std::string frame = Encode(CoordinatorReply{.number = 1, .message = list});
-    EXPECT_LE(frame.size(), Bound(list.workers, [](const WorkerInfo& worker) {
-                return EncodedSize(worker);
-              }));
+    EXPECT_LE(frame.size(),
+              Bound(list.workers, [](const WorkerInfo& worker) { return EncodedSize(worker); }));
     EXPECT_TRUE(IsOneSegment(frame));
   }
 }
@@ -90,25 +90,31 @@ TEST(EncodedSize, TheLargestJobInfoFitsOneMessage) {
   info.spec.actions.assign(1024, looptree::Split{2});
   info.spec.tag.assign(kMaxTagBytes, 't');
   info.spec.labels.assign(kMaxLabels, std::string(kMaxLabelBytes, 'l'));
-  info.spec.source = looptree::IrText{
-      std::string(kMaxJobBytes - EncodedSize(info.spec) - 16, 'p')};
+  info.spec.source = looptree::IrText{std::string(kMaxJobBytes - EncodedSize(info.spec) - 16, 'p')};
   ASSERT_EQ(OutOfBounds(info.spec), std::nullopt);
 
   const std::string fact(kMaxFactBytes, 'f');
-  Outcome outcome{.job = info.job, .worker = fact, .benchmark = info.spec.source,
-                  .actions = info.spec.actions, .tag = info.spec.tag};
+  Outcome outcome{.job = info.job,
+                  .worker = fact,
+                  .benchmark = info.spec.source,
+                  .actions = info.spec.actions,
+                  .tag = info.spec.tag};
   Measurement measurement{.elapsed_ns = 1, .elapsed_min_ns = 1};
   measurement.samples_ns.assign(kMaxSamples, 1.0);
   measurement.sample_flags.assign(kMaxSamples, 0);
   outcome.evaluation.verdict = measurement;
   outcome.evaluation.code_hash.assign(kMaxCodeHashBytes, 'c');
   outcome.evaluation.no_effect.assign(kMaxNotes, std::string(kMaxNoteBytes, 'n'));
-  outcome.evaluation.conditions = Conditions{
-      .hardware = {.hardware_class = fact, .model = fact, .isa = fact, .microcode = fact,
-                   .host = fact, .kernel = fact},
-      .compiler = {.llvm = fact, .tier = fact, .revision = fact},
-      .policy = fact,
-      .isolation = fact};
+  outcome.evaluation.conditions =
+      Conditions{.hardware = {.hardware_class = fact,
+                              .model = fact,
+                              .isa = fact,
+                              .microcode = fact,
+                              .host = fact,
+                              .kernel = fact},
+                 .compiler = {.llvm = fact, .tier = fact, .revision = fact},
+                 .policy = fact,
+                 .isolation = fact};
   info.outcome = outcome;
   const CoordinatorReply reply{.number = 1, .message = info};
   const std::string frame = Encode(reply);

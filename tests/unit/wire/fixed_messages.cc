@@ -179,13 +179,13 @@ Named<ClientRequest> FixedRequests() {
       {"request_submit", {.number = 2, .message = FixedSubmit()}},
       {"request_fetch_outcomes",
        {.number = 3,
-        .message = FetchOutcomes{
-            .batch = kBatch, .after_sequence = 17, .max_outcomes = 100, .wait_ms = 250}}},
+        .message =
+            FetchOutcomes{
+                .batch = kBatch, .after_sequence = 17, .max_outcomes = 100, .wait_ms = 250}}},
       {"request_cancel_batch", {.number = 4, .message = CancelBatch{.batch = kBatch}}},
       {"request_list_batches", {.number = 5, .message = ListBatches{.max_batches = 9}}},
       {"request_show_batch", {.number = 6, .message = ShowBatch{.batch = kBatch}}},
-      {"request_show_job",
-       {.number = 7, .message = ShowJob{.job = {.batch = kBatch, .index = 3}}}},
+      {"request_show_job", {.number = 7, .message = ShowJob{.job = {.batch = kBatch, .index = 3}}}},
       {"request_list_workers", {.number = 8, .message = ListWorkers{}}},
   };
 }
@@ -199,8 +199,7 @@ Named<CoordinatorReply> FixedReplies() {
                            .epoch = 12,
                            .capabilities = {"example"}}}},
       {"reply_accepted",
-       {.number = 2,
-        .message = Accepted{.batch = kBatch, .first_index = 3, .job_count = 2}}},
+       {.number = 2, .message = Accepted{.batch = kBatch, .first_index = 3, .job_count = 2}}},
       {"reply_refused",
        {.number = 3, .message = Refused{.failure = FixedFailure(), .retry_after_ms = 1500}}},
       {"reply_outcomes",
@@ -259,10 +258,9 @@ Named<WorkerMessage> FixedWorkerMessages() {
 
 Named<WorkerCommand> FixedWorkerCommands() {
   return {
-      {"command_welcome", WorkerWelcome{.version = kOneZero,
-                                        .epoch = 12,
-                                        .heartbeat_ms = 500,
-                                        .capabilities = {"example"}}},
+      {"command_welcome",
+       WorkerWelcome{
+           .version = kOneZero, .epoch = 12, .heartbeat_ms = 500, .capabilities = {"example"}}},
       {"command_leases", Leases{.leases = {{.lease = LeaseId{77},
                                             .job = {.batch = kBatch, .index = 3},
                                             .attempt = 2,

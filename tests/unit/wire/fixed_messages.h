@@ -1,6 +1,6 @@
 #pragma once
-// One message of each kind with known content: what the golden bytes under tests/golden/wire mean. They
-// must not change; a new kind or version adds.
+// One message of each kind with known content: what the golden bytes under tests/golden/wire mean.
+// They must not change; a new kind or version adds.
 
 #include <string>
 #include <utility>

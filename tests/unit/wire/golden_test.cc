@@ -1,5 +1,5 @@
-// Bytes that were written once keep their meaning. tests/golden/wire/VERSION holds one frame of each
-// message kind as that protocol version wrote it; fixed_messages.cc says what each means.
+// Bytes that were written once keep their meaning. tests/golden/wire/VERSION holds one frame of
+// each message kind as that protocol version wrote it; fixed_messages.cc says what each means.
 //
 // Only decoding is held to the bytes: fields added later make the structures wider, so a later
 // version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes the files
@@ -67,7 +67,8 @@ TEST(Golden, EveryKindHasItsFrame) {
 // Digests are kept with accepted requests, so they must be the same after an upgrade.
 TEST(Golden, ContentDigest) {
   const auto request = FixedRequests()[1].second;
-  EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)), "to be filled in");
+  EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)),
+            "4f467900a7f48c6910b276e676c23763");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Bytes from anybody: whatever they are, decoding answers with a value or a typed refusal, within the
-// frame and within bounds. (The asan preset makes reading elsewhere a failure.)
+// Bytes from anybody: whatever they are, decoding answers with a value or a typed refusal, within
+// the frame and within bounds. (The asan preset makes reading elsewhere a failure.)
 
 #include <gtest/gtest.h>
 
@@ -145,15 +145,16 @@ TEST(HostileFrame, RandomBytes) {
 }
 
 // A list of structures without content costs its sender nothing however long it is. Layout: segment
-// table; the root's pointer; its two data words; its pointer to a list of 2^29 - 1 empty structures.
+// table; the root's pointer; its two data words; its pointer to a list of 2^29 - 1 empty
+// structures.
 TEST(HostileFrame, AListWithoutContent) {
   const std::uint64_t words[] = {
-      0x0000'0005'0000'0000,                     // one segment of 5 words
-      0x0001'0002'0000'0000,                     // struct: 2 data words, 1 pointer
-      1,                                         // number
-      2,                                         // union member 2: submit; the pointer is of another
-      0x0000'0007'0000'0001,                     // list of structures, 0 words in all
-      (std::uint64_t{0x1fffffff} << 2) | 0x0,    // its tag: 2^29 - 1 of no size
+      0x0000'0005'0000'0000,                   // one segment of 5 words
+      0x0001'0002'0000'0000,                   // struct: 2 data words, 1 pointer
+      1,                                       // number
+      2,                                       // union member 2: submit; the pointer is of another
+      0x0000'0007'0000'0001,                   // list of structures, 0 words in all
+      (std::uint64_t{0x1fffffff} << 2) | 0x0,  // its tag: 2^29 - 1 of no size
   };
   DecodeAsAnything({reinterpret_cast<const char*>(words), sizeof words});
 }
@@ -173,10 +174,12 @@ TEST(HostileFrame, SharedContent) {
     std::memcpy(&word, frame.data() + index * 8, 8);
     return word;
   };
-  const std::uint64_t tag_pointer_kind = (std::uint64_t{60'001} << 35) | (std::uint64_t{2} << 32) | 1;
+  const std::uint64_t tag_pointer_kind =
+      (std::uint64_t{60'001} << 35) | (std::uint64_t{2} << 32) | 1;
   const std::uint64_t kind_mask = ~std::uint64_t{0} << 32 | 3;
   std::size_t pointer = 0;
-  while (pointer < frame.size() / 8 && (word_at(pointer) & kind_mask) != tag_pointer_kind) ++pointer;
+  while (pointer < frame.size() / 8 && (word_at(pointer) & kind_mask) != tag_pointer_kind)
+    ++pointer;
   ASSERT_LT(pointer, frame.size() / 8);
   const auto offset = static_cast<std::int64_t>(static_cast<std::int32_t>(word_at(pointer)) >> 2);
   const std::int64_t target = static_cast<std::int64_t>(pointer) + 1 + offset;

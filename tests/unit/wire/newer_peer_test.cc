@@ -1,10 +1,9 @@
-// A peer of a later version: what it adds is refused by name where it matters, and passed over where
-// the rules of growth allow it (docs/PROTOCOL.md).
-
-#include <gtest/gtest.h>
+// A peer of a later version: what it adds is refused by name where it matters, and passed over
+// where the rules of growth allow it (docs/PROTOCOL.md).
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
+#include <gtest/gtest.h>
 
 #include "common/wire/codec.h"
 #include "tests/unit/wire/newer.capnp.h"
@@ -111,13 +110,11 @@ TEST(NewerPeer, UnknownEnumerant) {
 }
 
 TEST(NewerPeer, NothingFilledIn) {
-  const auto no_source =
-      Submit([](newer_schema::JobSpec::Builder job) { job.disownSource(); });
+  const auto no_source = Submit([](newer_schema::JobSpec::Builder job) { job.disownSource(); });
   ASSERT_FALSE(no_source.has_value());
   EXPECT_EQ(no_source.error().failure.code, FailureCode::kMalformed);
 
-  const auto no_action =
-      Submit([](newer_schema::JobSpec::Builder job) { job.initActions(1); });
+  const auto no_action = Submit([](newer_schema::JobSpec::Builder job) { job.initActions(1); });
   ASSERT_FALSE(no_action.has_value());
   EXPECT_EQ(no_action.error().failure.code, FailureCode::kMalformed);
 

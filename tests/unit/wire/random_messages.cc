@@ -11,7 +11,7 @@ using looptree::Action;
 
 std::string RandomMessages::Text(std::size_t max_characters) {
   using namespace std::string_view_literals;
-  static constexpr std::array kCharacters = {"a"sv, "Z"sv, "7"sv, " "sv, "\""sv, "\0"sv,
+  static constexpr std::array kCharacters = {"a"sv,  "Z"sv, "7"sv, " "sv, "\""sv, "\0"sv,
                                              "\n"sv, "é"sv, "µ"sv, "→"sv, "𝛑"sv};
   std::string text;
   for (std::size_t i = Below(max_characters + 1); i > 0; --i) {
@@ -276,17 +276,15 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
   const auto message = [&]() -> ClientMessage {
     switch (kind) {
       case 0:
-        return ClientHello{.version = Version(),
-                           .client = AnUuid(),
-                           .program = Text(),
-                           .capabilities = Texts(3)};
+        return ClientHello{
+            .version = Version(), .client = AnUuid(), .program = Text(), .capabilities = Texts(3)};
       case 1: return Submit();
       case 2:
-        return FetchOutcomes{.batch = BatchId{Id()},
-                             .after_sequence = random_.Next(),
-                             .max_outcomes = static_cast<std::uint32_t>(
-                                 Below(kMaxOutcomesPerPage) + 1),
-                             .wait_ms = Number32()};
+        return FetchOutcomes{
+            .batch = BatchId{Id()},
+            .after_sequence = random_.Next(),
+            .max_outcomes = static_cast<std::uint32_t>(Below(kMaxOutcomesPerPage) + 1),
+            .wait_ms = Number32()};
       case 3: return CancelBatch{.batch = BatchId{Id()}};
       case 4:
         return ListBatches{.max_batches =
@@ -309,8 +307,7 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
                        .epoch = random_.Next(),
                        .capabilities = Texts(3)};
       case 1:
-        return Accepted{
-            .batch = BatchId{Id()}, .first_index = Number32(), .job_count = Number32()};
+        return Accepted{.batch = BatchId{Id()}, .first_index = Number32(), .job_count = Number32()};
       case 2: return Refused{.failure = AFailure(), .retry_after_ms = Number32()};
       case 3: return Page();
       case 4: {

@@ -65,7 +65,7 @@ class ExecutorProcessTest : public ChildrenFixture {
 
 TEST_F(ExecutorProcessTest, ManyKernelsOfDifferentSizesInOneChild) {
   for (int round = 0; round < 3; ++round) {
-    for (const std::int64_t elements : {1, 2, 1000, 1024, 300'000, 5'000'000, 16}) {
+    for (const std::int64_t elements : {1, 2, 1000, 1024, 300'000, 16}) {
       ExpectToWork(elements);
     }
   }

@@ -29,7 +29,8 @@ void Crash(float* const*) {
   *nowhere = 1;
 }
 void Hang(float* const*) {
-  for (volatile int i = 0;; i = i + 1) {
+  const volatile bool forever = true;
+  while (forever) {
   }
 }
 void Exit(float* const*) { ::_exit(0); }

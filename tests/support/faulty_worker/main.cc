@@ -1,0 +1,87 @@
+// loopfleet-worker with a compiler that goes wrong on purpose for programs that have a dimension of a
+// certain size; all others are compiled as always. Built with the tests only.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/cpu/cpu_backend.h"
+#include "worker/daemon.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::int64_t kWrongOutput = 67;
+constexpr std::int64_t kCrash = 71;
+constexpr std::int64_t kHang = 73;
+constexpr std::int64_t kCompilerCrash = 79;
+constexpr std::int64_t kCompilerHang = 83;
+constexpr std::int64_t kIllegalInstruction = 89;
+
+// The object that takes the place of the right one, by the size of a dimension.
+using Objects = std::map<std::int64_t, std::string>;
+
+std::string ReadObject(const char* path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  LF_CHECK(!bytes.empty(), "{} cannot be read", path);
+  return bytes;
+}
+
+class FaultyCompiler final : public Compiler {
+ public:
+  FaultyCompiler(std::unique_ptr<Compiler> compiler, Objects objects)
+      : compiler_(std::move(compiler)), objects_(std::move(objects)) {}
+
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override {
+    if (HasDim(tree, kCompilerCrash)) std::abort();
+    if (HasDim(tree, kCompilerHang)) {
+      for (;;) ::pause();
+    }
+    std::expected<Kernel, Failure> kernel = compiler_->Compile(tree);
+    if (!kernel) return kernel;
+    for (const auto& [size, object] : objects_) {
+      if (HasDim(tree, size)) kernel->object = object;
+    }
+    return kernel;
+  }
+
+ private:
+  static bool HasDim(const looptree::LoopTree& tree, std::int64_t size) {
+    const auto& dims = tree.program().dims;
+    return std::any_of(dims.begin(), dims.end(),
+                       [size](const looptree::Dim& dim) { return dim.size == size; });
+  }
+
+  std::unique_ptr<Compiler> compiler_;
+  Objects objects_;
+};
+
+Backend FaultyBackend() {
+  const Objects objects = {{kWrongOutput, ReadObject(FAULTY_WRONG_OUTPUT)},
+                           {kCrash, ReadObject(FAULTY_CRASH)},
+                           {kHang, ReadObject(FAULTY_HANG)},
+                           {kIllegalInstruction, ReadObject(FAULTY_ILLEGAL_INSTRUCTION)}};
+  Backend backend = CpuBackend();
+  backend.compiler.tier = "faulty";  // its figures are nobody else's
+  backend.make_compiler = [make = backend.make_compiler, objects] {
+    return std::make_unique<FaultyCompiler>(make(), objects);
+  };
+  return backend;
+}
+
+}  // namespace
+}  // namespace loopfleet::worker
+
+int main(int argc, char** argv) {
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::FaultyBackend());
+}

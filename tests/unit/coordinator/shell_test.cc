@@ -1,0 +1,252 @@
+// The whole coordinator as a process: real sockets, real database, kill -9.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/unit/coordinator/coordinator_process.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+constexpr std::size_t kAll = 1000;
+
+JobSpec MatrixProduct(int m) {
+  return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm" + std::to_string(m) + "_8_8"}};
+}
+
+wire::SubmitJobs Jobs(int count) {
+  wire::SubmitJobs submit{.request_id = Uuid::Random()};
+  for (int i = 1; i <= count; ++i) submit.jobs.push_back(MatrixProduct(i));
+  return submit;
+}
+
+template <class T>
+T Expect(wire::CoordinatorMessage message) {
+  if (const auto* refused = std::get_if<wire::Refused>(&message)) {
+    ADD_FAILURE() << "refused: " << refused->failure.message;
+    std::abort();
+  }
+  return std::get<T>(std::move(message));
+}
+
+class Shell : public testing::Test {
+ protected:
+  void Start() { coordinator = std::make_unique<CoordinatorProcess>(dir.path()); }
+  void SetUp() override { Start(); }
+
+  BatchId Submit(StubClient& client, const wire::SubmitJobs& jobs) {
+    return Expect<wire::Accepted>(client.Call(jobs)).batch;
+  }
+
+  // All outcomes of the batch; each must come once, in order.
+  std::vector<Outcome> Follow(StubClient& client, BatchId batch,
+                              const std::function<void()>& meanwhile) {
+    std::vector<Outcome> outcomes;
+    while (true) {
+      auto page = Expect<wire::OutcomePage>(client.Call(
+          wire::FetchOutcomes{.batch = batch, .after_sequence = outcomes.size(), .wait_ms = 200},
+          meanwhile));
+      for (Outcome& outcome : page.outcomes) {
+        EXPECT_EQ(outcome.sequence, outcomes.size() + 1);
+        outcomes.push_back(std::move(outcome));
+      }
+      if (page.batch.state == wire::BatchState::kFinished &&
+          outcomes.size() == page.batch.job_count) {
+        return outcomes;
+      }
+    }
+  }
+
+  static std::set<std::uint32_t> IndicesOf(const std::vector<Outcome>& outcomes) {
+    std::set<std::uint32_t> indices;
+    for (const Outcome& outcome : outcomes) indices.insert(outcome.job.index);
+    return indices;
+  }
+
+  PrivateDir dir;
+  std::unique_ptr<CoordinatorProcess> coordinator;
+  wire::Context context;
+};
+
+TEST_F(Shell, ABatchIsMeasuredAndThenAnsweredFromTheStore) {
+  StubClient client(context, coordinator->clients);
+  StubWorker worker(context, coordinator->workers, 8);
+  const auto turn = [&] { worker.Turn(kAll); };
+  const auto first = Follow(client, Submit(client, Jobs(100)), turn);
+  EXPECT_EQ(IndicesOf(first).size(), 100u);
+  for (const Outcome& outcome : first) {
+    ASSERT_TRUE(outcome.evaluation.ok());
+    EXPECT_EQ(outcome.source, OutcomeSource::kMeasured);
+  }
+  const auto second = Follow(client, Submit(client, Jobs(100)), turn);
+  for (const Outcome& outcome : second) {
+    ASSERT_TRUE(outcome.evaluation.ok());
+    EXPECT_EQ(outcome.source, OutcomeSource::kStored);
+  }
+  EXPECT_EQ(worker.runs().size(), 100u);
+}
+
+TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
+  StubClient client(context, coordinator->clients);
+  StubWorker worker(context, coordinator->workers, 8);
+  wire::SubmitJobs jobs = Jobs(1);
+  jobs.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://no-such-v0/1"}});
+  jobs.jobs.push_back(MatrixProduct(3));
+  jobs.jobs.back().priority = 7;
+  const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Turn(kAll); });
+  ASSERT_EQ(outcomes.size(), 3u);
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.job.index == 0) EXPECT_TRUE(outcome.evaluation.ok());
+    if (outcome.job.index == 1) {
+      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kInvalidBenchmark);
+    }
+    if (outcome.job.index == 2) {
+      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kUnsupported);
+    }
+  }
+}
+
+TEST_F(Shell, KilledMidBatchItGoesOnWhereItWas) {
+  StubClient client(context, coordinator->clients);
+  StubWorker worker(context, coordinator->workers, 16);
+  const BatchId batch = Submit(client, Jobs(300));
+  for (int kills = 0; kills < 3; ++kills) {
+    const std::size_t enough = worker.runs().size() + 40;
+    Await("some work", [&] {
+      worker.Turn(2);
+      return worker.runs().size() >= enough;
+    });
+    coordinator->Signal(SIGKILL);
+    EXPECT_EQ(coordinator->Wait(), -SIGKILL);
+    Start();
+  }
+  const auto outcomes = Follow(client, batch, [&] { worker.Turn(kAll); });
+  EXPECT_EQ(outcomes.size(), 300u);
+  EXPECT_EQ(IndicesOf(outcomes).size(), 300u);
+  EXPECT_GE(worker.hellos(), 4);
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.evaluation.ok());
+}
+
+TEST_F(Shell, TheSameRequestIsOneBatchOverARestart) {
+  StubClient client(context, coordinator->clients);
+  const wire::SubmitJobs jobs = Jobs(5);
+  const BatchId batch = Submit(client, jobs);
+  EXPECT_EQ(Submit(client, jobs), batch);
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+  Start();
+  EXPECT_EQ(Submit(client, jobs), batch);
+  const auto list = Expect<wire::BatchList>(client.Call(wire::ListBatches{}));
+  ASSERT_EQ(list.batches.size(), 1u);
+  EXPECT_EQ(list.batches[0].job_count, 5u);
+  EXPECT_EQ(list.batches[0].state, wire::BatchState::kRunning);
+  wire::SubmitJobs other = Jobs(6);
+  other.request_id = jobs.request_id;
+  EXPECT_EQ(std::get<wire::Refused>(client.Call(other)).failure.code,
+            FailureCode::kDuplicateIdConflict);
+}
+
+TEST_F(Shell, ItShowsBatchesJobsAndWorkers) {
+  StubClient client(context, coordinator->clients);
+  StubWorker worker(context, coordinator->workers, 1);
+  const BatchId batch = Submit(client, Jobs(2));
+  Await("a lease", [&] {
+    worker.Turn(0);
+    return worker.held() == 1;
+  });
+  const JobId first{.batch = batch, .index = 0};
+  const auto job = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}));
+  EXPECT_EQ(job.state, wire::JobState::kLeased);
+  EXPECT_EQ(job.worker, "stub");
+  const auto workers = Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));
+  ASSERT_EQ(workers.workers.size(), 1u);
+  EXPECT_EQ(workers.workers[0].leased_jobs, 1u);
+  Follow(client, batch, [&] { worker.Turn(kAll); });
+  const auto done = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}));
+  EXPECT_EQ(done.state, wire::JobState::kFinished);
+  EXPECT_TRUE(done.outcome->evaluation.ok());
+  const auto newest = Expect<wire::BatchInfo>(client.Call(wire::ShowBatch{}));
+  EXPECT_EQ(newest.state, wire::BatchState::kFinished);
+  for (const wire::ClientMessage& unknown :
+       {wire::ClientMessage(wire::ShowBatch{BatchId{99}}),
+        wire::ClientMessage(wire::ShowJob{{.batch = BatchId{99}}}),
+        wire::ClientMessage(wire::FetchOutcomes{.batch = BatchId{99}, .wait_ms = 50}),
+        wire::ClientMessage(wire::CancelBatch{BatchId{99}})}) {
+    EXPECT_EQ(std::get<wire::Refused>(client.Call(unknown)).failure.code, FailureCode::kNotFound);
+  }
+}
+
+TEST_F(Shell, ACancelledBatchIsOver) {
+  StubClient client(context, coordinator->clients);
+  const BatchId batch = Submit(client, Jobs(50));
+  const auto info = Expect<wire::BatchInfo>(client.Call(wire::CancelBatch{batch}));
+  EXPECT_EQ(info.state, wire::BatchState::kCancelled);
+  EXPECT_EQ(info.finished, 50u);
+  EXPECT_EQ(info.failed, 50u);
+}
+
+TEST_F(Shell, BytesThatAreNoMessageAreRefusedAndCounted) {
+  StubClient client(context, coordinator->clients);
+  const auto reply = client.Raw("these are not the bytes of a message");
+  EXPECT_EQ(reply.number, 0u);
+  EXPECT_EQ(std::get<wire::Refused>(reply.message).failure.code, FailureCode::kMalformed);
+  const std::string whole =
+      wire::Encode(wire::ClientRequest{.number = 5, .message = wire::ListWorkers{}});
+  const auto cut = client.Raw(std::string_view(whole).substr(0, whole.size() / 2));
+  EXPECT_EQ(std::get<wire::Refused>(cut.message).failure.code, FailureCode::kMalformed);
+  const std::string metrics = HttpGet(coordinator->http, "/metrics");
+  EXPECT_NE(metrics.find("loopfleet_malformed_messages_total 2"), std::string::npos) << metrics;
+  Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));  // and goes on
+}
+
+TEST_F(Shell, ItServesMetricsAndHealth) {
+  StubClient client(context, coordinator->clients);
+  StubWorker worker(context, coordinator->workers, 4);
+  Follow(client, Submit(client, Jobs(10)), [&] { worker.Turn(kAll); });
+  EXPECT_NE(HttpGet(coordinator->http, "/healthz").find("200 OK"), std::string::npos);
+  const auto shows = [&](const char* line) {
+    return HttpGet(coordinator->http, "/metrics").find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(shows("loopfleet_jobs_submitted_total 10"));
+  EXPECT_TRUE(shows("loopfleet_jobs_completed_total{outcome=\"ok\"} 10"));
+  EXPECT_TRUE(shows("loopfleet_outcomes_total{source=\"measured\"} 10"));
+  Await("the gauge", [&] { return shows("loopfleet_workers{state=\"ready\"} 1"); });
+}
+
+TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {
+  StubClient client(context, coordinator->clients);
+  const BatchId batch = Submit(client, Jobs(20));
+  coordinator->Signal(SIGTERM);
+  EXPECT_EQ(coordinator->Wait(), 0);
+  Start();
+  StubWorker worker(context, coordinator->workers, 8);
+  EXPECT_EQ(Follow(client, batch, [&] { worker.Turn(kAll); }).size(), 20u);
+}
+
+TEST_F(Shell, ASecondOneOnTheSameDatabaseDoesNotStart) {
+  const auto start = std::chrono::steady_clock::now();
+  const Ended ended = RunCoordinator(
+      {"--listen-clients", "tcp://127.0.0.1:0", "--listen-workers", "tcp://127.0.0.1:0", "--http",
+       "127.0.0.1:0", "--db", (dir.path() / "test.db").native()});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.errors.find(std::to_string(coordinator->pid)), std::string::npos) << ended.errors;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST(Options, MistakesHaveTheirExitCodes) {
+  EXPECT_EQ(RunCoordinator({"--no-such-flag"}).status, 2);
+  EXPECT_EQ(RunCoordinator({"--keys", "/tmp"}).status, 78);
+  EXPECT_EQ(RunCoordinator({"--log-level", "loud"}).status, 78);
+  EXPECT_EQ(RunCoordinator({"--listen-clients", "tcp://0.0.0.0:5570"}).status, 78);
+  EXPECT_EQ(RunCoordinator({"--listen-clients", "nonsense"}).status, 78);
+  EXPECT_EQ(RunCoordinator({"--config", "/no/such/file.toml"}).status, 78);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

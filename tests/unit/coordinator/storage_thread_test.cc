@@ -1,0 +1,113 @@
+#include "coordinator/storage_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "coordinator/observer.h"
+#include "tests/unit/coordinator/coordinator_process.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+storage::JobsAccepted Acceptance(std::uint64_t batch, std::size_t tag_bytes) {
+  storage::JobsAccepted accepted{.batch = BatchId{batch},
+                                 .client = Uuid::Random(),
+                                 .request_id = Uuid::Random(),
+                                 .request_digest = "digest"};
+  accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"},
+                           .tag = '"' + std::string(tag_bytes, 'x') + '"'});
+  return accepted;
+}
+
+storage::JobFinished Failed(std::uint64_t batch) {
+  storage::JobFinished finished{
+      .outcome = {.job = {.batch = BatchId{batch}}, .sequence = 1}};
+  finished.outcome.evaluation.verdict = Failure{.code = FailureCode::kCancelled};
+  return finished;
+}
+
+Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
+  Persist persist{.token = token, .when_full = when_full};
+  persist.writes.push_back(std::move(write));
+  return persist;
+}
+
+class StorageThreadTest : public testing::Test {
+ protected:
+  void Open(std::uint64_t max_file_bytes) {
+    auto opened =
+        storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
+    ASSERT_TRUE(opened) << opened.error().message;
+    store = *std::move(opened);
+    ASSERT_TRUE(store->Recover());
+    thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup);
+  }
+
+  // The next `count` things that it says.
+  std::vector<Event> Events(std::size_t count) {
+    std::vector<Event> events;
+    Await("storage", [&] {
+      for (Event& event : thread->TakeEvents()) events.push_back(std::move(event));
+      return events.size() >= count || thread->fatal();
+    });
+    EXPECT_EQ(events.size(), count);
+    return events;
+  }
+
+  PrivateDir dir;
+  SystemClock clock;
+  monitoring::Registry registry;
+  monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
+  wire::Wakeup wakeup;
+  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<StorageThread> thread;
+};
+
+TEST_F(StorageThreadTest, WhatItSaysIsOnDisk) {
+  Open(0);
+  for (Token token = 1; token <= 50; ++token) {
+    thread->Write(ToPersist(token, Acceptance(token, 10), WhenFull::kRefuse));
+  }
+  Token expected = 0;
+  for (const Event& event : Events(50)) EXPECT_EQ(std::get<Persisted>(event).token, ++expected);
+  const auto reader = storage::StoreReader::Open(dir.path() / "test.db");
+  ASSERT_TRUE(reader);
+  EXPECT_EQ((*reader)->ListBatches(100)->size(), 50u);
+}
+
+TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
+  Open(1 << 20);
+  Token token = 0;
+  bool full = false;
+  while (!full && token < 100) {  // until nothing of this size fits any more
+    thread->Write(ToPersist(++token, Acceptance(token, 60'000), WhenFull::kRefuse));
+    const Event event = Events(1).at(0);
+    if (const auto* refused = std::get_if<PersistRefused>(&event)) {
+      EXPECT_EQ(refused->failure.code, FailureCode::kStorageFull);
+      full = true;
+    }
+  }
+  ASSERT_TRUE(full);
+  // Something too large that must not be refused: it waits, and the thread goes on refusing others.
+  const Token kept = ++token;
+  thread->Write(ToPersist(kept, Acceptance(token, 60'000), WhenFull::kKeepTrying));
+  const Token other = ++token;
+  thread->Write(ToPersist(other, Acceptance(token, 60'000), WhenFull::kRefuse));
+  const Event event = Events(1).at(0);
+  ASSERT_TRUE(std::holds_alternative<PersistRefused>(event));
+  EXPECT_EQ(std::get<PersistRefused>(event).token, other);
+  EXPECT_TRUE(thread->is_full());
+  EXPECT_FALSE(thread->fatal());
+}
+
+TEST_F(StorageThreadTest, WhatContradictsTheDatabaseIsFatal) {
+  Open(0);
+  thread->Write(ToPersist(1, Failed(7), WhenFull::kKeepTrying));  // of a job never accepted
+  Await("the end", [&] { return thread->fatal().has_value(); });
+  EXPECT_EQ(thread->fatal()->kind, ErrorKind::kInvalid);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

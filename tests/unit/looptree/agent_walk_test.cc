@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+constexpr char kMm[] = "benchmark://mm-v0/mm64_64_64";
+
+AgentWalk Walked(const std::string& uri, const std::string& actions,
+                 RuleSet rules = RuleSet::kStructural) {
+  AgentWalk walk(Opened(uri), rules);
+  for (const Action& action : *ParseActionList(actions)) {
+    const auto applied = walk.Apply(action);
+    EXPECT_TRUE(applied.has_value()) << ActionName(action) << ": " << applied.error().message;
+  }
+  return walk;
+}
+
+TEST(AgentWalk, StructuralMovesReachEveryLoop) {
+  AgentWalk walk = Walked(kMm, "down,down");
+  EXPECT_EQ(walk.cursor(), 2u);
+  ASSERT_TRUE(walk.Apply(Down{}).has_value());  // over the two operations, to the write's loop
+  EXPECT_EQ(walk.cursor(), 5u);
+  EXPECT_FALSE(walk.IsLegal(Down{}));
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());
+  EXPECT_EQ(walk.cursor(), 2u);
+}
+
+TEST(AgentWalk, OriginalMovesStopAtOperations) {
+  AgentWalk walk = Walked(kMm, "down,down", RuleSet::kLoopNest);
+  EXPECT_FALSE(walk.IsLegal(Down{}));
+  EXPECT_TRUE(walk.IsLegal(Up{}));
+  EXPECT_FALSE(AgentWalk(Opened(kMm), RuleSet::kLoopNest).IsLegal(Up{}));
+  EXPECT_FALSE(AgentWalk(Opened(kMm), RuleSet::kLoopNest, 5).IsLegal(Up{}));
+}
+
+TEST(AgentWalk, SwapOfOneDimensionOnlyMovesTheCursor) {
+  const AgentWalk before = Walked(kMm, "split_8");
+  const AgentWalk after = Walked(kMm, "split_8,swap_down");
+  EXPECT_EQ(TreeText(before.tree(), {}), TreeText(after.tree(), {}));
+  EXPECT_EQ(after.cursor(), 1u);
+}
+
+TEST(AgentWalk, SwapLeavesOperationsThatLackALoopAlone) {
+  const AgentWalk walk = Walked(kMm, "swap_down");
+  EXPECT_EQ(TreeText(walk.tree(), {.cursor = walk.cursor()}),
+            "for k in 64 : L0\n"
+            " for m in 64 : L1  <<<<<< cursor (line 1 )\n"
+            "  for n in 64 : L2\n"
+            "   %2[m, k, n] <- multiply(%0, %1)\n"
+            "   %3[m, n] <- add(%2)\n"
+            "for m in 64 : L5\n"
+            " for n in 64 : L6\n"
+            "  %4[m, n] <- write(%3)\n");
+}
+
+TEST(AgentWalk, AnIllegalActionChangesNothing) {
+  AgentWalk walk(Opened(kMm), RuleSet::kStructural);
+  const std::string before = TreeText(walk.tree(), {});
+  for (const Action& action : {Action{Up{}}, Action{SwapUp{}}, Action{Split{65}}, Action{Undo{}},
+                               Action{ToggleMode{}}, Action{Split{INT64_MAX}}}) {
+    const auto applied = walk.Apply(action);
+    ASSERT_FALSE(applied.has_value()) << ActionName(action);
+    EXPECT_EQ(applied.error().code, RejectionCode::kInvalidAction);
+    EXPECT_FALSE(walk.IsLegal(action));
+    EXPECT_EQ(TreeText(walk.tree(), {}), before);
+    EXPECT_EQ(walk.cursor(), 0u);
+    EXPECT_TRUE(walk.history().empty());
+  }
+}
+
+TEST(AgentWalk, LoopNestRules) {
+  AgentWalk odd(Opened("benchmark://mm-v0/mm64_36_64"), RuleSet::kLoopNest);
+  for (const Action& action : {Action{Up{}}, Action{Down{}}, Action{Dummy{}}, Action{Split{2}}}) {
+    EXPECT_FALSE(odd.IsLegal(action)) << ActionName(action);
+  }
+  AgentWalk deep(Opened("benchmark://mm-v0/mm256_64_64"), RuleSet::kLoopNest);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(deep.Apply(Split{2}).has_value());  // 10 loops
+  EXPECT_FALSE(deep.IsLegal(Split{2}));
+  AgentWalk older(Opened("benchmark://mm-v0/mm256_64_64"), RuleSet::kLoopNest58);
+  for (int i = 0; i < 7; ++i) EXPECT_TRUE(older.Apply(Split{2}).has_value());
+}
+
+TEST(AgentWalk, MergeWithoutAnythingToMergeIsLegal) {
+  const AgentWalk walk = Walked(kMm, "merge");
+  EXPECT_EQ(TreeText(walk.tree(), {}), TreeText(Opened(kMm).start, {}));
+}
+
+TEST(AgentWalk, MergeAllStartsUndoAnew) {
+  AgentWalk walk(Opened(kMm), RuleSet::kLoopNest);
+  ASSERT_TRUE(walk.MergeAll().has_value());
+  ASSERT_TRUE(walk.Apply(Split{4}).has_value());
+  ASSERT_TRUE(walk.Apply(Undo{}).has_value());
+  EXPECT_FALSE(walk.IsLegal(Undo{}));
+}
+
+TEST(AgentWalk, VectorizeToggles) {
+  EXPECT_EQ(Walked(kMm, "down,down,vectorize").tree().nodes()[2].annotation, Annotation::kVectorize);
+  EXPECT_EQ(Walked(kMm, "down,down,vectorize,vectorize").tree().nodes()[2].annotation,
+            Annotation::kNone);
+}
+
+TEST(AgentWalk, UndoUndoes) {
+  SplitMix64 random(6);
+  const std::vector<Action> actions = {Up{},     Down{},   SwapUp{}, SwapDown{}, Split{2},
+                                       Split{3}, Merge{},  Unroll{}, Vectorize{}};
+  for (const auto& [name, benchmark] : AllKinds()) {
+    AgentWalk walk(benchmark, RuleSet::kStructural);
+    for (int step = 0; step < 100; ++step) {
+      const std::string tree = TreeText(walk.tree(), {.cursor = walk.cursor()});
+      if (!walk.Apply(actions[random.Below(actions.size())])) continue;
+      AgentWalk undone = walk;
+      ASSERT_TRUE(undone.Apply(Undo{}).has_value());
+      ASSERT_EQ(TreeText(undone.tree(), {.cursor = undone.cursor()}), tree) << name;
+    }
+  }
+}
+
+TEST(AgentWalk, SplitStormsEndAtTheLimits) {
+  AgentWalk walk(Opened("benchmark://mm-v0/mm8192_64_64"), RuleSet::kStructural);
+  int splits = 0;
+  std::optional<Rejection> end;
+  while (!end && splits < 100) {
+    auto applied = walk.Apply(Split{2});
+    if (applied) {
+      ++splits;
+    } else {
+      end = applied.error();
+    }
+  }
+  EXPECT_EQ(splits, 13);  // 2^13: then the loop has size 1
+  EXPECT_EQ(end->code, RejectionCode::kInvalidAction);
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include "common/looptree/key.h"
+#include "common/looptree/text.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+constexpr char kNegate[] =
+    "v:m\nn:2::0,:::0:::::\nn:15:0,:0,:::0.5:0;2;1,0;4;0,:1,:,unroll,::\n"
+    "n:1:1,:0,:::0:0;9;0,::,::\ni:0,\no:2,\n";
+
+TEST(IrText, EverythingSurvives) {
+  const auto tree = ParseIr(kNegate);
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  EXPECT_EQ(IrTextOf(*tree), kNegate);
+  EXPECT_FALSE(tree->schedule()[1].loops[1].reusable);
+  EXPECT_EQ(tree->schedule()[1].loops[1].annotation, Annotation::kUnroll);
+  EXPECT_EQ(tree->schedule()[1].priority, 0.5);
+}
+
+TEST(IrText, ViewsSurvive) {
+  for (const char* uri : {"benchmark://conv-v0/conv2_3_6_5__2_3_3_2",
+                          "benchmark://conv-v0/conv1_1_1_1__1_1_1_1"}) {
+    const LoopTree start = Opened(uri).start;
+    const auto parsed = ParseIr(IrTextOf(start));
+    ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+    EXPECT_EQ(parsed->program(), start.program());
+    EXPECT_EQ(KeyOf(*parsed), KeyOf(start));
+  }
+}
+
+TEST(IrText, AffineViewsSurvive) {
+  Program program;
+  program.dims = {{"i", 20}, {"o", 5}, {"k", 3}};
+  program.nodes = {{.op = Op::kRead, .dims = {0}},
+                   {.op = Op::kView, .inputs = {0}, .dims = {1, 2},
+                    .view = {{0, {{1, 2}, {2, -3}}, 7}}},
+                   {.op = Op::kAdd, .inputs = {1}, .dims = {1}},
+                   {.op = Op::kWrite, .inputs = {2}, .dims = {1}}};
+  const LoopTree start = WholeLoops(std::move(program)).start;
+  const auto parsed = ParseIr(IrTextOf(start));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  EXPECT_EQ(parsed->program(), start.program());
+}
+
+TEST(IrText, BadTextNamesItsLine) {
+  const auto message = [](const std::string& from, const std::string& to) {
+    std::string text = kNegate;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const auto tree = ParseIr(text);
+    return tree ? "accepted" : tree.error().message;
+  };
+  EXPECT_EQ(message("n:15:", "n:99:"),
+            "program line 3: operation '99' must be a number from 0 to 17");
+  EXPECT_EQ(message("n:15:", "n:16:x"), "program line 3: inputs: bad number 'x0'");
+  EXPECT_EQ(message("0;2;1,", "0;2,"),
+            "program line 3: bad loop '0;2': it must be <dimension>;<size>;<tail>");
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"0;2;1,", "0;0;1,"},
+           {"0;2;1,", "0;-2;1,"},
+           {"0;2;1,", "0;2147483648;1,"},
+           {"0;2;1,", "0;9223372036854775807;1,"},
+           {"0;2;1,", "0;9223372036854775808;1,"},
+           {"0;2;1,", "0;+2;1,"},
+           {"0;2;1,", "0;1_000;1,"},
+           {"0;2;1,", "0;2;4,"},
+           {"0;2;1,", "1;2;1,"},
+           {"0.5", "nan"},
+           {"0.5", ""},
+           {"unroll", "[cpp]"},
+           {":1,:", ":2,:"},
+           {":,unroll,:", ":unroll,:"},
+           {"::\nn:1:", "::"},
+           {"v:m\n", ""},
+           {"v:m\n", "v:m,\n"},
+           {"v:m\n", "v:\xff\n"},
+           {"i:0,", "i:0"},
+           {"i:0,", "i:2,"},
+           {"i:0,", "i:,"},
+           {"o:2,\n", ""},
+           {"o:2,\n", "o:\n"},
+           {"o:2,\n", "o:2,\no:2,\n"},
+           {"n:15:0,", "n:15:1,"},
+           {"n:15:0,", "n:15:9,"},
+           {"n:15:0,", "n:15:4294967296,"},
+           {"n:15:0,", "n:3:0,"},
+           {"n:2::0,", "n:0::0,"},
+           {"n:15:0,:0,:", "n:15:0,:0,:0|v|1|;=0|v|1|;/"},
+       }) {
+    EXPECT_NE(message(from, to), "accepted") << from << " -> " << to;
+  }
+}
+
+TEST(IrText, BadViews) {
+  const auto accepted = [](const std::string& constraints, const std::string& symbols) {
+    return ParseIr("v:i\nv:o\nn:2::0,:::0:::::\nn:3:0,:1,:" + constraints + ":" + symbols +
+                   ":0:::::\nn:1:1,:1,:::0:1;4;0,::,::\ni:0,\no:2,\n")
+        .has_value();
+  };
+  const std::string sizes = "0|s|i|;3|f|0,|;=0|v|8|;/0|s|o|;3|f|3,|;=0|v|4|;/";
+  EXPECT_TRUE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,3=1,"));
+  EXPECT_FALSE(accepted(sizes, "0=0,3=1,"));                                  // i is not given
+  EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;0|r|3|;6|f|3,3,|;/", "0=0,3=1,"));  // o * o
+  EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,"));
+  EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,3=7,"));
+  EXPECT_FALSE(accepted(sizes + "0|r|99|;=0|r|3|;/", "0=0,3=1,"));
+  EXPECT_FALSE(accepted(sizes + "0|r|0|;=/", "0=0,3=1,"));
+  EXPECT_FALSE(accepted(sizes + "0|r|0|;=5|f|9223372036854775808,|;/", "0=0,3=1,"));
+  std::string storm = sizes;
+  for (int i = 0; i < 5000; ++i) storm += "0|v|1|;=0|v|1|;/";
+  EXPECT_FALSE(accepted(storm, "0=0,3=1,"));
+}
+
+TEST(IrText, LengthIsBounded) {
+  EXPECT_FALSE(ParseIr(std::string(2 << 20, 'v')).has_value());
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "v:d" + std::to_string(i) + "\n";
+  EXPECT_EQ(ParseIr(many).error().code, RejectionCode::kLimitTree);
+  std::string nodes = "v:m\n";
+  for (int i = 0; i < 300; ++i) nodes += "n:2::0,:::0:::::\n";
+  EXPECT_EQ(ParseIr(nodes).error().code, RejectionCode::kLimitTree);
+}
+
+// Each prefix and each single changed byte of a valid text: an answer, never a crash.
+TEST(IrText, MutationsAreAnswered) {
+  const std::string conv = IrTextOf(Opened("benchmark://conv-v0/conv1_2_5_5__2_2_2_2").start);
+  SplitMix64 random(8);
+  for (std::size_t length = 0; length < conv.size(); ++length) {
+    static_cast<void>(ParseIr(std::string_view(conv).substr(0, length)));
+  }
+  constexpr std::string_view kBytes = "0123456789,;:|/=-vnio\n\xff";
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = conv;
+    for (std::uint64_t n = random.Below(3) + 1; n > 0; --n) {
+      text[random.Below(text.size())] = kBytes[random.Below(kBytes.size())];
+    }
+    const auto tree = ParseIr(text);
+    if (tree) {
+      EXPECT_TRUE(ParseIr(IrTextOf(*tree)).has_value()) << text;
+    } else {
+      EXPECT_FALSE(tree.error().message.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include "common/looptree/key.h"
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+constexpr char kMm[] = "benchmark://mm-v0/mm64_64_64";
+
+TEST(Replay, NamesTheIllegalAction) {
+  const std::vector<Action> actions = {Down{}, Split{128}, Up{}};
+  const auto rejected = Replay(BenchmarkUri{kMm}, actions);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, RejectionCode::kInvalidAction);
+  EXPECT_EQ(rejected.error().action_index, 1u);
+  const auto skipped = Replay(BenchmarkUri{kMm}, actions, {.on_illegal = OnIllegal::kSkip});
+  ASSERT_TRUE(skipped.has_value());
+  EXPECT_EQ(KeyOf(skipped->tree), KeyOf(skipped->benchmark.start));
+}
+
+TEST(Replay, BoundsTheNumberOfActions) {
+  const std::vector<Action> actions(1025, Dummy{});
+  EXPECT_EQ(Replay(BenchmarkUri{kMm}, actions).error().code, RejectionCode::kLimitActions);
+}
+
+TEST(Replay, TwiceIsTheSameAsOnce) {
+  const std::vector<Action> actions = {Split{8}, Down{}, SwapDown{}, Unroll{}};
+  const auto once = Replay(BenchmarkUri{kMm}, actions);
+  const auto twice = Replay(BenchmarkUri{kMm}, actions);
+  ASSERT_TRUE(once.has_value() && twice.has_value());
+  EXPECT_EQ(IrTextOf(once->tree), IrTextOf(twice->tree));
+}
+
+TEST(Replay, ProgramsWithoutDimensionsHaveNoLoops) {
+  const std::string ir =
+      "v:m\nn:2:::::0:::::\nn:12:0,::::0:::::\nn:1:1,::::0:::::\ni:0,\no:2,\n";
+  const auto replayed = Replay(IrText{ir}, {});
+  ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+  EXPECT_EQ(replayed->tree.nodes().size(), 2u);
+  for (const Action& action : {Action{Up{}}, Action{Down{}}, Action{Split{2}}, Action{Merge{}},
+                               Action{Unroll{}}, Action{SwapDown{}}, Action{Vectorize{}}}) {
+    const std::vector<Action> actions = {action};
+    EXPECT_FALSE(Replay(IrText{ir}, actions).has_value()) << ActionName(action);
+  }
+  const std::vector<Tensor> inputs = {{2.0F}};
+  EXPECT_FLOAT_EQ(Interpret(replayed->tree, inputs)[0][0], std::exp(2.0F));
+}
+
+TEST(Replay, BothDialects) {
+  const std::vector<Action> actions = {ToggleMode{}, Up{}};
+  EXPECT_TRUE(Replay(BenchmarkUri{"benchmark://loop_tool-cpu-v0/8"}, actions).has_value());
+  const auto rejected = Replay(BenchmarkUri{kMm}, actions);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().action_index, 0u);
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

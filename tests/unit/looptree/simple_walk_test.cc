@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+using Order = SimpleWalk::Order;
+
+SimpleWalk Walked(const char* uri, const std::vector<Action>& actions) {
+  SimpleWalk walk(Opened(uri));
+  for (const Action& action : actions) EXPECT_TRUE(walk.Apply(action).has_value());
+  return walk;
+}
+
+std::int64_t Covered(const SimpleWalk& walk) {
+  std::int64_t covered = 1;
+  for (std::size_t i = 3; i-- > 0;) covered = covered * walk.orders()[i].size + walk.orders()[i].tail;
+  return covered;
+}
+
+TEST(SimpleWalk, SelectModeWrapsBothWays) {
+  EXPECT_EQ(Walked("benchmark://loop_tool-cpu-v0/8", {ToggleMode{}, Down{}}).ActionState()[0], 2);
+  EXPECT_EQ(Walked("benchmark://loop_tool-cpu-v0/8", {ToggleMode{}, Up{}, Up{}, Up{}}).ActionState()[0],
+            0);
+}
+
+TEST(SimpleWalk, OutermostLoopHasNoParentToTakeFrom) {
+  const SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/8", {Up{}, Down{}, Up{}});
+  EXPECT_EQ(walk.orders()[0], (Order{8, 0}));
+}
+
+// The walk of the original's own comment: it dies there at step 7, where loop 1 has a tail.
+TEST(SimpleWalk, ResizingALoopWithATailKeepsEveryElement) {
+  SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024", {ToggleMode{}, Up{}, ToggleMode{}});
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1 to 7
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 2 to 2: loop 1 becomes 3 r 1
+  EXPECT_EQ(walk.orders()[1], (Order{3, 1}));
+  EXPECT_EQ(Covered(walk), 1024);
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Down{}).has_value());
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1, which has a tail, to 4
+  EXPECT_EQ(walk.orders()[1], (Order{4, 0}));
+  EXPECT_EQ(walk.orders()[0], (Order{128, 0}));
+  EXPECT_EQ(Covered(walk), 1024);
+}
+
+TEST(SimpleWalk, DownOnATailOnlyDropsTheTail) {
+  SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/14",
+                           {ToggleMode{}, Up{}, ToggleMode{}, Up{}, Up{}, Up{}, Up{}, Up{}, Up{},
+                            ToggleMode{}, Up{}, ToggleMode{}, Up{}});
+  ASSERT_EQ(walk.orders()[1], (Order{3, 1}));
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Down{}).has_value());
+  ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+  ASSERT_TRUE(walk.Apply(Down{}).has_value());
+  EXPECT_EQ(walk.orders()[1], (Order{3, 0}));
+  EXPECT_EQ(Covered(walk), 14);
+}
+
+TEST(SimpleWalk, TreeOfTheDocuments) {
+  const SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024",
+                                 {ToggleThread{}, ToggleMode{}, Up{}, ToggleThread{}, ToggleMode{},
+                                  Up{}, Up{}});
+  const auto tree = walk.Tree();
+  ASSERT_TRUE(tree.has_value());
+  EXPECT_EQ(TreeText(*tree, {.dialect = Dialect::kSimple, .target = Target::kCuda}),
+            "for a in 341 r 1 : L0\n"
+            " for a' in 3 : L1 [thread]\n"
+            "  for a'' in 1 : L2\n"
+            "   %0[a] <- read()\n"
+            "  for a'' in 1 : L4\n"
+            "   %1[a] <- read()\n"
+            "  for a'' in 1 : L6\n"
+            "   %2[a] <- add(%0, %1)\n"
+            "  for a'' in 1 : L8\n"
+            "   %3[a] <- write(%2)\n");
+  EXPECT_NE(TreeText(*tree, {.dialect = Dialect::kSimple}).find("L1 cpu_parallel [thread]\n"),
+            std::string::npos);
+}
+
+TEST(SimpleWalk, ActionsOfTheOtherDialectAreIllegal) {
+  SimpleWalk walk(Opened("benchmark://loop_tool-cpu-v0/8"));
+  const auto applied = walk.Apply(SwapDown{});
+  ASSERT_FALSE(applied.has_value());
+  EXPECT_EQ(applied.error().code, RejectionCode::kInvalidAction);
+  EXPECT_TRUE(walk.Apply(IdleSplit{}).has_value());
+}
+
+TEST(SimpleWalk, EveryWalkKeepsEveryElement) {
+  SplitMix64 random(5);
+  const std::vector<Action> actions = {ToggleMode{}, Up{}, Up{}, Down{}, ToggleThread{}};
+  for (const char* uri : {"benchmark://loop_tool-cpu-v0/1", "benchmark://loop_tool-cpu-v0/97",
+                          "benchmark://loop_tool-cuda-v0/8388607"}) {
+    SimpleWalk walk(Opened(uri));
+    const std::int64_t elements = Covered(walk);
+    for (int step = 0; step < 5000; ++step) {
+      ASSERT_TRUE(walk.Apply(actions[random.Below(actions.size())]).has_value());
+      ASSERT_EQ(Covered(walk), elements);
+    }
+    EXPECT_TRUE(walk.Tree().has_value());
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

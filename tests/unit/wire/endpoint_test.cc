@@ -1,0 +1,71 @@
+// Which endpoints are served without keys (promise I5), and what the others are told.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "common/wire/socket.h"
+#include "tests/unit/wire/private_directory.h"
+
+namespace loopfleet::wire {
+namespace {
+
+void ExpectRefused(const std::string& endpoint, std::string_view part) {
+  const Status status = CheckEndpoint(endpoint);
+  ASSERT_FALSE(status.has_value()) << endpoint;
+  EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
+  EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
+}
+
+TEST(Endpoint, LoopbackIsServed) {
+  for (const char* endpoint : {"tcp://127.0.0.1:5570", "tcp://127.0.0.1:0", "tcp://127.1.2.3:1",
+                               "tcp://localhost:65535"}) {
+    EXPECT_TRUE(CheckEndpoint(endpoint).has_value()) << endpoint;
+  }
+}
+
+TEST(Endpoint, OtherAddressesNeedKeys) {
+  for (const char* endpoint :
+       {"tcp://0.0.0.0:5570", "tcp://*:5570", "tcp://192.168.1.2:5570", "tcp://example.org:5570",
+        "tcp://[::1]:5570", "tcp://:5570", "tcp://eth0:5570", "tcp://127.0.0.1;10.0.0.1:5570"}) {
+    ExpectRefused(endpoint, "keys are not available in this version");
+  }
+}
+
+TEST(Endpoint, Misspelt) {
+  ExpectRefused("", "neither tcp:// nor ipc://");
+  ExpectRefused("127.0.0.1:5570", "neither tcp:// nor ipc://");
+  ExpectRefused("inproc://x", "neither tcp:// nor ipc://");
+  ExpectRefused("tcp://127.0.0.1", "no port");
+  ExpectRefused("tcp://127.0.0.1:", "not a port");
+  ExpectRefused("tcp://127.0.0.1:65536", "not a port");
+  ExpectRefused("tcp://127.0.0.1:-1", "not a port");
+  ExpectRefused("tcp://127.0.0.1:80x", "not a port");
+  ExpectRefused("tcp://127.0.0.1:*", "not a port");
+  ExpectRefused("ipc://relative/path", "absolute path");
+  ExpectRefused("ipc://@abstract", "absolute path");
+  ExpectRefused("ipc://*", "absolute path");
+  ExpectRefused("ipc:///tmp/", "absolute path");
+}
+
+TEST(Endpoint, IpcNeedsAPrivateDirectory) {
+  const PrivateDirectory directory;
+  const std::string endpoint = "ipc://" + directory.path() + "/clients";
+  EXPECT_TRUE(CheckEndpoint(endpoint).has_value());
+
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0750), 0);
+  ExpectRefused(endpoint, "mode 0700 owned by this user");
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
+  ExpectRefused("ipc:///tmp/clients", "mode 0700 owned by this user");
+  ExpectRefused("ipc://" + directory.path() + "/missing/clients", "No such file or directory");
+}
+
+TEST(Endpoint, IpcPathsAreShort) {
+  const PrivateDirectory directory;
+  const std::string prefix = directory.path() + "/";
+  const std::string longest = prefix + std::string(107 - prefix.size(), 's');
+  EXPECT_TRUE(CheckEndpoint("ipc://" + longest).has_value());
+  ExpectRefused("ipc://" + longest + "s", "108 bytes");
+}
+
+}  // namespace
+}  // namespace loopfleet::wire

@@ -1,0 +1,33 @@
+#pragma once
+// A TCP client that writes bytes of its own choice: garbage, or ZMTP by hand where libzmq would not
+// send what a test needs.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/unique_fd.h"
+
+namespace loopfleet::wire {
+
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& tcp_endpoint);  // "tcp://127.0.0.1:4711"
+
+  void Write(std::string_view bytes);
+  void ShakeHands();  // as a DEALER without security
+  enum class More { kFollows, kNone };
+  void WriteFrame(std::string_view body, More more);
+  // The header of a frame of `length` bytes that are never sent.
+  void WriteFrameHeader(std::uint64_t length);
+  // True once the other side has closed the connection; false after ten seconds without.
+  bool IsClosedByPeer();
+
+ private:
+  std::string Read(std::size_t count);  // waits for that many
+
+  UniqueFd fd_;
+};
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,142 @@
+#include "worker/cpu/cpu_compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "common/base/random.h"
+#include "common/looptree/benchmark.h"
+#include "tests/unit/worker/cpu/kernel_runner.h"
+#include "tests/unit/worker/lowering/program_zoo.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::Annotation;
+using looptree::LoopTree;
+using looptree::Schedule;
+
+LoopTree Open(const std::string& uri) {
+  return looptree::OpenBenchmark(looptree::BenchmarkUri{uri}).value().start;
+}
+
+// The tree with `annotation` on every loop over the dim called `name`.
+LoopTree Annotated(const LoopTree& tree, const std::string& name, Annotation annotation) {
+  Schedule schedule = tree.schedule();
+  for (auto& node : schedule) {
+    for (auto& loop : node.loops) {
+      if (tree.program().dims[loop.dim].name == name) loop.annotation = annotation;
+    }
+  }
+  return LoopTree::Build(tree.shared_program(), schedule).value();
+}
+
+std::unique_ptr<CpuCompiler> Make(const CpuCompilerOptions& options = {}) {
+  return CpuCompiler::Create(options).value();
+}
+
+TEST(CpuCompiler, SameTreeSameBytes) {
+  const auto first = Make();
+  const auto second = Make();
+  SplitMix64 random(3);
+  std::vector<std::pair<LoopTree, std::string>> made;
+  for (const ZooProgram& zoo : ProgramZoo()) {
+    for (int i = 0; i < 3; ++i) {
+      const LoopTree tree = RandomTree(zoo.program, random);
+      const auto kernel = first->Compile(tree);
+      if (kernel.has_value()) made.emplace_back(tree, kernel->object);
+    }
+  }
+  ASSERT_GT(made.size(), 30U);
+  // In another compiler and another order, and again in the first after all the others.
+  for (std::size_t i = made.size(); i-- > 0;) {
+    EXPECT_EQ(second->Compile(made[i].first)->object, made[i].second) << i;
+  }
+  EXPECT_EQ(first->Compile(made[0].first)->object, made[0].second);
+}
+
+TEST(CpuCompiler, DescribesBuffers) {
+  const auto kernel = Make()->Compile(Open("benchmark://mm-v0/mm48_32_16"));
+  ASSERT_TRUE(kernel.has_value());
+  using Role = BufferSpec::Role;
+  const std::vector<BufferSpec> expected = {{Role::kInput, 48 * 16},
+                                            {Role::kInput, 16 * 32},
+                                            {Role::kOutput, 48 * 32},
+                                            {Role::kScratch, 32}};
+  EXPECT_EQ(kernel->buffers, expected);
+  EXPECT_EQ(kernel->scratch_bytes, 32U * 4);
+}
+
+TEST(CpuCompiler, ThreadHasNoEffectYet) {
+  const auto kernel = Make()->Compile(Open("benchmark://loop_tool-cpu-v0/100"));
+  ASSERT_TRUE(kernel.has_value());
+  EXPECT_EQ(kernel->no_effect, std::vector<std::string>{"L0 thread"});
+}
+
+TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
+  const LoopTree plain = Open("benchmark://mm-v0/mm16_32_64");
+  const auto compiler = Make();
+  const std::string object = compiler->Compile(plain)->object;
+
+  // n is vectorised anyway, in both nests.
+  const auto vectorized = compiler->Compile(Annotated(plain, "n", Annotation::kVectorize));
+  EXPECT_EQ(vectorized->object, object);
+  EXPECT_EQ(vectorized->no_effect, (std::vector<std::string>{"L2 vectorize", "L5 vectorize"}));
+
+  // k is a loop unless it is unrolled.
+  const auto unrolled = compiler->Compile(Annotated(plain, "k", Annotation::kUnroll));
+  EXPECT_NE(unrolled->object, object);
+  EXPECT_EQ(unrolled->no_effect, std::vector<std::string>{});
+
+  // k takes the lanes if asked to.
+  const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));
+  EXPECT_NE(lanes->object, object);
+  EXPECT_EQ(lanes->no_effect, std::vector<std::string>{});
+}
+
+TEST(CpuCompiler, AnnotatedTreesAreRight) {
+  KernelRunner runner(CpuIsa::kHost);
+  const LoopTree plain = Open("benchmark://mm-v0/mm16_33_21");
+  for (const char* dim : {"m", "k", "n"}) {
+    for (Annotation annotation : {Annotation::kUnroll, Annotation::kVectorize,
+                                  Annotation::kThread}) {
+      EXPECT_EQ(runner.Check(Annotated(plain, dim, annotation)), "") << dim;
+    }
+  }
+  EXPECT_EQ(runner.checked(), 9);
+}
+
+TEST(CpuCompiler, RefusesToUnrollTooFar) {
+  const LoopTree tree = Annotated(
+      Annotated(Open("benchmark://mm-v0/mm128_128_128"), "k", Annotation::kUnroll), "n",
+      Annotation::kUnroll);
+  const auto kernel = Make()->Compile(tree);
+  ASSERT_FALSE(kernel.has_value());
+  EXPECT_EQ(kernel.error().code, FailureCode::kLimitUnroll);
+}
+
+TEST(CpuCompiler, RefusesTooLargeAFootprint) {
+  const LoopTree tree = Open("benchmark://mm-v0/mm64_64_64");
+  PlanLimits limits;
+  limits.footprint_bytes = 3 * 64 * 64 * 4;  // the tensors, but no scratch
+  const auto kernel = Make({.limits = limits})->Compile(tree);
+  ASSERT_FALSE(kernel.has_value());
+  EXPECT_EQ(kernel.error().code, FailureCode::kLimitFootprint);
+}
+
+TEST(CpuCompiler, ShowsItsIr) {
+  const auto ir = Make({.isa = CpuIsa::kBaseline})->CompileToIr(Open("benchmark://mm-v0/mm8_8_8"));
+  ASSERT_TRUE(ir.has_value());
+  EXPECT_NE(ir->find("define void @loopfleet_kernel(ptr"), std::string::npos);
+  EXPECT_NE(ir->find("<4 x float>"), std::string::npos);
+}
+
+TEST(CpuCompiler, StatesItsFacts) {
+  const CompilerFacts facts = CpuCompilerFacts();
+  EXPECT_EQ(facts.llvm.substr(0, 3), "19.");
+  EXPECT_EQ(facts.tier, "general");
+  EXPECT_EQ(facts.revision, kLoweringRevision);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

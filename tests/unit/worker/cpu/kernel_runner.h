@@ -1,0 +1,43 @@
+#pragma once
+// Runs a compiled tree in this process and says what, if anything, is wrong with what it did: results
+// against the reference, inputs and the memory round every buffer untouched.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/looptree/interpret.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/cpu/cpu_compiler.h"
+#include "worker/cpu/linker.h"
+
+namespace loopfleet::worker {
+
+// Small integers, so that sums and products are exact in float32.
+std::vector<looptree::Tensor> SmallIntegers(const looptree::Program& program, std::uint64_t seed);
+
+class KernelRunner {
+ public:
+  explicit KernelRunner(CpuIsa isa);
+
+  Kernel Compile(const looptree::LoopTree& tree);
+  // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
+  std::vector<looptree::Tensor> Run(const Kernel& kernel,
+                                    const std::vector<looptree::Tensor>& inputs,
+                                    std::string& problems);
+  // Empty if the tree, compiled and run, gives what the program means, or is refused for being unrolled
+  // too far.
+  std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1);
+
+  int checked() const { return checked_; }  // trees that were not refused
+
+ private:
+  std::unique_ptr<CpuCompiler> compiler_;
+  std::unique_ptr<Linker> linker_;
+  int checked_ = 0;
+};
+
+// True if this host can run code for `isa`.
+bool HostRuns(CpuIsa isa);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,92 @@
+#include "worker/hardware.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace loopfleet::worker {
+namespace {
+
+class HardwareTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = std::filesystem::path(testing::TempDir()) /
+            ("loopfleet_hardware_" + std::to_string(::getpid()));
+    sources_ = {.proc = root_ / "proc", .sys = root_ / "sys"};
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void Write(const std::filesystem::path& file, const std::string& text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  void WriteCache(int index, const char* level, const char* type, const char* size) {
+    const auto cache =
+        sources_.sys / "devices/system/cpu/cpu0/cache" / ("index" + std::to_string(index));
+    Write(cache / "level", std::string(level) + "\n");
+    Write(cache / "type", std::string(type) + "\n");
+    Write(cache / "size", std::string(size) + "\n");
+  }
+  std::filesystem::path root_;
+  HardwareSources sources_;
+};
+
+TEST_F(HardwareTest, ReadsWhatLinuxSays) {
+  std::string cpuinfo;
+  for (int i = 0; i < 4; ++i) {  // two cores with two threads each
+    cpuinfo += "processor\t: " + std::to_string(i) +
+               "\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Some CPU "
+               "@ 2.50GHz\nstepping\t: 7\nmicrocode\t: 0x1\ncpu MHz\t\t: 2499.998\nphysical id\t: 0\n"
+               "core id\t\t: " + std::to_string(i / 2) + "\n\n";
+  }
+  Write(sources_.proc / "cpuinfo", cpuinfo);
+  Write(sources_.proc / "meminfo", "MemTotal:       24689884 kB\nMemFree: 1 kB\n");
+  WriteCache(0, "1", "Data", "32K");
+  WriteCache(1, "1", "Instruction", "64K");
+  WriteCache(2, "2", "Unified", "1024K");
+  WriteCache(3, "3", "Unified", "36M");
+  const HardwareFacts facts = ProbeHardware(sources_).value();
+  EXPECT_EQ(facts.model, "Some CPU @ 2.50GHz");
+  EXPECT_EQ(facts.microcode, "0x1");
+  EXPECT_DOUBLE_EQ(facts.clock_mhz, 2499.998);
+  EXPECT_EQ(facts.physical_cores, 2U);
+  EXPECT_EQ(facts.logical_cores, 4U);
+  EXPECT_EQ(facts.l1d_bytes, 32U << 10);
+  EXPECT_EQ(facts.l2_bytes, 1024U << 10);
+  EXPECT_EQ(facts.l3_bytes, 36U << 20);
+  EXPECT_EQ(facts.memory_bytes, 24689884ULL << 10);
+  EXPECT_NE(facts.hardware_class.find("6.85.7"), std::string::npos) << facts.hardware_class;
+  EXPECT_NE(facts.hardware_class.find("GenuineIntel"), std::string::npos);
+}
+
+TEST_F(HardwareTest, WhatTheHostDoesNotSayStaysEmpty) {
+  Write(sources_.proc / "cpuinfo", "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n");
+  const HardwareFacts facts = ProbeHardware(sources_).value();
+  EXPECT_EQ(facts.model, "implementer 0x41 part 0xd0c");
+  EXPECT_EQ(facts.physical_cores, 1U);
+  EXPECT_EQ(facts.microcode, "");
+  EXPECT_EQ(facts.l2_bytes, 0U);
+  EXPECT_EQ(facts.memory_bytes, 0U);
+}
+
+TEST_F(HardwareTest, NoProcessorIsAnError) { EXPECT_FALSE(ProbeHardware(sources_)); }
+
+TEST_F(HardwareTest, ThisHostHasOne) {
+  const HardwareFacts facts = ProbeHardware().value();
+  EXPECT_GE(facts.logical_cores, 1U);
+  EXPECT_FALSE(facts.isa.empty());
+  EXPECT_GT(facts.memory_bytes, 0U);
+}
+
+TEST_F(HardwareTest, CacheSizes) {
+  EXPECT_EQ(ParseCacheSize("32K"), 32U << 10);
+  EXPECT_EQ(ParseCacheSize("36M"), 36U << 20);
+  EXPECT_EQ(ParseCacheSize(""), 0U);
+  EXPECT_EQ(ParseCacheSize("K"), 0U);
+  EXPECT_EQ(ParseCacheSize("12"), 0U);
+  EXPECT_EQ(ParseCacheSize("12KB"), 0U);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "common/looptree/benchmark.h"
+#include "tests/unit/worker/lowering/program_zoo.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::LoopSpec;
+using looptree::LoopTree;
+using looptree::Op;
+using looptree::Program;
+using looptree::Schedule;
+
+// The sum over k of a[m, k] b[k, n], m in 33, k in 16, n in 48, with `loops` for product and sum and
+// `write` for the write.
+LoopTree MatrixProduct(std::vector<LoopSpec> loops, std::vector<LoopSpec> write) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 33);
+  const auto k = b.Dim("k", 16);
+  const auto n = b.Dim("n", 48);
+  const auto x = b.Read({m, k});
+  const auto y = b.Read({k, n});
+  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, k, n});
+  const auto sum = b.Compute(Op::kAdd, {product}, {m, n});
+  const auto result = b.Write(sum, {m, n});
+  Schedule schedule(b.program().nodes.size());
+  schedule[product].loops = loops;
+  schedule[sum].loops = std::move(loops);
+  schedule[result].loops = std::move(write);
+  return LoopTree::Build(std::make_shared<Program>(b.program()), schedule).value();
+}
+
+constexpr looptree::DimId kM = 0;
+constexpr looptree::DimId kK = 1;
+constexpr looptree::DimId kN = 2;
+LoopSpec Loop(looptree::DimId dim, std::int64_t size, std::int64_t tail = 0) {
+  return {.dim = dim, .size = size, .tail = tail};
+}
+
+const PlanBuffer* ScratchOf(const KernelPlan& plan) {
+  const PlanBuffer* found = nullptr;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.role != BufferSpec::Role::kScratch) continue;
+    EXPECT_EQ(found, nullptr) << "more than one intermediate";
+    found = &buffer;
+  }
+  return found;
+}
+
+TEST(Planner, IntermediatesAreAsLargeAsTheirScope) {
+  const auto row = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)},
+                                            {Loop(kM, 33), Loop(kN, 48)}));
+  EXPECT_EQ(ScratchOf(*row)->element_count, 48);  // inside m
+  EXPECT_EQ(row->scratch_bytes, 48U * 4);
+
+  const auto element = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kN, 48), Loop(kK, 16)},
+                                                {Loop(kM, 33), Loop(kN, 48)}));
+  EXPECT_EQ(ScratchOf(*element)->element_count, 1);
+  EXPECT_EQ(element->scratch_bytes, 64U);  // a whole cache line
+
+  const auto whole = PlanKernel(MatrixProduct({Loop(kK, 16), Loop(kM, 33), Loop(kN, 48)},
+                                              {Loop(kM, 33), Loop(kN, 48)}));
+  EXPECT_EQ(ScratchOf(*whole)->element_count, 33 * 48);
+
+  // m in blocks of 8: an iteration of the shared loop covers 8 rows.
+  const auto block = PlanKernel(
+      MatrixProduct({Loop(kM, 4, 1), Loop(kK, 16), Loop(kM, 8), Loop(kN, 48)},
+                    {Loop(kM, 4, 1), Loop(kM, 8), Loop(kN, 48)}));
+  EXPECT_EQ(ScratchOf(*block)->element_count, 8 * 48);
+}
+
+TEST(Planner, KnowsEveryExtentThatATailCanLeave) {
+  // 33 = 4 * 8 + 1; inside, 8 = 2 * 3 + 2 and 1 = 0 * 3 + 1; innermost, 3, 2 or 1 are left.
+  const auto plan = PlanKernel(
+      MatrixProduct({Loop(kM, 4, 1), Loop(kM, 2, 2), Loop(kK, 16), Loop(kN, 48), Loop(kM, 3)},
+                    {Loop(kM, 33), Loop(kN, 48)}));
+  ASSERT_TRUE(plan.has_value());
+  using Extents = std::vector<std::int64_t>;
+  EXPECT_EQ(plan->loops[0].step, 8);
+  EXPECT_EQ(plan->loops[0].extents, Extents{33});
+  EXPECT_EQ(plan->loops[1].step, 3);
+  EXPECT_EQ(plan->loops[1].extents, (Extents{8, 1}));
+  EXPECT_EQ(plan->loops[4].step, 1);
+  EXPECT_EQ(plan->loops[4].extents, (Extents{3, 2, 1}));
+}
+
+TEST(Planner, AccumulatorsArePreparedBeforeTheOutermostReducedLoop) {
+  const auto plan = PlanKernel(
+      MatrixProduct({Loop(kM, 33), Loop(kK, 4), Loop(kN, 48), Loop(kK, 4)},
+                    {Loop(kM, 33), Loop(kN, 48)}));
+  ASSERT_TRUE(plan.has_value());
+  const LoopStep& m = std::get<LoopStep>(plan->steps.at(0).what);
+  EXPECT_TRUE(m.prepare.empty());
+  const LoopStep& k = std::get<LoopStep>(m.steps.at(0).what);
+  ASSERT_EQ(k.prepare.size(), 1U);
+  const LoopStep& fill = std::get<LoopStep>(k.prepare[0].what);
+  EXPECT_EQ(plan->loops[fill.loop].dim, kN);
+  EXPECT_FALSE(plan->loops[fill.loop].ref.has_value());
+  const Statement& statement = std::get<Body>(fill.steps.at(0).what).statements.at(0);
+  EXPECT_EQ(std::get<Literal>(statement.operands.at(0)).value, 0.0);
+}
+
+TEST(Planner, ValuesUsedOnlyInTheirBodyHaveNoBuffer) {
+  const auto plan = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)},
+                                             {Loop(kM, 33), Loop(kN, 48)}));
+  const LoopStep& m = std::get<LoopStep>(plan->steps.at(0).what);
+  const LoopStep& k = std::get<LoopStep>(m.steps.at(0).what);
+  const LoopStep& n = std::get<LoopStep>(k.steps.at(0).what);
+  const Body& body = std::get<Body>(n.steps.at(0).what);
+  ASSERT_EQ(body.statements.size(), 2U);
+  EXPECT_FALSE(body.statements[0].target.has_value());
+  EXPECT_TRUE(std::holds_alternative<ValueOf>(body.statements[1].operands.at(0)));
+  EXPECT_EQ(body.statements[1].reduced, std::vector<LoopId>{k.loop});
+  // b[k, n]: 48 apart along k, side by side along n.
+  const Access& access = std::get<Access>(body.statements[0].operands.at(1));
+  EXPECT_EQ(access.terms, (std::vector<AccessTerm>{{k.loop, 48}, {n.loop, 1}}));
+}
+
+TEST(Planner, CountsUnrolledBodies) {
+  std::vector<LoopSpec> loops = {Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)};
+  loops[1].annotation = looptree::Annotation::kUnroll;
+  loops[2].annotation = looptree::Annotation::kUnroll;
+  const LoopTree tree = MatrixProduct(loops, {Loop(kM, 33), Loop(kN, 48)});
+  const std::uint64_t bodies = 2 * 16 * 48;  // product and sum; the write is not unrolled
+  EXPECT_TRUE(PlanKernel(tree, {.unrolled_bodies = bodies}).has_value());
+  const auto refused = PlanKernel(tree, {.unrolled_bodies = bodies - 1});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, FailureCode::kLimitUnroll);
+}
+
+TEST(Planner, ScratchStartsOnCacheLines) {
+  SplitMix64 random(5);
+  for (const ZooProgram& zoo : ProgramZoo()) {
+    for (int i = 0; i < 20; ++i) {
+      const auto plan = PlanKernel(RandomTree(zoo.program, random));
+      if (!plan.has_value()) continue;  // unrolled too far
+      std::uint64_t end = 0;
+      for (const PlanBuffer& buffer : plan->buffers) {
+        if (buffer.role != BufferSpec::Role::kScratch) continue;
+        EXPECT_EQ(buffer.scratch_offset % 64, 0);
+        EXPECT_GE(static_cast<std::uint64_t>(buffer.scratch_offset), end);
+        end = static_cast<std::uint64_t>(buffer.scratch_offset + buffer.element_count * 4);
+      }
+      EXPECT_LE(end, plan->scratch_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

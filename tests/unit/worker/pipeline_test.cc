@@ -1,0 +1,222 @@
+#include "worker/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "children_fixture.h"
+#include "monitoring/registry.h"
+
+namespace loopfleet::worker {
+namespace {
+
+class PipelineTest : public ChildrenFixture {
+ protected:
+  void SetUp() override {
+    ChildrenFixture::SetUp();
+    monitoring::WorkerLabels labels{.outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
+                                    .stages = {"replay", "compile", "verify", "measure"},
+                                    .children = {"compiler", "executor"},
+                                    .restart_reasons = RestartReasons()};
+    metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
+    const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
+    compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
+    executor_ = std::make_unique<ExecutorProcess>(
+        *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
+    slot_ = std::make_unique<TimingSlot>(
+        TimingSlot::Options{.policy = {.batches = 5, .min_batch_ns = 1000}},
+        SlotLock::Open(PlanCores().value().slot_core).value(), *executor_, clock_);
+    Start({});
+  }
+  void TearDown() override { pipeline_.reset(); }
+
+  void Start(const Pipeline::Options& options) {
+    pipeline_.reset();
+    pipeline_ = std::make_unique<Pipeline>(
+        options,
+        Pipeline::Parts{
+            .compiler = *compiler_, .slot = *slot_, .metrics = *metrics_, .clock = clock_},
+        Conditions{.compiler = backend_.compiler, .policy = "test", .isolation = "test"}, [this] {
+          std::lock_guard lock(mutex_);
+          ++finished_signals_;
+          changed_.notify_all();
+        });
+  }
+
+  static wire::Lease LeaseOf(std::uint64_t id, std::int64_t elements,
+                             std::vector<looptree::Action> actions = {}) {
+    JobSpec spec{.source = looptree::BenchmarkUri{AddUri(elements)}};
+    spec.actions = std::move(actions);
+    return {.lease = {id},
+            .job = {.batch = {1}, .index = static_cast<std::uint32_t>(id)},
+            .spec = std::move(spec)};
+  }
+
+  // The reports of `count` leases, by lease.
+  std::map<std::uint64_t, Evaluation> Collect(std::size_t count) {
+    std::map<std::uint64_t, Evaluation> evaluations;
+    std::size_t total = 0;
+    while (total < count) {
+      for (wire::Report& report : pipeline_->TakeFinished()) {
+        EXPECT_EQ(report.job.index, report.lease.value);
+        evaluations[report.lease.value] = std::move(report.evaluation);
+        ++total;
+      }
+      if (total >= count) break;
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, std::chrono::seconds(60),
+                             [&] { return finished_signals_ > seen_signals_; })) {
+        ADD_FAILURE() << "only " << total << " of " << count << " reports came";
+        break;
+      }
+      seen_signals_ = finished_signals_;
+    }
+    return evaluations;
+  }
+
+  const SystemClock clock_;
+  monitoring::Registry registry_;
+  std::unique_ptr<monitoring::WorkerMetrics> metrics_;
+  std::unique_ptr<CompilerProcess> compiler_;
+  std::unique_ptr<ExecutorProcess> executor_;
+  std::unique_ptr<TimingSlot> slot_;
+  std::unique_ptr<Pipeline> pipeline_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int finished_signals_ = 0;
+  int seen_signals_ = 0;
+};
+
+TEST_F(PipelineTest, AnEvaluationIsComplete) {
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
+  const auto evaluations = Collect(1);
+  const Evaluation& evaluation = evaluations.at(1);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.failure().message;
+  EXPECT_EQ(evaluation.measurement().samples_ns.size(), 5U);
+  EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
+  EXPECT_EQ(evaluation.flop_count, 1024U);
+  EXPECT_EQ(evaluation.tree_key, looptree::KeyOf(AddOf(1024).start));
+  ASSERT_TRUE(evaluation.conditions);
+  EXPECT_EQ(evaluation.conditions->compiler.tier, "fake");
+  EXPECT_EQ(evaluation.code_hash.size(), 32U);
+  for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
+    EXPECT_GT(evaluation.stages[stage], Nanos{0}) << StageName(stage);
+  }
+  EXPECT_TRUE(pipeline_->Held().empty());
+}
+
+TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
+  const std::map<Fault, FailureCode> faults = {
+      {Fault::kWrongOutput, FailureCode::kWrongOutput},
+      {Fault::kLastElementLeft, FailureCode::kWrongOutput},
+      {Fault::kBeside, FailureCode::kWrongOutput},
+      {Fault::kRightOnce, FailureCode::kWrongOutput},
+      {Fault::kCrash, FailureCode::kRunCrash},
+      {Fault::kIllegal, FailureCode::kRunCrash},
+      {Fault::kExit, FailureCode::kRunCrash},
+      {Fault::kJunk, FailureCode::kRunCrash},
+      {Fault::kWritesInput, FailureCode::kRunCrash},
+      {Fault::kHang, FailureCode::kRunTimeout},
+      {Fault::kCompilerCrash, FailureCode::kCompileError},
+      {Fault::kCompilerJunk, FailureCode::kCompileError},
+      {Fault::kCompilerHang, FailureCode::kCompileTimeout},
+      {Fault::kRefused, FailureCode::kUnsupported},
+      {Fault::kNotLinkable, FailureCode::kCompileError},
+  };
+  std::uint64_t id = 0;
+  for (const auto& [fault, code] : faults) {
+    ASSERT_TRUE(pipeline_->Accept(LeaseOf(++id, static_cast<std::int64_t>(fault))));
+    ASSERT_TRUE(pipeline_->Accept(LeaseOf(++id, 1024)));
+  }
+  const auto evaluations = Collect(2 * faults.size());
+  id = 0;
+  for (const auto& [fault, code] : faults) {
+    const Evaluation& faulty = evaluations.at(++id);
+    ASSERT_FALSE(faulty.ok()) << static_cast<int>(fault);
+    EXPECT_EQ(InfoOf(faulty.failure().code).name, InfoOf(code).name) << faulty.failure().message;
+    EXPECT_TRUE(faulty.tree_key && faulty.conditions);
+    const Evaluation& good = evaluations.at(++id);
+    EXPECT_TRUE(good.ok()) << good.failure().message;
+  }
+}
+
+TEST_F(PipelineTest, AWrongKernelIsNeverTimed) {
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kWrongOutput))));
+  const auto evaluations = Collect(1);
+  ASSERT_FALSE(evaluations.at(1).ok());
+  EXPECT_EQ(evaluations.at(1).stages[Stage::kMeasure], Nanos{0});
+}
+
+TEST_F(PipelineTest, WhatCannotBeRebuiltIsAFailureOfTheJob) {
+  wire::Lease invalid = LeaseOf(1, 1024);
+  invalid.spec.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/0"};
+  wire::Lease unsupported = LeaseOf(2, 1024);
+  unsupported.spec.threads = 4;
+  wire::Lease illegal = LeaseOf(3, 1024, {looptree::SwapUp{}});
+  ASSERT_TRUE(pipeline_->Accept(invalid));
+  ASSERT_TRUE(pipeline_->Accept(unsupported));
+  ASSERT_TRUE(pipeline_->Accept(illegal));
+  const auto evaluations = Collect(3);
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kInvalidBenchmark);
+  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kUnsupported);
+  EXPECT_EQ(evaluations.at(3).failure().code, FailureCode::kInvalidAction);
+  EXPECT_EQ(evaluations.at(3).failure().action_index, 0U);
+}
+
+TEST_F(PipelineTest, TensorsBeyondTheBoundAreNotEvenMade) {
+  Start({.max_tensor_bytes = 1000});
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 16)));
+  const auto evaluations = Collect(2);
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kRunOom);
+  EXPECT_TRUE(evaluations.at(2).ok());
+}
+
+TEST_F(PipelineTest, NeverHoldsMoreThanItsBoundNorOneLeaseTwice) {
+  Start({.max_held = 2});
+  // The first one hangs on the slot, so that nothing finishes meanwhile.
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kHang))));
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 1024)));
+  EXPECT_FALSE(pipeline_->Accept(LeaseOf(3, 1024)));
+  const auto evaluations = Collect(2);
+  EXPECT_EQ(evaluations.size(), 2U);
+  EXPECT_TRUE(pipeline_->Accept(LeaseOf(3, 1024)));
+  EXPECT_TRUE(pipeline_->Accept(LeaseOf(3, 1024)));
+  EXPECT_EQ(Collect(1).size(), 1U);
+}
+
+TEST_F(PipelineTest, DroppedLeasesAreNeitherRunNorReported) {
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kCompilerHang))));
+  for (std::uint64_t id = 2; id <= 10; ++id) ASSERT_TRUE(pipeline_->Accept(LeaseOf(id, 1024)));
+  const std::vector<LeaseId> dropped = {{1}, {3}, {5}, {7}};
+  pipeline_->Drop(dropped);
+  const auto evaluations = Collect(6);
+  std::set<std::uint64_t> reported;
+  for (const auto& [id, evaluation] : evaluations) reported.insert(id);
+  EXPECT_EQ(reported, (std::set<std::uint64_t>{2, 4, 6, 8, 9, 10}));
+  EXPECT_TRUE(pipeline_->Held().empty());
+}
+
+TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
+  for (std::uint64_t id = 1; id <= 10; ++id) {
+    ASSERT_TRUE(pipeline_->Accept(LeaseOf(id, static_cast<std::int64_t>(Fault::kHang))));
+  }
+  const std::vector<LeaseId> dropped = pipeline_->DropUnstarted();
+  EXPECT_GE(dropped.size(), 9U);
+  const auto rest = pipeline_->Held();
+  EXPECT_EQ(dropped.size() + rest.size(), 10U);
+  EXPECT_EQ(Collect(rest.size()).size(), rest.size());
+}
+
+TEST_F(PipelineTest, EndsWhileWorkIsUnderWay) {
+  for (std::uint64_t id = 1; id <= 20; ++id) ASSERT_TRUE(pipeline_->Accept(LeaseOf(id, 1024)));
+  pipeline_.reset();
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

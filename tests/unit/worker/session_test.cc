@@ -1,0 +1,329 @@
+#include "worker/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "common/wire/codec.h"
+#include "monitoring/registry.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 60s;
+constexpr std::uint32_t kHeartbeatMs = 50;
+
+// Holds what it is given until the test says that it is finished.
+class FakeRunner final : public LeaseRunner {
+ public:
+  bool Accept(wire::Lease lease) override {
+    std::lock_guard lock(mutex_);
+    if (held_.size() >= capacity) return false;
+    held_.push_back({.lease = lease.lease, .job = lease.job});
+    return true;
+  }
+  void Drop(std::span<const LeaseId> leases) override {
+    std::lock_guard lock(mutex_);
+    for (const LeaseId lease : leases) Erase(lease);
+  }
+  std::vector<LeaseId> DropUnstarted() override {  // the first one is the running one
+    std::lock_guard lock(mutex_);
+    std::vector<LeaseId> dropped;
+    for (std::size_t i = 1; i < held_.size(); ++i) dropped.push_back(held_[i].lease);
+    for (const LeaseId lease : dropped) Erase(lease);
+    return dropped;
+  }
+  std::vector<wire::Report> TakeFinished() override {
+    std::lock_guard lock(mutex_);
+    for (const wire::Report& report : finished_) Erase(report.lease);
+    return std::exchange(finished_, {});
+  }
+  std::vector<wire::HeldLease> Held() const override {
+    std::lock_guard lock(mutex_);
+    return held_;
+  }
+  void Finish(std::uint64_t lease) {
+    std::lock_guard lock(mutex_);
+    finished_.push_back({.lease = {lease},
+                         .job = {.batch = {1}, .index = 0},
+                         .evaluation = {.verdict = Failure{.code = FailureCode::kRunCrash,
+                                                           .message = "as the test says"}}});
+  }
+  std::size_t capacity = 4;
+
+ private:
+  void Erase(LeaseId lease) {
+    std::erase_if(held_, [&](const wire::HeldLease& held) { return held.lease == lease; });
+  }
+  mutable std::mutex mutex_;
+  std::vector<wire::HeldLease> held_;
+  std::vector<wire::Report> finished_;
+};
+
+// The coordinator is the test itself, one message at a time.
+class SessionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto router = wire::Router::Bind(context_, "tcp://127.0.0.1:0", {});
+    ASSERT_TRUE(router) << router.error().message;
+    endpoint_ = router->endpoint();
+    router_.emplace(*std::move(router));
+    Start({});
+  }
+  void TearDown() override {
+    if (!thread_.joinable()) return;
+    stop_ = true;
+    wakeup_.Signal();
+    thread_.join();
+  }
+
+  void Start(Session::Options options) {
+    options.coordinator = endpoint_;
+    options.hello_interval = 50ms;
+    options.longest_wait = 20ms;
+    wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
+    hello.policy = "none";
+    worker_ = hello.worker;
+    session_ = std::make_unique<Session>(
+        options,
+        Session::Parts{.context = context_,
+                       .wakeup = wakeup_,
+                       .runner = runner_,
+                       .metrics = metrics_,
+                       .clock = clock_,
+                       .pulse = pulse_,
+                       .check_children = [this]() -> Status {
+                         if (!stop_) return {};
+                         return Fail(ErrorKind::kClosed, "the test is over");
+                       }},
+        hello);
+    thread_ = std::thread([this] { ended_ = session_->Run(); });
+  }
+  Status End() {
+    thread_.join();
+    return ended_;
+  }
+
+  // The next message of kind T, skipping others; from whoever sends it.
+  template <class T>
+  T Expect() {
+    const Instant deadline = clock_.Now() + kPatience;
+    wire::Poller poller;
+    poller.Add(*router_);
+    while (clock_.Now() < deadline) {
+      const std::optional<wire::Received> received = router_->Receive();
+      if (!received) {
+        poller.Wait(10ms);
+        continue;
+      }
+      auto message = wire::DecodeWorkerMessage(received->frame);
+      if (!message) {
+        ADD_FAILURE() << message.error().message;
+        continue;
+      }
+      peer_ = received->peer;
+      if (std::holds_alternative<T>(*message)) return std::get<T>(*std::move(message));
+    }
+    ADD_FAILURE() << "no such message came";
+    return {};
+  }
+  void Send(const wire::WorkerCommand& command) {
+    EXPECT_EQ(router_->Send(peer_, wire::Encode(command)), wire::SendResult::kSent);
+  }
+  wire::WorkerHello Welcome() {
+    wire::WorkerHello hello = Expect<wire::WorkerHello>();
+    Send(wire::WorkerWelcome{.epoch = 1, .heartbeat_ms = kHeartbeatMs});
+    return hello;
+  }
+  void Grant(std::vector<std::uint64_t> ids) {
+    wire::Leases leases;
+    for (const std::uint64_t id : ids) {
+      leases.leases.push_back({.lease = {id},
+                               .job = {.batch = {1}, .index = 0},
+                               .spec = {.source = looptree::BenchmarkUri{"benchmark://x"}}});
+    }
+    Send(leases);
+  }
+  // Heartbeats are answered until one satisfies `predicate`.
+  template <class Predicate>
+  wire::Heartbeat ExpectHeartbeat(Predicate predicate) {
+    const Instant deadline = clock_.Now() + kPatience;
+    while (clock_.Now() < deadline) {
+      wire::Heartbeat heartbeat = Expect<wire::Heartbeat>();
+      Send(wire::HeartbeatAnswer{});
+      if (predicate(heartbeat)) return heartbeat;
+    }
+    ADD_FAILURE() << "no such heartbeat came";
+    return {};
+  }
+  void Finish(std::uint64_t lease) {
+    runner_.Finish(lease);
+    wakeup_.Signal();
+  }
+
+  const SystemClock clock_;
+  Pulse pulse_{clock_};
+  monitoring::Registry registry_;
+  monitoring::WorkerMetrics metrics_{registry_, {}};
+  wire::Context context_;
+  wire::Wakeup wakeup_;
+  FakeRunner runner_;
+  std::string endpoint_;
+  std::optional<wire::Router> router_;
+  wire::PeerId peer_;
+  Uuid worker_;
+  std::unique_ptr<Session> session_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+  Status ended_;
+};
+
+TEST_F(SessionTest, SaysWhoItIsAndIsHeard) {
+  const wire::WorkerHello hello = Welcome();
+  EXPECT_EQ(hello.worker, worker_);
+  EXPECT_EQ(hello.name, "tested");
+  EXPECT_EQ(hello.credit, 4U);
+  EXPECT_TRUE(hello.held.empty());
+  for (int i = 0; i < 3; ++i) {
+    const auto heartbeat = ExpectHeartbeat([](const auto&) { return true; });
+    EXPECT_EQ(heartbeat.drain, wire::DrainState::kServing);
+  }
+}
+
+TEST_F(SessionTest, SaysHelloUntilItIsAnswered) {
+  Expect<wire::WorkerHello>();
+  Expect<wire::WorkerHello>();
+  Welcome();
+  ExpectHeartbeat([](const auto&) { return true; });
+}
+
+TEST_F(SessionTest, TakesLeasesAndReportsThem) {
+  Welcome();
+  Grant({1, 2});
+  ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 2; });
+  Finish(1);
+  const wire::Reports reports = Expect<wire::Reports>();
+  ASSERT_EQ(reports.reports.size(), 1U);
+  EXPECT_EQ(reports.reports[0].lease, LeaseId{1});
+  EXPECT_EQ(reports.reports[0].evaluation.failure().message, "as the test says");
+  // Held until it is stored, and no longer.
+  ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 2; });
+  Send(wire::ReportsStored{.leases = {{1}}});
+  ExpectHeartbeat([](const auto& heartbeat) {
+    return heartbeat.held == std::vector<LeaseId>{{2}};
+  });
+}
+
+TEST_F(SessionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {
+  Welcome();
+  Grant({1, 2});
+  Finish(1);
+  Expect<wire::Reports>();
+  Send(wire::HelloWanted{});
+  const wire::WorkerHello again = Welcome();
+  EXPECT_EQ(again.worker, worker_);
+  std::vector<std::uint64_t> held;
+  for (const wire::HeldLease& lease : again.held) held.push_back(lease.lease.value);
+  std::sort(held.begin(), held.end());
+  EXPECT_EQ(held, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(Expect<wire::Reports>().reports.at(0).lease, LeaseId{1});
+  Send(wire::ReportsStored{.leases = {{1}}});
+  Send(wire::HelloWanted{});
+  EXPECT_EQ(Welcome().held.size(), 1U);
+}
+
+TEST_F(SessionTest, ASilentCoordinatorIsGreetedAnewOnANewConnection) {
+  Welcome();
+  const wire::PeerId first = peer_;
+  Expect<wire::Heartbeat>();  // not answered, and neither are those that follow
+  Welcome();
+  EXPECT_NE(peer_, first);
+  ExpectHeartbeat([](const auto&) { return true; });
+}
+
+TEST_F(SessionTest, ACoordinatorThatComesBackFindsItsWorker) {
+  Welcome();
+  Grant({5});
+  ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 1; });
+  router_.reset();
+  auto router = wire::Router::Bind(context_, endpoint_, {});
+  const Instant deadline = clock_.Now() + kPatience;
+  while (!router && clock_.Now() < deadline) {  // the port is freed in the background
+    std::this_thread::yield();
+    router = wire::Router::Bind(context_, endpoint_, {});
+  }
+  ASSERT_TRUE(router) << router.error().message;
+  router_.emplace(*std::move(router));
+  const wire::WorkerHello hello = Welcome();
+  ASSERT_EQ(hello.held.size(), 1U);
+  EXPECT_EQ(hello.held[0].lease, LeaseId{5});
+}
+
+TEST_F(SessionTest, LeasesBeyondTheBoundAreNotHeld) {
+  Welcome();
+  Grant({1, 2, 3, 4, 5, 6});
+  const auto heartbeat =
+      ExpectHeartbeat([](const auto& each) { return !each.held.empty(); });
+  EXPECT_EQ(heartbeat.held.size(), 4U);
+}
+
+TEST_F(SessionTest, RevokedLeasesAreGone) {
+  Welcome();
+  Grant({1, 2});
+  Finish(1);
+  Expect<wire::Reports>();
+  Send(wire::Revoke{.leases = {{1}, {2}}});
+  ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.empty(); });
+}
+
+TEST_F(SessionTest, ADrainFinishesWhatRunsAndGivesTheRestBack) {
+  Welcome();
+  Grant({1, 2, 3});
+  ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 3; });
+  session_->RequestDrain();
+  ExpectHeartbeat(
+      [](const auto& heartbeat) { return heartbeat.drain == wire::DrainState::kDraining; });
+  Grant({4});  // crosses the heartbeat
+  ExpectHeartbeat([](const auto&) { return true; });
+  Finish(1);
+  EXPECT_EQ(Expect<wire::Reports>().reports.at(0).lease, LeaseId{1});
+  Send(wire::ReportsStored{.leases = {{1}}});
+  wire::Goodbye goodbye = Expect<wire::Goodbye>();
+  std::sort(goodbye.returned.begin(), goodbye.returned.end());
+  EXPECT_EQ(goodbye.returned, (std::vector<LeaseId>{{2}, {3}, {4}}));
+  EXPECT_TRUE(End());
+}
+
+TEST_F(SessionTest, ADrainWithoutACoordinatorEndsAtOnce) {
+  session_->RequestDrain();
+  EXPECT_TRUE(End());
+}
+
+TEST_F(SessionTest, ARefusalForGoodEndsTheSession) {
+  Expect<wire::WorkerHello>();
+  Send(wire::Refused{.failure = {.code = FailureCode::kVersionMismatch, .message = "too old"}});
+  const Status ended = End();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().kind, ErrorKind::kInvalid);
+  EXPECT_NE(ended.error().message.find("too old"), std::string::npos);
+}
+
+TEST_F(SessionTest, ARefusalForNowIsTriedAgain) {
+  Expect<wire::WorkerHello>();
+  Send(wire::Refused{.failure = {.code = FailureCode::kBusy, .message = "later"},
+                     .retry_after_ms = 1});
+  Welcome();
+  ExpectHeartbeat([](const auto&) { return true; });
+}
+
+TEST_F(SessionTest, WhatItDoesNotUnderstandIsSurvived) {
+  Welcome();
+  EXPECT_EQ(router_->Send(peer_, "this is no message"), wire::SendResult::kSent);
+  ExpectHeartbeat([](const auto&) { return true; });
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

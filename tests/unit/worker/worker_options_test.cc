@@ -1,0 +1,76 @@
+#include "worker/worker_options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace loopfleet::worker {
+namespace {
+
+std::expected<WorkerConfig, NoStart> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "loopfleet-worker");
+  return ParseWorkerOptions(static_cast<int>(arguments.size()), arguments.data());
+}
+
+NoStart Refusal(std::vector<const char*> arguments) {
+  const auto config = Parse(std::move(arguments));
+  EXPECT_FALSE(config);
+  return config ? NoStart{} : config.error();
+}
+
+TEST(WorkerOptionsTest, Defaults) {
+  const WorkerConfig config = Parse({}).value();
+  EXPECT_EQ(config.coordinator, "tcp://127.0.0.1:5571");
+  EXPECT_EQ(config.http, "127.0.0.1:0");
+  EXPECT_EQ(config.slots, 1U);
+  EXPECT_EQ(config.run_limit, std::chrono::seconds(10));
+  EXPECT_EQ(config.compile_limit, std::chrono::seconds(10));
+}
+
+TEST(WorkerOptionsTest, FlagsAboveEnvironmentAboveFile) {
+  const std::string file = testing::TempDir() + "loopfleet_worker_" + std::to_string(::getpid());
+  std::ofstream(file) << "[worker]\ncoordinator = \"tcp://127.0.0.1:1\"\nrun-limit-ms = 7\n"
+                         "compile-limit-ms = 8\n";
+  ::setenv("LOOPFLEET_COORDINATOR", "tcp://127.0.0.1:2", 1);
+  ::setenv("LOOPFLEET_RUN_LIMIT_MS", "70", 1);
+  const WorkerConfig config =
+      Parse({"--config", file.c_str(), "--coordinator", "tcp://127.0.0.1:3"}).value();
+  ::unsetenv("LOOPFLEET_COORDINATOR");
+  ::unsetenv("LOOPFLEET_RUN_LIMIT_MS");
+  std::filesystem::remove(file);
+  EXPECT_EQ(config.coordinator, "tcp://127.0.0.1:3");
+  EXPECT_EQ(config.run_limit, std::chrono::milliseconds(70));
+  EXPECT_EQ(config.compile_limit, std::chrono::milliseconds(8));
+}
+
+TEST(WorkerOptionsTest, MistakesAreUsageErrors) {
+  EXPECT_EQ(Refusal({"--no-such-flag"}).exit_code, kExitUsage);
+  EXPECT_EQ(Refusal({"--slots", "many"}).exit_code, kExitUsage);
+  EXPECT_EQ(Refusal({"--run-limit-ms", "0"}).exit_code, kExitUsage);
+}
+
+TEST(WorkerOptionsTest, HelpIsNoMistake) {
+  const NoStart help = Refusal({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.text.find("--coordinator"), std::string::npos);
+}
+
+TEST(WorkerOptionsTest, WhatThisVersionCannotDoIsRefusedByName) {
+  const NoStart cuda = Refusal({"--device", "cuda:0"});
+  EXPECT_EQ(cuda.exit_code, kExitBadConfig);
+  EXPECT_NE(cuda.text.find("no CUDA worker"), std::string::npos);
+  EXPECT_EQ(Refusal({"--device", "tpu"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--slots", "2"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--slots", "0"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--labels", "a,b"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--keys", "/etc/keys"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--log-level", "loud"}).exit_code, kExitBadConfig);
+  EXPECT_EQ(Refusal({"--config", "/no/such/file"}).exit_code, kExitBadConfig);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker
