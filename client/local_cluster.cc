@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -171,7 +172,10 @@ std::string LocalCluster::LastLines(const Daemon& daemon) const {
 }
 
 std::vector<std::pair<std::string, std::string>> LocalCluster::Environment() const {
-  return {{"LOOPFLEET_ADDRESS", address_},
+  const char* path = std::getenv("PATH");
+  return {// So that the command can say `loopfleet` and means this one.
+          {"PATH", fmt::format("{}:{}", options_.programs.native(), path == nullptr ? "" : path)},
+          {"LOOPFLEET_ADDRESS", address_},
           {"LOOPFLEET_WORKER_ADDRESS", worker_address_},
           {"LOOPFLEET_HTTP", http_},
           {"LOOPFLEET_DB", database_.native()}};

@@ -12,7 +12,8 @@ constexpr char kMm[] = "benchmark://mm-v0/mm64_64_64";
 AgentWalk Walked(const std::string& uri, const std::string& actions,
                  RuleSet rules = RuleSet::kStructural) {
   AgentWalk walk(Opened(uri), rules);
-  for (const Action& action : *ParseActionList(actions)) {
+  const auto parsed = ParseActionList(actions);
+  for (const Action& action : *parsed) {
     const auto applied = walk.Apply(action);
     EXPECT_TRUE(applied.has_value()) << ActionName(action) << ": " << applied.error().message;
   }

@@ -59,9 +59,9 @@ TEST(Benchmark, HostileMatrixSizes) {
         << name;
   }
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm9223372036854775807_9223372036854775807_2"),
-            RejectionCode::kLimitFootprint);
+            RejectionCode::kLimitFlops);
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm2147483648_2147483648_2147483648"),
-            RejectionCode::kLimitFootprint);
+            RejectionCode::kLimitFlops);
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm16384_16384_65536"), RejectionCode::kLimitFootprint);
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm20000_20000_20000", {.footprint_bytes = 1ull << 40}),
             RejectionCode::kLimitFlops);
@@ -74,7 +74,7 @@ TEST(Benchmark, UnknownDatasetsOfferTheNearest) {
             std::string::npos);
   EXPECT_NE(MessageOf("benchmark://loop_tool-cpu/5").find("nearest: benchmark://loop_tool-cpu-v0/"),
             std::string::npos);
-  EXPECT_EQ(MessageOf("\xff\xfe\n").find("unknown benchmark '???'"), 0u);
+  EXPECT_EQ(MessageOf("\xff\xfe\n").find("unknown benchmark '\?\?\?'"), 0u);
   EXPECT_LT(MessageOf(std::string(1 << 20, 'x')).size(), 200u);
 }
 

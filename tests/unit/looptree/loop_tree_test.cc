@@ -113,7 +113,7 @@ RejectionCode CodeOf(const Program& program) {
 TEST(LoopTree, HostilePrograms) {
   EXPECT_EQ(CodeOf(WithDims({{"m", 0}})), RejectionCode::kInvalidBenchmark);
   EXPECT_EQ(CodeOf(WithDims({{"m", -1}})), RejectionCode::kInvalidBenchmark);
-  EXPECT_EQ(CodeOf(WithDims({{"m", INT64_MAX}})), RejectionCode::kLimitFootprint);
+  EXPECT_EQ(CodeOf(WithDims({{"m", INT64_MAX}})), RejectionCode::kLimitFlops);
   EXPECT_EQ(CodeOf(WithDims({{"m", std::int64_t{1} << 31}})), RejectionCode::kLimitFootprint);
   EXPECT_EQ(CodeOf(WithDims({{"\xff", 4}})), RejectionCode::kInvalidBenchmark);
   EXPECT_EQ(CodeOf(WithDims({{"", 4}})), RejectionCode::kInvalidBenchmark);
