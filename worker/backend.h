@@ -1,6 +1,7 @@
 #pragma once
-// Backend: what a kind of device brings to a worker: how to compile a tree and how to load the result.
-// Both run in children only; the daemon holds the recipes and the facts, and never calls them.
+// Backend: what a kind of device brings to a worker: how to compile a tree and how to load the
+// result. Both run in children only; the daemon holds the recipes and the facts, and never calls
+// them.
 
 #include <functional>
 #include <memory>

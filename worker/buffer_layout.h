@@ -1,8 +1,8 @@
 #pragma once
-// Where each buffer of a kernel lies in a piece of memory: 64-byte aligned, with a guard of at least
-// a page before and behind it, so that a kernel that writes beside its buffers is found out. The
-// starts are staggered within the page: buffers that all start at one page offset would make loads
-// wait for unrelated stores (4 KiB aliasing), and a figure depend on that accident.
+// Where each buffer of a kernel lies in a piece of memory: 64-byte aligned, with a guard of at
+// least a page before and behind it, so that a kernel that writes beside its buffers is found out.
+// The starts are staggered within the page: buffers that all start at one page offset would make
+// loads wait for unrelated stores (4 KiB aliasing), and a figure depend on that accident.
 
 #include <cstddef>
 #include <cstdint>

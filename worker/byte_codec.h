@@ -49,7 +49,8 @@ class ByteReader {
     return ok_ ? static_cast<E>(number) : E{};
   }
   std::string_view GetText() { return GetBytes(Get<std::uint64_t>()); }
-  // How many elements follow; junk if they could not fit into what is left, or are more than `most`.
+  // How many elements follow; junk if they could not fit into what is left, or are more than
+  // `most`.
   std::uint64_t GetCount(std::uint64_t most) {
     const auto count = Get<std::uint64_t>();
     if (count > most || count > rest_.size()) ok_ = false;

@@ -49,8 +49,7 @@ Status Channel::WaitFor(short events, std::optional<Instant> deadline) {
   for (;;) {
     timespec left{};
     if (deadline) {
-      const Nanos nanos =
-          std::max(Nanos{0}, *deadline - Instant(std::chrono::steady_clock::now()));
+      const Nanos nanos = std::max(Nanos{0}, *deadline - Instant(std::chrono::steady_clock::now()));
       left.tv_sec = nanos.count() / 1'000'000'000;
       left.tv_nsec = nanos.count() % 1'000'000'000;
     }
@@ -133,8 +132,7 @@ Status Channel::ReadExactly(std::span<char> bytes, std::optional<Instant> deadli
 
 Result<std::string> Channel::Receive(std::optional<Instant> deadline, std::size_t max_bytes) {
   std::uint64_t length = 0;
-  LF_TRY_VOID(
-      ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, nullptr));
+  LF_TRY_VOID(ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, nullptr));
   if (length > max_bytes) {
     return Fail(ErrorKind::kCorrupt, fmt::format("a message of {} bytes is announced", length));
   }
@@ -147,8 +145,8 @@ Result<Channel::Message> Channel::ReceiveWithFds(std::size_t max_bytes,
                                                  std::optional<Instant> deadline) {
   Message message;
   std::uint64_t length = 0;
-  LF_TRY_VOID(ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline,
-                          &message.fds));
+  LF_TRY_VOID(
+      ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, &message.fds));
   if (length > max_bytes) {
     return Fail(ErrorKind::kCorrupt, fmt::format("a message of {} bytes is announced", length));
   }

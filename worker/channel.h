@@ -33,7 +33,8 @@ class Channel {
   static Result<std::pair<Channel, Channel>> MakePair();
 
   // kTimeout, kClosed. `fds` stay the caller's.
-  Status Send(std::string_view bytes, std::optional<Instant> deadline, std::span<const int> fds = {});
+  Status Send(std::string_view bytes, std::optional<Instant> deadline,
+              std::span<const int> fds = {});
   // kTimeout, kClosed (also a message cut off in the middle), kCorrupt (longer than max_bytes).
   Result<std::string> Receive(std::optional<Instant> deadline, std::size_t max_bytes);
   // The same, taking the descriptors sent along: only from a side that is trusted.

@@ -65,8 +65,7 @@ Result<MemoryInUse> ReadMemoryInUse() {
 Status LowerLimits(const ChildLimits& limits) {
 #if !defined(__SANITIZE_ADDRESS__)  // its shadow memory alone is terabytes of address space
   LF_TRY(const MemoryInUse in_use, ReadMemoryInUse());
-  LF_TRY_VOID(
-      Lower(RLIMIT_AS, in_use.address_space + limits.address_space_bytes, "RLIMIT_AS"));
+  LF_TRY_VOID(Lower(RLIMIT_AS, in_use.address_space + limits.address_space_bytes, "RLIMIT_AS"));
   LF_TRY_VOID(Lower(RLIMIT_DATA, in_use.data + limits.private_bytes, "RLIMIT_DATA"));
 #endif
   LF_TRY_VOID(Lower(RLIMIT_CORE, 0, "RLIMIT_CORE"));

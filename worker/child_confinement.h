@@ -1,5 +1,6 @@
 #pragma once
-// What a child gives up before it does anything for a job. Called in the child, right after the fork.
+// What a child gives up before it does anything for a job. Called in the child, right after the
+// fork.
 
 #include <cstdint>
 #include <optional>

@@ -114,8 +114,7 @@ Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
               .message = fmt::format("the executor ended with exit code {} instead of answering",
                                      end.number)};
     case Cause::kJunk:
-      return {.code = FailureCode::kRunCrash,
-              .message = "the executor's answer could not be read"};
+      return {.code = FailureCode::kRunCrash, .message = "the executor's answer could not be read"};
     case Cause::kNoChild:
       return {.code = FailureCode::kDeviceFault,
               .message = "this worker has no executor process: " + end.message};

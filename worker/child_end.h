@@ -14,12 +14,12 @@ namespace loopfleet::worker {
 
 struct ChildEnd {
   enum class Cause : std::uint8_t {
-    kTimeout,   // it did not answer in time, or used up its processor time; it was killed
-    kMemory,    // it gave up for want of memory, or the system's out-of-memory killer ended it
-    kSignal,    // it crashed
-    kExit,      // it ended without an answer
-    kJunk,      // its answer was none; it was killed
-    kNoChild,   // none could be started
+    kTimeout,  // it did not answer in time, or used up its processor time; it was killed
+    kMemory,   // it gave up for want of memory, or the system's out-of-memory killer ended it
+    kSignal,   // it crashed
+    kExit,     // it ended without an answer
+    kJunk,     // its answer was none; it was killed
+    kNoChild,  // none could be started
   };
   Cause cause = Cause::kExit;
   int number = 0;       // of the signal, or the exit code

@@ -110,9 +110,9 @@ std::string Encode(const ExecutorRequest& request) {
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
-    writer.Put(time.policy.batches);
-    writer.Put(time.policy.min_batch_ns);
-    writer.Put(time.policy.min_batches);
+    writer.Put(time.policy.repetitions);
+    writer.Put(time.policy.min_repetition_ns);
+    writer.Put(time.policy.min_repetitions);
     writer.Put(time.policy.budget_ns);
     writer.Put(time.policy.max_iterations);
     writer.Put(time.time_limit_s);
@@ -136,14 +136,12 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
       request = std::move(load);
       break;
     }
-    case RequestTag::kRun:
-      request = RunRequest{.time_limit_s = reader.Get<std::uint64_t>()};
-      break;
+    case RequestTag::kRun: request = RunRequest{.time_limit_s = reader.Get<std::uint64_t>()}; break;
     case RequestTag::kTime: {
       TimeRequest time;
-      time.policy.batches = reader.Get<std::uint32_t>();
-      time.policy.min_batch_ns = reader.Get<std::uint64_t>();
-      time.policy.min_batches = reader.Get<std::uint32_t>();
+      time.policy.repetitions = reader.Get<std::uint32_t>();
+      time.policy.min_repetition_ns = reader.Get<std::uint64_t>();
+      time.policy.min_repetitions = reader.Get<std::uint32_t>();
       time.policy.budget_ns = reader.Get<std::uint64_t>();
       time.policy.max_iterations = reader.Get<std::uint64_t>();
       time.time_limit_s = reader.Get<std::uint64_t>();
@@ -176,9 +174,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
   switch (reader.GetEnum(ReplyTag::kLoadFailed)) {
-    case ReplyTag::kRunDone:
-      reply = RunDone{.run_ns = reader.Get<std::uint64_t>()};
-      break;
+    case ReplyTag::kRunDone: reply = RunDone{.run_ns = reader.Get<std::uint64_t>()}; break;
     case ReplyTag::kSamples: {
       Samples samples;
       samples.iterations = reader.Get<std::uint64_t>();

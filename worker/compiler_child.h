@@ -1,5 +1,6 @@
 #pragma once
-// What runs in a compiler child: trees in as IR text, kernels or failures out, until the channel ends.
+// What runs in a compiler child: trees in as IR text, kernels or failures out, until the channel
+// ends.
 
 #include "worker/channel.h"
 #include "worker/kernel.h"

@@ -1,13 +1,13 @@
 #include "worker/daemon.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -175,7 +175,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
             config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
   const Status ended = session.Run();
-  signals->Stop();  // it knows the session, which goes first
+  signals->Forget();  // it knows the session, which goes first
   return ended;
 }
 

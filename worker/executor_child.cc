@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
 
-class KernelRunner final : public BatchRunner {
+class KernelRunner final : public IterationRunner {
  public:
   KernelRunner(KernelFunction function, float* const* buffers)
       : function_(function), buffers_(buffers) {}

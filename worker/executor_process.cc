@@ -16,15 +16,16 @@ namespace {
 // Workloads above this share place 0, so that the child never keeps several big ones mapped.
 constexpr std::size_t kBigWorkloadBytes = std::size_t{64} << 20;
 constexpr std::size_t kSmallestArena = std::size_t{1} << 20;
-// Of the time a child says a batch took, how far it may exceed what passed here: none, but for the
-// rounding of the samples.
+// Of the time a child says a repetition took, how far it may exceed what passed here: none, but for
+// the rounding of the samples.
 constexpr double kClockMargin = 1.001;
 
 Instant Now() { return std::chrono::steady_clock::now(); }
 
 std::uint64_t WholeSeconds(Nanos duration) {
   return static_cast<std::uint64_t>(
-             std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + 1;
+             std::chrono::duration_cast<std::chrono::seconds>(duration).count()) +
+         1;
 }
 
 double TotalNs(const Samples& samples) {
@@ -109,9 +110,9 @@ std::expected<void, Failure> ExecutorProcess::Load(
                                        elements * sizeof(float), options_.footprint_bytes)});
   }
   if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(ToRunFailure(
-        {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message},
-        options_.run_limit));
+    return std::unexpected(
+        ToRunFailure({.cause = ChildEnd::Cause::kNoChild, .message = started.error().message},
+                     options_.run_limit));
   }
   layout_ = LayOut(counts, workload->layout.buffers.size());
   if (const Status fits = FitArena(layout_.size); !fits) {
@@ -156,16 +157,17 @@ std::expected<void, Failure> ExecutorProcess::RunAgain() {
 
 std::expected<Samples, Failure> ExecutorProcess::Time(const SamplingPolicy& policy) {
   LF_CHECK(workload_ != nullptr, "no kernel is loaded");
-  // What the policy can need: its budget (in the limit, which is longer than it), one warm-up batch
-  // and the least number of batches of a kernel as slow as its first run was, and one in reserve.
+  // What the policy can need: its budget (in the limit, which is longer than it), one warm-up
+  // repetition and the least number of repetitions of a kernel as slow as its first run was, and
+  // one in reserve.
   const Nanos limit = std::max<Nanos>(options_.run_limit, Nanos(policy.budget_ns)) +
-                      (policy.min_batches + 2) * load_took_;
+                      (policy.min_repetitions + 2) * load_took_;
   const Instant start = Now();
   const TimeRequest request{.policy = policy, .time_limit_s = WholeSeconds(limit)};
   std::expected<Samples, Failure> samples = Ask<Samples>(request, {}, limit);
   if (!samples) return samples;
   const auto passed = static_cast<double>((Now() - start).count());
-  if (samples->ns.size() > policy.batches || TotalNs(*samples) > passed * kClockMargin) {
+  if (samples->ns.size() > policy.repetitions || TotalNs(*samples) > passed * kClockMargin) {
     return std::unexpected(Replace(ErrorKind::kCorrupt));
   }
   return samples;
@@ -192,8 +194,8 @@ std::expected<void, Failure> ExecutorProcess::CheckOutputs() const {
         reinterpret_cast<const float*>(arena_.bytes().data() + buffer.offset),
         buffer.size / sizeof(float));
     if (const auto mismatch = Compare(got, workload_->expected[i])) {
-      return std::unexpected(Failure{.code = FailureCode::kWrongOutput,
-                                     .message = Describe(i, *mismatch)});
+      return std::unexpected(
+          Failure{.code = FailureCode::kWrongOutput, .message = Describe(i, *mismatch)});
     }
   }
   if (std::optional<Failure> failure = GuardFailure()) return std::unexpected(*std::move(failure));

@@ -1,7 +1,7 @@
 #pragma once
-// ExecutorProcess: the daemon's handle on an executor child and on the memory they share. Whatever the
-// kernel does, each call ends by its limit, with an answer or a Failure, and the next Load has a
-// working child again. Belongs to one thread.
+// ExecutorProcess: the daemon's handle on an executor child and on the memory they share. Whatever
+// the kernel does, each call ends by its limit, with an answer or a Failure, and the next Load has
+// a working child again. Belongs to one thread.
 
 #include <array>
 #include <chrono>

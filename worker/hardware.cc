@@ -111,8 +111,8 @@ std::uint64_t ParseCacheSize(const std::string& text) {
 Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
   const std::vector<Processor> processors = ReadProcessors(sources.proc / "cpuinfo");
   if (processors.empty()) {
-    return Fail(ErrorKind::kSystem, fmt::format("{} names no processor",
-                                                (sources.proc / "cpuinfo").string()));
+    return Fail(ErrorKind::kSystem,
+                fmt::format("{} names no processor", (sources.proc / "cpuinfo").string()));
   }
   const Processor& first = processors.front();
   HardwareFacts facts;
@@ -134,10 +134,10 @@ Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
   facts.host = system.nodename;
   facts.kernel = fmt::format("{} {}", system.sysname, system.release);
   facts.hardware_class = CpuClassOf(
-      facts, {.vendor = ValueOf(first, "vendor_id"),
-              .family_model_stepping =
-                  fmt::format("{}.{}.{}", ValueOf(first, "cpu family"), ValueOf(first, "model"),
-                              ValueOf(first, "stepping"))});
+      facts,
+      {.vendor = ValueOf(first, "vendor_id"),
+       .family_model_stepping = fmt::format("{}.{}.{}", ValueOf(first, "cpu family"),
+                                            ValueOf(first, "model"), ValueOf(first, "stepping"))});
   return facts;
 }
 

@@ -19,7 +19,8 @@ struct HardwareSources {
 // HardwareFacts::isa.
 std::string HostIsa();
 
-// What the host does not say stays empty or 0; kSystem if it does not even say what processor it has.
+// What the host does not say stays empty or 0; kSystem if it does not even say what processor it
+// has.
 Result<HardwareFacts> ProbeHardware(const HardwareSources& sources = {});
 
 // "16K", "2048K", "36M": as sysfs writes cache sizes. 0 for anything else.

@@ -1,7 +1,7 @@
 #pragma once
 // LeaseRunner: what a session gives leases to and takes reports from. The pipeline is one; tests of
-// the session have another. Every method returns at once and may be called from the session's thread
-// while work goes on.
+// the session have another. Every method returns at once and may be called from the session's
+// thread while work goes on.
 
 #include <span>
 #include <vector>

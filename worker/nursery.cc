@@ -66,7 +66,8 @@ class NurseryLoop {
       }
       if (items[0].revents != 0) {
         const Result<std::string> request = channel_.Receive(std::nullopt, kMaxControlBytes);
-        if (!request) return 0;  // the daemon ended; the children get SIGKILL when this process does
+        if (!request)
+          return 0;  // the daemon ended; the children get SIGKILL when this process does
         ByteReader reader(*request);
         Spawn(reader.GetEnum(ChildRole::kExecutor));
       }
@@ -152,7 +153,10 @@ class NurseryLoop {
 }  // namespace
 
 ChildProcess::ChildProcess(pid_t pid, Channel channel, UniqueFd pidfd, UniqueFd status)
-    : pid_(pid), channel_(std::move(channel)), pidfd_(std::move(pidfd)), status_(std::move(status)) {}
+    : pid_(pid),
+      channel_(std::move(channel)),
+      pidfd_(std::move(pidfd)),
+      status_(std::move(status)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   if (this != &other) {
@@ -224,7 +228,8 @@ Result<std::unique_ptr<Nursery>> Nursery::Start(const ChildPrograms& programs) {
 Nursery::~Nursery() {
   channel_.TakeFd().Reset();  // asks it to end
   pollfd item{pidfd_.get(), POLLIN, 0};
-  const int ended = ::poll(&item, 1, static_cast<int>(std::chrono::milliseconds(kEndTimeout).count()));
+  const int ended =
+      ::poll(&item, 1, static_cast<int>(std::chrono::milliseconds(kEndTimeout).count()));
   if (ended <= 0) ::pidfd_send_signal(pidfd_.get(), SIGKILL, nullptr, 0);
   ::waitpid(pid_, nullptr, 0);
 }

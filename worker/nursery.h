@@ -1,7 +1,7 @@
 #pragma once
 // Nursery: a small single-threaded process, forked from the daemon before the daemon has threads,
-// sockets or keys. It forks the children that compile and run job code, in about a millisecond each,
-// and hands their channels back. It outlives every child and ends with the daemon.
+// sockets or keys. It forks the children that compile and run job code, in about a millisecond
+// each, and hands their channels back. It outlives every child and ends with the daemon.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
 // which the nursery writes the child's wait status when it has ended.
@@ -31,7 +31,8 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
-  // The status that waitpid gave to the nursery. kTimeout: it still runs. kClosed: the nursery ended.
+  // The status that waitpid gave to the nursery. kTimeout: it still runs. kClosed: the nursery
+  // ended.
   Result<int> WaitUntilEnded(Instant deadline);
 
  private:
@@ -41,8 +42,8 @@ class ChildProcess {
   UniqueFd status_;
 };
 
-// What the children do. `prepare` runs once, in the nursery; the others run in each child after it is
-// confined, end when their channel is closed, and return the child's exit code.
+// What the children do. `prepare` runs once, in the nursery; the others run in each child after it
+// is confined, end when their channel is closed, and return the child's exit code.
 struct ChildPrograms {
   std::function<void()> prepare;
   std::function<int(Channel)> compiler;

@@ -1,7 +1,7 @@
 #pragma once
-// Pipeline: leases in, reports out, on two threads. One prepares ahead (rebuilds the tree, makes the
-// workload, has it compiled); the other has the timing slot. What is prepared ahead is bounded: code
-// is made ahead of time, never timed ahead.
+// Pipeline: leases in, reports out, on two threads. One prepares ahead (rebuilds the tree, makes
+// the workload, has it compiled); the other has the timing slot. What is prepared ahead is bounded:
+// code is made ahead of time, never timed ahead.
 
 #include <chrono>
 #include <condition_variable>
@@ -82,10 +82,10 @@ class Pipeline final : public LeaseRunner {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;             // guarded by mutex_, like all down to finished_
+  bool stopping_ = false;  // guarded by mutex_, like all down to finished_
   std::deque<Waiting> waiting_;
-  std::map<LeaseId, JobId> held_;     // a lease that is not in here is nobody's business any more
-  LeaseId timing_;                    // the one on the slot; none: 0
+  std::map<LeaseId, JobId> held_;       // a lease that is not in here is nobody's business any more
+  LeaseId timing_;                      // the one on the slot; none: 0
   std::vector<wire::Report> finished_;  // their leases are in held_ until they are taken
 
   BoundedQueue<Prepared> prepared_;

@@ -82,8 +82,8 @@ Status Session::ReceiveAll() {
       continue;
     }
     last_heard_ = parts_.clock.Now();
-    LF_TRY_VOID(std::visit([&](auto&& body) { return Handle(std::move(body)); },
-                           *std::move(command)));
+    LF_TRY_VOID(
+        std::visit([&](auto&& body) { return Handle(std::move(body)); }, *std::move(command)));
   }
   return {};
 }
@@ -139,9 +139,9 @@ Status Session::Handle(const wire::Refused& refused) {
   log::Warning("coordinator.refused code={} message=\"{}\"", InfoOf(failure.code).name,
                failure.message);
   SetRegistered(false);
-  next_hello_ = parts_.clock.Now() +
-                std::max<Nanos>(options_.hello_interval,
-                                std::chrono::milliseconds(refused.retry_after_ms));
+  next_hello_ =
+      parts_.clock.Now() +
+      std::max<Nanos>(options_.hello_interval, std::chrono::milliseconds(refused.retry_after_ms));
   return {};
 }
 

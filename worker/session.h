@@ -25,10 +25,10 @@ namespace loopfleet::worker {
 class Session {
  public:
   struct Options {
-    std::string coordinator;                           // endpoint
-    std::chrono::milliseconds hello_interval{1000};    // until a hello is answered
-    std::uint32_t silent_intervals = 3;                // heartbeats unanswered: say hello again
-    std::chrono::milliseconds longest_wait{200};       // of one turn of the loop
+    std::string coordinator;                         // endpoint
+    std::chrono::milliseconds hello_interval{1000};  // until a hello is answered
+    std::uint32_t silent_intervals = 3;              // heartbeats unanswered: say hello again
+    std::chrono::milliseconds longest_wait{200};     // of one turn of the loop
     // After the last job of a drain, how long its reports may take to be stored.
     std::chrono::milliseconds drain_limit{15'000};
     std::uint32_t max_reports_per_message = 64;
@@ -40,7 +40,7 @@ class Session {
     LeaseRunner& runner;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
-    Pulse& pulse;                          // beats once each turn
+    Pulse& pulse;                            // beats once each turn
     std::function<Status()> check_children;  // an error ends the session: nothing can run any more
   };
   // `hello` is what the worker says of itself; `held` is filled in here.
@@ -101,8 +101,8 @@ class Session {
 
   std::atomic<bool> drain_requested_{false};
   bool is_draining_ = false;
-  std::vector<LeaseId> returned_;         // given back by the drain
-  std::optional<Instant> idle_since_;     // of a drain: nothing runs any more
+  std::vector<LeaseId> returned_;      // given back by the drain
+  std::optional<Instant> idle_since_;  // of a drain: nothing runs any more
 };
 
 }  // namespace loopfleet::worker

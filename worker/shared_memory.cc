@@ -13,8 +13,7 @@ namespace loopfleet::worker {
 namespace {
 
 std::unexpected<Error> MemoryError(const char* what, std::size_t size) {
-  const ErrorKind kind =
-      errno == ENOMEM || errno == ENOSPC ? ErrorKind::kFull : ErrorKind::kSystem;
+  const ErrorKind kind = errno == ENOMEM || errno == ENOSPC ? ErrorKind::kFull : ErrorKind::kSystem;
   return Fail(kind, fmt::format("{} of {} bytes: {}", what, size, std::strerror(errno)));
 }
 

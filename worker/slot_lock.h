@@ -1,9 +1,10 @@
 #pragma once
-// SlotLock: one timing slot per processor core of a host, whoever runs workers on it. The lock is an
-// flock on the core's own directory in sysfs: there for everybody, nothing to create or leave behind,
-// freed by the system when the process ends. Belongs to one thread.
+// SlotLock: one timing slot per processor core of a host, whoever runs workers on it. The lock is
+// an flock on the core's own directory in sysfs: there for everybody, nothing to create or leave
+// behind, freed by the system when the process ends. Belongs to one thread.
 //
-// (Containers with network namespaces of their own see another sysfs, and do not exclude each other.)
+// (Containers with network namespaces of their own see another sysfs, and do not exclude each
+// other.)
 
 #include <sched.h>
 
@@ -37,8 +38,8 @@ class SlotLock {
  private:
   SlotLock(UniqueFd turnstile, UniqueFd slot);
 
-  // Who holds the slot may come back for it before a waiting process has even woken up. So one waits
-  // in the turnstile, which whoever wants the slot has to pass.
+  // Who holds the slot may come back for it before a waiting process has even woken up. So one
+  // waits in the turnstile, which whoever wants the slot has to pass.
   UniqueFd turnstile_;
   UniqueFd slot_;
 };

@@ -33,8 +33,7 @@ TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& e
     : options_(options), lock_(std::move(lock)), executor_(executor), clock_(clock) {}
 
 std::expected<Measurement, Failure> TimingSlot::Evaluate(
-    const Kernel& kernel, const std::shared_ptr<const Workload>& workload,
-    StageDurations& stages) {
+    const Kernel& kernel, const std::shared_ptr<const Workload>& workload, StageDurations& stages) {
   LapTimer timer(clock_, stages);
   const bool locked = lock_.Acquire(options_.lock_timeout, stop_);
   timer.Lap(Stage::kQueue);
@@ -50,8 +49,7 @@ std::expected<Measurement, Failure> TimingSlot::Evaluate(
 }
 
 std::expected<Measurement, Failure> TimingSlot::EvaluateLocked(
-    const Kernel& kernel, const std::shared_ptr<const Workload>& workload,
-    StageDurations& stages) {
+    const Kernel& kernel, const std::shared_ptr<const Workload>& workload, StageDurations& stages) {
   LapTimer timer(clock_, stages);
   std::expected<void, Failure> verified = executor_.Load(kernel, workload);
   if (verified) verified = executor_.CheckOutputs();

@@ -1,7 +1,7 @@
 #pragma once
-// TimingSlot: the one place where kernels run: verify, measure, verify again, with the host's lock on
-// the core held throughout. A kernel that is wrong is never timed. Belongs to one thread; Stop may be
-// called from any.
+// TimingSlot: the one place where kernels run: verify, measure, verify again, with the host's lock
+// on the core held throughout. A kernel that is wrong is never timed. Belongs to one thread; Stop
+// may be called from any.
 
 #include <atomic>
 #include <chrono>

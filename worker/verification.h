@@ -14,16 +14,16 @@ namespace loopfleet::worker {
 // element that was left out, or that was made from one that was left out, shows.
 inline constexpr std::uint32_t kPoisonBits = 0x7fc0dead;
 
-void Poison(std::span<std::byte> bytes);     // a multiple of 4 bytes
+void Poison(std::span<std::byte> bytes);  // a multiple of 4 bytes
 bool IsAllPoison(std::span<const std::byte> bytes);
 
 // What one output must be. Where `tolerance` is empty the comparison is exact.
 struct ExpectedTensor {
   ExpectedTensor(std::vector<double> exact_values, std::vector<double> tolerances);
 
-  std::vector<float> rounded;      // to float32
-  std::vector<double> values;      // empty where the comparison is exact
-  std::vector<double> tolerance;   // per element; 0: exactly
+  std::vector<float> rounded;     // to float32
+  std::vector<double> values;     // empty where the comparison is exact
+  std::vector<double> tolerance;  // per element; 0: exactly
   std::size_t bytes() const;
 };
 
@@ -34,8 +34,8 @@ struct Mismatch {
   double tolerance = 0;
 };
 
-// The first element that is wrong. Rules: the poison is always wrong; where the reference is NaN any
-// other NaN is right; where it is infinite, or beyond float32, the infinity of its sign is.
+// The first element that is wrong. Rules: the poison is always wrong; where the reference is NaN
+// any other NaN is right; where it is infinite, or beyond float32, the infinity of its sign is.
 std::optional<Mismatch> Compare(std::span<const float> got, const ExpectedTensor& expected);
 
 // "output 0, element 17: got nan (never written), expected 12"

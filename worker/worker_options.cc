@@ -1,8 +1,8 @@
 #include "worker/worker_options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <vector>
@@ -103,8 +103,8 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   }
   const std::optional<log::Level> level = ParseLevel(wishes.log_level);
   if (!level) {
-    return BadConfig(fmt::format("loopfleet-worker: --log-level {}: use debug, info, warning or error\n",
-                                 wishes.log_level));
+    return BadConfig(fmt::format(
+        "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));
   }
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);

@@ -69,9 +69,9 @@ WorkloadCache::WorkloadCache(const Options& options) : options_(options) {
 
 Result<std::shared_ptr<const Workload>> WorkloadCache::Get(const looptree::Program& program) {
   const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
-  const auto found = std::find_if(newest_first_.begin(), newest_first_.end(), [&](const auto& have) {
-    return have->seed == seed && have->program == program;
-  });
+  const auto found = std::find_if(
+      newest_first_.begin(), newest_first_.end(),
+      [&](const auto& have) { return have->seed == seed && have->program == program; });
   if (found != newest_first_.end()) {
     newest_first_.splice(newest_first_.begin(), newest_first_, found);
     return newest_first_.front();

@@ -1,6 +1,6 @@
 #pragma once
-// Workload: the inputs that a program's kernels are run on, and the outputs they must give. Made once
-// for each program and seed, immutable, shared between threads.
+// Workload: the inputs that a program's kernels are run on, and the outputs they must give. Made
+// once for each program and seed, immutable, shared between threads.
 
 #include <cstdint>
 #include <list>
@@ -18,10 +18,10 @@ namespace loopfleet::worker {
 struct Workload {
   looptree::Program program;
   std::uint64_t seed = 0;
-  SharedMemory inputs;               // sealed: nobody else can change them
-  BufferLayout layout;               // of the inputs
+  SharedMemory inputs;                   // sealed: nobody else can change them
+  BufferLayout layout;                   // of the inputs
   std::vector<ExpectedTensor> expected;  // per Program::outputs
-  std::size_t bytes = 0;             // of memory that all this takes
+  std::size_t bytes = 0;                 // of memory that all this takes
 };
 
 // Input values are small integers, so that sums and products are exact in float32 and only equality

@@ -14,11 +14,30 @@ using llvm::Value;
 // Chains of dependent operations that keep two units of four cycles' latency busy.
 constexpr std::size_t kChains = 8;
 
-// Copies of `slots` accumulators that the extent has work for, a power of two.
-std::int64_t CopiesFor(std::size_t slots, std::int64_t steps) {
+// Lanes that are loaded one by one make long code: at most so many in an iteration.
+constexpr std::size_t kSingleLoads = 32;
+
+// Copies of `slots` accumulators, a power of two: enough to keep the units busy, no more than there are
+// `steps` for, and none that make the code too long with `single_loads` each.
+std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single_loads) {
   auto copies = static_cast<std::int64_t>(std::bit_floor(std::max<std::size_t>(1, kChains / slots)));
-  while (copies > 1 && steps < 2 * copies) copies /= 2;
+  const auto loads = static_cast<std::int64_t>(slots * single_loads);
+  while (copies > 1 && (steps < 2 * copies ||
+                        copies * loads > static_cast<std::int64_t>(kSingleLoads))) {
+    copies /= 2;
+  }
   return copies;
+}
+
+// The loads that a vector along `loop` of `width` lanes takes beside whole ones.
+std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width) {
+  if (width == 1) return 0;
+  const std::vector<const Access*> accesses = AccessesOf(body);
+  const auto scattered = std::ranges::count_if(accesses, [&](const Access* access) {
+    const std::int64_t stride = StrideOf(*access, loop);
+    return stride != 0 && stride != 1;
+  });
+  return static_cast<std::size_t>(scattered) * width;
 }
 
 }  // namespace
@@ -130,7 +149,8 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
   const Lanes lanes = ReducingLanes(work);
   const Lanes* override_lanes = work.block.lanes_reduce ? &lanes : nullptr;
   const std::size_t slots = work.slots.size();
-  const std::int64_t copies = CopiesFor(slots, loop.extents.front() / step);
+  const std::int64_t copies = CopiesFor(slots, loop.extents.front() / step,
+                                        SingleLoads(*work.nest.body, id, work.block.reduce_width));
   const bool unroll = Unrolls(id);
   Value* extent = state_.extent(loop.dim);
   Value* interleaved = RoundedDown(extent, copies * step);

@@ -19,8 +19,8 @@ double MedianOfSorted(std::span<const double> sorted) {
 
 RankInterval MedianInterval(std::size_t sample_count) {
   LF_CHECK(sample_count >= 1, "no samples");
-  // How many of n samples lie below the median is binomial(n, 1/2). Leaving out k at each end misses
-  // the median with probability 2 * P(at most k of n).
+  // How many of n samples lie below the median is binomial(n, 1/2). Leaving out k at each end
+  // misses the median with probability 2 * P(at most k of n).
   constexpr double kMissEachEnd = 0.025;
   const auto n = static_cast<double>(sample_count);
   double probability = std::pow(0.5, n);  // of exactly k below
@@ -53,8 +53,8 @@ Measurement Summarise(const Samples& samples) {
   measurement.elapsed_min_ns = sorted.front();
   measurement.elapsed_mean_ns =
       std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
-  measurement.spread = (measurement.elapsed_high_ns - measurement.elapsed_low_ns) /
-                       (2 * measurement.elapsed_ns);
+  measurement.spread =
+      (measurement.elapsed_high_ns - measurement.elapsed_low_ns) / (2 * measurement.elapsed_ns);
   measurement.grade = GradeOf(measurement.spread);
   measurement.iterations_per_sample = samples.iterations;
   measurement.samples_ns = samples.ns;

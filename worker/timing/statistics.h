@@ -12,8 +12,8 @@
 namespace loopfleet::worker {
 
 // The ranks (0-based, of the sorted samples) that enclose the median with at least 95 % confidence,
-// whatever the distribution: the narrowest symmetric pair. With fewer than 6 samples no pair reaches
-// that; then the smallest and the largest, which is 94 % for 5.
+// whatever the distribution: the narrowest symmetric pair. With fewer than 6 samples no pair
+// reaches that; then the smallest and the largest, which is 94 % for 5.
 struct RankInterval {
   std::size_t low = 0;
   std::size_t high = 0;

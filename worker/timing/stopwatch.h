@@ -1,9 +1,8 @@
 #pragma once
-// Stopwatch: the clock that batches are timed with. A parameter, so that tests own it.
-
-#include <ctime>
+// Stopwatch: the clock that repetitions are timed with. A parameter, so that tests own it.
 
 #include <cstdint>
+#include <ctime>
 
 namespace loopfleet::worker {
 
@@ -13,7 +12,7 @@ class Stopwatch {
   virtual std::uint64_t NowNs() const = 0;  // monotonic
 };
 
-// CLOCK_MONOTONIC through the vDSO: about 30 ns a reading, 0.05 % of the shortest batch.
+// CLOCK_MONOTONIC through the vDSO: about 30 ns a reading, 0.05 % of the shortest repetition.
 class SystemStopwatch final : public Stopwatch {
  public:
   std::uint64_t NowNs() const override {

@@ -1,5 +1,5 @@
-// loopfleet-worker with a compiler that goes wrong on purpose for programs that have a dimension of a
-// certain size; all others are compiled as always. Built with the tests only.
+// loopfleet-worker with a compiler that goes wrong on purpose for programs that have a dimension of
+// a certain size; all others are compiled as always. Built with the tests only.
 
 #include <fmt/format.h>
 #include <unistd.h>

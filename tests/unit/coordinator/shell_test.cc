@@ -102,7 +102,9 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
   const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Turn(kAll); });
   ASSERT_EQ(outcomes.size(), 3u);
   for (const Outcome& outcome : outcomes) {
-    if (outcome.job.index == 0) EXPECT_TRUE(outcome.evaluation.ok());
+    if (outcome.job.index == 0) {
+      EXPECT_TRUE(outcome.evaluation.ok());
+    }
     if (outcome.job.index == 1) {
       EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kInvalidBenchmark);
     }

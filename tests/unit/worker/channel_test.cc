@@ -77,8 +77,8 @@ TEST_F(ChannelTest, DescriptorsArriveInOrderAndOnlyWhereWanted) {
   ASSERT_TRUE(got);
   EXPECT_EQ(got->bytes, "take these");
   ASSERT_EQ(got->fds.size(), 2U);
-  struct stat sent {};
-  struct stat received {};
+  struct stat sent{};
+  struct stat received{};
   ASSERT_EQ(::fstat(first.get(), &sent), 0);
   ASSERT_EQ(::fstat(got->fds[0].get(), &received), 0);
   EXPECT_EQ(sent.st_ino, received.st_ino);

@@ -11,7 +11,9 @@ namespace loopfleet::worker {
 namespace {
 
 Kernel SomeKernel() {
-  return {.object = std::string("\x7f" "ELF\0code", 9),
+  return {.object = std::string("\x7f"
+                                "ELF\0code",
+                                9),
           .buffers = {{.role = BufferSpec::Role::kInput, .element_count = 12},
                       {.role = BufferSpec::Role::kOutput, .element_count = 3},
                       {.role = BufferSpec::Role::kScratch, .element_count = 99}},
@@ -47,11 +49,11 @@ TEST(ChildMessageTest, ExecutorRequestsComeBack) {
   EXPECT_EQ(back.others[1].offset, 9000U);
   EXPECT_EQ(back.time_limit_s, 11U);
 
-  const TimeRequest time{.policy = {.batches = 3, .min_batch_ns = 4}, .time_limit_s = 5};
+  const TimeRequest time{.policy = {.repetitions = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
   const auto timed = DecodeExecutorRequest(Encode(ExecutorRequest(time)));
   ASSERT_TRUE(timed);
-  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.batches, 3U);
-  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_batch_ns, 4U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.repetitions, 3U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_repetition_ns, 4U);
 }
 
 TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {

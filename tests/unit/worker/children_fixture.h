@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fake_backend.h"
+#include "tests/unit/worker/fake_backend.h"
 #include "worker/compiler_child.h"
 #include "worker/compiler_process.h"
 #include "worker/executor_child.h"

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "children_fixture.h"
+#include "tests/unit/worker/children_fixture.h"
 
 namespace loopfleet::worker {
 namespace {

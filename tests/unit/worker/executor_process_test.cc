@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "children_fixture.h"
+#include "tests/unit/worker/children_fixture.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
@@ -48,7 +48,7 @@ class ExecutorProcessTest : public ChildrenFixture {
     ASSERT_TRUE(loaded) << loaded.error().message;
     auto checked = executor_->CheckOutputs();
     ASSERT_TRUE(checked) << checked.error().message;
-    const auto samples = executor_->Time({.batches = 3, .min_batch_ns = 1000});
+    const auto samples = executor_->Time({.repetitions = 3, .min_repetition_ns = 1000});
     ASSERT_TRUE(samples) << samples.error().message;
     EXPECT_EQ(samples->ns.size(), 3U);
     ASSERT_TRUE(executor_->RunAgain());
@@ -87,7 +87,8 @@ TEST_F(ExecutorProcessTest, WrongOutputIsFound) {
 }
 
 TEST_F(ExecutorProcessTest, AnElementLeftOutIsFound) {
-  ExpectToWork(static_cast<std::int64_t>(Fault::kLastElementLeft) + 1);  // leaves right values there
+  ExpectToWork(static_cast<std::int64_t>(Fault::kLastElementLeft) +
+               1);  // leaves right values there
   const Failure failure = CheckFailure(Fault::kLastElementLeft);
   EXPECT_EQ(failure.code, FailureCode::kWrongOutput);
   EXPECT_NE(failure.message.find("never written"), std::string::npos) << failure.message;
@@ -218,7 +219,7 @@ TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
   EXPECT_EQ(cache.Get(program).value(), first);
   EXPECT_EQ(cache.Get(program).value(), second);
   const looptree::Program big = AddOf(100'000).start.program();
-  ASSERT_TRUE(cache.Get(big));              // drives everything else out
+  ASSERT_TRUE(cache.Get(big));  // drives everything else out
   ASSERT_TRUE(cache.Get(big));
   EXPECT_NE(cache.Get(program).value(), first);
 }

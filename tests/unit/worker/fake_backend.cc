@@ -1,4 +1,4 @@
-#include "fake_backend.h"
+#include "tests/unit/worker/fake_backend.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

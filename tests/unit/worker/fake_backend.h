@@ -1,6 +1,6 @@
 #pragma once
-// A backend without LLVM, for point-wise additions: its kernels are functions of the test itself, and
-// the number of elements chooses what goes wrong. Real children run them.
+// A backend without LLVM, for point-wise additions: its kernels are functions of the test itself,
+// and the number of elements chooses what goes wrong. Real children run them.
 
 #include <cstdint>
 
@@ -11,23 +11,23 @@ namespace loopfleet::worker {
 
 enum class Fault : std::int64_t {
   kWrongOutput = 67,
-  kCrash = 71,           // SIGSEGV
+  kCrash = 71,  // SIGSEGV
   kHang = 73,
   kCompilerCrash = 79,
   kCompilerHang = 83,
-  kCompilerBomb = 89,    // allocates without end
-  kExit = 97,            // _exit(0)
-  kJunk = 101,           // writes to the channel
-  kBeside = 103,         // right, and one element more
-  kRightOnce = 107,      // computes on its first call only
+  kCompilerBomb = 89,  // allocates without end
+  kExit = 97,          // _exit(0)
+  kJunk = 101,         // writes to the channel
+  kBeside = 103,       // right, and one element more
+  kRightOnce = 107,    // computes on its first call only
   kWritesInput = 109,
-  kIllegal = 113,        // SIGILL
-  kCompilerJunk = 127,   // a kernel with other buffers
-  kBomb = 131,           // allocates without end
-  kRefused = 137,        // UNSUPPORTED
+  kIllegal = 113,       // SIGILL
+  kCompilerJunk = 127,  // a kernel with other buffers
+  kBomb = 131,          // allocates without end
+  kRefused = 137,       // UNSUPPORTED
   kNotLinkable = 139,
   kLastElementLeft = 149,
-  kLies = 151,           // claims batches that took longer than the time that passed
+  kLies = 151,  // claims batches that took longer than the time that passed
 };
 
 Backend FakeBackend();

@@ -35,10 +35,12 @@ class HardwareTest : public testing::Test {
 TEST_F(HardwareTest, ReadsWhatLinuxSays) {
   std::string cpuinfo;
   for (int i = 0; i < 4; ++i) {  // two cores with two threads each
-    cpuinfo += "processor\t: " + std::to_string(i) +
-               "\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Some CPU "
-               "@ 2.50GHz\nstepping\t: 7\nmicrocode\t: 0x1\ncpu MHz\t\t: 2499.998\nphysical id\t: 0\n"
-               "core id\t\t: " + std::to_string(i / 2) + "\n\n";
+    cpuinfo +=
+        "processor\t: " + std::to_string(i) +
+        "\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Some CPU "
+        "@ 2.50GHz\nstepping\t: 7\nmicrocode\t: 0x1\ncpu MHz\t\t: 2499.998\nphysical id\t: 0\n"
+        "core id\t\t: " +
+        std::to_string(i / 2) + "\n\n";
   }
   Write(sources_.proc / "cpuinfo", cpuinfo);
   Write(sources_.proc / "meminfo", "MemTotal:       24689884 kB\nMemFree: 1 kB\n");

@@ -14,9 +14,7 @@
 namespace loopfleet::worker {
 namespace {
 
-Instant Soon() {
-  return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30);
-}
+Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30); }
 
 // Children that do what they are told, one word each.
 int Obey(Channel channel) {
@@ -109,7 +107,9 @@ TEST_F(NurseryTest, AChildWhoseHandleGoesIsKilled) {
   ASSERT_TRUE(child);
   const std::filesystem::path process = "/proc/" + std::to_string(child->pid());
   ASSERT_TRUE(std::filesystem::exists(process));
-  { const ChildProcess taken = *std::move(child); }
+  {
+    const ChildProcess taken = *std::move(child);
+  }
   const Instant deadline = Soon();
   while (std::filesystem::exists(process)) {
     ASSERT_LT(Instant(std::chrono::steady_clock::now()), deadline);
@@ -128,7 +128,8 @@ TEST_F(NurseryTest, ChildrenDieWithTheNursery) {
 }
 
 TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
-  const int leaked = ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as a careless library
+  const int leaked =
+      ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as a careless library
   auto child = nursery_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
   EXPECT_EQ(Ask(*child, "descriptors"), "4");  // standard streams and the channel
@@ -140,8 +141,8 @@ TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
 }
 
 TEST(NurseryStartTest, APreparationThatCrashesIsAnError) {
-  const ChildPrograms programs{.prepare = [] { std::raise(SIGKILL); }, .compiler = Obey,
-                               .executor = Obey};
+  const ChildPrograms programs{
+      .prepare = [] { std::raise(SIGKILL); }, .compiler = Obey, .executor = Obey};
   const auto nursery = Nursery::Start(programs);
   ASSERT_FALSE(nursery);
   EXPECT_NE(nursery.error().message.find("did not become ready"), std::string::npos);

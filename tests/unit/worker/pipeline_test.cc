@@ -8,8 +8,8 @@
 #include <mutex>
 #include <set>
 
-#include "children_fixture.h"
 #include "monitoring/registry.h"
+#include "tests/unit/worker/children_fixture.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -28,7 +28,7 @@ class PipelineTest : public ChildrenFixture {
     executor_ = std::make_unique<ExecutorProcess>(
         *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
     slot_ = std::make_unique<TimingSlot>(
-        TimingSlot::Options{.policy = {.batches = 5, .min_batch_ns = 1000}},
+        TimingSlot::Options{.policy = {.repetitions = 5, .min_repetition_ns = 1000}},
         SlotLock::Open(PlanCores().value().slot_core).value(), *executor_, clock_);
     Start({});
   }

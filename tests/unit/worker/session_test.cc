@@ -87,19 +87,19 @@ class SessionTest : public testing::Test {
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";
     worker_ = hello.worker;
-    session_ = std::make_unique<Session>(
-        options,
-        Session::Parts{.context = context_,
-                       .wakeup = wakeup_,
-                       .runner = runner_,
-                       .metrics = metrics_,
-                       .clock = clock_,
-                       .pulse = pulse_,
-                       .check_children = [this]() -> Status {
-                         if (!stop_) return {};
-                         return Fail(ErrorKind::kClosed, "the test is over");
-                       }},
-        hello);
+    session_ = std::make_unique<Session>(options,
+                                         Session::Parts{.context = context_,
+                                                        .wakeup = wakeup_,
+                                                        .runner = runner_,
+                                                        .metrics = metrics_,
+                                                        .clock = clock_,
+                                                        .pulse = pulse_,
+                                                        .check_children = [this]() -> Status {
+                                                          if (!stop_) return {};
+                                                          return Fail(ErrorKind::kClosed,
+                                                                      "the test is over");
+                                                        }},
+                                         hello);
     thread_ = std::thread([this] { ended_ = session_->Run(); });
   }
   Status End() {
@@ -212,9 +212,8 @@ TEST_F(SessionTest, TakesLeasesAndReportsThem) {
   // Held until it is stored, and no longer.
   ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 2; });
   Send(wire::ReportsStored{.leases = {{1}}});
-  ExpectHeartbeat([](const auto& heartbeat) {
-    return heartbeat.held == std::vector<LeaseId>{{2}};
-  });
+  ExpectHeartbeat(
+      [](const auto& heartbeat) { return heartbeat.held == std::vector<LeaseId>{{2}}; });
 }
 
 TEST_F(SessionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {
@@ -265,8 +264,7 @@ TEST_F(SessionTest, ACoordinatorThatComesBackFindsItsWorker) {
 TEST_F(SessionTest, LeasesBeyondTheBoundAreNotHeld) {
   Welcome();
   Grant({1, 2, 3, 4, 5, 6});
-  const auto heartbeat =
-      ExpectHeartbeat([](const auto& each) { return !each.held.empty(); });
+  const auto heartbeat = ExpectHeartbeat([](const auto& each) { return !each.held.empty(); });
   EXPECT_EQ(heartbeat.held.size(), 4U);
 }
 

@@ -50,9 +50,9 @@ TEST(CpuCompiler, SameTreeSameBytes) {
   ASSERT_GT(made.size(), 30U);
   // In another compiler and another order, and again in the first after all the others.
   for (std::size_t i = made.size(); i-- > 0;) {
-    EXPECT_EQ(second->Compile(made[i].first)->object, made[i].second) << i;
+    EXPECT_TRUE(second->Compile(made[i].first)->object == made[i].second) << i;
   }
-  EXPECT_EQ(first->Compile(made[0].first)->object, made[0].second);
+  EXPECT_TRUE(first->Compile(made[0].first)->object == made[0].second);
 }
 
 TEST(CpuCompiler, DescribesBuffers) {
@@ -74,23 +74,23 @@ TEST(CpuCompiler, ThreadHasNoEffectYet) {
 }
 
 TEST(CpuCompiler, AnnotationsThatChangeNothingAreNamed) {
-  const LoopTree plain = Open("benchmark://mm-v0/mm16_32_64");
+  const LoopTree plain = Open("benchmark://mm-v0/mm16_8_64");
   const auto compiler = Make();
   const std::string object = compiler->Compile(plain)->object;
 
   // n is vectorised anyway, in both nests.
   const auto vectorized = compiler->Compile(Annotated(plain, "n", Annotation::kVectorize));
-  EXPECT_EQ(vectorized->object, object);
+  EXPECT_TRUE(vectorized->object == object);
   EXPECT_EQ(vectorized->no_effect, (std::vector<std::string>{"L2 vectorize", "L5 vectorize"}));
 
   // k is a loop unless it is unrolled.
   const auto unrolled = compiler->Compile(Annotated(plain, "k", Annotation::kUnroll));
-  EXPECT_NE(unrolled->object, object);
+  EXPECT_TRUE(unrolled->object != object);
   EXPECT_EQ(unrolled->no_effect, std::vector<std::string>{});
 
   // k takes the lanes if asked to.
   const auto lanes = compiler->Compile(Annotated(plain, "k", Annotation::kVectorize));
-  EXPECT_NE(lanes->object, object);
+  EXPECT_TRUE(lanes->object != object);
   EXPECT_EQ(lanes->no_effect, std::vector<std::string>{});
 }
 

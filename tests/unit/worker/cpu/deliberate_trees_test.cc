@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <sstream>
 
 #include "common/looptree/walk.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"

@@ -14,22 +14,24 @@ class FakeStopwatch final : public Stopwatch {
   std::uint64_t now = 1'000'000;
 };
 
-class FakeKernel final : public BatchRunner {
+class FakeKernel final : public IterationRunner {
  public:
   FakeKernel(FakeStopwatch& clock, std::uint64_t run_ns) : clock_(clock), run_ns_(run_ns) {}
   void Run(std::uint64_t iterations) override {
-    batches.push_back(iterations);
+    repetitions.push_back(iterations);
     clock_.now += run_ns_ * iterations;
   }
-  std::uint64_t runs() const { return std::accumulate(batches.begin(), batches.end(), 0UL); }
-  std::vector<std::uint64_t> batches;
+  std::uint64_t runs() const {
+    return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
+  }
+  std::vector<std::uint64_t> repetitions;
 
  private:
   FakeStopwatch& clock_;
   std::uint64_t run_ns_;
 };
 
-TEST(SamplerTest, FastKernelsFillTheBatch) {
+TEST(SamplerTest, FastKernelsFillTheRepetition) {
   for (const std::uint64_t run_ns : {1U, 7U, 100U, 999U, 5'210U, 59'999U}) {
     FakeStopwatch clock;
     FakeKernel kernel(clock, run_ns);
@@ -41,7 +43,7 @@ TEST(SamplerTest, FastKernelsFillTheBatch) {
   }
 }
 
-TEST(SamplerTest, WarmUpIsAtLeastOneFullBatch) {
+TEST(SamplerTest, WarmUpIsAtLeastOneFullRepetition) {
   FakeStopwatch clock;
   FakeKernel kernel(clock, 1'000);
   const Samples samples = TakeSamples({}, clock, kernel);
@@ -49,7 +51,7 @@ TEST(SamplerTest, WarmUpIsAtLeastOneFullBatch) {
   EXPECT_GE((kernel.runs() - timed) * 1'000, 60'000U);
 }
 
-TEST(SamplerTest, KernelsSlowerThanABatchRunOnceEach) {
+TEST(SamplerTest, KernelsSlowerThanARepetitionRunOnceEach) {
   FakeStopwatch clock;
   FakeKernel kernel(clock, 1'000'000);
   const Samples samples = TakeSamples({}, clock, kernel);
@@ -58,7 +60,7 @@ TEST(SamplerTest, KernelsSlowerThanABatchRunOnceEach) {
   EXPECT_EQ(kernel.runs(), 16U);  // one to find out
 }
 
-TEST(SamplerTest, TheBudgetCutsTheNumberOfBatches) {
+TEST(SamplerTest, TheBudgetCutsTheNumberOfRepetitions) {
   FakeStopwatch clock;
   FakeKernel kernel(clock, 130'000'000);
   EXPECT_EQ(TakeSamples({}, clock, kernel).ns.size(), 8U);  // the first that is past 1 s
