@@ -121,7 +121,8 @@ Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem
   if (const auto status = compiler.WaitFor(kCompileLimit); !status || status->code != 0) {
     return Fail(ErrorKind::kSystem, "cc does not compile the kernel");
   }
-  const std::unique_ptr<void, CloseLibrary> library(::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL));
+  const std::unique_ptr<void, CloseLibrary> library(
+      ::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (library == nullptr) return Fail(ErrorKind::kSystem, ::dlerror());
   using Kernel = void (*)(const float*, const float*, float*);
   const auto kernel = reinterpret_cast<Kernel>(::dlsym(library.get(), "kernel"));

@@ -1,7 +1,8 @@
 #pragma once
-// The peer of `evaluations`: how a schedule is evaluated where its backend is a C compiler (LoopTune's
-// "cpp" backend and others): write the loops as C, run `cc -O3 -shared`, open the library, time it for
-// about 10 ms. Nothing is verified, nothing is kept apart: the peer is given every advantage.
+// The peer of `evaluations`: how a schedule is evaluated where its backend is a C compiler
+// (LoopTune's "cpp" backend and others): write the loops as C, run `cc -O3 -shared`, open the
+// library, time it for about 10 ms. Nothing is verified, nothing is kept apart: the peer is given
+// every advantage.
 
 #include <filesystem>
 #include <string>

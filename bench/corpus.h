@@ -1,6 +1,6 @@
 #pragma once
-// The corpus that rates are measured on: random legal walks, seeded, distinct as trees, committed as
-// job lines in bench/corpus. make_corpus writes it; nothing else should.
+// The corpus that rates are measured on: random legal walks, seeded, distinct as trees, committed
+// as job lines in bench/corpus. make_corpus writes it; nothing else should.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// How many evaluations a second one worker gives: fresh and verified, through a real coordinator, over
-// the committed corpus. The peer evaluates some of the same schedules in the same run.
+// How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
+// over the committed corpus. The peer evaluates some of the same schedules in the same run.
 
 #include <fmt/format.h>
 
@@ -76,8 +76,11 @@ nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
   const auto at = [&](double share) {
     return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
   };
-  return {{"min", sorted.front()}, {"p10", at(0.1)}, {"p50", at(0.5)},
-          {"p90", at(0.9)},        {"max", sorted.back()}};
+  return {{"min", sorted.front()},
+          {"p10", at(0.1)},
+          {"p50", at(0.5)},
+          {"p90", at(0.9)},
+          {"max", sorted.back()}};
 }
 
 Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
@@ -102,7 +105,8 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
                      {"grades", fresh->grades},
                      {"timing_share", fresh->slot_busy}}});
   if (fresh->failed > 0) {
-    return Fail(ErrorKind::kCorrupt, fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));
+    return Fail(ErrorKind::kCorrupt,
+                fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));
   }
   return {};
 }

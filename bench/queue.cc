@@ -1,5 +1,6 @@
-// How many null jobs a second go through the coordinator, from accepted (on disk) to stored (on disk):
-// real rows (20 actions, 15 samples), the real daemon, stub workers that speak the real protocol.
+// How many null jobs a second go through the coordinator, from accepted (on disk) to stored (on
+// disk): real rows (20 actions, 15 samples), the real daemon, stub workers that speak the real
+// protocol.
 
 #include <fmt/format.h>
 
@@ -127,7 +128,8 @@ class SingleSubmitter {
   void Send(const wire::ClientMessage& message) {
     const std::string frame =
         wire::Encode(wire::ClientRequest{.number = ++number_, .message = message});
-    while (dealer_.Send(frame) != wire::SendResult::kSent) poller_.Wait(std::chrono::milliseconds(1));
+    while (dealer_.Send(frame) != wire::SendResult::kSent)
+      poller_.Wait(std::chrono::milliseconds(1));
   }
 
   Result<std::uint32_t> Hear(const std::string& frame) {
@@ -182,14 +184,16 @@ Status RunCase(const std::string& name, Result<double> (*measure)(const client::
          .peer = fmt::format("redis lists, appendfsync always, {} jobs a command",
                              peer_load.jobs_per_message),
          .peer_value = peer,
-         .details = {{"jobs", jobs}, {"jobs_per_message", per_message}, {"peer_jobs", peer_load.jobs}}});
+         .details = {
+             {"jobs", jobs}, {"jobs_per_message", per_message}, {"peer_jobs", peer_load.jobs}}});
   return {};
 }
 
 Status Run() {
   LF_TRY_VOID(RunCase("batched", BatchedRate, kBatchedJobs, wire::kMaxJobsPerMessage,
                       {.jobs = 200'000, .jobs_per_message = 1000, .outstanding = 16}));
-  return RunCase("unbatched", SingleRate, kSingleJobs, 1, {.jobs = 20'000, .outstanding = kOutstanding});
+  return RunCase("unbatched", SingleRate, kSingleJobs, 1,
+                 {.jobs = 20'000, .outstanding = kOutstanding});
 }
 
 }  // namespace

@@ -120,8 +120,8 @@ Arguments Push(const char* list, std::uint32_t count, std::uint32_t bytes) {
 // The worker's side: pops jobs as they come, and pushes as many results.
 Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uint32_t messages) {
   LF_TRY(auto connection, Connection::Open(socket));
-  const Arguments pop = {"BLMPOP", "10", "1", "jobs", "LEFT", "COUNT",
-                         std::to_string(load.jobs_per_message)};
+  const Arguments pop = {
+      "BLMPOP", "10", "1", "jobs", "LEFT", "COUNT", std::to_string(load.jobs_per_message)};
   const Arguments push = Push("results", load.jobs_per_message, load.result_bytes);
   std::uint32_t answered = 0;
   for (std::uint32_t sent = 0; sent < messages; ++sent) {

@@ -1,6 +1,7 @@
 #pragma once
-// The peer of `queue`: what people build on redis lists. A client pushes jobs, a worker pops each and
-// pushes its result, the client counts the results; every write is on disk first (appendfsync always).
+// The peer of `queue`: what people build on redis lists. A client pushes jobs, a worker pops each
+// and pushes its result, the client counts the results; every write is on disk first (appendfsync
+// always).
 
 #include <cstdint>
 #include <optional>

@@ -13,9 +13,9 @@ struct ResultLine {
   std::string name;  // "case"
   double value = 0;
   std::string unit;
-  std::string peer;                   // what it is compared with, and how that was run
-  std::optional<double> peer_value;   // none: the peer is not installed here
-  nlohmann::ordered_json details;     // further fields; an object
+  std::string peer;                  // what it is compared with, and how that was run
+  std::optional<double> peer_value;  // none: the peer is not installed here
+  nlohmann::ordered_json details;    // further fields; an object
 };
 void Print(const ResultLine& result);
 

@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 list() {
   cat <<'LIST'
+codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
 LIST
@@ -23,6 +24,7 @@ name=$1
 shift
 case "$name" in
   --list) list; exit 0 ;;
+  codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;

@@ -31,14 +31,14 @@ Evaluation ResultOf(const StubWorkersOptions& options) {
                           .iterations_per_sample = 60,
                           .samples_ns = std::vector<double>(kSamples, 1000),
                           .sample_flags = std::vector<std::uint8_t>(kSamples, 0)};
-  return {.verdict = std::move(measurement),
-          .tree_key = options.tree,
-          .flop_count = options.flop_count,
-          .conditions = Conditions{.hardware = kHardware,
-                                   .compiler = kCompiler,
-                                   .policy = kPolicy,
-                                   .isolation = "stub"},
-          .code_hash = "00000000000000000000000000000000"};
+  return {
+      .verdict = std::move(measurement),
+      .tree_key = options.tree,
+      .flop_count = options.flop_count,
+      .conditions =
+          Conditions{
+              .hardware = kHardware, .compiler = kCompiler, .policy = kPolicy, .isolation = "stub"},
+      .code_hash = "00000000000000000000000000000000"};
 }
 
 // One of them: its connection and what it owes.

@@ -1,6 +1,6 @@
 #pragma once
-// StubWorkers: workers that speak the real protocol and measure nothing: each lease is answered at once
-// with a result of real size (15 samples). One thread for all of them.
+// StubWorkers: workers that speak the real protocol and measure nothing: each lease is answered at
+// once with a result of real size (15 samples). One thread for all of them.
 
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace loopfleet::bench {
 
 struct StubWorkersOptions {
-  std::string coordinator;      // its endpoint for workers
+  std::string coordinator;  // its endpoint for workers
   std::uint32_t workers = 4;
   std::uint32_t credit = 1024;  // leases that each takes at once
   looptree::TreeKey tree;       // of every job: the results have to be about it

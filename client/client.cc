@@ -12,8 +12,8 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr Nanos kSlice = std::chrono::milliseconds(50);      // how soon a stop is noticed
-constexpr Nanos kLongPoll = std::chrono::seconds(1);         // how long a fetch waits over there
+constexpr Nanos kSlice = std::chrono::milliseconds(50);  // how soon a stop is noticed
+constexpr Nanos kLongPoll = std::chrono::seconds(1);     // how long a fetch waits over there
 constexpr Nanos kShortestRetry = std::chrono::milliseconds(10);
 constexpr Nanos kLongestRetry = std::chrono::seconds(1);
 
@@ -21,11 +21,12 @@ double Seconds(Nanos duration) { return std::chrono::duration<double>(duration).
 
 CallError Refusal(const wire::Refused& refused) {
   const FailureInfo& info = InfoOf(refused.failure.code);
-  return CallError{.kind = info.retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
-                   .message = fmt::format("{}: {}", info.name, refused.failure.message.empty()
-                                                                   ? std::string(info.advice)
-                                                                   : refused.failure.message),
-                   .refusal = refused.failure};
+  return CallError{
+      .kind = info.retryable ? ErrorKind::kFull : ErrorKind::kInvalid,
+      .message = fmt::format(
+          "{}: {}", info.name,
+          refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message),
+      .refusal = refused.failure};
 }
 
 bool IsFullQueue(const Failure& failure) {
@@ -57,7 +58,8 @@ Answer<Client> Client::Connect(const ClientOptions& options) {
   auto context = std::make_unique<wire::Context>();
   auto dealer = wire::Dealer::Connect(*context, options.address);
   if (!dealer) {
-    return std::unexpected(CallError{.kind = dealer.error().kind, .message = dealer.error().message});
+    return std::unexpected(
+        CallError{.kind = dealer.error().kind, .message = dealer.error().message});
   }
   Client client(options, std::move(context), *std::move(dealer));
   LF_TRY_VOID(client.Greet());
@@ -109,13 +111,13 @@ Answer<std::optional<wire::CoordinatorMessage>> Client::ReceiveReplyTo(std::uint
   while (auto frame = dealer_.Receive()) {
     auto reply = wire::DecodeCoordinatorReply(*frame);
     if (!reply) {
-      return std::unexpected(
-          CallError{.kind = ErrorKind::kCorrupt,
-                    .message = fmt::format("the coordinator's answer cannot be read: {}",
-                                           reply.error().message)});
+      return std::unexpected(CallError{
+          .kind = ErrorKind::kCorrupt,
+          .message =
+              fmt::format("the coordinator's answer cannot be read: {}", reply.error().message)});
     }
-    // Number 0 is about bytes that could not be read; only the latest can have been meant. Others are
-    // second answers to requests that were sent twice, and to hellos on the way.
+    // Number 0 is about bytes that could not be read; only the latest can have been meant. Others
+    // are second answers to requests that were sent twice, and to hellos on the way.
     if (reply->number == number || reply->number == 0) return std::move(reply->message);
   }
   return std::nullopt;
@@ -134,10 +136,10 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
     if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
     const Instant now = clock_.Now();
     if (now - start > expected + silence_limit_) {
-      return std::unexpected(CallError{
-          .kind = ErrorKind::kUnavailable,
-          .message = fmt::format("no answer from the coordinator at {} for {:.3g} s",
-                                 options_.address, Seconds(silence_limit_))});
+      return std::unexpected(
+          CallError{.kind = ErrorKind::kUnavailable,
+                    .message = fmt::format("no answer from the coordinator at {} for {:.3g} s",
+                                           options_.address, Seconds(silence_limit_))});
     }
     if (!sent || now >= resend_at) {
       // Perhaps another process answers there by now, and it has not met this client.
@@ -212,11 +214,10 @@ Answer<BatchId> Client::Submit(std::span<const JobSpec> jobs) {
 
 Answer<wire::OutcomePage> Client::Fetch(BatchId batch, std::uint64_t after_sequence, Nanos wait) {
   const auto wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count();
-  return Ask<wire::OutcomePage>(
-      wire::FetchOutcomes{.batch = batch,
-                          .after_sequence = after_sequence,
-                          .wait_ms = static_cast<std::uint32_t>(wait_ms)},
-      wait);
+  return Ask<wire::OutcomePage>(wire::FetchOutcomes{.batch = batch,
+                                                    .after_sequence = after_sequence,
+                                                    .wait_ms = static_cast<std::uint32_t>(wait_ms)},
+                                wait);
 }
 
 Answer<wire::BatchInfo> Client::Follow(BatchId batch, const OnPage& on_page) {
@@ -227,8 +228,8 @@ Answer<wire::BatchInfo> Client::Follow(BatchId batch, const OnPage& on_page) {
       if (page.outcomes.front().sequence != after + 1) {
         return std::unexpected(CallError{
             .kind = ErrorKind::kCorrupt,
-            .message = fmt::format("outcomes of batch {} came with a gap after number {}", batch,
-                                   after)});
+            .message =
+                fmt::format("outcomes of batch {} came with a gap after number {}", batch, after)});
       }
       after = page.outcomes.back().sequence;
     }
@@ -241,7 +242,8 @@ Answer<wire::BatchInfo> Client::Follow(BatchId batch, const OnPage& on_page) {
   }
 }
 
-Answer<wire::BatchInfo> Client::Evaluate(std::span<const JobSpec> jobs, const OnOutcome& on_outcome) {
+Answer<wire::BatchInfo> Client::Evaluate(std::span<const JobSpec> jobs,
+                                         const OnOutcome& on_outcome) {
   LF_TRY(const BatchId batch, Submit(jobs));
   return Follow(batch, [&](const wire::OutcomePage& page) {
     for (const Outcome& outcome : page.outcomes) on_outcome(outcome);

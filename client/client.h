@@ -1,10 +1,11 @@
 #pragma once
-// Client: a connection to a coordinator. Submits jobs, follows their outcomes, asks about the fleet.
+// Client: a connection to a coordinator. Submits jobs, follows their outcomes, asks about the
+// fleet.
 //
 // Not thread-safe: one thread, one Client. Every call ends: with an answer, with the coordinator's
-// refusal, or when one of the bounds in ClientOptions is reached. A coordinator that is restarted is
-// waited for: requests are sent again after a silence, and since a submission carries an id of its
-// own, sending it again never submits twice (promise I4).
+// refusal, or when one of the bounds in ClientOptions is reached. A coordinator that is restarted
+// is waited for: requests are sent again after a silence, and since a submission carries an id of
+// its own, sending it again never submits twice (promise I4).
 
 #include <atomic>
 #include <chrono>
@@ -43,15 +44,15 @@ template <class T>
 using Answer = std::expected<T, CallError>;
 
 struct ClientOptions {
-  std::string address;                  // the coordinator's endpoint for clients
-  std::string program = "loopfleet";    // for the coordinator's log
-  Uuid id = Uuid::Random();             // the same over reconnects
-  Nanos connect_limit = std::chrono::seconds(10);   // silence before the first answer
-  Nanos silence_limit = std::chrono::seconds(60);   // silence later on: a restart takes this long
-  Nanos resend_after = std::chrono::seconds(1);     // a request unanswered for this long is repeated
-  Nanos busy_limit = std::chrono::minutes(10);      // how long to go on offering jobs to a full queue
-  std::optional<Instant> deadline;                  // nothing is waited for beyond this
-  const std::atomic<bool>* stop = nullptr;          // set by others to end every wait soon
+  std::string address;                             // the coordinator's endpoint for clients
+  std::string program = "loopfleet";               // for the coordinator's log
+  Uuid id = Uuid::Random();                        // the same over reconnects
+  Nanos connect_limit = std::chrono::seconds(10);  // silence before the first answer
+  Nanos silence_limit = std::chrono::seconds(60);  // silence later on: a restart takes this long
+  Nanos resend_after = std::chrono::seconds(1);    // a request unanswered for this long is repeated
+  Nanos busy_limit = std::chrono::minutes(10);  // how long to go on offering jobs to a full queue
+  std::optional<Instant> deadline;              // nothing is waited for beyond this
+  const std::atomic<bool>* stop = nullptr;      // set by others to end every wait soon
 };
 
 class Client {
@@ -64,14 +65,14 @@ class Client {
 
   // Jobs of any number, sent in bounded messages to one batch. On disk when this returns.
   Answer<BatchId> Submit(std::span<const JobSpec> jobs);
-  // One message of a submission: see BatchWriter. A full queue (BUSY, QUOTA_EXCEEDED) is offered the
-  // jobs again until busy_limit.
+  // One message of a submission: see BatchWriter. A full queue (BUSY, QUOTA_EXCEEDED) is offered
+  // the jobs again until busy_limit.
   Answer<wire::Accepted> SubmitMessage(wire::SubmitJobs message);
 
   // Outcomes after `after_sequence`, waiting at most `wait` for a first one; may be none.
   Answer<wire::OutcomePage> Fetch(BatchId batch, std::uint64_t after_sequence, Nanos wait);
-  // Fetches page by page until the last job of the batch has its outcome. Each outcome is handed over
-  // once, in the order of finishing; a page may be empty (then only the counts are news).
+  // Fetches page by page until the last job of the batch has its outcome. Each outcome is handed
+  // over once, in the order of finishing; a page may be empty (then only the counts are news).
   using OnPage = std::function<void(const wire::OutcomePage&)>;
   Answer<wire::BatchInfo> Follow(BatchId batch, const OnPage& on_page);
 
@@ -94,7 +95,8 @@ class Client {
  private:
   Client(const ClientOptions& options, std::unique_ptr<wire::Context> context, wire::Dealer dealer);
 
-  // Sends `message` and waits for its reply: `expected` is how long the coordinator may rightly take.
+  // Sends `message` and waits for its reply: `expected` is how long the coordinator may rightly
+  // take.
   Answer<wire::CoordinatorMessage> Call(const wire::ClientMessage& message, Nanos expected);
   Answer<wire::CoordinatorMessage> Exchange(const wire::ClientMessage& message, Nanos expected);
   template <class T>

@@ -1,12 +1,12 @@
 #include "client/job_line.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <span>
@@ -37,7 +37,8 @@ constexpr std::array kOnIllegal = {Choice{"reject", looptree::OnIllegal::kReject
                                    Choice{"skip", looptree::OnIllegal::kSkip}};
 constexpr std::array kDevices = {Choice{"cpu", DeviceWish::kCpu}, Choice{"cuda", DeviceWish::kCuda},
                                  Choice{"any", DeviceWish::kAny}};
-constexpr std::array kCaches = {Choice{"warm", CacheState::kWarm}, Choice{"cold", CacheState::kCold}};
+constexpr std::array kCaches = {Choice{"warm", CacheState::kWarm},
+                                Choice{"cold", CacheState::kCold}};
 
 template <class T, std::size_t N>
 std::string_view NameOf(const std::array<Choice<T>, N>& choices, T value) {

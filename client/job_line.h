@@ -1,6 +1,6 @@
 #pragma once
-// Job lines: one JSON object for one job, as `loopfleet submit` reads them. The fields are listed in
-// kJobFields; all but "benchmark" | "ir" and "actions" may be left out.
+// Job lines: one JSON object for one job, as `loopfleet submit` reads them. The fields are listed
+// in kJobFields; all but "benchmark" | "ir" and "actions" may be left out.
 
 #include <array>
 #include <cstddef>
@@ -17,9 +17,10 @@ namespace loopfleet::client {
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
 inline constexpr std::array<std::string_view, 20> kJobFields = {
-    "benchmark", "ir",      "actions",   "dialect",      "rules",      "on_illegal", "merge_all_first",
-    "device",    "labels",  "affinity",  "threads",      "cache",      "priority",   "precision",
-    "budget_ms", "cut_above_ns", "deadline_s", "fresh",  "max_age_s",  "tag"};
+    "benchmark",       "ir",        "actions",   "dialect",      "rules",      "on_illegal",
+    "merge_all_first", "device",    "labels",    "affinity",     "threads",    "cache",
+    "priority",        "precision", "budget_ms", "cut_above_ns", "deadline_s", "fresh",
+    "max_age_s",       "tag"};
 
 // A job that never became one, with what could be read of it: enough to give it an outcome.
 struct RejectedJob {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <thread>
 
@@ -33,7 +33,8 @@ Result<std::string> ReadLine(int fd, Nanos limit, const std::atomic<bool>* stop)
   std::string line;
   while (line.size() < kMaxReadyLineBytes) {
     if (stop != nullptr && *stop) return Fail(ErrorKind::kClosed, "interrupted");
-    if (std::chrono::steady_clock::now() >= end) return Fail(ErrorKind::kTimeout, "no line in time");
+    if (std::chrono::steady_clock::now() >= end)
+      return Fail(ErrorKind::kTimeout, "no line in time");
     pollfd item{.fd = fd, .events = POLLIN, .revents = 0};
     if (::poll(&item, 1, kSliceMs) <= 0) continue;
     char byte = 0;
@@ -100,8 +101,7 @@ Result<std::string> LocalCluster::StartDaemon(const std::string& name,
   if (!line) {
     const auto status = daemon.process.WaitFor(std::chrono::milliseconds(200));
     const std::string how = status ? ToString(*status) : "was not ready in time";
-    return Fail(line.error().kind,
-                fmt::format("the {} {}{}", name, how, LastLines(daemon)));
+    return Fail(line.error().kind, fmt::format("the {} {}{}", name, how, LastLines(daemon)));
   }
   daemons_.push_back(std::move(daemon));
   return *std::move(line);
@@ -109,7 +109,8 @@ Result<std::string> LocalCluster::StartDaemon(const std::string& name,
 
 Status LocalCluster::StartCoordinator() {
   const auto& dir = scratch_.path();
-  database_ = options_.database ? std::filesystem::absolute(*options_.database) : dir / "results.db";
+  database_ =
+      options_.database ? std::filesystem::absolute(*options_.database) : dir / "results.db";
   LF_TRY(const std::string line,
          StartDaemon("coordinator", {(options_.programs / "loopfleet-coordinator").native(),
                                      "--listen-clients", "ipc://" + (dir / "clients").native(),
@@ -142,18 +143,18 @@ Status LocalCluster::AwaitWorkers() {
   while (true) {
     const auto list = client->ListWorkers();
     if (!list) return Fail(list.error().kind, list.error().message);
-    const auto ready = std::ranges::count(list->workers, wire::WorkerState::kReady,
-                                          &wire::WorkerInfo::state);
+    const auto ready =
+        std::ranges::count(list->workers, wire::WorkerState::kReady, &wire::WorkerInfo::state);
     if (ready >= options_.workers) return {};
     for (const Death& death : TakeDeaths()) {
-      return Fail(ErrorKind::kUnavailable, fmt::format("{} {}{}", death.daemon,
-                                                       ToString(death.status), death.last_lines));
+      return Fail(ErrorKind::kUnavailable,
+                  fmt::format("{} {}{}", death.daemon, ToString(death.status), death.last_lines));
     }
     if (std::chrono::steady_clock::now() >= end) {
-      return Fail(ErrorKind::kTimeout, fmt::format("{} of {} workers registered in {} s{}", ready,
-                                                   options_.workers,
-                                                   options_.start_limit / std::chrono::seconds(1),
-                                                   LastLines(daemons_.back())));
+      return Fail(
+          ErrorKind::kTimeout,
+          fmt::format("{} of {} workers registered in {} s{}", ready, options_.workers,
+                      options_.start_limit / std::chrono::seconds(1), LastLines(daemons_.back())));
     }
     std::this_thread::sleep_for(kRegistrationPause);
   }

@@ -1,8 +1,8 @@
 #pragma once
 // LocalCluster: a coordinator and its workers as child processes of this one, reachable over ipc://
 // sockets in a private directory. Ends them all when it goes; if its process is killed, the kernel
-// and the directory's guardian do (subprocess.h, scratch_dir.h). Belongs to the main thread; start it
-// before other threads.
+// and the directory's guardian do (subprocess.h, scratch_dir.h). Belongs to the main thread; start
+// it before other threads.
 
 #include <atomic>
 #include <filesystem>
@@ -24,7 +24,7 @@ enum class LocalLogs {
 };
 
 struct LocalClusterOptions {
-  std::filesystem::path programs;           // the directory of the daemons' executables
+  std::filesystem::path programs;  // the directory of the daemons' executables
   std::string worker_program = "loopfleet-worker";
   std::vector<std::string> worker_arguments;  // further ones
   int workers = 1;

@@ -83,12 +83,8 @@ Json FailureJson(const Failure& failure) {
 }
 
 Json HardwareJson(const HardwareFacts& facts) {
-  return Json{{"class", facts.hardware_class},
-              {"model", facts.model},
-              {"isa", facts.isa},
-              {"clock_mhz", facts.clock_mhz},
-              {"microcode", facts.microcode},
-              {"host", facts.host},
+  return Json{{"class", facts.hardware_class}, {"model", facts.model},         {"isa", facts.isa},
+              {"clock_mhz", facts.clock_mhz},  {"microcode", facts.microcode}, {"host", facts.host},
               {"kernel", facts.kernel}};
 }
 
@@ -97,7 +93,8 @@ Json OutcomeJson(const Outcome& outcome) {
   Json json;
   AddQuestion(json, outcome.benchmark);
   json["actions"] = Json::array();
-  for (const auto& action : outcome.actions) json["actions"].push_back(looptree::ActionName(action));
+  for (const auto& action : outcome.actions)
+    json["actions"].push_back(looptree::ActionName(action));
   json["job"] = fmt::format("{}", outcome.job);
   json["tree_key"] = evaluation.tree_key ? Json(evaluation.tree_key->ToString()) : Json(nullptr);
   json["status"] = evaluation.ok() ? "ok" : "failed";

@@ -1,6 +1,6 @@
 #pragma once
-// Outcomes as JSON, field by field as DESIGN's `eval --json` shows them. A failed job has null where a
-// figure would be: never 0.
+// Outcomes as JSON, field by field as DESIGN's `eval --json` shows them. A failed job has null
+// where a figure would be: never 0.
 
 #include <nlohmann/json.hpp>
 

@@ -22,7 +22,7 @@ namespace loopfleet::client {
 namespace {
 
 constexpr std::string_view kNamePattern = "loopfleet-XXXXXX";
-constexpr std::size_t kLongestFileName = 16;    // of a socket in it
+constexpr std::size_t kLongestFileName = 16;     // of a socket in it
 constexpr std::size_t kLongestSocketPath = 107;  // sizeof(sockaddr_un::sun_path) without the NUL
 // Killed processes may still make a file while the directory is being emptied.
 constexpr int kRemovalTries = 50;
@@ -65,8 +65,8 @@ Result<ScratchDir> ScratchDir::Create() {
   LF_TRY(Pipe pipe, OpenPipe());
   std::string name = fmt::format("{}/{}", Parent(), kNamePattern);
   if (::mkdtemp(name.data()) == nullptr) {
-    return Fail(ErrorKind::kSystem, fmt::format("cannot make a directory in {}: {}", Parent(),
-                                                std::strerror(errno)));
+    return Fail(ErrorKind::kSystem,
+                fmt::format("cannot make a directory in {}: {}", Parent(), std::strerror(errno)));
   }
   ScratchDir scratch;
   scratch.path_ = name;

@@ -1,6 +1,7 @@
 #pragma once
-// ScratchDir: a private directory (0700) that is gone once its owner is, even if the owner is killed
-// with -9: a small guardian process waits for that and removes it. Create it before any thread starts.
+// ScratchDir: a private directory (0700) that is gone once its owner is, even if the owner is
+// killed with -9: a small guardian process waits for that and removes it. Create it before any
+// thread starts.
 
 #include <sys/types.h>
 

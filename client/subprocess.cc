@@ -27,14 +27,15 @@ std::vector<std::string> EnvironmentOf(const Subprocess::Options& options) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
-    const bool cleared = std::ranges::any_of(
-        options.clear_environment_prefixes,
-        [&](const std::string& prefix) { return name.starts_with(prefix); });
-    const bool replaced = std::ranges::any_of(
-        options.set_environment, [&](const auto& pair) { return pair.first == name; });
+    const bool cleared =
+        std::ranges::any_of(options.clear_environment_prefixes,
+                            [&](const std::string& prefix) { return name.starts_with(prefix); });
+    const bool replaced = std::ranges::any_of(options.set_environment,
+                                              [&](const auto& pair) { return pair.first == name; });
     if (!cleared && !replaced) environment.emplace_back(text);
   }
-  for (const auto& [name, value] : options.set_environment) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.set_environment)
+    environment.push_back(name + "=" + value);
   return environment;
 }
 
@@ -69,7 +70,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD}) {
     ::signal(signal, SIG_DFL);
   }
-  ::execvpe(argv[0], argv, environment);
+  environ = const_cast<char**>(environment);  // so that the program is looked up in its own PATH
+  ::execvp(argv[0], argv);
   fail();
   ::_exit(127);
 }
@@ -108,8 +110,8 @@ Result<Subprocess> Subprocess::Start(const Options& options) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
-    return Fail(ErrorKind::kSystem, fmt::format("cannot start '{}': {}", options.argv[0],
-                                                std::strerror(errno)));
+    return Fail(ErrorKind::kSystem,
+                fmt::format("cannot start '{}': {}", options.argv[0], std::strerror(errno)));
   }
   if (pid == 0) BecomeProgram(options, argv.data(), envp.data(), parent, failure.write.get());
   Subprocess process(pid);

@@ -1,7 +1,7 @@
 #pragma once
-// Subprocess: a child process with one owner, that ends when its owner goes: orderly by End(), by the
-// destructor, or, if the owner is killed, by the kernel (PR_SET_PDEATHSIG). Start it from a thread that
-// lives as long as the process: the kernel takes that thread's end for the parent's.
+// Subprocess: a child process with one owner, that ends when its owner goes: orderly by End(), by
+// the destructor, or, if the owner is killed, by the kernel (PR_SET_PDEATHSIG). Start it from a
+// thread that lives as long as the process: the kernel takes that thread's end for the parent's.
 
 #include <sys/types.h>
 
@@ -22,7 +22,8 @@ struct ExitStatus {
   int signal = 0;  // 0: it exited by itself
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
-std::string ToString(const ExitStatus& status);  // "exited with code 3", "was ended by signal 9 (Killed)"
+std::string ToString(
+    const ExitStatus& status);  // "exited with code 3", "was ended by signal 9 (Killed)"
 
 class Subprocess {
  public:
@@ -35,7 +36,7 @@ class Subprocess {
     std::vector<std::pair<std::string, std::string>> set_environment;
     std::vector<std::string> clear_environment_prefixes;  // of variables not to be handed on
     Group group = Group::kInherit;
-    int stdin_fd = -1;   // -1: the parent's
+    int stdin_fd = -1;  // -1: the parent's
     int stdout_fd = -1;
     int stderr_fd = -1;
   };

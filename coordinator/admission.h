@@ -1,9 +1,10 @@
 #pragma once
 // Admission: what has to be known about a job before it is accepted. Is it valid, what tree is it
-// about, where may it run, is its answer stored? An invalid job is not refused: it gets its failure as
-// its outcome, and the others of its batch run.
+// about, where may it run, is its answer stored? An invalid job is not refused: it gets its failure
+// as its outcome, and the others of its batch run.
 //
-// Replaying is the same everywhere (looptree::Replay), so what it says about a request is remembered.
+// Replaying is the same everywhere (looptree::Replay), so what it says about a request is
+// remembered.
 
 #include <array>
 #include <cstddef>

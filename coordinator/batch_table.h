@@ -1,5 +1,6 @@
 #pragma once
-// BatchTable: every batch that can still change: it takes more jobs, or some have no durable outcome.
+// BatchTable: every batch that can still change: it takes more jobs, or some have no durable
+// outcome.
 //
 // Invariant, for each batch: durable <= finished <= accepted <= job_count; it is here exactly until
 // IsOver(). Storage has the batches of all times.
@@ -22,18 +23,19 @@ enum class Accepting : std::uint8_t { kNothing, kFirstMessage, kAppend };
 struct Batch {
   BatchId id;
   Uuid client;
-  bool open = true;                // takes more jobs
+  bool open = true;  // takes more jobs
   bool cancelled = false;
-  bool cancelling = false;         // cancelled, and that is not on disk yet
+  bool cancelling = false;  // cancelled, and that is not on disk yet
   Accepting accepting = Accepting::kNothing;
-  std::uint32_t job_count = 0;     // with those on their way to disk
-  std::uint32_t accepted = 0;      // without
-  std::uint64_t finished = 0;      // outcomes made: the last sequence number given out
-  std::uint64_t durable = 0;       // outcomes on disk: what readers see
-  std::deque<Submission> held;     // further messages, waiting for the one on its way
+  std::uint32_t job_count = 0;  // with those on their way to disk
+  std::uint32_t accepted = 0;   // without
+  std::uint64_t finished = 0;   // outcomes made: the last sequence number given out
+  std::uint64_t durable = 0;    // outcomes on disk: what readers see
+  std::deque<Submission> held;  // further messages, waiting for the one on its way
 
   bool IsOver() const {
-    return !open && !cancelling && accepting == Accepting::kNothing && held.empty() && durable == job_count;
+    return !open && !cancelling && accepting == Accepting::kNothing && held.empty() &&
+           durable == job_count;
   }
 };
 

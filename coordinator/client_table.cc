@@ -6,18 +6,29 @@
 
 namespace loopfleet::coordinator {
 
-bool ClientTable::Greet(const PeerId& peer, const Uuid& client, Instant now,
+void ClientTable::Greet(const PeerId& peer, const Uuid& client, Instant now,
                         std::size_t max_clients) {
-  const auto known = sessions_.find(peer);
-  if (known == sessions_.end() && sessions_.size() >= max_clients) return false;
-  sessions_[peer] = Session{.client = client, .heard_at = now};
-  return true;
+  RemovePeer(peer);
+  while (!sessions_.empty() && sessions_.size() >= max_clients) {
+    RemovePeer(PeerId(by_heard_.begin()->second));
+  }
+  sessions_.emplace(peer, Session{.client = client, .heard_at = now});
+  by_heard_.emplace(now, peer);
+}
+
+void ClientTable::RemovePeer(const PeerId& peer) {
+  const auto session = sessions_.find(peer);
+  if (session == sessions_.end()) return;
+  by_heard_.erase({session->second.heard_at, peer});
+  sessions_.erase(session);
 }
 
 std::optional<Uuid> ClientTable::Hear(const PeerId& peer, Instant now) {
   const auto session = sessions_.find(peer);
   if (session == sessions_.end()) return std::nullopt;
+  by_heard_.erase({session->second.heard_at, peer});
   session->second.heard_at = now;
+  by_heard_.emplace(now, peer);
   return session->second.client;
 }
 
@@ -25,11 +36,6 @@ std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer) const {
   const auto session = sessions_.find(peer);
   if (session == sessions_.end()) return std::nullopt;
   return session->second.client;
-}
-
-void ClientTable::RemoveIdle(Instant heard_before) {
-  std::erase_if(sessions_,
-                [&](const auto& session) { return session.second.heard_at < heard_before; });
 }
 
 PendingRequest* ClientTable::FindPending(const RequestKey& key) {

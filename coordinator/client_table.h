@@ -5,12 +5,13 @@
 // Invariant: a request is here exactly while its acceptance is being written or held back; storage
 // has those that are accepted. So a repeat finds it either here or there (see Submission::seen).
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
@@ -37,13 +38,13 @@ struct PendingRequest {
 
 class ClientTable {
  public:
-  // False if the table is full.
-  bool Greet(const PeerId& peer, const Uuid& client, Instant now, std::size_t max_clients);
+  // Beyond `max_clients` the longest silent one is forgotten: it has to say hello again.
+  void Greet(const PeerId& peer, const Uuid& client, Instant now, std::size_t max_clients);
   // Whose connection this is, if it said hello; notes that it is alive.
   std::optional<Uuid> Hear(const PeerId& peer, Instant now);
   std::optional<Uuid> ClientOf(const PeerId& peer) const;
-  void RemovePeer(const PeerId& peer) { sessions_.erase(peer); }
-  void RemoveIdle(Instant heard_before);
+  void RemovePeer(const PeerId& peer);
+  std::size_t sessions() const { return sessions_.size(); }
 
   PendingRequest* FindPending(const RequestKey& key);
   void AddPending(const RequestKey& key, PendingRequest request);
@@ -55,6 +56,7 @@ class ClientTable {
     Instant heard_at{};
   };
   std::map<PeerId, Session> sessions_;
+  std::set<std::pair<Instant, PeerId>> by_heard_;
   std::map<RequestKey, PendingRequest> pending_;
 };
 

@@ -53,20 +53,15 @@ struct QuestionVisitor {
                                 hello.version.major, hello.version.minor,
                                 wire::kProtocolVersion.major, wire::kProtocolVersion.minor));
     }
-    if (!state.clients.Greet(asker.peer, hello.client, turn.now.instant,
-                             state.limits.max_clients)) {
-      return Refuse(turn, asker, FailureCode::kBusy,
-                    fmt::format("{} clients are connected, that is the most",
-                                state.limits.max_clients));
-    }
+    state.clients.Greet(asker.peer, hello.client, turn.now.instant, state.limits.max_clients);
     Reply(turn, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
   }
 
   void operator()(const wire::FetchOutcomes& fetch) const {
     State& state = turn.state;
     const Batch* batch = state.batches.Find(fetch.batch);
-    const Nanos wait = std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms),
-                                       state.limits.max_fetch_wait);
+    const Nanos wait =
+        std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms), state.limits.max_fetch_wait);
     Waiter waiter{.asker = asker, .fetch = fetch, .deadline = turn.now.instant + wait};
     // Not here: over, or unknown. Storage can tell.
     if (batch == nullptr || batch->durable > fetch.after_sequence || wait == Nanos{0}) {
@@ -79,9 +74,9 @@ struct QuestionVisitor {
                                   state.limits.max_waiters_per_client));
       }
       if (state.waiters.size() >= state.limits.max_waiters) {
-        return Refuse(turn, asker, FailureCode::kBusy,
-                      fmt::format("{} requests are waiting, that is the most",
-                                  state.limits.max_waiters));
+        return Refuse(
+            turn, asker, FailureCode::kBusy,
+            fmt::format("{} requests are waiting, that is the most", state.limits.max_waiters));
       }
     }
     state.waiters.Add(std::move(waiter));
@@ -146,10 +141,6 @@ void AnswerExpiredWaiters(Turn& turn) {
   for (const Waiter& waiter : turn.state.waiters.TakeExpired(turn.now.instant)) {
     ReplyToWaiter(turn, waiter);
   }
-}
-
-void ForgetIdleClients(Turn& turn) {
-  turn.state.clients.RemoveIdle(turn.now.instant - turn.limits().client_idle);
 }
 
 }  // namespace loopfleet::coordinator

@@ -13,8 +13,7 @@ void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
 void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit);
 void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure);
 
-// Fetches whose time is over get what there is; silent clients are forgotten.
+// Fetches whose time is over get what there is.
 void AnswerExpiredWaiters(Turn& turn);
-void ForgetIdleClients(Turn& turn);
 
 }  // namespace loopfleet::coordinator

@@ -32,8 +32,8 @@ struct AcceptanceCommit {
 struct OutcomeRecord {
   BatchId batch;
   std::uint64_t sequence = 0;
-  LeaseId lease;                     // whose report is to be acknowledged; none if there was none
-  std::optional<Question> settles;   // the answer that need not be kept any more
+  LeaseId lease;                    // whose report is to be acknowledged; none if there was none
+  std::optional<Question> settles;  // the answer that need not be kept any more
 };
 
 struct Cancellation {
@@ -43,6 +43,7 @@ struct Cancellation {
 
 // All outcomes that one event led to.
 struct OutcomeCommit {
+  Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
   std::optional<Cancellation> cancellation;
 };

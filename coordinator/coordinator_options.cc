@@ -1,8 +1,8 @@
 #include "coordinator/coordinator_options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <utility>
@@ -45,8 +45,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       ->capture_default_str();
   app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
-  app.add_option("--db", database, "Database file; made if it is not there")
-      ->capture_default_str();
+  app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
   app.add_option("--keys", keys, "Not supported yet");
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
   app.add_option("--config", config_file, "TOML file with a table [coordinator]");
@@ -55,9 +54,8 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(
-        NoStart{.exit_code = kExitUsage,
-                .text = fmt::format("loopfleet-coordinator: {}\n", error.what())});
+    return std::unexpected(NoStart{
+        .exit_code = kExitUsage, .text = fmt::format("loopfleet-coordinator: {}\n", error.what())});
   }
   const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
   if (const Status applied = ApplySettings(app, "coordinator", file); !applied) {

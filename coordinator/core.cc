@@ -74,6 +74,9 @@ void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) 
 
 void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
   State& state = turn.state;
+  turn.effects.push_back(
+      Observation{OutcomesWereStored{.count = static_cast<std::uint32_t>(commit.outcomes.size()),
+                                     .took = turn.now.instant - commit.made_at}});
   std::set<BatchId> changed;
   for (const OutcomeRecord& outcome : commit.outcomes) {
     Batch& batch = state.batches.At(outcome.batch);
@@ -133,10 +136,14 @@ void ExpireUnserved(Turn& turn) {
 }
 
 void OnTick(Turn& turn) {
+  State& state = turn.state;
+  const Nanos since = turn.now.instant - std::exchange(state.ticked_at, turn.now.instant);
+  // After a standstill of our own (a paused machine, a long turn), what the workers said meanwhile
+  // is still unread.
+  if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
   LoseSilentWorkers(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
-  ForgetIdleClients(turn);
 }
 
 struct EventVisitor {
@@ -157,6 +164,7 @@ struct EventVisitor {
 // All outcomes of the turn go to disk together.
 void PersistOutcomes(Turn& turn) {
   if (turn.writes.empty()) return;
+  turn.commit.made_at = turn.now.instant;
   const Token token = turn.state.commits.Add(std::move(turn.commit));
   turn.effects.push_back(Persist{
       .token = token, .writes = std::move(turn.writes), .when_full = WhenFull::kKeepTrying});
@@ -164,8 +172,7 @@ void PersistOutcomes(Turn& turn) {
 
 }  // namespace
 
-Core::Core(Options options)
-    : state_{.limits = options.limits, .name = std::move(options.name)} {}
+Core::Core(Options options) : state_{.limits = options.limits, .name = std::move(options.name)} {}
 
 Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),

@@ -1,6 +1,6 @@
 #pragma once
-// Core: queue and dispatch as a pure state machine. Given the same events at the same moments it has
-// the same effects: it knows no socket, clock, thread, file or random number, and iterates over
+// Core: queue and dispatch as a pure state machine. Given the same events at the same moments it
+// has the same effects: it knows no socket, clock, thread, file or random number, and iterates over
 // nothing unordered. The shell (event_loop.h) feeds it; a simulation can, too.
 //
 // Belongs to one thread. What an effect promises to be on disk is on disk: see CommitLedger.
@@ -28,7 +28,8 @@ class Core {
   // The first event must be Recovered. Moments must not go back.
   Effects On(Event event, Moment now);
 
-  // ---- what the shell has to know to make events, and shows in metrics ---------------------------
+  // ---- what the shell has to know to make events, and shows in metrics
+  // ---------------------------
 
   // Whose connection it is; empty before a hello.
   std::optional<Uuid> ClientOf(const PeerId& peer) const { return state_.clients.ClientOf(peer); }

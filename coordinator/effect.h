@@ -1,6 +1,7 @@
 #pragma once
-// Effect: everything that the coordinator's core can want done. A closed set. The shell does them in
-// order and decides nothing. An effect that says something is on disk is only made after Persisted.
+// Effect: everything that the coordinator's core can want done. A closed set. The shell does them
+// in order and decides nothing. An effect that says something is on disk is only made after
+// Persisted.
 
 #include <cstdint>
 #include <optional>
@@ -23,8 +24,8 @@ struct ReplyToClient {
   wire::CoordinatorMessage message;
 };
 
-// Read the batch and the outcomes after `after_sequence` from storage, and reply with as many as fit
-// one frame (an OutcomePage; NOT_FOUND for an unknown batch).
+// Read the batch and the outcomes after `after_sequence` from storage, and reply with as many as
+// fit one frame (an OutcomePage; NOT_FOUND for an unknown batch).
 struct SendOutcomes {
   PeerId peer;
   std::uint64_t number = 0;
@@ -78,6 +79,10 @@ struct JobWasFinished {
   OutcomeSource source = OutcomeSource::kMeasured;
   StageDurations stages;
 };
+struct OutcomesWereStored {
+  std::uint32_t count = 0;
+  Nanos took{0};  // until they were on disk
+};
 struct RequestWasRefused {
   FailureCode code = FailureCode::kBusy;
 };
@@ -92,8 +97,8 @@ struct ReportWasImplausible {
   JobId job;
   std::string reason;
 };
-using Observation = std::variant<JobsWereAccepted, JobWasFinished, RequestWasRefused, WorkerChanged,
-                                 ReportWasImplausible>;
+using Observation = std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored,
+                                 RequestWasRefused, WorkerChanged, ReportWasImplausible>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
                             Persist, Observation>;

@@ -1,6 +1,6 @@
 #pragma once
-// Event: everything that can happen to the coordinator's core. A closed set: what is not here cannot
-// influence it, so a sequence of events with their moments replays exactly.
+// Event: everything that can happen to the coordinator's core. A closed set: what is not here
+// cannot influence it, so a sequence of events with their moments replays exactly.
 
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,8 @@ using PeerId = std::string;
 // Names one Persist effect; given out in ascending order.
 using Token = std::uint64_t;
 
-// ---- what is known about a job when it is submitted (admission.h finds it out) -------------------
+// ---- what is known about a job when it is submitted (admission.h finds it out)
+// -------------------
 
 struct ToMeasure {
   looptree::TreeKey tree;
@@ -44,7 +45,8 @@ struct AdmittedJob {
   Admission admission;
 };
 
-// ---- events --------------------------------------------------------------------------------------
+// ---- events
+// --------------------------------------------------------------------------------------
 
 // The first event of all: what the last run left behind.
 struct Recovered {
@@ -55,8 +57,8 @@ struct Recovered {
   std::uint64_t epoch = 1;
   std::uint64_t next_batch = 1;
   std::vector<storage::StoredBatch> batches;
-  std::vector<Job> jobs;        // unfinished, in order
-  std::vector<JobId> damaged;   // unfinished, and what was asked can no longer be read
+  std::vector<Job> jobs;       // unfinished, in order
+  std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
 };
 
 // A wire::SubmitJobs, with what had to be looked up for it.

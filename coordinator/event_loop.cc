@@ -127,8 +127,8 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {
-      return RefuseClient(peer, number, {.code = FailureCode::kStorageCorrupt,
-                                         .message = seen.error().message});
+      return RefuseClient(peer, number,
+                          {.code = FailureCode::kStorageCorrupt, .message = seen.error().message});
     }
     event.seen = *std::move(seen);
   }
@@ -169,8 +169,7 @@ void EventLoop::TickIfDue() {
 }
 
 void EventLoop::CountMalformed() {
-  const std::uint64_t seen =
-      parts_.clients.malformed_count() + parts_.workers.malformed_count();
+  const std::uint64_t seen = parts_.clients.malformed_count() + parts_.workers.malformed_count();
   for (; malformed_seen_ < seen; ++malformed_seen_) parts_.metrics.MalformedMessage();
 }
 

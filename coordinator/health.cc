@@ -11,9 +11,8 @@ std::vector<std::string> Health::Reasons() const {
   std::vector<std::string> reasons;
   const Nanos since = clock_.Now() - turned_at_.load(std::memory_order_relaxed);
   if (since > kStuckAfter) {
-    reasons.push_back(
-        fmt::format("the event loop has not turned for {:.1f} s",
-                    std::chrono::duration<double>(since).count()));
+    reasons.push_back(fmt::format("the event loop has not turned for {:.1f} s",
+                                  std::chrono::duration<double>(since).count()));
   }
   if (full_.load(std::memory_order_relaxed)) reasons.emplace_back("the database has no room");
   return reasons;

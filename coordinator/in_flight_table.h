@@ -4,12 +4,12 @@
 // reported, the answer.
 //
 // No equal submission falls between the store and this table. The shell looks the store up when a
-// submission arrives, in the same turn as the core's Submission event; from then on the submission's
-// interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle) and nobody
-// expects it any more. So a submission either saw the stored row, or finds the entry.
+// submission arrives, in the same turn as the core's Submission event; from then on the
+// submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
+// and nobody expects it any more. So a submission either saw the stored row, or finds the entry.
 //
-// Invariant: an entry is here exactly while it has a leader, an expectation, or an unsettled answer;
-// followers wait only behind a leader.
+// Invariant: an entry is here exactly while it has a leader, an expectation, or an unsettled
+// answer; followers wait only behind a leader.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +27,8 @@
 
 namespace loopfleet::coordinator {
 
-// What makes two questions equal: the conditions that a job may choose. More join as fields of JobSpec
-// begin to work.
+// What makes two questions equal: the conditions that a job may choose. More join as fields of
+// JobSpec begin to work.
 struct Question {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
@@ -51,8 +51,8 @@ class InFlightTable {
     std::optional<JobId> leader;
     std::set<JobId> followers;  // in the order of acceptance
     std::shared_ptr<const SharedAnswer> answer;
-    std::uint32_t expected = 0;   // jobs of submissions that are on their way to disk
-    bool unsettled = false;       // the answer is not on disk yet
+    std::uint32_t expected = 0;  // jobs of submissions that are on their way to disk
+    bool unsettled = false;      // the answer is not on disk yet
   };
 
   // A job that asks this is on its way to disk.

@@ -2,8 +2,9 @@
 // JobTable: every job that is accepted, on disk, and has no outcome yet.
 //
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
-// made. It is in one of three states, and the other tables agree with it: Queued (in the ReadyQueue),
-// Leased (under a running lease of the LeaseTable), Following (a follower in the InFlightTable).
+// made. It is in one of three states, and the other tables agree with it: Queued (in the
+// ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
+// InFlightTable).
 
 #include <cstddef>
 #include <cstdint>
@@ -52,8 +53,8 @@ class JobTable {
   Job& Add(Job job);
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
-  Job& At(JobId id);              // must be there
-  Job Take(JobId id);             // out of the table
+  Job& At(JobId id);   // must be there
+  Job Take(JobId id);  // out of the table
   std::size_t size() const { return jobs_.size(); }
 
   // For CheckInvariants: in no particular order.

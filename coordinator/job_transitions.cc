@@ -26,8 +26,8 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
   ending.evaluation.stages[Stage::kQueue] = ending.queued;
   const std::uint64_t sequence = ++batch.finished;
   turn.effects.push_back(Observation{JobWasFinished{
-      .failure = ending.evaluation.ok() ? std::nullopt
-                                        : std::optional(ending.evaluation.failure().code),
+      .failure =
+          ending.evaluation.ok() ? std::nullopt : std::optional(ending.evaluation.failure().code),
       .source = ending.source,
       .stages = ending.evaluation.stages}});
   turn.commit.outcomes.push_back({.batch = batch.id,
@@ -236,9 +236,9 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   Job& job = turn.state.jobs.At(job_id);
   if (how == LeaseEnd::kUnrun) --job.attempts;
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
-    Failure lost{.code = FailureCode::kWorkerLost,
-                 .message = fmt::format("the worker went away in each of {} attempts",
-                                        job.attempts)};
+    Failure lost{
+        .code = FailureCode::kWorkerLost,
+        .message = fmt::format("the worker went away in each of {} attempts", job.attempts)};
     FinishJob(turn, job_id, FailedBy(std::move(lost), Verdict::kAboutTheTree));
     return;
   }

@@ -1,14 +1,15 @@
 #pragma once
 // What can become of a job once it is on disk: it enters, is leased, comes back, is finished.
 //
-// Which failures are tried again: those that the worker, not the job, may be to blame for (the worker
-// went away or crashed, its device failed), up to Limits::max_attempts leases in all. Everything else
-// a worker reports is final, the retryable codes too: whether to ask again is the asker's to decide.
+// Which failures are tried again: those that the worker, not the job, may be to blame for (the
+// worker went away or crashed, its device failed), up to Limits::max_attempts leases in all.
+// Everything else a worker reports is final, the retryable codes too: whether to ask again is the
+// asker's to decide.
 //
 // What equal jobs share: a verdict about the tree, whether a measurement or a failure, goes to
-// everybody who waits for it; so does "three workers were lost with it", or a tree that kills workers
-// would get three more for each follower (promise I7). An ending about one job's own circumstances
-// (cancelled, no worker in time) is its own: the next in line takes the lead.
+// everybody who waits for it; so does "three workers were lost with it", or a tree that kills
+// workers would get three more for each follower (promise I7). An ending about one job's own
+// circumstances (cancelled, no worker in time) is its own: the next in line takes the lead.
 
 #include <cstdint>
 #include <set>
@@ -42,8 +43,8 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
 // Gives ready jobs to workers with free credit.
 void GrantLeases(Turn& turn);
 
-// Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the one
-// whose report this is.
+// Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the
+// one whose report this is.
 void FinishJob(Turn& turn, JobId id, Ending ending);
 
 // Ends what is unfinished of a cancelled batch, from `first_index` on, and revokes its leases.

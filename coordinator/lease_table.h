@@ -1,9 +1,10 @@
 #pragma once
 // LeaseTable: every permission to run a job that is out, and every report that is not on disk yet.
 //
-// Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists it
-// as running; a kReported one waits for its outcome to become durable, and its job has left the
-// JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24 bits.
+// Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists
+// it as running; a kReported one waits for its outcome to become durable, and its job has left the
+// JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24
+// bits.
 
 #include <cstddef>
 #include <cstdint>

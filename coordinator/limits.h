@@ -1,6 +1,6 @@
 #pragma once
-// Limits: the bound of every table, queue and wait of the coordinator, in one place. What goes beyond
-// one is refused with a typed failure that says when to try again, never dropped.
+// Limits: the bound of every table, queue and wait of the coordinator, in one place. What goes
+// beyond one is refused with a typed failure that says when to try again, never dropped.
 
 #include <chrono>
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace loopfleet::coordinator {
 
 struct Limits {
   // Tables. A waiting job takes about 1 KiB.
-  std::uint32_t max_unfinished_jobs = 2'000'000;  // beyond: BUSY
+  std::uint32_t max_unfinished_jobs = 2'000'000;   // beyond: BUSY
   std::uint32_t max_unfinished_batches = 100'000;  // beyond: BUSY
   std::uint32_t max_jobs_per_batch = 100'000'000;  // beyond: QUOTA_EXCEEDED
-  std::uint32_t max_held_appends = 16;    // messages of one batch that wait for an earlier one: BUSY
-  std::uint32_t max_clients = 10'000;     // connections that said hello; beyond: BUSY
-  std::uint32_t max_workers = 10'000;     // beyond: BUSY
-  std::uint32_t max_lost_workers = 100;   // lost ones that are still listed
-  std::uint32_t max_waiters = 20'000;     // FetchOutcomes that wait; beyond: BUSY
+  std::uint32_t max_held_appends = 16;   // messages of one batch that wait for an earlier one: BUSY
+  std::uint32_t max_clients = 10'000;    // connections whose hello is remembered
+  std::uint32_t max_workers = 10'000;    // beyond: BUSY
+  std::uint32_t max_lost_workers = 100;  // lost ones that are still listed
+  std::uint32_t max_waiters = 20'000;    // FetchOutcomes that wait; beyond: BUSY
   std::uint32_t max_waiters_per_client = 64;  // beyond: QUOTA_EXCEEDED
 
   // Outcomes that are not on disk yet. Beyond it nothing more is granted, so a slow or full disk
@@ -26,7 +26,7 @@ struct Limits {
   std::uint32_t max_undurable_outcomes = 100'000;
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
 
-  std::uint32_t max_attempts = 3;         // promise I7
+  std::uint32_t max_attempts = 3;  // promise I7
 
   std::chrono::milliseconds heartbeat{1000};  // how often workers are to be heard
   std::uint32_t missed_heartbeats = 3;        // then a worker is lost
@@ -35,12 +35,11 @@ struct Limits {
   // After a restart with unfinished jobs, nothing is granted for this long: workers say hello again
   // and keep what they are running.
   std::chrono::milliseconds reattach_grace{1000};
-  std::chrono::seconds no_worker_grace{30};   // then NO_MATCHING_WORKER
+  std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};
-  std::chrono::minutes client_idle{30};       // a silent client has to say hello again
   std::chrono::minutes lost_worker_shown{10};
 
-  std::uint32_t retry_after_ms = 250;         // said with BUSY, QUOTA_EXCEEDED and STORAGE_FULL
+  std::uint32_t retry_after_ms = 250;  // said with BUSY, QUOTA_EXCEEDED and STORAGE_FULL
 };
 
 }  // namespace loopfleet::coordinator

@@ -1,10 +1,10 @@
 // loopfleet-coordinator: builds every part, says when it is ready, runs until it is told to stop.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/log.h"
@@ -69,12 +69,9 @@ Status Serve(const CoordinatorOptions& options) {
                                                         [&] { return health.Reasons(); }));
   signals->Watch([&] { loop.RequestStop(); });
 
-  nlohmann::ordered_json ready = {{"ready", true},
-                                  {"clients", clients.endpoint()},
-                                  {"workers", workers.endpoint()},
-                                  {"http", http->address()},
-                                  {"db", options.database.native()},
-                                  {"pid", ::getpid()}};
+  nlohmann::ordered_json ready = {
+      {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
+      {"http", http->address()}, {"db", options.database.native()}, {"pid", ::getpid()}};
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
   const Status ran = loop.Run();

@@ -36,6 +36,12 @@ struct ObservationVisitor {
     }
   }
 
+  void operator()(const OutcomesWereStored& stored) const {
+    for (std::uint32_t i = 0; i < stored.count; ++i) {
+      metrics.StageTook(StageName(Stage::kStore), stored.took);
+    }
+  }
+
   void operator()(const RequestWasRefused& refused) const {
     metrics.Refused(loopfleet::InfoOf(refused.code).name);
   }

@@ -20,8 +20,9 @@ constexpr bool Serves(DeviceKind device, Placement placement) {
   return false;
 }
 
-// Shares `ready` jobs out to workers, given the free credit of each, longest idle first: nobody gets
-// a second job before everybody with credit got a first. The sum is min(ready, sum of credits).
+// Shares `ready` jobs out to workers, given the free credit of each, longest idle first: nobody
+// gets a second job before everybody with credit got a first. The sum is min(ready, sum of
+// credits).
 std::vector<std::uint32_t> ShareOut(std::size_t ready, std::span<const std::uint32_t> free_credit);
 
 }  // namespace loopfleet::coordinator

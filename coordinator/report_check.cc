@@ -11,8 +11,8 @@ namespace {
 bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
 
 std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
-  for (const double ns : {m.elapsed_ns, m.elapsed_low_ns, m.elapsed_high_ns, m.elapsed_min_ns,
-                          m.elapsed_mean_ns}) {
+  for (const double ns :
+       {m.elapsed_ns, m.elapsed_low_ns, m.elapsed_high_ns, m.elapsed_min_ns, m.elapsed_mean_ns}) {
     if (!IsTime(ns)) return fmt::format("{} ns is no time", ns);
   }
   if (!std::isfinite(m.spread) || m.spread < 0) return fmt::format("{} is no spread", m.spread);
@@ -46,8 +46,8 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
 
 }  // namespace
 
-std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const looptree::TreeKey& tree,
-                                          const Worker& worker) {
+std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
+                                          const looptree::TreeKey& tree, const Worker& worker) {
   if (evaluation.tree_key && *evaluation.tree_key != tree) {
     return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
                        tree.ToString());

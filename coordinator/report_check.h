@@ -12,7 +12,7 @@
 namespace loopfleet::coordinator {
 
 // Why not; empty if it can.
-std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const looptree::TreeKey& tree,
-                                          const Worker& worker);
+std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
+                                          const looptree::TreeKey& tree, const Worker& worker);
 
 }  // namespace loopfleet::coordinator

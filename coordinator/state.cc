@@ -24,9 +24,9 @@ void CheckJob(const State& state, const Job& job) {
     return;
   }
   const InFlightTable::Entry* entry = state.in_flight.Find(QuestionOf(job));
-  LF_CHECK(entry != nullptr && (follows ? entry->followers.contains(job.id)
-                                        : entry->leader == job.id),
-           "job {} does not play its role in flight", job.id);
+  LF_CHECK(
+      entry != nullptr && (follows ? entry->followers.contains(job.id) : entry->leader == job.id),
+      "job {} does not play its role in flight", job.id);
 }
 
 void CheckLease(const State& state, const LeaseRecord& lease) {

@@ -1,6 +1,6 @@
 #pragma once
-// State: all that the core knows: nine small tables, each with its own invariant, and what ties them
-// together. Changed by transitions only (*_transitions.cc).
+// State: all that the core knows: nine small tables, each with its own invariant, and what ties
+// them together. Changed by transitions only (*_transitions.cc).
 
 #include <array>
 #include <cstdint>
@@ -28,12 +28,13 @@ struct State {
   Limits limits;
   std::string name;  // of this coordinator, for people
 
-  std::uint64_t epoch = 0;        // 0: Recovered has not come yet
+  std::uint64_t epoch = 0;  // 0: Recovered has not come yet
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};          // nothing is granted before: workers re-attach
+  Instant grants_from{};               // nothing is granted before: workers re-attach
+  Instant ticked_at{};                 // the last Tick
   std::array<Instant, 3> served_at{};  // by Placement: when a ready worker was last there
-  std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
+  std::size_t arriving_jobs = 0;       // in acceptances on their way to disk or held back
 
   BatchTable batches;
   JobTable jobs;

@@ -109,9 +109,9 @@ Status StorageThread::Apply(std::span<Persist> group) {
 }
 
 void StorageThread::RefuseWhatMayBe(const Error& error) {
-  const Failure failure{.code = error.kind == ErrorKind::kFull ? FailureCode::kStorageFull
-                                                               : FailureCode::kBusy,
-                        .message = error.message};
+  const Failure failure{
+      .code = error.kind == ErrorKind::kFull ? FailureCode::kStorageFull : FailureCode::kBusy,
+      .message = error.message};
   std::vector<Event> refused;
   std::erase_if(backlog_, [&](const Persist& persist) {
     if (persist.when_full != WhenFull::kRefuse) return false;

@@ -46,7 +46,7 @@ class StorageThread {
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kMaxWaiting = 65'536;      // Persists
+  static constexpr std::size_t kMaxWaiting = 65'536;        // Persists
   static constexpr std::size_t kMaxRowsPerCommit = 20'000;  // about 0.2 s
   static constexpr auto kRetryPause = std::chrono::milliseconds(100);
 
@@ -68,8 +68,8 @@ class StorageThread {
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;
-  std::vector<Event> events_;     // guarded by mutex_
-  std::optional<Error> fatal_;    // guarded by mutex_
+  std::vector<Event> events_;   // guarded by mutex_
+  std::optional<Error> fatal_;  // guarded by mutex_
 
   std::thread thread_;  // last: starts when everything else is there
 };

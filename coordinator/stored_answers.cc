@@ -53,8 +53,8 @@ wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetc
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
   const std::uint32_t most = std::min(fetch.max_outcomes, wire::kMaxOutcomesPerPage);
   while (page.outcomes.size() < most) {
-    const auto wanted = std::min(most - static_cast<std::uint32_t>(page.outcomes.size()),
-                                 kOutcomesPerRead);
+    const auto wanted =
+        std::min(most - static_cast<std::uint32_t>(page.outcomes.size()), kOutcomesPerRead);
     auto outcomes = reader_.ReadOutcomes(fetch.batch, after, wanted);
     if (!outcomes) return Unreadable(outcomes.error());
     for (Outcome& outcome : *outcomes) {

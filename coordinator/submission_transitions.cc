@@ -149,9 +149,9 @@ void OnSubmission(Turn& turn, Submission submission) {
     batch = state.batches.Find(*submission.append_to);
     if (batch == nullptr || batch->client != *client || !batch->open ||
         batch->accepting == Accepting::kFirstMessage) {
-      return Refuse(turn, asker, FailureCode::kNotFound,
-                    fmt::format("batch {} is not an open one of this client",
-                                *submission.append_to));
+      return Refuse(
+          turn, asker, FailureCode::kNotFound,
+          fmt::format("batch {} is not an open one of this client", *submission.append_to));
     }
   }
   if (auto why = WhyNoRoom(state, batch, submission.jobs.size())) {
@@ -178,8 +178,7 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
   batch.accepted += count;
   if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
   Reply(turn, state.clients.TakePending(commit.request).asker,
-        wire::Accepted{
-            .batch = batch.id, .first_index = commit.first_index, .job_count = count});
+        wire::Accepted{.batch = batch.id, .first_index = commit.first_index, .job_count = count});
   turn.effects.push_back(Observation{JobsWereAccepted{count}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 #pragma once
 // WaiterTable: the FetchOutcomes that wait for something to fetch.
 //
-// Invariant: each waiter is found by its asker, by its batch and by its deadline. Its batch is in the
-// BatchTable and has nothing on disk after the sequence it asked for.
+// Invariant: each waiter is found by its asker, by its batch and by its deadline. Its batch is in
+// the BatchTable and has nothing on disk after the sequence it asked for.
 
 #include <cstddef>
 #include <cstdint>

@@ -57,6 +57,12 @@ void WorkerRegistry::Disconnect(Worker& worker) {
   Unrank(worker);
 }
 
+void WorkerRegistry::HearAll(Instant now) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.state != WorkerState::kLost) worker.heard_at = now;
+  }
+}
+
 void WorkerRegistry::AddRunning(Worker& worker, LeaseId lease) {
   worker.running.insert(lease);
   Rerank(worker);

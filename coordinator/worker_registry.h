@@ -1,8 +1,8 @@
 #pragma once
 // WorkerRegistry: who is there, what it is, and how much more it would take.
 //
-// Invariant: every connection leads to a worker that is not lost, and back. A worker stands among the
-// candidates exactly if it is ready, connected, and has free credit; there, the one that waited
+// Invariant: every connection leads to a worker that is not lost, and back. A worker stands among
+// the candidates exactly if it is ready, connected, and has free credit; there, the one that waited
 // longest comes first.
 
 #include <array>
@@ -27,13 +27,13 @@
 namespace loopfleet::coordinator {
 
 struct Worker {
-  wire::WorkerHello facts;         // without `held`
-  std::optional<PeerId> peer;      // none: the connection broke, or it is lost
+  wire::WorkerHello facts;     // without `held`
+  std::optional<PeerId> peer;  // none: the connection broke, or it is lost
   wire::WorkerState state = wire::WorkerState::kReady;
   Instant heard_at{};
-  std::set<LeaseId> running;       // leases that it has and has not reported
+  std::set<LeaseId> running;  // leases that it has and has not reported
   std::uint64_t finished_jobs = 0;
-  std::uint64_t rank = 0;          // among the candidates; 0: not one of them
+  std::uint64_t rank = 0;  // among the candidates; 0: not one of them
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
@@ -67,6 +67,7 @@ class WorkerRegistry {
 
   void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
   void Disconnect(Worker& worker);
+  void HearAll(Instant now);  // nobody's silence counts so far
   void AddRunning(Worker& worker, LeaseId lease);
   void RemoveRunning(Worker& worker, LeaseId lease);
   void Remove(const Uuid& worker);
@@ -75,7 +76,7 @@ class WorkerRegistry {
   std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
   bool HasReady(Placement placement) const;
   std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
-  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
+  std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 

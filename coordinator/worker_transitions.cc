@@ -20,10 +20,8 @@ void Send(Turn& turn, const PeerId& peer, wire::WorkerCommand command) {
 }
 
 void Observe(Turn& turn, WorkerChange change, const Worker& worker, std::size_t leases) {
-  turn.effects.push_back(
-      Observation{WorkerChanged{.change = change,
-                                .name = worker.facts.name,
-                                .leases = static_cast<std::uint32_t>(leases)}});
+  turn.effects.push_back(Observation{WorkerChanged{
+      .change = change, .name = worker.facts.name, .leases = static_cast<std::uint32_t>(leases)}});
 }
 
 void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failure failure,
@@ -33,8 +31,8 @@ void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failu
   Send(turn, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 
-// Takes a lease over that the worker says it has and nobody here knows. False if the job is finished,
-// or somebody else has it.
+// Takes a lease over that the worker says it has and nobody here knows. False if the job is
+// finished, or somebody else has it.
 bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   State& state = turn.state;
   if (!state.leases.WasGranted(held.lease)) return false;
@@ -72,18 +70,18 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
 void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
-    Failure failure{.code = FailureCode::kVersionMismatch,
-                    .message = fmt::format("the worker speaks protocol {}.{}, the coordinator {}.{}",
-                                           hello.version.major, hello.version.minor,
-                                           wire::kProtocolVersion.major,
-                                           wire::kProtocolVersion.minor)};
+    Failure failure{
+        .code = FailureCode::kVersionMismatch,
+        .message = fmt::format("the worker speaks protocol {}.{}, the coordinator {}.{}",
+                               hello.version.major, hello.version.minor,
+                               wire::kProtocolVersion.major, wire::kProtocolVersion.minor)};
     return RefuseWorker(turn, peer, hello.name, std::move(failure), 0);
   }
   const bool known = state.workers.Find(hello.worker) != nullptr;
   if (!known && state.workers.size() >= state.limits.max_workers) {
-    Failure failure{.code = FailureCode::kBusy,
-                    .message = fmt::format("{} workers are registered already",
-                                           state.limits.max_workers)};
+    Failure failure{
+        .code = FailureCode::kBusy,
+        .message = fmt::format("{} workers are registered already", state.limits.max_workers)};
     return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
@@ -139,12 +137,12 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
   if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
-    turn.effects.push_back(
-        Observation{ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
-    evaluation = Evaluation{.verdict = Failure{
-        .code = FailureCode::kWorkerCrashed,
-        .message = fmt::format("worker {} sent a report that cannot be: {}", worker.facts.name,
-                               *why)}};
+    turn.effects.push_back(Observation{
+        ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
+    evaluation = Evaluation{
+        .verdict = Failure{.code = FailureCode::kWorkerCrashed,
+                           .message = fmt::format("worker {} sent a report that cannot be: {}",
+                                                  worker.facts.name, *why)}};
   }
   if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
     ReturnLease(turn, lease.id, LeaseEnd::kLost);
@@ -152,12 +150,13 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
-  FinishJob(turn, job.id, {.verdict = Verdict::kAboutTheTree,
-                           .source = OutcomeSource::kMeasured,
-                           .evaluation = std::move(evaluation),
-                           .worker = worker.facts.name,
-                           .lease = lease.id,
-                           .queued = lease.granted_at - job.accepted_at});
+  FinishJob(turn, job.id,
+            {.verdict = Verdict::kAboutTheTree,
+             .source = OutcomeSource::kMeasured,
+             .evaluation = std::move(evaluation),
+             .worker = worker.facts.name,
+             .lease = lease.id,
+             .queued = lease.granted_at - job.accepted_at});
   return Keep::kUntilDurable;
 }
 
@@ -203,9 +202,9 @@ struct MessageVisitor {
     if (Worker* worker = turn.state.workers.FindByPeer(peer)) OnGoodbye(turn, *worker, goodbye);
   }
   void operator()(const wire::UnknownMember& unknown) const {
-    Failure failure{.code = FailureCode::kUnsupported,
-                    .message = fmt::format("worker messages of kind {} are not known here",
-                                           unknown.member)};
+    Failure failure{
+        .code = FailureCode::kUnsupported,
+        .message = fmt::format("worker messages of kind {} are not known here", unknown.member)};
     turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
     Send(turn, peer, wire::Refused{.failure = std::move(failure)});
   }

@@ -32,10 +32,14 @@ std::string_view StateName(wire::BatchState state) {
 }
 
 Json InfoJson(const wire::BatchInfo& info) {
-  return Json{{"batch", info.batch.value},          {"state", StateName(info.state)},
-              {"submitted_at", TimeText(info.submitted_at)}, {"jobs", info.job_count},
-              {"finished", info.finished},          {"failed", info.failed},
-              {"from_store", info.from_store},      {"client", info.client.ToString()}};
+  return Json{{"batch", info.batch.value},
+              {"state", StateName(info.state)},
+              {"submitted_at", TimeText(info.submitted_at)},
+              {"jobs", info.job_count},
+              {"finished", info.finished},
+              {"failed", info.failed},
+              {"from_store", info.from_store},
+              {"client", info.client.ToString()}};
 }
 
 void PrintInfo(const wire::BatchInfo& info, bool json) {
@@ -43,9 +47,10 @@ void PrintInfo(const wire::BatchInfo& info, bool json) {
     fmt::print("{}\n", Dump(InfoJson(info)));
     return;
   }
-  fmt::print("batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
-             info.batch, StateName(info.state), info.finished, info.job_count, info.failed,
-             info.from_store, TimeText(info.submitted_at));
+  fmt::print(
+      "batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
+      info.batch, StateName(info.state), info.finished, info.job_count, info.failed,
+      info.from_store, TimeText(info.submitted_at));
 }
 
 int RunList(const BatchFlags& flags, const CommandRun& run) {
@@ -113,8 +118,9 @@ int RunCancel(const BatchFlags& flags, const CommandRun& run) {
 CLI::App& AddVerb(CommandLine& line, CLI::App& noun, const CommandText& text,
                   const std::shared_ptr<BatchFlags>& flags,
                   int (*run)(const BatchFlags&, const CommandRun&)) {
-  CLI::App& verb = line.AddCommand(noun, text, CommandLine::Talks::kToCoordinator,
-                                   [flags, run](const CommandRun& how) { return run(*flags, how); });
+  CLI::App& verb =
+      line.AddCommand(noun, text, CommandLine::Talks::kToCoordinator,
+                      [flags, run](const CommandRun& how) { return run(*flags, how); });
   if (text.name != "list") {
     verb.add_option("batch", flags->batch, "its number, or 'last' for the newest")
         ->type_name("ID")
@@ -127,9 +133,10 @@ CLI::App& AddVerb(CommandLine& line, CLI::App& noun, const CommandText& text,
 }  // namespace
 
 void AddBatchCommands(CommandLine& line) {
-  CLI::App& noun = line.AddNoun({.name = "batch",
-                                 .description = "List, show, await or cancel batches of jobs",
-                                 .examples = "loopfleet batch list\nloopfleet batch wait last --jsonl"});
+  CLI::App& noun =
+      line.AddNoun({.name = "batch",
+                    .description = "List, show, await or cancel batches of jobs",
+                    .examples = "loopfleet batch list\nloopfleet batch wait last --jsonl"});
   const auto flags = std::make_shared<BatchFlags>();
   AddVerb(line, noun, {.name = "list", .description = "The newest batches", .examples = {}}, flags,
           RunList)

@@ -1,3 +1,5 @@
+#include "common/looptree/benchmark.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,7 +10,6 @@
 #include "client/cli/outcome_text.h"
 #include "client/cli/table.h"
 #include "client/outcome_json.h"
-#include "common/looptree/benchmark.h"
 #include "common/looptree/key.h"
 #include "common/looptree/text.h"
 
@@ -49,8 +50,8 @@ int RunShow(const BenchmarkFlags& flags) {
     return kExitFailed;
   }
   const looptree::LoopTree& start = benchmark->start;
-  const std::string tree = looptree::TreeText(
-      start, {.dialect = benchmark->dialect, .target = benchmark->target});
+  const std::string tree =
+      looptree::TreeText(start, {.dialect = benchmark->dialect, .target = benchmark->target});
   const char* dialect = benchmark->dialect == looptree::Dialect::kSimple ? "simple" : "agent";
   const char* device = benchmark->target == looptree::Target::kCuda ? "cuda" : "cpu";
   if (flags.json) {
@@ -86,7 +87,8 @@ void AddBenchmarkCommands(CommandLine& line) {
   list.add_flag("--json", flags->json, "print one JSON array");
   CLI::App& show = line.AddCommand(
       noun,
-      {.name = "show", .description = "A benchmark's program and the tree it starts from",
+      {.name = "show",
+       .description = "A benchmark's program and the tree it starts from",
        .examples = {}},
       CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunShow(*flags); });
   show.add_option("benchmark", flags->benchmark, "its URI")->type_name("BENCHMARK")->required();

@@ -14,7 +14,8 @@ namespace loopfleet::client {
 namespace {
 
 constexpr const char* kFooter =
-    "Settings: flags, then the environment (LOOPFLEET_ADDRESS, LOOPFLEET_TIMEOUT, LOOPFLEET_CONFIG),\n"
+    "Settings: flags, then the environment (LOOPFLEET_ADDRESS, LOOPFLEET_TIMEOUT, "
+    "LOOPFLEET_CONFIG),\n"
     "then the table [client] of the configuration file.\n"
     "Exit codes: 0 ok, 1 jobs failed or lines were bad, 2 usage, 69 coordinator unreachable,\n"
     "75 timed out, 78 bad configuration, 130 interrupted.";
@@ -123,7 +124,10 @@ std::string CommandLine::Suggestion() {
   }
   const std::string word = left.front().substr(0, left.front().find('='));
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  return fmt::format("unknown {} '{}'{}", is_flag ? "flag" : names.empty() ? "argument" : "command",
+  return fmt::format("unknown {} '{}'{}",
+                     is_flag         ? "flag"
+                     : names.empty() ? "argument"
+                                     : "command",
                      word, NearestSuffix(word, candidates));
 }
 

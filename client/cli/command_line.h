@@ -3,6 +3,7 @@
 // Settings come from flags, then LOOPFLEET_* variables, then the table [client] of a TOML file.
 
 #include <CLI/CLI.hpp>
+
 #include <functional>
 #include <memory>
 #include <optional>

@@ -18,8 +18,7 @@ Answer<Client> Connect(const ClientSettings& settings) {
   if (settings.timeout_s > 0) {
     // Far deadlines are none: a century of nanoseconds fits, more does not.
     const double bounded = std::min(settings.timeout_s, 3e9);
-    const auto timeout =
-        std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(bounded));
+    const auto timeout = std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(bounded));
     options.deadline = SystemClock().Now() + timeout;
     options.connect_limit = std::min(options.connect_limit, timeout * 9 / 10);
   }

@@ -81,7 +81,8 @@ Result<std::vector<Entry>> MakeEntries(const EvalFlags& flags) {
     for (const auto& list : lists) entries.push_back(MakeEntry(flags, "ir", program, list));
   }
   for (const auto& benchmark : flags.benchmarks) {
-    for (const auto& list : lists) entries.push_back(MakeEntry(flags, "benchmark", benchmark, list));
+    for (const auto& list : lists)
+      entries.push_back(MakeEntry(flags, "benchmark", benchmark, list));
   }
   return entries;
 }
@@ -177,7 +178,8 @@ void AddEvalCommand(CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--ir", flags->ir_file, "a program as IR text instead of a benchmark ('-': stdin)")
       ->type_name("FILE");
-  app.add_option("--rules", flags->rules, "which actions are legal: structural (default), loop_nest");
+  app.add_option("--rules", flags->rules,
+                 "which actions are legal: structural (default), loop_nest");
   app.add_option("--on-illegal", flags->on_illegal, "an illegal action: reject (default) or skip");
   app.add_flag("--fresh", flags->fresh, "measure even if the store knows the answer");
   app.add_flag("--json", flags->json, "print one JSON array, an outcome for each job");

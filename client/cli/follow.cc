@@ -37,7 +37,8 @@ int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summ
     }
     // Whoever reads along wants each outcome when it is there.
     if (!page.outcomes.empty()) std::fflush(stdout);
-    bar.Show({.done = page.batch.finished, .failed = page.batch.failed, .total = page.batch.job_count});
+    bar.Show(
+        {.done = page.batch.finished, .failed = page.batch.failed, .total = page.batch.job_count});
   };
   const auto info = client.Follow(options.batch, on_page);
   bar.Clear();

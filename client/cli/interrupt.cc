@@ -12,7 +12,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler")
 }  // namespace
 
 const std::atomic<bool>& InterruptFlag() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { g_interrupted.store(true, std::memory_order_relaxed); };
   action.sa_flags = SA_RESETHAND;
   ::sigaction(SIGINT, &action, nullptr);

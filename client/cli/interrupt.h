@@ -1,6 +1,6 @@
 #pragma once
-// Interrupt: Ctrl-C and SIGTERM as a flag, so that a command can say goodbye properly. The second one
-// ends the process as it always did.
+// Interrupt: Ctrl-C and SIGTERM as a flag, so that a command can say goodbye properly. The second
+// one ends the process as it always did.
 
 #include <atomic>
 

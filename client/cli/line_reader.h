@@ -1,6 +1,6 @@
 #pragma once
-// LineReader: lines of a stream with their numbers, in bounded memory: of a line that is too long only
-// so much is kept that a reader sees that it is.
+// LineReader: lines of a stream with their numbers, in bounded memory: of a line that is too long
+// only so much is kept that a reader sees that it is.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ class LineReader {
     bool blank = false;        // nothing but white space
   };
 
-  LineReader(std::istream& stream, std::size_t max_bytes) : stream_(stream), max_bytes_(max_bytes) {}
+  LineReader(std::istream& stream, std::size_t max_bytes)
+      : stream_(stream), max_bytes_(max_bytes) {}
 
   // Empty at the end. A last line without a line break is a line.
   std::optional<Line> Next() {

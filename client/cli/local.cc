@@ -68,8 +68,7 @@ bool TellDeaths(LocalCluster& cluster) {
 
 int RunCommand(LocalCluster& cluster, const std::vector<std::string>& command) {
   SignalQueue signals;
-  auto process =
-      Subprocess::Start({.argv = command, .set_environment = cluster.Environment()});
+  auto process = Subprocess::Start({.argv = command, .set_environment = cluster.Environment()});
   if (!process) {
     fmt::print(stderr, "loopfleet: {}\n", process.error().message);
     return process.error().kind == ErrorKind::kNotFound ? 127 : 126;  // as shells have it
@@ -105,7 +104,8 @@ void PrintEndpoints(const LocalCluster& cluster, const LocalFlags& flags) {
         "Metrics: http://{}/metrics\n"
         "Results: {}{}\n",
         flags.workers, flags.workers == 1 ? "" : "s", cluster.address(), cluster.http(),
-        cluster.database().native(), flags.database.empty() ? " (gone afterwards; --db keeps them)" : "");
+        cluster.database().native(),
+        flags.database.empty() ? " (gone afterwards; --db keeps them)" : "");
   }
   std::fflush(stdout);
 }
@@ -147,7 +147,8 @@ void AddLocalCommand(CommandLine& line) {
   CLI::App& app = line.AddCommand(
       line.root(),
       {.name = "local",
-       .description = "Run a whole cluster on this machine, until Ctrl-C or for a COMMAND given behind --",
+       .description =
+           "Run a whole cluster on this machine, until Ctrl-C or for a COMMAND given behind --",
        .examples = "loopfleet local --workers 2\n"
                    "loopfleet local -- loopfleet eval benchmark://mm-v0/mm64_64_64\n"
                    "loopfleet local --db results.db -- python3 train.py\n"

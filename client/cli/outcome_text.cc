@@ -17,7 +17,8 @@ std::string OriginText(const Outcome& outcome) {
   switch (outcome.source) {
     case OutcomeSource::kMeasured:
       return fmt::format("measured by {}, attempt {}", worker, outcome.attempts);
-    case OutcomeSource::kStored: return fmt::format("answered from the store, measured by {}", worker);
+    case OutcomeSource::kStored:
+      return fmt::format("answered from the store, measured by {}", worker);
     case OutcomeSource::kCoalesced:
       return fmt::format("shared with an equal job under way, measured by {}", worker);
   }
@@ -55,9 +56,8 @@ std::string SourceText(const looptree::Source& source) {
 std::string TreeOf(const JobSpec& spec) {
   const auto replayed = ReplayJob(spec);
   if (!replayed) return "";
-  return looptree::TreeText(
-      replayed->tree,
-      {.dialect = replayed->benchmark.dialect, .target = replayed->benchmark.target});
+  return looptree::TreeText(replayed->tree, {.dialect = replayed->benchmark.dialect,
+                                             .target = replayed->benchmark.target});
 }
 
 std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
@@ -79,17 +79,17 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
   text += OriginText(outcome) + "\n";
   if (evaluation.conditions) {
     const Conditions& conditions = *evaluation.conditions;
-    text += fmt::format("on {} ({}), LLVM {} tier {}\n", conditions.hardware.model,
-                        conditions.hardware.isa, conditions.compiler.llvm, conditions.compiler.tier);
+    text +=
+        fmt::format("on {} ({}), LLVM {} tier {}\n", conditions.hardware.model,
+                    conditions.hardware.isa, conditions.compiler.llvm, conditions.compiler.tier);
   }
   return text + fmt::format("stages: {}\n", StagesText(evaluation.stages));
 }
 
 std::string FailureText(const Failure& failure) {
   const FailureInfo& info = InfoOf(failure.code);
-  std::string text = fmt::format("{}: {}", info.name,
-                                 failure.message.empty() ? std::string(info.advice)
-                                                         : failure.message);
+  std::string text = fmt::format(
+      "{}: {}", info.name, failure.message.empty() ? std::string(info.advice) : failure.message);
   if (failure.action_index) text += fmt::format(" (action {})", *failure.action_index);
   return text;
 }

@@ -31,8 +31,7 @@ void ProgressBar::Show(const Progress& progress) {
   if (shown_ && progress.done < progress.total && now - last_ < kLeastPause) return;
   last_ = now;
   shown_ = true;
-  const int filled =
-      static_cast<int>(std::uint64_t{progress.done} * kWidth / progress.total);
+  const int filled = static_cast<int>(std::uint64_t{progress.done} * kWidth / progress.total);
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::string failed =
       progress.failed == 0 ? "" : fmt::format(", {} failed", progress.failed);

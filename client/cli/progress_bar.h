@@ -1,6 +1,6 @@
 #pragma once
-// ProgressBar: one line on a terminal, rewritten in place. Where standard error is no terminal, or one
-// that cannot do it (TERM=dumb), it prints nothing.
+// ProgressBar: one line on a terminal, rewritten in place. Where standard error is no terminal, or
+// one that cannot do it (TERM=dumb), it prints nothing.
 
 #include <chrono>
 #include <cstdint>

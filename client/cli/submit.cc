@@ -33,7 +33,7 @@ struct Submission {
   BatchId batch;
   std::vector<std::uint64_t> line_of_job;  // index among the non-blank lines, by job
   std::uint64_t bad_lines = 0;
-  std::uint64_t lines = 0;                 // that are not blank
+  std::uint64_t lines = 0;  // that are not blank
 };
 
 void Reject(const SubmitFlags& flags, const RejectedJob& rejected, const LineReader::Line& line,
@@ -71,7 +71,8 @@ Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client&
   const auto sent = send();
   submission.batch = writer.batch();
   if (!sent) {
-    // What was accepted will run: at least say that nothing follows, so that waiting for it can end.
+    // What was accepted will run: at least say that nothing follows, so that waiting for it can
+    // end.
     client.AllowGoodbye(kGoodbyeLimit);
     if (submission.batch) static_cast<void>(writer.Finish());
     return sent;
@@ -86,10 +87,11 @@ Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client&
 int ReportPartial(const CallError& error, const Submission& submission) {
   const int code = Report(error);
   if (submission.batch) {
-    fmt::print(stderr,
-               "batch {} has the jobs that were sent before and runs them: `loopfleet batch wait {}` "
-               "comes back to it, `loopfleet batch cancel {}` ends it\n",
-               submission.batch, submission.batch, submission.batch);
+    fmt::print(
+        stderr,
+        "batch {} has the jobs that were sent before and runs them: `loopfleet batch wait {}` "
+        "comes back to it, `loopfleet batch cancel {}` ends it\n",
+        submission.batch, submission.batch, submission.batch);
   }
   return code;
 }
@@ -117,11 +119,12 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
   BatchSummary summary;
   int code = kExitOk;
   if (submission.batch && (flags.wait || flags.jsonl)) {
-    code = FollowBatch(*client,
-                       {.batch = submission.batch,
-                        .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone,
-                        .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); }},
-                       summary);
+    code =
+        FollowBatch(*client,
+                    {.batch = submission.batch,
+                     .output = flags.jsonl ? OutcomeOutput::kJsonl : OutcomeOutput::kNone,
+                     .index_of = [&](std::uint32_t job) { return submission.line_of_job.at(job); }},
+                    summary);
     if (code == kExitOk || code == kExitFailed) fmt::print(stderr, "{}\n", SummaryText(summary));
   }
   if (flags.json) {
@@ -139,23 +142,24 @@ int RunSubmit(const SubmitFlags& flags, const CommandRun& run) {
 
 void AddSubmitCommand(CommandLine& line) {
   auto flags = std::make_shared<SubmitFlags>();
-  CLI::App& app = line.AddCommand(
-      line.root(),
-      {.name = "submit",
-       .description = "Send jobs, one JSON object a line, as one batch",
-       .examples =
-           "loopfleet submit jobs.jsonl --wait\n"
-           "loopfleet submit jobs.jsonl --wait --jsonl > outcomes.jsonl\n"
-           "echo '{\"benchmark\": \"benchmark://mm-v0/mm64_64_64\", \"actions\": [\"split_16\"]}' \\\n"
-           "  | loopfleet submit - --wait --jsonl"},
-      CommandLine::Talks::kToCoordinator,
-      [flags](const CommandRun& run) { return RunSubmit(*flags, run); });
+  CLI::App& app =
+      line.AddCommand(line.root(),
+                      {.name = "submit",
+                       .description = "Send jobs, one JSON object a line, as one batch",
+                       .examples = "loopfleet submit jobs.jsonl --wait\n"
+                                   "loopfleet submit jobs.jsonl --wait --jsonl > outcomes.jsonl\n"
+                                   "echo '{\"benchmark\": \"benchmark://mm-v0/mm64_64_64\", "
+                                   "\"actions\": [\"split_16\"]}' \\\n"
+                                   "  | loopfleet submit - --wait --jsonl"},
+                      CommandLine::Talks::kToCoordinator,
+                      [flags](const CommandRun& run) { return RunSubmit(*flags, run); });
   app.add_option("file", flags->file, "a file of job lines; '-' is standard input")
       ->type_name("FILE")
       ->required();
   app.add_flag("--wait", flags->wait, "stay until all outcomes are in");
-  auto* jsonl = app.add_flag("--jsonl", flags->jsonl,
-                             "print each outcome as a line of JSON when it is there (means --wait)");
+  auto* jsonl =
+      app.add_flag("--jsonl", flags->jsonl,
+                   "print each outcome as a line of JSON when it is there (means --wait)");
   app.add_flag("--json", flags->json, "print the batch and its counts as one JSON object")
       ->excludes(jsonl);
 }

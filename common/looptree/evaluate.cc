@@ -25,7 +25,7 @@ constexpr double kLargestExact = 0x1p24;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Values and error bounds of kLanes neighbouring points. `errors` means something only where the node
-// is not exact.
+// is not exact: then it is not even written.
 struct Lanes {
   std::array<double, kLanes> values;
   std::array<double, kLanes> errors;
@@ -39,19 +39,18 @@ struct Stored {
 
 // What is known about all elements of a node's result.
 struct Range {
-  bool exact = false;    // an integer, and so are all partial sums
+  bool exact = false;    // no rounding on the way here, in whatever order
+  bool integer = false;
   double magnitude = 0;  // at most
 };
 
-bool KeepsIntegers(Op op) {
+// These give one of their operands or its negative.
+bool OnlyMoves(Op op) {
   switch (op) {
     case Op::kRead:
     case Op::kWrite:
     case Op::kView:
     case Op::kCopy:
-    case Op::kAdd:
-    case Op::kSubtract:
-    case Op::kMultiply:
     case Op::kMin:
     case Op::kMax:
     case Op::kAbs:
@@ -60,6 +59,10 @@ bool KeepsIntegers(Op op) {
     default:
       return false;
   }
+}
+
+bool KeepsIntegers(Op op) {
+  return OnlyMoves(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
 }
 
 // How a source is walked: its element for the point at `index`, and the step between lanes.
@@ -147,10 +150,11 @@ class Evaluator {
   Range RangeOf(NodeId id) const {
     const Node& node = program_.nodes[id];
     if (node.op == Op::kRead) return InputRange(inputs_[id]);
-    Range range{.exact = KeepsIntegers(node.op)};
+    Range range{.exact = true, .integer = KeepsIntegers(node.op)};
     bool first = true;
     for (const NodeId input : node.inputs) {
       range.exact &= ranges_[input].exact;
+      range.integer &= ranges_[input].integer;
       const double magnitude = ranges_[input].magnitude;
       if (first) {
         range.magnitude = magnitude;
@@ -167,17 +171,18 @@ class Evaluator {
     if (Reduces(id) && node.op == Op::kMultiply) {
       range.magnitude = std::pow(std::max(range.magnitude, 1.0), ReducedPoints(id));
     }
-    range.exact &= range.magnitude <= kLargestExact;
+    if (node.op == Op::kConstant) return range;
+    const bool small_integer = range.integer && range.magnitude <= kLargestExact;
+    range.exact &= OnlyMoves(node.op) || small_integer;
     return range;
   }
 
   static Range InputRange(std::span<const float> input) {
-    Range range{.exact = true};
+    Range range{.exact = true, .integer = true};
     for (const float element : input) {
-      range.exact &= std::nearbyintf(element) == element;
+      range.integer &= std::trunc(element) == element;
       range.magnitude = std::max(range.magnitude, std::abs(static_cast<double>(element)));
     }
-    range.exact &= range.magnitude <= kLargestExact;
     return range;
   }
 
@@ -211,6 +216,10 @@ class Evaluator {
       } else {
         for (const NodeId input : program.nodes[root].inputs) Plan(input);
       }
+      operations_ = evaluator.ReducedPoints(root) *
+                    static_cast<double>(std::max<std::size_t>(1, program.nodes[root].inputs.size()));
+      const double share = operations_ * kRounding;
+      rounding_share_ = share < 1 ? share / (1 - share) : kInfinity;
       lanes_.resize(program.nodes.size());
       for (const PieceStep& step : steps_) lanes_[step.node] = std::make_unique<Lanes>();
       for (const DimId dim : program.nodes[root].dims) {
@@ -293,24 +302,17 @@ class Evaluator {
       const Node& source = evaluator_.program_.nodes[load.source];
       if (source.op == Op::kConstant) {
         result.values.fill(static_cast<float>(source.constant));
-        result.errors.fill(0);
         return;
       }
       const auto at = static_cast<std::size_t>(load.At(index_));
       const auto step = static_cast<std::size_t>(load.lane_step);
       if (source.op == Op::kRead) {
         Gather(evaluator_.inputs_[load.source].data() + at, step, result.values);
-        if (!Exact(id)) result.errors.fill(0);
         return;
       }
       const Stored& stored = evaluator_.stored_[load.source];
       Gather(stored.values.data() + at, step, result.values);
-      if (Exact(id)) return;
-      if (stored.errors.empty()) {
-        result.errors.fill(0);
-      } else {
-        Gather(stored.errors.data() + at, step, result.errors);
-      }
+      if (!Exact(id)) Gather(stored.errors.data() + at, step, result.errors);
     }
 
     template <class Number>
@@ -327,9 +329,10 @@ class Evaluator {
     // result = op(inputs...), lane by lane.
     void Apply(Op op, const std::vector<NodeId>& inputs, bool exact, Lanes& result) const {
       const Lanes& first = *lanes_[inputs[0]];
-      ApplyUnary(op, first, exact, Exact(inputs[0]), result);
-      for (std::size_t i = 1; i < inputs.size(); ++i) {
-        ApplyBinary(op, *lanes_[inputs[i]], exact, Exact(inputs[i]), result);
+      if (inputs.size() == 1) return ApplyUnary(op, first, exact, Exact(inputs[0]), result);
+      ApplyBinary(op, first, *lanes_[inputs[1]], exact, Exact(inputs[0]), Exact(inputs[1]), result);
+      for (std::size_t i = 2; i < inputs.size(); ++i) {
+        ApplyBinary(op, result, *lanes_[inputs[i]], exact, exact, Exact(inputs[i]), result);
       }
     }
 
@@ -381,21 +384,27 @@ class Evaluator {
       return propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal;
     }
 
-    // result = op(result, b).
-    void ApplyBinary(Op op, const Lanes& b, bool exact, bool b_exact, Lanes& result) const {
+    // result = op(a, b). The result may be a itself.
+    void ApplyBinary(Op op, const Lanes& a, const Lanes& b, bool exact, bool a_exact, bool b_exact,
+                     Lanes& result) const {
       static constexpr std::array<double, kLanes> kNoErrors{};
-      const auto& b_errors = b_exact ? kNoErrors : b.errors;
-      auto& values = result.values;
-      auto& errors = result.errors;
+      const double* const a_errors = a_exact ? kNoErrors.data() : a.errors.data();
+      const double* const b_errors = b_exact ? kNoErrors.data() : b.errors.data();
       const auto each = [&](auto value, auto error) {
+        const std::size_t count = count_;
         if (exact) {
-          for (std::size_t i = 0; i < count_; ++i) values[i] = value(values[i], b.values[i]);
-          return;
-        }
-        for (std::size_t i = 0; i < count_; ++i) {
-          const double combined = value(values[i], b.values[i]);
-          errors[i] = error(combined, values[i], errors[i], b.values[i], b_errors[i]);
-          values[i] = combined;
+          for (std::size_t i = 0; i < count; ++i) result.values[i] = value(a.values[i], b.values[i]);
+        } else if (a_exact && b_exact) {
+          for (std::size_t i = 0; i < count; ++i) {
+            result.values[i] = value(a.values[i], b.values[i]);
+            result.errors[i] = Rounded(result.values[i], 0);
+          }
+        } else {
+          for (std::size_t i = 0; i < count; ++i) {
+            const double combined = value(a.values[i], b.values[i]);
+            result.errors[i] = error(combined, a.values[i], a_errors[i], b.values[i], b_errors[i]);
+            result.values[i] = combined;
+          }
         }
       };
       switch (op) {
@@ -431,8 +440,7 @@ class Evaluator {
       const Op op = evaluator_.program_.nodes[root_].op;
       result_.values.fill(evaluator_.Reduces(root_) ? Identity<double>(op) : 0.0);
       // Of a product: the product of magnitudes with their errors.
-      magnitudes_.fill(op == Op::kMultiply ? 1.0 : 0.0);
-      result_.errors.fill(0);
+      result_.errors.fill(op == Op::kMultiply && evaluator_.Reduces(root_) ? 1.0 : 0.0);
     }
 
     // Takes the operands at the current point into the result.
@@ -445,33 +453,38 @@ class Evaluator {
       }
       for (const NodeId operand : operands_) {
         const Lanes& lanes = *lanes_[operand];
-        const bool no_errors = Exact(operand);
-        for (std::size_t i = 0; i < count_ && !exact; ++i) {
-          AddError(root.op, lanes.values[i], no_errors ? 0.0 : lanes.errors[i], i);
-        }
+        if (!exact) AddErrors(root.op, lanes, Exact(operand));
         AddValues(root.op, lanes);
       }
     }
 
     void AddValues(Op op, const Lanes& lanes) {
       auto& values = result_.values;
+      const std::size_t count = count_;
       if (op == Op::kAdd) {
-        for (std::size_t i = 0; i < count_; ++i) values[i] += lanes.values[i];
+        for (std::size_t i = 0; i < count; ++i) values[i] += lanes.values[i];
       } else if (op == Op::kMultiply) {
-        for (std::size_t i = 0; i < count_; ++i) values[i] *= lanes.values[i];
+        for (std::size_t i = 0; i < count; ++i) values[i] *= lanes.values[i];
       } else {
-        for (std::size_t i = 0; i < count_; ++i) values[i] = Binary(op, values[i], lanes.values[i]);
+        for (std::size_t i = 0; i < count; ++i) values[i] = Binary(op, values[i], lanes.values[i]);
       }
     }
 
-    void AddError(Op op, double value, double error, std::size_t lane) {
+    // Of a sum of n operands: their errors, and n roundings of the sum of magnitudes.
+    void AddErrors(Op op, const Lanes& lanes, bool no_errors) {
+      static constexpr std::array<double, kLanes> kNoErrors{};
+      const double* const from = no_errors ? kNoErrors.data() : lanes.errors.data();
+      auto& errors = result_.errors;
+      const double share = rounding_share_;
+      const std::size_t count = count_;
       if (op == Op::kAdd) {
-        magnitudes_[lane] += std::abs(value) + error;
-        result_.errors[lane] += error;
+        for (std::size_t i = 0; i < count; ++i) {
+          errors[i] += from[i] + share * (std::abs(lanes.values[i]) + from[i]);
+        }
       } else if (op == Op::kMultiply) {
-        magnitudes_[lane] *= std::abs(value) + error;
+        for (std::size_t i = 0; i < count; ++i) errors[i] *= std::abs(lanes.values[i]) + from[i];
       } else {
-        result_.errors[lane] = std::max(result_.errors[lane], error);
+        for (std::size_t i = 0; i < count; ++i) errors[i] = std::max(errors[i], from[i]);
       }
     }
 
@@ -481,10 +494,8 @@ class Evaluator {
       const std::size_t used = std::min(kLanes, LaneCount());
       for (std::size_t i = 1; i < used; ++i) {
         result_.values[0] = Binary(op, result_.values[0], result_.values[i]);
-        result_.errors[0] = op == Op::kAdd ? result_.errors[0] + result_.errors[i]
-                                           : std::max(result_.errors[0], result_.errors[i]);
-        magnitudes_[0] = op == Op::kMultiply ? magnitudes_[0] * magnitudes_[i]
-                                             : magnitudes_[0] + magnitudes_[i];
+        result_.errors[0] = Binary(op == Op::kMin ? Op::kMax : op, result_.errors[0],
+                                   result_.errors[i]);
       }
     }
 
@@ -502,17 +513,10 @@ class Evaluator {
     double FinalError(std::size_t lane) const {
       double error = result_.errors[lane];
       if (evaluator_.Reduces(root_)) {
-        const Op op = evaluator_.program_.nodes[root_].op;
-        const double operations =
-            evaluator_.ReducedPoints(root_) * static_cast<double>(operands_.size());
-        if (op == Op::kAdd) {
-          const double share = operations * kRounding;
-          error += share < 1 ? share / (1 - share) * magnitudes_[lane] : kInfinity;
-          error += operations * kSmallestNormal;
-        } else if (op == Op::kMultiply) {
-          error = magnitudes_[lane] * std::exp(operations * kRounding) -
-                  std::abs(result_.values[lane]) + operations * kSmallestNormal;
+        if (evaluator_.program_.nodes[root_].op == Op::kMultiply) {
+          error = error * std::exp(operations_ * kRounding) - std::abs(result_.values[lane]);
         }
+        error += operations_ * kSmallestNormal;
       }
       const double largest = std::abs(result_.values[lane]) + error;
       return largest <= std::numeric_limits<float>::max() ? error : kInfinity;  // also where NaN
@@ -529,7 +533,8 @@ class Evaluator {
     std::array<std::int64_t, kMaxDims> index_{};  // of the first lane
     std::size_t count_ = 0;                       // lanes in use
     Lanes result_;
-    std::array<double, kLanes> magnitudes_;
+    double operations_ = 1;      // of a reduction, per element of the result
+    double rounding_share_ = 0;  // n roundings of a sum, relative to the sum of magnitudes
   };
 
   Load LoadOf(NodeId id, std::optional<DimId> lane_dim) const {

@@ -46,10 +46,11 @@ struct Reference {
   // Per output element, how far a correct float32 kernel may be from `outputs`, with any order of
   // summation, with or without fused multiply-add, and with elementary functions good to 8 ulp:
   // a running error bound, in which n additions contribute n * 2^-24 times the sum of magnitudes.
-  // An empty inner vector means 0 everywhere, so only equality will do. It is empty exactly when the
-  // largest magnitudes of the inputs prove that every intermediate and every partial sum is an integer
-  // of magnitude at most 2^24 (inputs integers; only add, subtract, multiply, min, max, abs, negate and
-  // moves). Infinity where nothing is promised: float32 may overflow, or a function leaves its domain.
+  // An empty inner vector means 0 everywhere, so only equality will do. It is empty exactly when nothing
+  // on the way to the output can round: every add, subtract and multiply, partial sums included, gives
+  // integers that the largest magnitudes of the inputs prove to be at most 2^24, and everything else
+  // only moves, compares, negates or takes the absolute value.
+  // Infinity where nothing is promised: float32 may overflow, or a function leaves its domain.
   std::vector<std::vector<double>> tolerance;
 };
 Reference Evaluate(const Program& program, std::span<const Tensor> inputs);

@@ -96,24 +96,17 @@ struct RequestWriter {
 
 ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
   switch (reader.which()) {
-    case schema::ClientRequest::NONE:
-      RefuseMalformed("the request is empty");
-    case schema::ClientRequest::HELLO:
-      return ReadHello(reader.getHello());
-    case schema::ClientRequest::SUBMIT:
-      return ReadSubmit(reader.getSubmit());
-    case schema::ClientRequest::FETCH_OUTCOMES:
-      return ReadFetch(reader.getFetchOutcomes());
+    case schema::ClientRequest::NONE: RefuseMalformed("the request is empty");
+    case schema::ClientRequest::HELLO: return ReadHello(reader.getHello());
+    case schema::ClientRequest::SUBMIT: return ReadSubmit(reader.getSubmit());
+    case schema::ClientRequest::FETCH_OUTCOMES: return ReadFetch(reader.getFetchOutcomes());
     case schema::ClientRequest::CANCEL_BATCH:
       return CancelBatch{.batch = BatchId{reader.getCancelBatch()}};
-    case schema::ClientRequest::LIST_BATCHES:
-      return ReadListBatches(reader.getListBatches());
+    case schema::ClientRequest::LIST_BATCHES: return ReadListBatches(reader.getListBatches());
     case schema::ClientRequest::SHOW_BATCH:
       return ShowBatch{.batch = BatchId{reader.getShowBatch()}};
-    case schema::ClientRequest::SHOW_JOB:
-      return ShowJob{.job = ReadJobId(reader.getShowJob())};
-    case schema::ClientRequest::LIST_WORKERS:
-      return ListWorkers{};
+    case schema::ClientRequest::SHOW_JOB: return ShowJob{.job = ReadJobId(reader.getShowJob())};
+    case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

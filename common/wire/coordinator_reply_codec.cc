@@ -187,24 +187,15 @@ struct ReplyWriter {
 
 CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
   switch (reader.which()) {
-    case schema::CoordinatorReply::NONE:
-      RefuseMalformed("the reply is empty");
-    case schema::CoordinatorReply::WELCOME:
-      return ReadWelcome(reader.getWelcome());
-    case schema::CoordinatorReply::ACCEPTED:
-      return ReadAccepted(reader.getAccepted());
-    case schema::CoordinatorReply::REFUSED:
-      return ReadRefused(reader.getRefused());
-    case schema::CoordinatorReply::OUTCOMES:
-      return ReadPage(reader.getOutcomes());
-    case schema::CoordinatorReply::BATCHES:
-      return ReadBatches(reader.getBatches());
-    case schema::CoordinatorReply::BATCH:
-      return ReadBatchInfo(reader.getBatch());
-    case schema::CoordinatorReply::JOB:
-      return ReadJobInfo(reader.getJob());
-    case schema::CoordinatorReply::WORKERS:
-      return ReadWorkers(reader.getWorkers());
+    case schema::CoordinatorReply::NONE: RefuseMalformed("the reply is empty");
+    case schema::CoordinatorReply::WELCOME: return ReadWelcome(reader.getWelcome());
+    case schema::CoordinatorReply::ACCEPTED: return ReadAccepted(reader.getAccepted());
+    case schema::CoordinatorReply::REFUSED: return ReadRefused(reader.getRefused());
+    case schema::CoordinatorReply::OUTCOMES: return ReadPage(reader.getOutcomes());
+    case schema::CoordinatorReply::BATCHES: return ReadBatches(reader.getBatches());
+    case schema::CoordinatorReply::BATCH: return ReadBatchInfo(reader.getBatch());
+    case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
+    case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

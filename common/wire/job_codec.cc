@@ -105,34 +105,20 @@ void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder
 
 looptree::Action ReadAction(schema::Action::Reader reader, std::uint32_t index) {
   switch (reader.which()) {
-    case schema::Action::NONE:
-      RefuseMalformed(fmt::format("action {} is empty", index));
-    case schema::Action::TOGGLE_MODE:
-      return looptree::ToggleMode{};
-    case schema::Action::TOGGLE_THREAD:
-      return looptree::ToggleThread{};
-    case schema::Action::IDLE_SPLIT:
-      return looptree::IdleSplit{};
-    case schema::Action::UP:
-      return looptree::Up{};
-    case schema::Action::DOWN:
-      return looptree::Down{};
-    case schema::Action::SWAP_UP:
-      return looptree::SwapUp{};
-    case schema::Action::SWAP_DOWN:
-      return looptree::SwapDown{};
-    case schema::Action::SPLIT:
-      return looptree::Split{reader.getSplit()};
-    case schema::Action::MERGE:
-      return looptree::Merge{};
-    case schema::Action::UNROLL:
-      return looptree::Unroll{};
-    case schema::Action::VECTORIZE:
-      return looptree::Vectorize{};
-    case schema::Action::UNDO:
-      return looptree::Undo{};
-    case schema::Action::DUMMY:
-      return looptree::Dummy{};
+    case schema::Action::NONE: RefuseMalformed(fmt::format("action {} is empty", index));
+    case schema::Action::TOGGLE_MODE: return looptree::ToggleMode{};
+    case schema::Action::TOGGLE_THREAD: return looptree::ToggleThread{};
+    case schema::Action::IDLE_SPLIT: return looptree::IdleSplit{};
+    case schema::Action::UP: return looptree::Up{};
+    case schema::Action::DOWN: return looptree::Down{};
+    case schema::Action::SWAP_UP: return looptree::SwapUp{};
+    case schema::Action::SWAP_DOWN: return looptree::SwapDown{};
+    case schema::Action::SPLIT: return looptree::Split{reader.getSplit()};
+    case schema::Action::MERGE: return looptree::Merge{};
+    case schema::Action::UNROLL: return looptree::Unroll{};
+    case schema::Action::VECTORIZE: return looptree::Vectorize{};
+    case schema::Action::UNDO: return looptree::Undo{};
+    case schema::Action::DUMMY: return looptree::Dummy{};
   }
   throw Refusal{{.code = FailureCode::kUnsupported,
                  .message = fmt::format("action {} is of kind {}, not known to this version", index,
@@ -146,12 +132,9 @@ void WriteSource(const looptree::Source& source, schema::Source::Builder builder
 
 looptree::Source ReadSource(schema::Source::Reader reader) {
   switch (reader.which()) {
-    case schema::Source::NONE:
-      RefuseMalformed("a job has no benchmark");
-    case schema::Source::URI:
-      return looptree::BenchmarkUri{StringOf(reader.getUri())};
-    case schema::Source::IR:
-      return looptree::IrText{StringOf(reader.getIr())};
+    case schema::Source::NONE: RefuseMalformed("a job has no benchmark");
+    case schema::Source::URI: return looptree::BenchmarkUri{StringOf(reader.getUri())};
+    case schema::Source::IR: return looptree::IrText{StringOf(reader.getIr())};
   }
   RefuseUnsupported(fmt::format("benchmark kind {} is not known to this version",
                                 static_cast<std::uint16_t>(reader.which())));

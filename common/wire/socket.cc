@@ -1,12 +1,12 @@
 #include "common/wire/socket.h"
 
 #include <fmt/format.h>
+#include <zmq.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <zmq.hpp>
 
 #include "common/base/check.h"
 #include "common/wire/bounds.h"

@@ -72,22 +72,15 @@ std::vector<LeaseId> ReadLeaseIds(capnp::List<std::uint64_t>::Reader list) {
 
 WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
   switch (reader.which()) {
-    case schema::WorkerCommand::NONE:
-      RefuseMalformed("the command is empty");
-    case schema::WorkerCommand::WELCOME:
-      return ReadWelcome(reader.getWelcome());
-    case schema::WorkerCommand::LEASES:
-      return ReadLeases(reader.getLeases());
+    case schema::WorkerCommand::NONE: RefuseMalformed("the command is empty");
+    case schema::WorkerCommand::WELCOME: return ReadWelcome(reader.getWelcome());
+    case schema::WorkerCommand::LEASES: return ReadLeases(reader.getLeases());
     case schema::WorkerCommand::REPORTS_STORED:
       return ReportsStored{.leases = ReadLeaseIds(reader.getReportsStored())};
-    case schema::WorkerCommand::REVOKE:
-      return Revoke{.leases = ReadLeaseIds(reader.getRevoke())};
-    case schema::WorkerCommand::HEARTBEAT_ANSWER:
-      return HeartbeatAnswer{};
-    case schema::WorkerCommand::HELLO_WANTED:
-      return HelloWanted{};
-    case schema::WorkerCommand::REFUSED:
-      return ReadRefused(reader.getRefused());
+    case schema::WorkerCommand::REVOKE: return Revoke{.leases = ReadLeaseIds(reader.getRevoke())};
+    case schema::WorkerCommand::HEARTBEAT_ANSWER: return HeartbeatAnswer{};
+    case schema::WorkerCommand::HELLO_WANTED: return HelloWanted{};
+    case schema::WorkerCommand::REFUSED: return ReadRefused(reader.getRefused());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

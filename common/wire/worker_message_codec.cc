@@ -128,14 +128,10 @@ struct MessageWriter {
 
 WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
   switch (reader.which()) {
-    case schema::WorkerMessage::NONE:
-      RefuseMalformed("the message is empty");
-    case schema::WorkerMessage::HELLO:
-      return ReadHello(reader.getHello());
-    case schema::WorkerMessage::HEARTBEAT:
-      return ReadHeartbeat(reader.getHeartbeat());
-    case schema::WorkerMessage::REPORTS:
-      return ReadReports(reader.getReports());
+    case schema::WorkerMessage::NONE: RefuseMalformed("the message is empty");
+    case schema::WorkerMessage::HELLO: return ReadHello(reader.getHello());
+    case schema::WorkerMessage::HEARTBEAT: return ReadHeartbeat(reader.getHeartbeat());
+    case schema::WorkerMessage::REPORTS: return ReadReports(reader.getReports());
     case schema::WorkerMessage::GOODBYE:
       return Goodbye{.returned = ReadIds<LeaseId>(reader.getGoodbye(), kMaxLeasesPerMessage,
                                                   "the returned leases")};

@@ -1,13 +1,15 @@
 """Kernels that crash, hang or are wrong end in their own code, and the worker goes on. The worker here
 is a test build whose lowering goes wrong on purpose where a dimension has a certain size."""
 
+import signal
 import unittest
 
 import fleet
 from fleet import Fleet
 
 LIMITS = ("--run-limit-ms", "500", "--compile-limit-ms", "2000")
-WRONG_OUTPUT, CRASH, HANG, COMPILER_CRASH, COMPILER_HANG = 67, 71, 73, 79, 83
+WRONG_OUTPUT, CRASH, HANG = 67, 71, 73
+COMPILER_CRASH, COMPILER_HANG, ILLEGAL_INSTRUCTION = 79, 83, 89
 
 
 def job(size):
@@ -49,8 +51,11 @@ class FailingKernelTest(unittest.TestCase):
         self.check(WRONG_OUTPUT, "WRONG_OUTPUT")
 
     def test_a_crash_is_an_outcome(self):
-        bad = self.check(CRASH, "RUN_CRASH")
-        self.assertGreater(bad["error"]["signal"], 0)
+        for size, signals in ((CRASH, (signal.SIGSEGV, signal.SIGBUS)),
+                              (ILLEGAL_INSTRUCTION, (signal.SIGILL,))):
+            with self.subTest(size=size):
+                bad = self.check(size, "RUN_CRASH")
+                self.assertIn(bad["error"]["signal"], signals)
 
     def test_a_hang_is_an_outcome(self):
         self.check(HANG, "RUN_TIMEOUT")

@@ -1,32 +1,105 @@
 #include "worker/cpu/object_writer.h"
 
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/PassRegistry.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include "common/base/check.h"
 
 namespace loopfleet::worker {
+namespace {
+
+using llvm::CodeGenFileType;
+using llvm::Pass;
+using llvm::legacy::PassManager;
+
+// LLVM's whole pipeline, IR passes included: for targets whose short one nobody has worked out.
+void AddWholePipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
+                      llvm::raw_pwrite_stream& out) {
+  const bool refused = machine.addPassesToEmitFile(passes, out, nullptr,
+                                                   CodeGenFileType::ObjectFile,
+                                                   /*DisableVerify=*/true);
+  LF_CHECK(!refused, "the target writes no object files");
+}
+
+Pass* PassNamed(const char* name) {
+  const llvm::PassInfo* info = llvm::PassRegistry::getPassRegistry()->getPassInfo(llvm::StringRef(name));
+  LF_CHECK(info != nullptr, "this LLVM has no pass '{}'", name);
+  return info->createPass();
+}
+
+// Only what turns our IR into right code on x86: it comes vectorised, unrolled and with its
+// accumulators in place, so the optimising passes, which take most of the time, find nothing to do.
+void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
+                         llvm::raw_pwrite_stream& out) {
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  llvm::TargetPassConfig* config = machine.createPassConfig(passes);
+  config->setDisableVerify(true);
+  passes.add(config);
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(functions);
+  const bool no_selector = config->addInstSelector();
+  LF_CHECK(!no_selector, "the target selects no instructions");
+  for (const llvm::AnalysisID id :
+       {&llvm::FinalizeISelID, &llvm::UnreachableMachineBlockElimID, &llvm::ProcessImplicitDefsID,
+        &llvm::LiveVariablesID, &llvm::PHIEliminationID, &llvm::TwoAddressInstructionPassID,
+        &llvm::RegisterCoalescerID, &llvm::RAGreedyID, &llvm::VirtRegRewriterID,
+        &llvm::PrologEpilogCodeInserterID, &llvm::ExpandPostRAPseudosID}) {
+    passes.add(Pass::createPass(id));
+  }
+  passes.add(PassNamed("x86-pseudo"));
+  config->setInitialized();
+  const bool no_printer = machine.addAsmPrinter(passes, out, nullptr, CodeGenFileType::ObjectFile,
+                                                functions->getMMI().getContext());
+  LF_CHECK(!no_printer, "the target writes no object files");
+  passes.add(llvm::createFreeMachineFunctionPass());
+}
+
+// The caller may use SSE instructions, which are slow while the upper halves of registers are in use.
+// (One of the passes left out would see to it.)
+void ClearUpperHalves(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    for (llvm::BasicBlock& block : function) {
+      if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator())) continue;
+      llvm::IRBuilder<> builder(block.getTerminator());
+      builder.CreateIntrinsic(llvm::Intrinsic::x86_avx_vzeroupper, {}, {});
+    }
+  }
+}
+
+}  // namespace
 
 struct ObjectWriter::Pipeline {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream{bytes};
-  llvm::legacy::PassManager passes;
+  PassManager passes;
+  bool clears_upper_halves = false;
 };
 
 ObjectWriter::ObjectWriter(llvm::LLVMTargetMachine& machine)
     : pipeline_(std::make_unique<Pipeline>()) {
-  const bool refused = machine.addPassesToEmitFile(pipeline_->passes, pipeline_->stream, nullptr,
-                                                   llvm::CodeGenFileType::ObjectFile,
-                                                   /*DisableVerify=*/true);
-  LF_CHECK(!refused, "the target writes no object files");
+  if (machine.getTargetTriple().isX86()) {
+    AddShortX86Pipeline(machine, pipeline_->passes, pipeline_->stream);
+    pipeline_->clears_upper_halves = machine.getMCSubtargetInfo()->checkFeatures("+avx");
+  } else {
+    AddWholePipeline(machine, pipeline_->passes, pipeline_->stream);
+  }
 }
 
 ObjectWriter::~ObjectWriter() = default;
 
 std::string ObjectWriter::Write(llvm::Module& module) {
   pipeline_->bytes.clear();
+  if (pipeline_->clears_upper_halves) ClearUpperHalves(module);
   pipeline_->passes.run(module);
   return {pipeline_->bytes.begin(), pipeline_->bytes.end()};
 }

@@ -12,16 +12,19 @@ namespace {
 
 // Accepts everything into batch 5.
 FakeCoordinator::Mind Accepting() {
-  return Greeting([](const wire::ClientRequest& request) -> std::optional<wire::CoordinatorMessage> {
-    const auto& submit = std::get<wire::SubmitJobs>(request.message);
-    return wire::Accepted{.batch = {5}, .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
-  });
+  return Greeting(
+      [](const wire::ClientRequest& request) -> std::optional<wire::CoordinatorMessage> {
+        const auto& submit = std::get<wire::SubmitJobs>(request.message);
+        return wire::Accepted{.batch = {5},
+                              .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
+      });
 }
 
 std::vector<wire::SubmitJobs> SubmissionsTo(const FakeCoordinator& coordinator) {
   std::vector<wire::SubmitJobs> all;
   for (const auto& request : coordinator.Requests()) {
-    if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) all.push_back(*submit);
+    if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message))
+      all.push_back(*submit);
   }
   return all;
 }

@@ -27,7 +27,8 @@ ClientOptions Quick(const std::string& address) {
 }
 
 JobSpec SomeJob() {
-  return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}, .actions = {looptree::Up{}}};
+  return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"},
+          .actions = {looptree::Up{}}};
 }
 
 Outcome OutcomeOf(BatchId batch, std::uint32_t index, std::uint64_t sequence) {
@@ -54,9 +55,10 @@ TEST(ClientTest, SaysUnavailableWhenNobodyAnswers) {
 }
 
 TEST(ClientTest, GivesARefusalAsItsFailure) {
-  FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) -> Reply {
-    return wire::Refused{.failure = {.code = FailureCode::kForbidden, .message = "not you"}};
-  }));
+  FakeCoordinator coordinator(
+      kAnyPort, Greeting([](const auto&) -> Reply {
+        return wire::Refused{.failure = {.code = FailureCode::kForbidden, .message = "not you"}};
+      }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value());
   const auto answer = client->ListWorkers();
@@ -69,10 +71,12 @@ TEST(ClientTest, GivesARefusalAsItsFailure) {
 TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
   std::atomic<int> submissions = 0;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
-    const auto& submit = std::get<wire::SubmitJobs>(request.message);
-    if (++submissions < 3) return std::nullopt;  // lost on the way
-    return wire::Accepted{.batch = {4}, .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
-  }));
+                                const auto& submit = std::get<wire::SubmitJobs>(request.message);
+                                if (++submissions < 3) return std::nullopt;  // lost on the way
+                                return wire::Accepted{
+                                    .batch = {4},
+                                    .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
+                              }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value());
   const std::vector jobs(2, SomeJob());
@@ -96,11 +100,12 @@ TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
 TEST(ClientTest, OffersJobsAgainWhenTheQueueIsFull) {
   std::atomic<int> submissions = 0;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
-    if (++submissions < 3) {
-      return wire::Refused{.failure = {.code = FailureCode::kBusy}, .retry_after_ms = 20};
-    }
-    return wire::Accepted{.batch = {9}, .job_count = 1};
-  }));
+                                if (++submissions < 3) {
+                                  return wire::Refused{.failure = {.code = FailureCode::kBusy},
+                                                       .retry_after_ms = 20};
+                                }
+                                return wire::Accepted{.batch = {9}, .job_count = 1};
+                              }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value());
   EXPECT_EQ(client->Submit(std::vector{SomeJob()}).value(), BatchId{9});
@@ -140,18 +145,19 @@ TEST(ClientTest, WaitsThroughARestart) {
 
 TEST(ClientTest, FollowsPageByPageToTheLastOutcome) {
   const BatchId batch{3};
-  FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
-    const auto& fetch = std::get<wire::FetchOutcomes>(request.message);
-    const auto next = static_cast<std::uint32_t>(fetch.after_sequence);
-    wire::OutcomePage page{.batch = {.batch = batch,
-                                     .state = next + 1 == 3 ? wire::BatchState::kFinished
-                                                            : wire::BatchState::kRunning,
-                                     .job_count = 3,
-                                     .finished = next + 1}};
-    // The jobs finish in another order than they were given in.
-    page.outcomes.push_back(OutcomeOf(batch, 2 - next, next + 1));
-    return page;
-  }));
+  FakeCoordinator coordinator(
+      kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
+        const auto& fetch = std::get<wire::FetchOutcomes>(request.message);
+        const auto next = static_cast<std::uint32_t>(fetch.after_sequence);
+        wire::OutcomePage page{.batch = {.batch = batch,
+                                         .state = next + 1 == 3 ? wire::BatchState::kFinished
+                                                                : wire::BatchState::kRunning,
+                                         .job_count = 3,
+                                         .finished = next + 1}};
+        // The jobs finish in another order than they were given in.
+        page.outcomes.push_back(OutcomeOf(batch, 2 - next, next + 1));
+        return page;
+      }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value());
   std::vector<std::uint32_t> indices;
@@ -163,10 +169,12 @@ TEST(ClientTest, FollowsPageByPageToTheLastOutcome) {
 }
 
 TEST(ClientTest, NoticesAGapInTheOutcomes) {
-  FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
-    return wire::OutcomePage{.batch = {.batch = {3}, .state = wire::BatchState::kRunning, .job_count = 5},
-                             .outcomes = {OutcomeOf({3}, 0, 2)}};
-  }));
+  FakeCoordinator coordinator(
+      kAnyPort, Greeting([&](const auto&) -> Reply {
+        return wire::OutcomePage{
+            .batch = {.batch = {3}, .state = wire::BatchState::kRunning, .job_count = 5},
+            .outcomes = {OutcomeOf({3}, 0, 2)}};
+      }));
   auto client = Client::Connect(Quick(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value());
   const auto info = client->Follow({3}, [](const auto&) {});
@@ -177,9 +185,9 @@ TEST(ClientTest, NoticesAGapInTheOutcomes) {
 TEST(ClientTest, StopsWhenAskedTo) {
   std::atomic<bool> stop = false;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
-    stop = true;  // while the answer is awaited
-    return std::nullopt;
-  }));
+                                stop = true;  // while the answer is awaited
+                                return std::nullopt;
+                              }));
   ClientOptions options = Quick(coordinator.endpoint());
   options.stop = &stop;
   auto client = Client::Connect(options);

@@ -40,8 +40,8 @@ void FakeCoordinator::Serve(wire::Router router) {
         requests_.push_back(*request);
       }
       if (const auto answer = mind_(*request)) {
-        router.Send(received->peer,
-                    wire::Encode(wire::CoordinatorReply{.number = request->number, .message = *answer}));
+        router.Send(received->peer, wire::Encode(wire::CoordinatorReply{.number = request->number,
+                                                                        .message = *answer}));
       }
     }
   }

@@ -70,7 +70,8 @@ TEST(JobLineTest, NamesTheNearestActionForAnUnknownOneAndKeepsWhatWasGiven) {
   const RejectedJob& rejected = parsed.error();
   EXPECT_EQ(rejected.failure.code, FailureCode::kInvalidAction);
   EXPECT_EQ(rejected.failure.action_index, 1u);
-  EXPECT_NE(rejected.failure.message.find("split_4"), std::string::npos) << rejected.failure.message;
+  EXPECT_NE(rejected.failure.message.find("split_4"), std::string::npos)
+      << rejected.failure.message;
   EXPECT_EQ(rejected.benchmark, "b");
   EXPECT_EQ(rejected.actions, (std::vector<std::string>{"down", "splt_4"}));
   EXPECT_EQ(rejected.tag, R"("mine")");
@@ -87,15 +88,20 @@ TEST(JobLineTest, SaysWhatIsWrongWithALine) {
       {R"({"benchmark": "x", "ir": "y", "actions": []})", "either 'benchmark' or 'ir'"},
       {R"({"benchmark": "x"})", "a job needs 'actions'"},
       {R"({"benchmark": 5, "actions": []})", "'benchmark' must be a string, not number"},
-      {R"({"benchmark": "x", "actions": "up"})", "'actions' must be an array of strings, not string"},
+      {R"({"benchmark": "x", "actions": "up"})",
+       "'actions' must be an array of strings, not string"},
       {R"({"benchmark": "x", "actions": ["up", 3]})", "'actions'[1] must be a string, not number"},
-      {R"({"benchmark": "x", "actions": [], "fresh": 1})", "'fresh' must be true or false, not number"},
-      {R"({"benchmark": "x", "actions": [], "threads": 0})", "'threads' must be from 1 to 4294967295"},
+      {R"({"benchmark": "x", "actions": [], "fresh": 1})",
+       "'fresh' must be true or false, not number"},
+      {R"({"benchmark": "x", "actions": [], "threads": 0})",
+       "'threads' must be from 1 to 4294967295"},
       {R"({"benchmark": "x", "actions": [], "threads": 1.5})", "'threads' must be a whole number"},
       {R"({"benchmark": "x", "actions": [], "priority": 3000000000})", "'priority' must be from"},
       {R"({"benchmark": "x", "actions": [], "cut_above_ns": -1})", "'cut_above_ns' must be from 0"},
-      {R"({"benchmark": "x", "actions": [], "deadline_s": -1})", "'deadline_s' must not be negative"},
-      {R"({"benchmark": "x", "actions": [], "device": "gpu"})", "'device' must be cpu or cuda or any"},
+      {R"({"benchmark": "x", "actions": [], "deadline_s": -1})",
+       "'deadline_s' must not be negative"},
+      {R"({"benchmark": "x", "actions": [], "device": "gpu"})",
+       "'device' must be cpu or cuda or any"},
       {R"({"benchmark": "x", "actions": [], "rules": "loopnest"})", "nearest: loop_nest"},
       {R"({"benchmark": "x", "actions": [], "actions": []})", "the field 'actions' is given twice"},
   };

@@ -27,7 +27,7 @@ TEST(ScratchDirTest, IsPrivateAndGoesWithItsOwner) {
     auto scratch = ScratchDir::Create();
     ASSERT_TRUE(scratch.has_value()) << scratch.error().message;
     path = scratch->path();
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(::stat(path.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700u);
     std::ofstream(path / "file") << "x";

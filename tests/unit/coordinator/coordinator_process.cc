@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,7 +14,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/base/check.h"
@@ -97,11 +97,11 @@ PrivateDir::PrivateDir() {
 PrivateDir::~PrivateDir() { std::filesystem::remove_all(path_); }
 
 CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir) {
-  const Child child = Start({"--listen-clients", "ipc://" + (dir / "clients").native(),
-                             "--listen-workers", "ipc://" + (dir / "workers").native(), "--http",
-                             "127.0.0.1:0", "--db", (dir / "test.db").native(), "--log-level",
-                             "warning"},
-                            STDOUT_FILENO);
+  const Child child =
+      Start({"--listen-clients", "ipc://" + (dir / "clients").native(), "--listen-workers",
+             "ipc://" + (dir / "workers").native(), "--http", "127.0.0.1:0", "--db",
+             (dir / "test.db").native(), "--log-level", "warning"},
+            STDOUT_FILENO);
   pid = child.pid;
   const std::string line = ReadUntil(child.out.get(), '\n');
   const auto ready = nlohmann::json::parse(line, nullptr, false);
@@ -138,9 +138,9 @@ std::string HttpGet(const std::string& address, const std::string& path) {
   LF_CHECK(::connect(socket.get(), reinterpret_cast<sockaddr*>(&target), sizeof target) == 0,
            "connect to {}", address);
   const std::string request = fmt::format("GET {} HTTP/1.0\r\nHost: test\r\n\r\n", path);
-  LF_CHECK(::write(socket.get(), request.data(), request.size()) ==
-               static_cast<ssize_t>(request.size()),
-           "write");
+  LF_CHECK(
+      ::write(socket.get(), request.data(), request.size()) == static_cast<ssize_t>(request.size()),
+      "write");
   std::string answer;
   std::array<char, 4096> buffer;
   for (ssize_t got = 0; (got = ::read(socket.get(), buffer.data(), buffer.size())) > 0;) {

@@ -1,6 +1,6 @@
 #pragma once
-// A real coordinator process in a private directory, and stub peers that speak the real protocol over
-// real sockets from the test's own thread.
+// A real coordinator process in a private directory, and stub peers that speak the real protocol
+// over real sockets from the test's own thread.
 
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -63,8 +63,8 @@ class StubClient {
  public:
   StubClient(wire::Context& context, const std::string& endpoint);
   // Asks again every second, greeting first: as real clients do. `meanwhile` turns other peers.
-  wire::CoordinatorMessage Call(const wire::ClientMessage& message,
-                                const std::function<void()>& meanwhile = [] {});
+  wire::CoordinatorMessage Call(
+      const wire::ClientMessage& message, const std::function<void()>& meanwhile = [] {});
   wire::CoordinatorReply Raw(std::string_view frame);  // the next reply of all
 
  private:
@@ -92,7 +92,7 @@ class StubWorker {
 
   wire::WorkerHello facts_;
   wire::Dealer dealer_;
-  std::map<LeaseId, wire::Lease> held_;   // until the report is acknowledged
+  std::map<LeaseId, wire::Lease> held_;  // until the report is acknowledged
   std::map<LeaseId, bool> reported_;
   std::map<JobId, int> runs_;
   Instant last_heartbeat_{};

@@ -1,7 +1,8 @@
 #pragma once
-// Harness: a core with a virtual clock, a recorded outside and a disk that writes when it is told to,
-// so that a scenario reads as a few lines. The core's invariants are checked after every event. The disk checks what storage would refuse: indices and
-// sequences without gaps, one outcome for a job. A restart loses everything but the disk.
+// Harness: a core with a virtual clock, a recorded outside and a disk that writes when it is told
+// to, so that a scenario reads as a few lines. The core's invariants are checked after every event.
+// The disk checks what storage would refuse: indices and sequences without gaps, one outcome for a
+// job. A restart loses everything but the disk.
 
 #include <gtest/gtest.h>
 
@@ -43,8 +44,8 @@ struct JobWish {
   std::uint8_t tree = 0;
   Placement placement = Placement::kCpu;
   Freshness freshness = Freshness::kStoredMayAnswer;
-  std::optional<Failure> invalid;   // admission ends it
-  bool stored = false;              // the store answers it
+  std::optional<Failure> invalid;  // admission ends it
+  bool stored = false;             // the store answers it
 };
 
 class Harness {
@@ -57,7 +58,7 @@ class Harness {
     std::uint8_t request = 0;
     std::optional<BatchId> append_to;
     wire::BatchEnd end = wire::BatchEnd::kComplete;
-    std::string content;              // of the digest
+    std::string content;  // of the digest
   };
   std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent);
   std::uint64_t Submit(const PeerId& peer, std::vector<JobWish> jobs);  // a fresh request id
@@ -78,12 +79,12 @@ class Harness {
   void Say(const PeerId& peer, wire::WorkerMessage message);
 
   // ---- what the world does
-  void Write();                      // the disk writes everything that it was given, and says so
-  void WriteOne();                   // only the first of it
+  void Write();                         // the disk writes everything that it was given, and says so
+  void WriteOne();                      // only the first of it
   void RefuseWrites(FailureCode code);  // it has no room: what may be refused is, the rest waits
-  void Pass(Nanos time);             // in steps of 100 ms, each with a tick
-  void Restart();                    // kill -9: all but the disk is gone
-  void Give(Event event);            // any other event
+  void Pass(Nanos time);                // in steps of 100 ms, each with a tick
+  void Restart();                       // kill -9: all but the disk is gone
+  void Give(Event event);               // any other event
 
   // ---- what was seen since the last look
   std::vector<wire::Lease> TakeLeases(const PeerId& worker);

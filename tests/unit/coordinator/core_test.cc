@@ -9,7 +9,9 @@
 namespace loopfleet::coordinator {
 namespace {
 
-JobId Job(std::uint64_t batch, std::uint32_t index) { return {.batch = BatchId{batch}, .index = index}; }
+JobId Job(std::uint64_t batch, std::uint32_t index) {
+  return {.batch = BatchId{batch}, .index = index};
+}
 
 FailureCode CodeOf(const Outcome& outcome) { return outcome.evaluation.failure().code; }
 
@@ -27,7 +29,8 @@ struct OneLease : Harness {
   wire::Lease lease;
 };
 
-// ---- the straight way ----------------------------------------------------------------------------
+// ---- the straight way
+// ----------------------------------------------------------------------------
 
 TEST(Core, AJobGoesFromSubmissionToOutcome) {
   OneLease h;
@@ -103,7 +106,8 @@ TEST(Core, CreditIsToppedUpAndNeverExceeded) {
   const auto leases = h.TakeLeases("w");
   ASSERT_EQ(leases.size(), 2u);
   h.Report("w", leases[0]);
-  EXPECT_EQ(h.TakeLeases("w").size(), 1u);  // as soon as reported: durability is not the slot's worry
+  EXPECT_EQ(h.TakeLeases("w").size(),
+            1u);  // as soon as reported: durability is not the slot's worry
 }
 
 TEST(Core, JobsOnlyGoToWorkersOfTheirDevice) {
@@ -130,7 +134,8 @@ TEST(Core, AdmissionFailuresAndStoredAnswersAreOutcomesWithoutAWorker) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
-// ---- submitting ----------------------------------------------------------------------------------
+// ---- submitting
+// ----------------------------------------------------------------------------------
 
 TEST(Core, ASubmissionNeedsAHello) {
   Harness h;
@@ -138,6 +143,20 @@ TEST(Core, ASubmissionNeedsAHello) {
   EXPECT_EQ(h.TakeReply<wire::Refused>("stranger", number)->failure.code,
             FailureCode::kUnauthenticated);
   EXPECT_TRUE(h.unwritten.empty());
+}
+
+TEST(Core, ConnectionsAreForgottenLongestSilentFirst) {
+  Harness h({.max_clients = 2});
+  for (const PeerId peer : {"a", "b"}) {
+    h.Pass(milliseconds(100));
+    h.ClientHello(peer, 1);
+  }
+  h.Pass(milliseconds(100));
+  h.Ask("a", wire::ListWorkers{});
+  h.ClientHello("c", 1);
+  EXPECT_TRUE(h.core->ClientOf("a"));
+  EXPECT_FALSE(h.core->ClientOf("b"));
+  EXPECT_TRUE(h.core->ClientOf("c"));
 }
 
 TEST(Core, AnotherMajorVersionIsRefused) {
@@ -258,7 +277,8 @@ TEST(Core, ADrainingCoordinatorAcceptsAndGrantsNothing) {
   EXPECT_TRUE(h.OutcomeOf(Job(1, 0)).evaluation.ok());  // what runs may still end well
 }
 
-// ---- a disk without room -------------------------------------------------------------------------
+// ---- a disk without room
+// -------------------------------------------------------------------------
 
 TEST(Core, WithoutRoomASubmissionIsRefusedAndLeavesNoTrace) {
   Harness h;
@@ -300,7 +320,8 @@ TEST(Core, OutcomesWaitForRoomAndNothingMoreIsGrantedMeanwhile) {
   EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
 }
 
-// ---- equal jobs ----------------------------------------------------------------------------------
+// ---- equal jobs
+// ----------------------------------------------------------------------------------
 
 TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
   Harness h;
@@ -378,7 +399,8 @@ TEST(Core, WhenTheLeaderIsCancelledAFollowerTakesItsTurn) {
   EXPECT_EQ(h.OutcomeOf(Job(2, 0)).source, OutcomeSource::kMeasured);
 }
 
-// ---- workers that go wrong -----------------------------------------------------------------------
+// ---- workers that go wrong
+// -----------------------------------------------------------------------
 
 TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   OneLease h;
@@ -404,6 +426,17 @@ TEST(Core, AWorkerThatIsHeardKeepsItsJob) {
     h.Heartbeat("x");
   }
   EXPECT_TRUE(h.TakeLeases("x").empty());
+}
+
+TEST(Core, AfterAStandstillOfItsOwnNobodyIsLost) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  h.Pass(milliseconds(200));
+  h.now.instant += seconds(600);  // the machine was paused; what the worker said is still unread
+  h.Give(Tick{});
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Pass(seconds(4));
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 2u);
 }
 
 TEST(Core, ALateReportIsAcknowledgedAndDropped) {
@@ -581,7 +614,8 @@ TEST(Core, AJobWithoutAnyWorkerWaitsForTheGraceAndNoLonger) {
   EXPECT_FALSE(h.disk.outcomes.contains(Job(1, 0)));
 }
 
-// ---- restarts ------------------------------------------------------------------------------------
+// ---- restarts
+// ------------------------------------------------------------------------------------
 
 TEST(Core, AfterARestartAWorkerKeepsWhatItRuns) {
   OneLease h;
@@ -663,7 +697,8 @@ TEST(Core, AJobWhoseRowIsDamagedEndsAsCorrupt) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kStorageCorrupt);
 }
 
-// ---- cancelling, asking, waiting -----------------------------------------------------------------
+// ---- cancelling, asking, waiting
+// -----------------------------------------------------------------
 
 TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   Harness h;

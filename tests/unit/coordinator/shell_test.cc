@@ -218,6 +218,8 @@ TEST_F(Shell, ItServesMetricsAndHealth) {
   EXPECT_TRUE(shows("loopfleet_jobs_submitted_total 10"));
   EXPECT_TRUE(shows("loopfleet_jobs_completed_total{outcome=\"ok\"} 10"));
   EXPECT_TRUE(shows("loopfleet_outcomes_total{source=\"measured\"} 10"));
+  Await("the store stage",
+        [&] { return shows("loopfleet_job_stage_duration_seconds_count{stage=\"store\"} 10"); });
   Await("the gauge", [&] { return shows("loopfleet_workers{state=\"ready\"} 1"); });
 }
 
@@ -233,9 +235,9 @@ TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {
 
 TEST_F(Shell, ASecondOneOnTheSameDatabaseDoesNotStart) {
   const auto start = std::chrono::steady_clock::now();
-  const Ended ended = RunCoordinator(
-      {"--listen-clients", "tcp://127.0.0.1:0", "--listen-workers", "tcp://127.0.0.1:0", "--http",
-       "127.0.0.1:0", "--db", (dir.path() / "test.db").native()});
+  const Ended ended = RunCoordinator({"--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+                                      "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db",
+                                      (dir.path() / "test.db").native()});
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.errors.find(std::to_string(coordinator->pid)), std::string::npos) << ended.errors;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));

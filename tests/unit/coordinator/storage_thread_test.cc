@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "coordinator/observer.h"
+#include "storage/store_reader.h"
 #include "tests/unit/coordinator/coordinator_process.h"
 
 namespace loopfleet::coordinator {
@@ -22,8 +23,7 @@ storage::JobsAccepted Acceptance(std::uint64_t batch, std::size_t tag_bytes) {
 }
 
 storage::JobFinished Failed(std::uint64_t batch) {
-  storage::JobFinished finished{
-      .outcome = {.job = {.batch = BatchId{batch}}, .sequence = 1}};
+  storage::JobFinished finished{.outcome = {.job = {.batch = BatchId{batch}}, .sequence = 1}};
   finished.outcome.evaluation.verdict = Failure{.code = FailureCode::kCancelled};
   return finished;
 }
@@ -37,8 +37,7 @@ Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
 class StorageThreadTest : public testing::Test {
  protected:
   void Open(std::uint64_t max_file_bytes) {
-    auto opened =
-        storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
+    auto opened = storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
     ASSERT_TRUE(opened) << opened.error().message;
     store = *std::move(opened);
     ASSERT_TRUE(store->Recover());
@@ -82,7 +81,8 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   Token token = 0;
   bool full = false;
   while (!full && token < 100) {  // until nothing of this size fits any more
-    thread->Write(ToPersist(++token, Acceptance(token, 60'000), WhenFull::kRefuse));
+    ++token;
+    thread->Write(ToPersist(token, Acceptance(token, 60'000), WhenFull::kRefuse));
     const Event event = Events(1).at(0);
     if (const auto* refused = std::get_if<PersistRefused>(&event)) {
       EXPECT_EQ(refused->failure.code, FailureCode::kStorageFull);

@@ -1,7 +1,7 @@
 // Seeded storms of random events against the core, its invariants checked after each: repeated and
-// appended submissions, workers that come, go, repeat themselves and lose messages, cancellations, a
-// disk that is slow or full, restarts. Then the storm ends, and everything accepted has to be finished
-// exactly once.
+// appended submissions, workers that come, go, repeat themselves and lose messages, cancellations,
+// a disk that is slow or full, restarts. Then the storm ends, and everything accepted has to be
+// finished exactly once.
 
 #include <gtest/gtest.h>
 
@@ -23,10 +23,12 @@ struct StormWorker {
 
 class Storm {
  public:
-  explicit Storm(std::uint64_t seed) : random_(seed), h_({.max_unfinished_jobs = 60,
-                                                          .max_held_appends = 2,
-                                                          .max_undurable_outcomes = 8,
-                                                          .no_worker_grace = seconds(10)}) {
+  explicit Storm(std::uint64_t seed)
+      : random_(seed),
+        h_({.max_unfinished_jobs = 60,
+            .max_held_appends = 2,
+            .max_undurable_outcomes = 8,
+            .no_worker_grace = seconds(10)}) {
     for (std::uint8_t i = 0; i < 3; ++i) {
       workers_.push_back({.name = static_cast<std::uint8_t>(50 + i),
                           .device = i == 2 ? DeviceKind::kCuda : DeviceKind::kCpu});
@@ -119,9 +121,7 @@ class Storm {
       case 9: return h_.Pass(milliseconds(100 + random_.Below(Chance(5) ? 4000 : 300)));
       case 10:
       case 11: return h_.Heartbeat(AnyWorker().peer, HeldBy(AnyWorker()));
-      case 12:
-        h_.Ask("c", wire::FetchOutcomes{.batch = AnyBatch(), .wait_ms = 2000});
-        return;
+      case 12: h_.Ask("c", wire::FetchOutcomes{.batch = AnyBatch(), .wait_ms = 2000}); return;
       case 13: return Misfortune();
       case 14: return h_.RefuseWrites(FailureCode::kStorageFull);
       default: return WorkerGoes();
@@ -162,7 +162,8 @@ class Storm {
     if (worker.held.empty()) return;
     auto lease = worker.held.begin();
     std::advance(lease, random_.Below(worker.held.size()));
-    switch (random_.Below(8)) {
+    switch (random_.Below(9)) {
+      case 8: return h_.Report(AnyWorker().peer, lease->second);  // perhaps somebody else's
       case 0: return h_.ReportFailure(worker.peer, lease->second, FailureCode::kWrongOutput);
       case 1: return h_.ReportFailure(worker.peer, lease->second, FailureCode::kDeviceFault);
       default: return h_.Report(worker.peer, lease->second);  // kept until acknowledged
@@ -256,7 +257,7 @@ class Storm {
 TEST(Storm, EverythingAcceptedIsFinishedExactlyOnce) {
   std::size_t jobs = 0;
   std::size_t measured = 0;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Storm storm(seed);
     storm.Rage(600);
@@ -267,7 +268,7 @@ TEST(Storm, EverythingAcceptedIsFinishedExactlyOnce) {
     measured += storm.measured();
   }
   // The storms do get something done: otherwise the above shows nothing.
-  EXPECT_GT(jobs, 5000u);
+  EXPECT_GT(jobs, 2000u);
   EXPECT_GT(measured, jobs / 4);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -115,8 +116,10 @@ class DaemonTest : public testing::Test {
         ADD_FAILURE() << message.error().message;
         return std::nullopt;
       }
-      if (!std::holds_alternative<wire::Heartbeat>(*message)) return *std::move(message);
+      const auto* heartbeat = std::get_if<wire::Heartbeat>(&*message);
+      if (heartbeat == nullptr) return *std::move(message);
       Send(wire::HeartbeatAnswer{});
+      if (waited_for_ && std::ranges::count(heartbeat->held, *waited_for_) > 0) return message;
     }
     ADD_FAILURE() << "the worker was not heard";
     return std::nullopt;
@@ -156,6 +159,12 @@ class DaemonTest : public testing::Test {
     }
     return evaluations;
   }
+  // The worker has taken this lease.
+  void ExpectHeld(std::uint64_t lease) {
+    waited_for_ = LeaseId{lease};
+    Expect<wire::Heartbeat>();
+    waited_for_.reset();
+  }
   int WaitForExit() {
     int status = 0;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -182,6 +191,7 @@ class DaemonTest : public testing::Test {
   wire::Context context_;
   std::optional<wire::Router> router_;
   wire::PeerId peer_;
+  std::optional<LeaseId> waited_for_;
   UniqueFd stdout_;
   pid_t pid_ = -1;
 };
@@ -238,6 +248,7 @@ TEST_F(DaemonTest, ATerminationDrainsAndLeavesNothing) {
   const std::set<pid_t> processes = DescendantsOf(pid_);
   EXPECT_GE(processes.size(), 3U);  // nursery, compiler, executor
   for (std::uint64_t id = 2; id <= 6; ++id) GrantMatrixProduct(id, 73);  // hang, one after another
+  ExpectHeld(6);
   ASSERT_EQ(::kill(pid_, SIGTERM), 0);
   std::set<std::uint64_t> answered;
   for (;;) {
@@ -265,6 +276,7 @@ TEST_F(DaemonTest, ASecondTerminationEndsItAtOnce) {
   GrantMatrixProduct(1, 16);
   Collect(1);
   GrantMatrixProduct(2, 83);
+  ExpectHeld(2);
   const pid_t daemon = pid_;
   // Until it ends: how many a busy machine needs is not the point.
   int exit_code = 0;
@@ -284,6 +296,7 @@ TEST_F(DaemonTest, ADaemonThatIsKilledLeavesNothing) {
   ASSERT_TRUE(ReadyLine().is_object());
   Welcome();
   GrantMatrixProduct(1, 73);  // an executor that hangs
+  ExpectHeld(1);
   const std::set<pid_t> processes = DescendantsOf(pid_);
   EXPECT_GE(processes.size(), 3U);
   ASSERT_EQ(::kill(pid_, SIGKILL), 0);

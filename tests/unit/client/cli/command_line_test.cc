@@ -26,16 +26,17 @@ class CommandLineTest : public ::testing::Test {
                        seen_ = run;
                        return 42;
                      });
-    CLI::App& walk = line_.AddCommand(
-        noun, {.name = "walk", .description = "A verb", .examples = {}},
-        CommandLine::Talks::kToNobody, [](const CommandRun&) { return 43; });
+    CLI::App& walk =
+        line_.AddCommand(noun, {.name = "walk", .description = "A verb", .examples = {}},
+                         CommandLine::Talks::kToNobody, [](const CommandRun&) { return 43; });
     walk.add_flag("--slowly");
     walk.add_option("--length");
-    CLI::App& local = line_.AddCommand(line_.root(), {.name = "local", .description = "x", .examples = {}},
-                                       CommandLine::Talks::kToNobody, [this](const CommandRun& run) {
-                                         seen_ = run;
-                                         return 44;
-                                       });
+    CLI::App& local =
+        line_.AddCommand(line_.root(), {.name = "local", .description = "x", .examples = {}},
+                         CommandLine::Talks::kToNobody, [this](const CommandRun& run) {
+                           seen_ = run;
+                           return 44;
+                         });
     local.add_option("--workers");
     for (const char* name : {"LOOPFLEET_ADDRESS", "LOOPFLEET_TIMEOUT", "LOOPFLEET_CONFIG"}) {
       ::unsetenv(name);
@@ -103,8 +104,9 @@ TEST_F(CommandLineTest, NamesTheNearestCommandVerbAndFlag) {
   EXPECT_NE(Complaint({"tol"}).find("unknown command 'tol'; nearest: tool"), std::string::npos);
   EXPECT_NE(Complaint({"tool", "wakl"}).find("unknown command 'wakl'; nearest: walk"),
             std::string::npos);
-  EXPECT_NE(Complaint({"tool", "walk", "--slwoly"}).find("unknown flag '--slwoly'; nearest: --slowly"),
-            std::string::npos);
+  EXPECT_NE(
+      Complaint({"tool", "walk", "--slwoly"}).find("unknown flag '--slwoly'; nearest: --slowly"),
+      std::string::npos);
 }
 
 TEST_F(CommandLineTest, KeepsWhatStandsBehindTheDashesApart) {

@@ -1,0 +1,122 @@
+// The lines around the language: what RunReplay refuses and how, and that it goes on.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/replay.h"
+
+namespace loopfleet::client {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kGood[] = R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["split_2"]})";
+
+struct Answers {
+  int exit_code;
+  std::vector<Json> lines;
+};
+
+Answers Run(const std::string& text) {
+  std::istringstream in(text);
+  std::ostringstream out;
+  Answers answers{.exit_code = RunReplay(in, out)};
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) answers.lines.push_back(Json::parse(line));
+  return answers;
+}
+
+Json ErrorOf(const std::string& line) {
+  const Answers answers = Run(line + "\n" + kGood + "\n");
+  EXPECT_EQ(answers.exit_code, kExitFailed) << line;
+  EXPECT_EQ(answers.lines.size(), 2u) << line;
+  EXPECT_TRUE(answers.lines.back().contains("loop_tree")) << line;  // the next line runs
+  return answers.lines[0].value("error", Json());
+}
+
+TEST(ReplayLines, OneAnswerForEachLine) {
+  const Answers answers = Run(std::string(kGood) + "\n\n  \n" + kGood);
+  EXPECT_EQ(answers.exit_code, kExitOk);
+  ASSERT_EQ(answers.lines.size(), 2u);
+  EXPECT_EQ(answers.lines[0], answers.lines[1]);
+  EXPECT_EQ(answers.lines[0]["flop_count"], 1024);
+  EXPECT_EQ(answers.lines[0]["tree_key"].get<std::string>().size(), 32u);
+  EXPECT_FALSE(answers.lines[0].contains("steps"));
+}
+
+TEST(ReplayLines, MalformedLines) {
+  for (const char* line : {
+           "nonsense", "[]", "{}", "null", R"({"uri": 5})", R"({"uri": "x", "ir": "y"})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": "up"})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": [5]})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "every_step": 1})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "rules": "loopnest"})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "features": 20})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "start_cursor": 3})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "start_cursor": -1})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "start_cursor": 1e3})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "start_cursor": 99999999999999999999})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "action_space": ["fly"]})",
+           R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["loop_treee"]})",
+           R"({"uri": "benchmark://loop_tool-cpu-v0/8", "observations": ["cursor"]})",
+           "{\"uri\": \"\xff\xfe\"}", "{\"uri\": \"benchmark://mm-v0/mm8_8_8\"",
+       }) {
+    EXPECT_EQ(ErrorOf(line)["code"], "MALFORMED") << line;
+  }
+}
+
+TEST(ReplayLines, UnknownKeysOfferTheNearest) {
+  const Json error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "every_stepp": true})");
+  EXPECT_EQ(error["message"], "unknown key \"every_stepp\"; nearest: every_step");
+}
+
+TEST(ReplayLines, BenchmarksAndActions) {
+  EXPECT_EQ(ErrorOf(R"({"uri": "benchmark://mm-v0/mm0_8_8"})")["code"], "INVALID_BENCHMARK");
+  EXPECT_EQ(ErrorOf(R"({"ir": "v:m\n"})")["code"], "INVALID_BENCHMARK");
+  const Json error =
+      ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["down", "splt_4"]})");
+  EXPECT_EQ(error["code"], "INVALID_ACTION");
+  EXPECT_EQ(error["action_index"], 1);
+  EXPECT_EQ(error["message"], "unknown action 'splt_4'; nearest: split_4");
+  EXPECT_EQ(ErrorOf(R"({"uri": "benchmark://loop_tool-cpu-v0/8", "actions": ["swap_up"]})")["code"],
+            "INVALID_ACTION");
+  EXPECT_TRUE(ErrorOf("nonsense")["action_index"].is_null());
+}
+
+TEST(ReplayLines, LongAndDeepLinesAreRefused) {
+  const Json error = ErrorOf("{\"uri\": \"" + std::string(2 << 20, 'x') + "\"}");
+  EXPECT_EQ(error["code"], "MALFORMED");
+  EXPECT_EQ(error["message"], "line 1 has more than 1048576 bytes");
+  EXPECT_EQ(ErrorOf(std::string(500000, '['))["code"], "MALFORMED");
+  EXPECT_EQ(ErrorOf("{\"actions\": " + std::string(200000, '[') + std::string(200000, ']') + "}")["code"],
+            "MALFORMED");
+  Json many = {{"uri", "benchmark://mm-v0/mm8_8_8"}, {"actions", Json::array()}};
+  for (int i = 0; i < 5000; ++i) many["actions"].push_back("up");
+  EXPECT_EQ(ErrorOf(many.dump())["code"], "LIMIT_ACTIONS");
+}
+
+TEST(ReplayLines, IllegalActionsAreSkippedAndShown) {
+  const Answers answers = Run(
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["up", "down"], "every_step": true})");
+  const Json& steps = answers.lines.at(0)["steps"];
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0]["legal"], false);
+  EXPECT_EQ(steps[0]["cursor"], 0);
+  EXPECT_EQ(steps[1]["legal"], true);
+  EXPECT_EQ(steps[1]["cursor"], 1);
+}
+
+TEST(ReplayLines, ObservationsChooseWhatIsAnswered) {
+  const Answers answers = Run(
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["flop_count", "tree_key"]})");
+  EXPECT_EQ(answers.lines.at(0).size(), 2u);
+  EXPECT_EQ(answers.lines[0]["flop_count"], 1024);
+}
+
+}  // namespace
+}  // namespace loopfleet::client
