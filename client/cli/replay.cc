@@ -1,10 +1,10 @@
 #include "client/cli/replay.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +43,7 @@ constexpr std::size_t kMaxLineBytes = 1 << 20;
 constexpr int kMaxNesting = 4;  // a request needs 2
 // A job is held to looptree::Limits::actions; here only one line's time and answer are at stake.
 constexpr std::size_t kMaxActions = 4096;
+constexpr std::size_t kMaxStepBytes = 16 << 20;  // of the trees of every step together
 
 std::unexpected<Failure> Malformed(std::string message) {
   return std::unexpected(Failure{.code = FailureCode::kMalformed, .message = std::move(message)});
@@ -71,8 +72,8 @@ struct Request {
   std::optional<std::vector<std::string>> observations;
 
   bool Wants(std::string_view observation) const {
-    return !observations ||
-           std::find(observations->begin(), observations->end(), observation) != observations->end();
+    return !observations || std::find(observations->begin(), observations->end(), observation) !=
+                                observations->end();
   }
 };
 
@@ -80,18 +81,18 @@ constexpr std::array<std::string_view, 10> kKeys = {
     "uri",          "ir",       "actions",         "every_step",   "rules",
     "action_space", "features", "merge_all_first", "start_cursor", "observations"};
 
-constexpr std::array<std::string_view, 5> kSimpleObservations = {"loop_tree", "action_state", "mode",
-                                                                 "thread", "tree_key"};
+constexpr std::array<std::string_view, 5> kSimpleObservations = {"loop_tree", "action_state",
+                                                                 "mode", "thread", "tree_key"};
 constexpr std::array<std::string_view, 8> kAgentObservations = {
     "loop_tree",  "cursor",       "legal_actions",    "ir",
     "flop_count", "loops_tensor", "stride_histogram", "tree_key"};
 
 // The original's sixteen, and the fourteen of the older version with 58 features.
 std::vector<std::string> DefaultActionSpace(FeatureLayout features) {
-  std::vector<std::string> space = {"down",     "dummy",     "merge",   "split_128", "split_16",
-                                    "split_2",  "split_256", "split_32", "split_4",  "split_5",
-                                    "split_64", "split_8",   "swap_down", "swap_up", "unroll",
-                                    "up"};
+  std::vector<std::string> space = {"down",      "dummy",   "merge",     "split_128",
+                                    "split_16",  "split_2", "split_256", "split_32",
+                                    "split_4",   "split_5", "split_64",  "split_8",
+                                    "swap_down", "swap_up", "unroll",    "up"};
   if (features == FeatureLayout::kAgent58) {
     std::erase(space, "split_5");
     std::erase(space, "unroll");
@@ -159,7 +160,8 @@ Parsed<void> ParseEntry(const std::string& key, const Json& value, Request& requ
   } else if (key == "observations") {
     LF_TRY(request.observations, Strings(value, key));
   } else {
-    return Malformed(fmt::format("unknown key \"{}\"{}", key.substr(0, 60), NearestSuffix(key, kKeys)));
+    return Malformed(
+        fmt::format("unknown key \"{}\"{}", key.substr(0, 60), NearestSuffix(key, kKeys)));
   }
   return {};
 }
@@ -224,7 +226,8 @@ Parsed<Json> ReplaySimple(const Request& request, const Benchmark& benchmark) {
         looptree::TreeText(tree, {.dialect = Dialect::kSimple, .target = benchmark.target});
   }
   if (request.Wants("action_state")) out["action_state"] = walk.ActionState();
-  if (request.Wants("mode")) out["mode"] = walk.mode() == SimpleWalk::Mode::kSize ? "size" : "select";
+  if (request.Wants("mode"))
+    out["mode"] = walk.mode() == SimpleWalk::Mode::kSize ? "size" : "select";
   if (request.Wants("thread")) out["thread"] = walk.thread();
   if (request.every_step) out["action_states"] = std::move(states);
   if (request.Wants("tree_key")) out["tree_key"] = looptree::KeyOf(tree).ToString();
@@ -273,9 +276,9 @@ Parsed<AgentWalk> StartWalk(const Request& request, Benchmark benchmark) {
   }
   const auto nodes = benchmark.start.nodes();
   const std::int64_t cursor = request.start_cursor;
-  const bool is_loop = cursor >= 0 && cursor < static_cast<std::int64_t>(nodes.size()) &&
-                       nodes[static_cast<std::size_t>(cursor)].kind ==
-                           looptree::TreeNode::Kind::kLoop;
+  const bool is_loop =
+      cursor >= 0 && cursor < static_cast<std::int64_t>(nodes.size()) &&
+      nodes[static_cast<std::size_t>(cursor)].kind == looptree::TreeNode::Kind::kLoop;
   if (!is_loop && cursor != 0) {
     return Malformed(fmt::format("\"start_cursor\" {} is no loop of the tree", cursor));
   }
@@ -287,13 +290,22 @@ Parsed<Json> ReplayAgent(const Request& request, const Benchmark& benchmark) {
   LF_TRY(const auto space, ActionSpace(request));
   LF_TRY(AgentWalk walk, StartWalk(request, benchmark));
   Json steps = Json::array();
+  std::size_t step_bytes = 0;
   for (const Action& action : request.actions) {
     const bool legal = walk.Apply(action).has_value();
     if (!request.every_step) continue;
+    std::string text = AgentText(walk);
+    step_bytes += text.size();
+    if (step_bytes > kMaxStepBytes) {
+      return std::unexpected(Failure{
+          .code = FailureCode::kLimitActions,
+          .message =
+              fmt::format("the trees of every step have more than {} bytes", kMaxStepBytes)});
+    }
     steps.push_back(Json{{"action", looptree::ActionName(action)},
                          {"legal", legal},
                          {"cursor", walk.cursor()},
-                         {"loop_tree", AgentText(walk)},
+                         {"loop_tree", std::move(text)},
                          {"legal_actions", LegalActions(walk, space)}});
   }
   const looptree::LoopTree& tree = walk.tree();
@@ -336,7 +348,8 @@ int RunReplay(std::istream& in, std::ostream& out) {
     if (line->blank) continue;
     Parsed<Json> answer = Json();
     if (line->text.size() > kMaxLineBytes) {
-      answer = Malformed(fmt::format("line {} has more than {} bytes", line->number, kMaxLineBytes));
+      answer =
+          Malformed(fmt::format("line {} has more than {} bytes", line->number, kMaxLineBytes));
     } else {
       answer = ReplayLine(line->text);
     }

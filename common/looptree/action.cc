@@ -21,12 +21,18 @@ struct NamedAction {
 
 // The first name of an action is the one that is printed.
 const std::array kNamed = {
-    NamedAction{"toggle_mode", ToggleMode{}}, NamedAction{"toggle_thread", ToggleThread{}},
-    NamedAction{"split", IdleSplit{}},        NamedAction{"up", Up{}},
-    NamedAction{"down", Down{}},              NamedAction{"swap_up", SwapUp{}},
-    NamedAction{"swap_down", SwapDown{}},     NamedAction{"merge", Merge{}},
-    NamedAction{"unroll", Unroll{}},          NamedAction{"vectorize", Vectorize{}},
-    NamedAction{"undo", Undo{}},              NamedAction{"undo_action", Undo{}},
+    NamedAction{"toggle_mode", ToggleMode{}},
+    NamedAction{"toggle_thread", ToggleThread{}},
+    NamedAction{"split", IdleSplit{}},
+    NamedAction{"up", Up{}},
+    NamedAction{"down", Down{}},
+    NamedAction{"swap_up", SwapUp{}},
+    NamedAction{"swap_down", SwapDown{}},
+    NamedAction{"merge", Merge{}},
+    NamedAction{"unroll", Unroll{}},
+    NamedAction{"vectorize", Vectorize{}},
+    NamedAction{"undo", Undo{}},
+    NamedAction{"undo_action", Undo{}},
     NamedAction{"dummy", Dummy{}},
 };
 constexpr std::string_view kSplitPrefix = "split_";
@@ -75,8 +81,8 @@ Checked<Action> ParseAction(std::string_view name) {
     }
   }
   const auto candidates = SuggestedNames();
-  return Reject(RejectionCode::kInvalidAction, fmt::format("unknown action {}{}", Quoted(name),
-                                                           NearestSuffix(name, candidates)));
+  return Reject(RejectionCode::kInvalidAction,
+                fmt::format("unknown action {}{}", Quoted(name), NearestSuffix(name, candidates)));
 }
 
 Checked<std::vector<Action>> ParseActions(std::span<const std::string> names) {

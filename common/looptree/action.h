@@ -1,6 +1,6 @@
 #pragma once
-// Action: one step of a walk. One table of names serves the command line, JSON, Python and the docs;
-// on the wire an action is a union member, never a string.
+// Action: one step of a walk. One table of names serves the command line, JSON, Python and the
+// docs; on the wire an action is a union member, never a string.
 
 #include <cstdint>
 #include <span>
@@ -14,24 +14,48 @@
 namespace loopfleet::looptree {
 
 // Dialect simple.
-struct ToggleMode { friend bool operator==(ToggleMode, ToggleMode) = default; };
-struct ToggleThread { friend bool operator==(ToggleThread, ToggleThread) = default; };
-struct IdleSplit { friend bool operator==(IdleSplit, IdleSplit) = default; };  // "split": does nothing
+struct ToggleMode {
+  friend bool operator==(ToggleMode, ToggleMode) = default;
+};
+struct ToggleThread {
+  friend bool operator==(ToggleThread, ToggleThread) = default;
+};
+struct IdleSplit {
+  friend bool operator==(IdleSplit, IdleSplit) = default;
+};  // "split": does nothing
 // Both dialects.
-struct Up { friend bool operator==(Up, Up) = default; };
-struct Down { friend bool operator==(Down, Down) = default; };
+struct Up {
+  friend bool operator==(Up, Up) = default;
+};
+struct Down {
+  friend bool operator==(Down, Down) = default;
+};
 // Dialect agent.
-struct SwapUp { friend bool operator==(SwapUp, SwapUp) = default; };
-struct SwapDown { friend bool operator==(SwapDown, SwapDown) = default; };
+struct SwapUp {
+  friend bool operator==(SwapUp, SwapUp) = default;
+};
+struct SwapDown {
+  friend bool operator==(SwapDown, SwapDown) = default;
+};
 struct Split {
   std::int64_t factor = 2;
   friend bool operator==(Split, Split) = default;
 };
-struct Merge { friend bool operator==(Merge, Merge) = default; };
-struct Unroll { friend bool operator==(Unroll, Unroll) = default; };
-struct Vectorize { friend bool operator==(Vectorize, Vectorize) = default; };
-struct Undo { friend bool operator==(Undo, Undo) = default; };    // also "undo_action"
-struct Dummy { friend bool operator==(Dummy, Dummy) = default; };
+struct Merge {
+  friend bool operator==(Merge, Merge) = default;
+};
+struct Unroll {
+  friend bool operator==(Unroll, Unroll) = default;
+};
+struct Vectorize {
+  friend bool operator==(Vectorize, Vectorize) = default;
+};
+struct Undo {
+  friend bool operator==(Undo, Undo) = default;
+};  // also "undo_action"
+struct Dummy {
+  friend bool operator==(Dummy, Dummy) = default;
+};
 
 using Action = std::variant<ToggleMode, ToggleThread, IdleSplit, Up, Down, SwapUp, SwapDown, Split,
                             Merge, Unroll, Vectorize, Undo, Dummy>;

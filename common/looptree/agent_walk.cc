@@ -25,14 +25,15 @@ std::unexpected<Rejection> Illegal(const Action& action, std::string_view why) {
 
 // What the rule set demands of the tree an action leads to (spec B.5, B.9).
 Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& action) {
-  constexpr std::uint32_t kMostLoops = 10;     // of the first root
+  constexpr std::uint32_t kMostLoops = 10;  // of the first root
   constexpr std::int64_t kVectorWidth = 8;
   if (rules == RuleSet::kStructural) return {};
   TreeRef innermost = 0;  // of the first nest's leading loops
   while (innermost + 1 < tree.nodes().size() && IsLoop(tree, innermost + 1)) ++innermost;
   const TreeNode& loop = tree.nodes()[innermost];
   if (loop.kind == TreeNode::Kind::kLoop && loop.size != 1 && loop.size % kVectorWidth != 0) {
-    return Illegal(action, "the innermost leading loop would have neither size 1 nor a multiple of 8");
+    return Illegal(action,
+                   "the innermost leading loop would have neither size 1 nor a multiple of 8");
   }
   if (rules == RuleSet::kLoopNest58) return {};
   std::uint32_t loops = 0;
@@ -75,8 +76,8 @@ struct Step {
     return State{state.tree, *target};
   }
 
-  // The cursor follows in the new tree, by number. Loops over one dimension stay as they are, but the
-  // cursor moves all the same.
+  // The cursor follows in the new tree, by number. Loops over one dimension stay as they are, but
+  // the cursor moves all the same.
   Checked<State> SwapWith(std::optional<TreeRef> other,
                           std::optional<TreeRef> (Step::*follow)(const LoopTree&) const) const {
     if (!other) return Illegal(action, "there is no loop to swap with");
@@ -102,15 +103,15 @@ struct Step {
     return State{*std::move(merged), cursor};
   }
 
-  // From the cursor's loop inwards; off again when it is on. Outside of that path nothing changes but
-  // the loops around the cursor, which lose their annotation.
+  // From the cursor's loop inwards; off again when it is on. Outside of that path nothing changes
+  // but the loops around the cursor, which lose their annotation.
   Checked<State> operator()(Unroll) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
     LoopTree tree = state.tree;
     for (const TreeRef loop : Path()) {
       const bool inward = loop >= state.cursor;
-      LF_TRY(tree, Annotate(tree, loop, on && inward ? Annotation::kUnroll : Annotation::kNone,
-                            limits));
+      LF_TRY(tree,
+             Annotate(tree, loop, on && inward ? Annotation::kUnroll : Annotation::kNone, limits));
     }
     return State{std::move(tree), state.cursor};
   }

@@ -10,21 +10,17 @@ namespace loopfleet::looptree {
 
 inline std::string_view AnnotationText(Annotation annotation) {
   switch (annotation) {
-    case Annotation::kNone:
-      return "";
-    case Annotation::kThread:
-      return "cpu_parallel";
-    case Annotation::kUnroll:
-      return "unroll";
-    case Annotation::kVectorize:
-      return "vectorize";
+    case Annotation::kNone: return "";
+    case Annotation::kThread: return "cpu_parallel";
+    case Annotation::kUnroll: return "unroll";
+    case Annotation::kVectorize: return "vectorize";
   }
   return "";
 }
 
 inline std::optional<Annotation> ParseAnnotation(std::string_view text) {
-  for (const Annotation annotation : {Annotation::kNone, Annotation::kThread, Annotation::kUnroll,
-                                      Annotation::kVectorize}) {
+  for (const Annotation annotation :
+       {Annotation::kNone, Annotation::kThread, Annotation::kUnroll, Annotation::kVectorize}) {
     if (AnnotationText(annotation) == text) return annotation;
   }
   if (text == "thread") return Annotation::kThread;

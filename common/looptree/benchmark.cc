@@ -21,7 +21,8 @@ std::unexpected<Rejection> Invalid(std::string message) {
 // The loops of a node in the given order, each covering its dimension at once.
 NodeSchedule WholeLoops(const Program& program, std::initializer_list<DimId> order) {
   NodeSchedule schedule;
-  for (const DimId dim : order) schedule.loops.push_back({.dim = dim, .size = program.dims[dim].size});
+  for (const DimId dim : order)
+    schedule.loops.push_back({.dim = dim, .size = program.dims[dim].size});
   return schedule;
 }
 
@@ -40,7 +41,8 @@ Checked<Benchmark> OpenVectorAdd(std::string_view uri, std::string_view member, 
                     {.op = Op::kWrite, .inputs = {2}, .dims = {0}}};
   program->inputs = {0, 1};
   program->outputs = {3};
-  LF_TRY(LoopTree start, BuildSimpleTree(std::move(program), SimpleLoops::Initial(*length), limits));
+  LF_TRY(LoopTree start,
+         BuildSimpleTree(std::move(program), SimpleLoops::Initial(*length), limits));
   return Benchmark{Dialect::kSimple, target, std::move(start)};
 }
 
@@ -90,14 +92,16 @@ Checked<Benchmark> OpenMm(std::string_view uri, std::string_view member, const L
   return OpenMatrixProduct(*sizes, limits);
 }
 
-Checked<Benchmark> OpenMmRange(std::string_view uri, std::string_view member, const Limits& limits) {
+Checked<Benchmark> OpenMmRange(std::string_view uri, std::string_view member,
+                               const Limits& limits) {
   const auto sizes = ParseMatrixName(member);
   if (!sizes || !kMmRange.Has((*sizes)[0]) || !kMmRange.Has((*sizes)[1]) ||
       !kMmRange.Has((*sizes)[2])) {
-    return Invalid(fmt::format("{}: {} must be mm<M>_<N>_<K> with sizes {}, {}, ... {} ({}... has"
-                               " matrix products of any size)",
-                               Quoted(uri), Quoted(member), kMmRange.first,
-                               kMmRange.first + kMmRange.step, kMmRange.last(), kMmPrefix));
+    return Invalid(
+        fmt::format("{}: {} must be mm<M>_<N>_<K> with sizes {}, {}, ... {} ({}... has"
+                    " matrix products of any size)",
+                    Quoted(uri), Quoted(member), kMmRange.first, kMmRange.first + kMmRange.step,
+                    kMmRange.last(), kMmPrefix));
   }
   return OpenMatrixProduct(*sizes, limits);
 }
@@ -112,9 +116,10 @@ Checked<Benchmark> OpenConv(std::string_view uri, std::string_view member, const
   }
   if (!image || !kernel || (*image)[1] != (*kernel)[1] || (*image)[2] < (*kernel)[2] ||
       (*image)[3] < (*kernel)[3]) {
-    return Invalid(fmt::format("{}: {} must be conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW> with sizes of"
-                               " at least 1, the same C twice, KH <= H and KW <= W",
-                               Quoted(uri), Quoted(member)));
+    return Invalid(
+        fmt::format("{}: {} must be conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW> with sizes of"
+                    " at least 1, the same C twice, KH <= H and KW <= W",
+                    Quoted(uri), Quoted(member)));
   }
   constexpr DimId kN = 0, kC = 1, kH = 2, kW = 3, kHo = 4, kWo = 5, kKh = 6, kKw = 7, kM = 8;
   auto program = std::make_shared<Program>();

@@ -1,6 +1,6 @@
 #pragma once
-// Benchmark: where a walk starts. Named by a URI or given as IR text; either way it is a program, the
-// tree it starts from, and the dialect its actions are in.
+// Benchmark: where a walk starts. Named by a URI or given as IR text; either way it is a program,
+// the tree it starts from, and the dialect its actions are in.
 
 #include <cstdint>
 #include <memory>

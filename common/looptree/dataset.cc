@@ -17,12 +17,11 @@ constexpr std::array kDatasets = {
             static_cast<std::uint64_t>(kMaxVectorLength), "benchmark://loop_tool-cuda-v0/1024"},
     Dataset{kMmRangePrefix,
             "matrix products C[m,n] = sum_k A[m,k] B[k,n], each size 64, 80, ... 256",
-            static_cast<std::uint64_t>(kMmRange.count * kMmRange.count * kMmRange.count),
+            static_cast<std::uint64_t>(kMmRange.count* kMmRange.count* kMmRange.count),
             "benchmark://mm64_256_16_range-v0/mm64_128_256"},
     Dataset{kMmPrefix, "matrix products of any size: mm<M>_<N>_<K>", 0,
             "benchmark://mm-v0/mm64_64_64"},
-    Dataset{kConvPrefix,
-            "valid convolutions, stride 1: conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW>", 0,
+    Dataset{kConvPrefix, "valid convolutions, stride 1: conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW>", 0,
             "benchmark://conv-v0/conv1_8_16_16__8_8_3_3"},
 };
 

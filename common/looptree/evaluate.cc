@@ -1,10 +1,11 @@
-// Evaluate: float64, in pieces of kLanes neighbouring points, so that each operation of the program is a
-// plain loop over lanes that the compiler vectorises, whatever the program is.
+// Evaluate: float64, in pieces of kLanes neighbouring points, so that each operation of the program
+// is a plain loop over lanes that the compiler vectorises, whatever the program is.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,24 +13,14 @@
 #include "common/looptree/access.h"
 #include "common/looptree/arithmetic.h"
 #include "common/looptree/interpret.h"
+#include "common/looptree/lanes.h"
 #include "common/looptree/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::size_t kLanes = 256;  // 2 KiB an array: a dozen of them stay in the first-level cache
-constexpr double kRounding = 0x1p-24 * 1.001;  // of one float32 operation, relative; with float64's own
-constexpr double kFunctionRounding = 8 * 0x1p-23;
-constexpr double kSmallestNormal = std::numeric_limits<float>::min();  // lost if subnormals are flushed
 constexpr double kLargestExact = 0x1p24;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Values and error bounds of kLanes neighbouring points. `errors` means something only where the node
-// is not exact: then it is not even written.
-struct Lanes {
-  std::array<double, kLanes> values;
-  std::array<double, kLanes> errors;
-};
 
 // A node's result held whole, row-major over its dims.
 struct Stored {
@@ -39,7 +30,7 @@ struct Stored {
 
 // What is known about all elements of a node's result.
 struct Range {
-  bool exact = false;    // no rounding on the way here, in whatever order
+  bool exact = false;  // no rounding on the way here, in whatever order
   bool integer = false;
   double magnitude = 0;  // at most
 };
@@ -54,10 +45,8 @@ bool OnlyMoves(Op op) {
     case Op::kMin:
     case Op::kMax:
     case Op::kAbs:
-    case Op::kNegate:
-      return true;
-    default:
-      return false;
+    case Op::kNegate: return true;
+    default: return false;
   }
 }
 
@@ -79,7 +68,8 @@ struct Load {
   }
 };
 
-// One operation inside a piece: loads what is stored, or combines earlier results of the same piece.
+// One operation inside a piece: loads what is stored, or combines earlier results of the same
+// piece.
 struct PieceStep {
   NodeId node = 0;
   std::optional<Load> load;
@@ -128,21 +118,23 @@ class Evaluator {
   double ReducedPoints(NodeId id) const {
     double points = 1;
     for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
-      if (facts_->nodes[id].reduced.Has(dim)) points *= static_cast<double>(program_.dims[dim].size);
+      if (facts_->nodes[id].reduced.Has(dim))
+        points *= static_cast<double>(program_.dims[dim].size);
     }
     return points;
   }
 
-  // Held whole: what is written, what is reduced, and what would be computed again and again because
-  // its readers run over more points or reach for other elements. A view is never worth holding,
-  // except to be viewed again.
+  // Held whole: what is written, what is reduced, and what would be computed again and again
+  // because its readers run over more points or reach for other elements. A view is never worth
+  // holding, except to be viewed again.
   bool IsStored(NodeId id) const {
     const Op op = program_.nodes[id].op;
     if (op == Op::kRead || op == Op::kConstant) return false;
     if (op == Op::kWrite || Reduces(id)) return true;
     for (const NodeId consumer : facts_->nodes[id].consumers) {
       if (program_.nodes[consumer].op == Op::kView) return true;
-      if (op != Op::kView && facts_->nodes[consumer].iteration != facts_->nodes[id].dims) return true;
+      if (op != Op::kView && facts_->nodes[consumer].iteration != facts_->nodes[id].dims)
+        return true;
     }
     return false;
   }
@@ -186,8 +178,8 @@ class Evaluator {
     return range;
   }
 
-  // The dimension whose neighbours are the lanes: the result's innermost, so that results are stored
-  // side by side; of a full reduction, the last one it runs over.
+  // The dimension whose neighbours are the lanes: the result's innermost, so that results are
+  // stored side by side; of a full reduction, the last one it runs over.
   std::optional<DimId> LaneDim(NodeId id) const {
     if (!program_.nodes[id].dims.empty()) return program_.nodes[id].dims.back();
     std::optional<DimId> lane;
@@ -216,8 +208,8 @@ class Evaluator {
       } else {
         for (const NodeId input : program.nodes[root].inputs) Plan(input);
       }
-      operations_ = evaluator.ReducedPoints(root) *
-                    static_cast<double>(std::max<std::size_t>(1, program.nodes[root].inputs.size()));
+      operations_ = evaluator.ReducedPoints(root) * static_cast<double>(std::max<std::size_t>(
+                                                        1, program.nodes[root].inputs.size()));
       const double share = operations_ * kRounding;
       rounding_share_ = share < 1 ? share / (1 - share) : kInfinity;
       lanes_.resize(program.nodes.size());
@@ -226,7 +218,8 @@ class Evaluator {
         if (dim != lane_dim) kept_.push_back(dim);
       }
       for (DimId dim = 0; dim < program.dims.size(); ++dim) {
-        if (evaluator.facts_->nodes[root].reduced.Has(dim) && dim != lane_dim) reduced_.push_back(dim);
+        if (evaluator.facts_->nodes[root].reduced.Has(dim) && dim != lane_dim)
+          reduced_.push_back(dim);
       }
       // Of the root's inputs; a view's own load stands for it.
       operands_ = program.nodes[root].op == Op::kView ? std::vector<NodeId>{root}
@@ -235,8 +228,7 @@ class Evaluator {
 
     void Run(Stored& stored) {
       const std::int64_t lane_size = lane_dim_ ? evaluator_.program_.dims[*lane_dim_].size : 1;
-      const bool folds_lanes =
-          lane_dim_ && evaluator_.facts_->nodes[root_].reduced.Has(*lane_dim_);
+      const bool folds_lanes = lane_dim_ && evaluator_.facts_->nodes[root_].reduced.Has(*lane_dim_);
       std::size_t row = 0;
       do {
         Reset();
@@ -295,7 +287,7 @@ class Evaluator {
         return;
       }
       const Node& node = evaluator_.program_.nodes[step.node];
-      Apply(node.op, node.inputs, Exact(step.node), result);
+      Apply(node.op, node.inputs, {result, Exact(step.node), count_});
     }
 
     void Fetch(NodeId id, const Load& load, Lanes& result) const {
@@ -307,132 +299,22 @@ class Evaluator {
       const auto at = static_cast<std::size_t>(load.At(index_));
       const auto step = static_cast<std::size_t>(load.lane_step);
       if (source.op == Op::kRead) {
-        Gather(evaluator_.inputs_[load.source].data() + at, step, result.values);
+        Gather(evaluator_.inputs_[load.source].data() + at, step, count_, result.values);
         return;
       }
       const Stored& stored = evaluator_.stored_[load.source];
-      Gather(stored.values.data() + at, step, result.values);
-      if (!Exact(id)) Gather(stored.errors.data() + at, step, result.errors);
+      Gather(stored.values.data() + at, step, count_, result.values);
+      if (!Exact(id)) Gather(stored.errors.data() + at, step, count_, result.errors);
     }
 
-    template <class Number>
-    void Gather(const Number* from, std::size_t step, std::array<double, kLanes>& to) const {
-      if (step == 0) {
-        std::fill_n(to.begin(), count_, static_cast<double>(*from));
-      } else if (step == 1) {
-        for (std::size_t i = 0; i < count_; ++i) to[i] = from[i];
-      } else {
-        for (std::size_t i = 0; i < count_; ++i) to[i] = from[i * step];
-      }
-    }
+    Operand OperandOf(NodeId id) const { return {*lanes_[id], Exact(id)}; }
 
     // result = op(inputs...), lane by lane.
-    void Apply(Op op, const std::vector<NodeId>& inputs, bool exact, Lanes& result) const {
-      const Lanes& first = *lanes_[inputs[0]];
-      if (inputs.size() == 1) return ApplyUnary(op, first, exact, Exact(inputs[0]), result);
-      ApplyBinary(op, first, *lanes_[inputs[1]], exact, Exact(inputs[0]), Exact(inputs[1]), result);
+    void Apply(Op op, const std::vector<NodeId>& inputs, LaneResult result) const {
+      if (inputs.size() == 1) return ApplyUnary(op, OperandOf(inputs[0]), result);
+      ApplyBinary(op, OperandOf(inputs[0]), OperandOf(inputs[1]), result);
       for (std::size_t i = 2; i < inputs.size(); ++i) {
-        ApplyBinary(op, result, *lanes_[inputs[i]], exact, exact, Exact(inputs[i]), result);
-      }
-    }
-
-    void ApplyUnary(Op op, const Lanes& a, bool exact, bool a_exact, Lanes& result) const {
-      const auto each = [&](auto value) {
-        for (std::size_t i = 0; i < count_; ++i) result.values[i] = value(a.values[i]);
-      };
-      const auto bound = [&](auto error) {
-        if (exact) return;
-        for (std::size_t i = 0; i < count_; ++i) {
-          result.errors[i] = error(a.values[i], a_exact ? 0.0 : a.errors[i]);
-        }
-      };
-      switch (op) {
-        case Op::kLog:
-          bound([](double x, double e) { return Elementary(std::log(x), x > e ? e / (x - e) : kInfinity); });
-          return each([](double x) { return std::log(x); });
-        case Op::kExp:
-          bound([](double x, double e) { return Elementary(std::exp(x), std::exp(x) * std::expm1(e)); });
-          return each([](double x) { return std::exp(x); });
-        case Op::kSqrt:
-          bound([](double x, double e) {
-            if (!(x >= e)) return kInfinity;
-            return Elementary(std::sqrt(x), e == 0 ? 0 : e / (std::sqrt(x) + std::sqrt(x - e)));
-          });
-          return each([](double x) { return std::sqrt(x); });
-        case Op::kReciprocal:
-          bound([](double x, double e) {
-            const double low = std::abs(x) - e;
-            return low > 0 ? Elementary(1 / x, e / (std::abs(x) * low)) : kInfinity;
-          });
-          return each([](double x) { return 1 / x; });
-        case Op::kAbs:
-          bound([](double, double e) { return e; });
-          return each([](double x) { return std::abs(x); });
-        case Op::kNegate:
-          bound([](double, double e) { return e; });
-          return each([](double x) { return -x; });
-        default:
-          bound([](double, double e) { return e; });
-          return each([](double x) { return x; });
-      }
-    }
-
-    static double Elementary(double value, double propagated) {
-      return propagated + kFunctionRounding * (std::abs(value) + propagated) + kSmallestNormal;
-    }
-    static double Rounded(double value, double propagated) {
-      return propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal;
-    }
-
-    // result = op(a, b). The result may be a itself.
-    void ApplyBinary(Op op, const Lanes& a, const Lanes& b, bool exact, bool a_exact, bool b_exact,
-                     Lanes& result) const {
-      static constexpr std::array<double, kLanes> kNoErrors{};
-      const double* const a_errors = a_exact ? kNoErrors.data() : a.errors.data();
-      const double* const b_errors = b_exact ? kNoErrors.data() : b.errors.data();
-      const auto each = [&](auto value, auto error) {
-        const std::size_t count = count_;
-        if (exact) {
-          for (std::size_t i = 0; i < count; ++i) result.values[i] = value(a.values[i], b.values[i]);
-        } else if (a_exact && b_exact) {
-          for (std::size_t i = 0; i < count; ++i) {
-            result.values[i] = value(a.values[i], b.values[i]);
-            result.errors[i] = Rounded(result.values[i], 0);
-          }
-        } else {
-          for (std::size_t i = 0; i < count; ++i) {
-            const double combined = value(a.values[i], b.values[i]);
-            result.errors[i] = error(combined, a.values[i], a_errors[i], b.values[i], b_errors[i]);
-            result.values[i] = combined;
-          }
-        }
-      };
-      switch (op) {
-        case Op::kAdd:
-          return each([](double x, double y) { return x + y; },
-                      [](double z, double, double e, double, double f) { return Rounded(z, e + f); });
-        case Op::kSubtract:
-          return each([](double x, double y) { return x - y; },
-                      [](double z, double, double e, double, double f) { return Rounded(z, e + f); });
-        case Op::kMultiply:
-          return each([](double x, double y) { return x * y; },
-                      [](double z, double x, double e, double y, double f) {
-                        return Rounded(z, std::abs(x) * f + std::abs(y) * e + e * f);
-                      });
-        case Op::kDivide:
-          return each([](double x, double y) { return x / y; },
-                      [](double z, double, double e, double y, double f) {
-                        const double low = std::abs(y) - f;
-                        return low > 0 ? Rounded(z, (e + std::abs(z) * f) / low) : kInfinity;
-                      });
-        case Op::kMin:
-          return each([](double x, double y) { return Binary(Op::kMin, x, y); },
-                      [](double, double, double e, double, double f) { return std::max(e, f); });
-        case Op::kMax:
-          return each([](double x, double y) { return Binary(Op::kMax, x, y); },
-                      [](double, double, double e, double, double f) { return std::max(e, f); });
-        default:
-          LF_CHECK(false, "{} has no two operands", OpName(op));
+        ApplyBinary(op, {result.lanes, result.exact}, OperandOf(inputs[i]), result);
       }
     }
 
@@ -446,45 +328,10 @@ class Evaluator {
     // Takes the operands at the current point into the result.
     void Combine() {
       const Node& root = evaluator_.program_.nodes[root_];
-      const bool exact = Exact(root_);
-      if (!evaluator_.Reduces(root_)) {
-        Apply(root.op, operands_, exact, result_);
-        return;
-      }
+      const LaneResult result{result_, Exact(root_), count_};
+      if (!evaluator_.Reduces(root_)) return Apply(root.op, operands_, result);
       for (const NodeId operand : operands_) {
-        const Lanes& lanes = *lanes_[operand];
-        if (!exact) AddErrors(root.op, lanes, Exact(operand));
-        AddValues(root.op, lanes);
-      }
-    }
-
-    void AddValues(Op op, const Lanes& lanes) {
-      auto& values = result_.values;
-      const std::size_t count = count_;
-      if (op == Op::kAdd) {
-        for (std::size_t i = 0; i < count; ++i) values[i] += lanes.values[i];
-      } else if (op == Op::kMultiply) {
-        for (std::size_t i = 0; i < count; ++i) values[i] *= lanes.values[i];
-      } else {
-        for (std::size_t i = 0; i < count; ++i) values[i] = Binary(op, values[i], lanes.values[i]);
-      }
-    }
-
-    // Of a sum of n operands: their errors, and n roundings of the sum of magnitudes.
-    void AddErrors(Op op, const Lanes& lanes, bool no_errors) {
-      static constexpr std::array<double, kLanes> kNoErrors{};
-      const double* const from = no_errors ? kNoErrors.data() : lanes.errors.data();
-      auto& errors = result_.errors;
-      const double share = rounding_share_;
-      const std::size_t count = count_;
-      if (op == Op::kAdd) {
-        for (std::size_t i = 0; i < count; ++i) {
-          errors[i] += from[i] + share * (std::abs(lanes.values[i]) + from[i]);
-        }
-      } else if (op == Op::kMultiply) {
-        for (std::size_t i = 0; i < count; ++i) errors[i] *= std::abs(lanes.values[i]) + from[i];
-      } else {
-        for (std::size_t i = 0; i < count; ++i) errors[i] = std::max(errors[i], from[i]);
+        Accumulate(root.op, OperandOf(operand), rounding_share_, result);
       }
     }
 
@@ -494,8 +341,8 @@ class Evaluator {
       const std::size_t used = std::min(kLanes, LaneCount());
       for (std::size_t i = 1; i < used; ++i) {
         result_.values[0] = Binary(op, result_.values[0], result_.values[i]);
-        result_.errors[0] = Binary(op == Op::kMin ? Op::kMax : op, result_.errors[0],
-                                   result_.errors[i]);
+        result_.errors[0] =
+            Binary(op == Op::kMin ? Op::kMax : op, result_.errors[0], result_.errors[i]);
       }
     }
 

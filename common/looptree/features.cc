@@ -57,7 +57,8 @@ class StrideTable {
     }
   }
 
-  // Elements between neighbours in the tensor's buffer; 0 for a dimension that it lacks. A view without loops is walked in the buffer of what it views.
+  // Elements between neighbours in the tensor's buffer; 0 for a dimension that it lacks. A view
+  // without loops is walked in the buffer of what it views.
   Strides StridesOf(NodeId tensor) const {
     const Node& node = tree_.program().nodes[tensor];
     Strides strides{};

@@ -86,8 +86,8 @@ class Interpreter {
     if (!leaf) return;
     const Node& node = program_.nodes[id];
     if (node.op == Op::kView) {  // reads through its own map
-      plans_[id].operands.push_back(AccessOf(
-          program_, id, [&](NodeId view) { return view == id || !tree_.LeafOf(view); }));
+      plans_[id].operands.push_back(
+          AccessOf(program_, id, [&](NodeId view) { return view == id || !tree_.LeafOf(view); }));
     } else {
       for (const NodeId input : node.inputs) plans_[id].operands.push_back(AccessOf(tree_, input));
     }
@@ -104,9 +104,9 @@ class Interpreter {
     buffer.base = offset_;
     if (program_.nodes[id].op == Op::kWrite) return;
     const bool reduces = !tree_.facts().nodes[id].reduced.empty();
-    std::fill(buffer.data.begin(), buffer.data.end(),
-              reduces ? Identity<float>(program_.nodes[id].op)
-                      : std::numeric_limits<float>::quiet_NaN());
+    std::fill(
+        buffer.data.begin(), buffer.data.end(),
+        reduces ? Identity<float>(program_.nodes[id].op) : std::numeric_limits<float>::quiet_NaN());
   }
 
   void RunNodes(TreeRef begin, TreeRef end) {
@@ -188,10 +188,10 @@ class Interpreter {
   const LoopTree& tree_;
   const Program& program_;
   std::map<NodeId, std::span<const float>> inputs_;
-  std::vector<Buffer> buffers_;               // per program node
-  std::vector<Plan> plans_;                   // per program node
-  std::vector<std::vector<NodeId>> scoped_;   // per tree node: whose scope this loop is
-  std::vector<bool> first_piece_;             // per tree node: in the loop's first piece now
+  std::vector<Buffer> buffers_;              // per program node
+  std::vector<Plan> plans_;                  // per program node
+  std::vector<std::vector<NodeId>> scoped_;  // per tree node: whose scope this loop is
+  std::vector<bool> first_piece_;            // per tree node: in the loop's first piece now
   std::array<std::int64_t, kMaxDims> offset_{};
   std::array<std::int64_t, kMaxDims> range_{};
 };

@@ -44,8 +44,19 @@ Checked<std::vector<std::uint32_t>> ParseIds(std::string_view text, std::string_
 
 // The chunks of a node's line, in order.
 enum Chunk : std::size_t {
-  kTag, kOp, kInputs, kVars, kConstraints, kSymbolMap, kPriority, kOrder, kNotReusable,
-  kLoopAnnotations, kNodeAnnotation, kEnd, kChunkCount,
+  kTag,
+  kOp,
+  kInputs,
+  kVars,
+  kConstraints,
+  kSymbolMap,
+  kPriority,
+  kOrder,
+  kNotReusable,
+  kLoopAnnotations,
+  kNodeAnnotation,
+  kEnd,
+  kChunkCount,
 };
 
 class IrParser {
@@ -69,7 +80,8 @@ class IrParser {
         return std::unexpected(std::move(parsed).error());
       }
     }
-    if (section_ != Section::kDone) return Invalid("the program must end with an 'i:' and an 'o:' line");
+    if (section_ != Section::kDone)
+      return Invalid("the program must end with an 'i:' and an 'o:' line");
     LF_TRY_VOID(ResolveViews());
     LF_TRY_VOID(ResolveSizes());
     return LoopTree::Build(std::make_shared<const Program>(std::move(program_)),
@@ -82,8 +94,7 @@ class IrParser {
   Checked<void> ParseLine(std::string_view line) {
     if (line.starts_with("v:") && section_ == Section::kVars) {
       if (program_.dims.size() == kMaxDims) {
-        return Reject(RejectionCode::kLimitTree,
-                      fmt::format("more than {} dimensions", kMaxDims));
+        return Reject(RejectionCode::kLimitTree, fmt::format("more than {} dimensions", kMaxDims));
       }
       program_.dims.push_back({std::string(line.substr(2)), 0});
       return {};
@@ -102,9 +113,10 @@ class IrParser {
       LF_TRY(program_.outputs, ParseIds(line.substr(2), "outputs"));
       return {};
     }
-    return Invalid(fmt::format("{} is not expected here: the text is lines 'v:', 'n:', one 'i:', one"
-                               " 'o:', in this order",
-                               Quoted(line)));
+    return Invalid(
+        fmt::format("{} is not expected here: the text is lines 'v:', 'n:', one 'i:', one"
+                    " 'o:', in this order",
+                    Quoted(line)));
   }
 
   Checked<void> ParseNode(std::string_view line) {
@@ -114,12 +126,13 @@ class IrParser {
     }
     const auto chunks = SplitText(line, ':');
     if (chunks.size() != kChunkCount || !chunks[kEnd].empty()) {
-      return Invalid(fmt::format("a node has 11 parts, each ended by ':', not {}",
-                                 chunks.size() - 1));
+      return Invalid(
+          fmt::format("a node has 11 parts, each ended by ':', not {}", chunks.size() - 1));
     }
     const auto op = ParseInteger(chunks[kOp]);
     if (!op || *op < 0 || *op > static_cast<int>(Op::kName)) {
-      return Invalid(fmt::format("operation {} must be a number from 0 to 17", Quoted(chunks[kOp])));
+      return Invalid(
+          fmt::format("operation {} must be a number from 0 to 17", Quoted(chunks[kOp])));
     }
     Node node{.op = static_cast<Op>(*op)};
     if (node.op == Op::kConstant) {
@@ -156,8 +169,8 @@ class IrParser {
   Checked<void> NoteSize(DimId dim, std::int64_t size) {
     std::int64_t& known = program_.dims[dim].size;
     if (size < 1 || (known != 0 && known != size)) {
-      return Invalid(fmt::format("dimension {} cannot have size {}{}", program_.dims[dim].name, size,
-                                 size < 1 ? "" : fmt::format(" and {}", known)));
+      return Invalid(fmt::format("dimension {} cannot have size {}{}", program_.dims[dim].name,
+                                 size, size < 1 ? "" : fmt::format(" and {}", known)));
     }
     known = size;
     return {};
@@ -176,8 +189,8 @@ class IrParser {
                     fmt::format("more than {} loops", limits_.tree_depth));
     }
     if (annotations.size() != order.size()) {
-      return Invalid(fmt::format("{} loops but {} loop annotations", order.size(),
-                                 annotations.size()));
+      return Invalid(
+          fmt::format("{} loops but {} loop annotations", order.size(), annotations.size()));
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
       LF_TRY(LoopSpec loop, ParseLoop(order[i], annotations[i]));
@@ -201,7 +214,8 @@ class IrParser {
     const auto dim = field(0), size = field(1), tail = field(2);
     if (!dim || !size || !tail || *dim < 0 ||
         static_cast<std::size_t>(*dim) >= program_.dims.size()) {
-      return Invalid(fmt::format("bad loop {}: it must be <dimension>;<size>;<tail>", Quoted(item)));
+      return Invalid(
+          fmt::format("bad loop {}: it must be <dimension>;<size>;<tail>", Quoted(item)));
     }
     if (*size < 1 || *tail < 0) {
       return Invalid(fmt::format("bad loop {}: the size must be at least 1, the tail at least 0",
@@ -213,8 +227,8 @@ class IrParser {
                     fmt::format("annotation {} of a loop; valid: cpu_parallel, unroll, vectorize",
                                 Quoted(annotation_text)));
     }
-    return LoopSpec{.dim = static_cast<DimId>(*dim), .size = *size, .tail = *tail,
-                    .annotation = *annotation};
+    return LoopSpec{
+        .dim = static_cast<DimId>(*dim), .size = *size, .tail = *tail, .annotation = *annotation};
   }
 
   Checked<void> ResolveViews() {
@@ -225,10 +239,11 @@ class IrParser {
         return Invalid(fmt::format("node {} (view) must have one input", id));
       }
       for (const DimId dim : program_.nodes[node.inputs[0]].dims) {
-        if (dim >= program_.dims.size()) return Invalid("a node names a dimension that is not there");
+        if (dim >= program_.dims.size())
+          return Invalid("a node names a dimension that is not there");
       }
-      LF_TRY(node.view, SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims,
-                                  program_));
+      LF_TRY(node.view,
+             SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims, program_));
     }
     return {};
   }

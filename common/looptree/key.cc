@@ -12,8 +12,8 @@
 namespace loopfleet::looptree {
 namespace {
 
-// Dimensions are numbered in the order in which operations first use them, so that neither their names
-// nor the order of their declaration shows.
+// Dimensions are numbered in the order in which operations first use them, so that neither their
+// names nor the order of their declaration shows.
 class DimNumbers {
  public:
   explicit DimNumbers(const Program& program) : numbers_(program.dims.size(), kUnused) {

@@ -3,375 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
 #include "common/looptree/program_facts.h"
+#include "common/looptree/tree_builder.h"
 
 namespace loopfleet::looptree {
-namespace {
-
-constexpr std::uint32_t kMaxDepth = 32;  // what the builder has room for; Limits may ask for less
-
-std::string NodeText(const Program& program, NodeId id) {
-  return fmt::format("node {} ({})", id, OpName(program.nodes[id].op));
-}
-
-// A loop of the chain that the next operation may join.
-struct OpenLoop {
-  DimId dim;
-  std::uint32_t dim_depth;
-  std::int64_t size;
-  std::int64_t tail;
-  Annotation annotation;
-  TreeRef ref;
-
-  bool SamePlace(const OpenLoop& other) const {
-    return dim == other.dim && dim_depth == other.dim_depth;
-  }
-  bool SameLoop(const OpenLoop& other) const {
-    return SamePlace(other) && size == other.size && tail == other.tail;
-  }
-};
-
-// At most kMaxDepth loops, outermost first, without allocation.
-class Chain {
- public:
-  std::size_t size() const { return size_; }
-  const OpenLoop& operator[](std::size_t i) const { return loops_[i]; }
-  OpenLoop& operator[](std::size_t i) { return loops_[i]; }
-  void Cut(std::size_t size) { size_ = std::min(size_, size); }
-  [[nodiscard]] bool Append(const OpenLoop& loop) {
-    if (size_ == loops_.size()) return false;
-    loops_[size_++] = loop;
-    return true;
-  }
-
-  template <class Predicate>
-  std::size_t Find(Predicate predicate) const {
-    std::size_t i = 0;
-    while (i < size_ && !predicate(loops_[i])) ++i;
-    return i;
-  }
-
- private:
-  std::array<OpenLoop, kMaxDepth> loops_;
-  std::size_t size_ = 0;
-};
-
-}  // namespace
-
-// Spec B.3, step by step. One use: Run() once.
-class TreeBuilder {
- public:
-  static Checked<LoopTree> Build(std::shared_ptr<const Program> program,
-                                 std::shared_ptr<const ProgramFacts> facts, Schedule schedule,
-                                 const Limits& limits) {
-    TreeBuilder builder(std::move(program), std::move(facts), std::move(schedule), limits);
-    LF_TRY_VOID(builder.Run());
-    return std::move(builder.tree_);
-  }
-
- private:
-  TreeBuilder(std::shared_ptr<const Program> program, std::shared_ptr<const ProgramFacts> facts,
-              Schedule schedule, const Limits& limits)
-      : body_(std::make_shared<LoopTree::Body>()),
-        program_(*program),
-        facts_(*facts),
-        limits_(limits) {
-    body_->program = std::move(program);
-    body_->facts = std::move(facts);
-    body_->schedule = std::move(schedule);
-    tree_.body_ = body_;
-  }
-
-  Checked<void> Run() {
-    body_->leaves.assign(program_.nodes.size(), kNoParent);
-    LF_TRY_VOID(ReserveLoops());
-    for (const NodeId id : facts_.order) {
-      if (!HasLeaf(id)) {
-        LF_TRY_VOID(CheckSkipped(id));
-        continue;
-      }
-      LF_TRY_VOID(ReadOwnLoops(id));
-      CutMismatches();
-      LF_TRY_VOID(Place(id, Matched()));
-      LF_TRY_VOID(FoldLoops(id));
-      Close(id);
-    }
-    SetEnds();
-    if (facts_.has_views) LF_TRY_VOID(CheckViews());
-    return CheckFootprint();
-  }
-
-  // Operations without dimensions need no loops; all others without loops are skipped.
-  bool HasLeaf(NodeId id) const {
-    if (!body_->schedule[id].loops.empty()) return true;
-    const Node& node = program_.nodes[id];
-    return node.dims.empty() && facts_.nodes[id].iteration.empty() && node.op != Op::kRead &&
-           node.op != Op::kView && node.op != Op::kConstant;
-  }
-
-  Checked<void> CheckSkipped(NodeId id) const {
-    const Op op = program_.nodes[id].op;
-    if (op == Op::kRead || op == Op::kView || op == Op::kConstant) return {};
-    return Reject(RejectionCode::kInvalidBenchmark,
-                  fmt::format("{} has no loops; only reads and views may go without",
-                              NodeText(program_, id)));
-  }
-
-  Checked<void> ReserveLoops() {
-    std::uint32_t count = 0;
-    body_->loop_begins.reserve(program_.nodes.size() + 1);
-    for (const NodeSchedule& node : body_->schedule) {
-      if (node.loops.size() > std::min(kMaxDepth, limits_.tree_depth)) return TooDeep();
-      body_->loop_begins.push_back(count);
-      count += static_cast<std::uint32_t>(node.loops.size());
-    }
-    body_->loop_begins.push_back(count);
-    body_->loop_refs.resize(count);
-    body_->nodes.reserve(count + program_.nodes.size());
-    return {};
-  }
-
-  std::unexpected<Rejection> TooDeep() const {
-    return Reject(RejectionCode::kLimitTree, fmt::format("more than {} loops inside each other",
-                                                         std::min(kMaxDepth, limits_.tree_depth)));
-  }
-
-  Checked<void> ReadOwnLoops(NodeId id) {
-    own_.Cut(0);
-    for (const LoopSpec& loop : body_->schedule[id].loops) {
-      if (loop.dim >= program_.dims.size() || !facts_.nodes[id].iteration.Has(loop.dim)) {
-        return Reject(RejectionCode::kInvalidBenchmark,
-                      fmt::format("{} has a loop over a dimension that it does not run over",
-                                  NodeText(program_, id)));
-      }
-      std::uint32_t depth = 0;
-      for (std::size_t i = 0; i < own_.size(); ++i) depth += own_[i].dim == loop.dim;
-      if (!own_.Append({loop.dim, depth, loop.size, loop.tail, loop.annotation, kNoParent})) {
-        return TooDeep();
-      }
-    }
-    return {};
-  }
-
-  void CutMismatches() {
-    for (std::size_t i = 0; i < own_.size(); ++i) {  // step 1
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return open.SamePlace(own_[i]) && !open.SameLoop(own_[i]);
-      }));
-    }
-    if (facts_.has_views) {  // step 2
-      DimSet scheduled;
-      for (std::size_t i = 0; i < own_.size(); ++i) scheduled.Add(own_[i].dim);
-      DimSet bases;
-      for (std::size_t i = 0; i < own_.size(); ++i) bases.Add(facts_.base[own_[i].dim]);
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return bases.Has(facts_.base[open.dim]) && !scheduled.Has(open.dim);
-      }));
-    }
-    for (std::size_t i = 0; i < own_.size(); ++i) {  // step 3
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return open.SamePlace(own_[i]) && open.annotation != own_[i].annotation;
-      }));
-    }
-  }
-
-  // Step 4: how many of the own loops, from the outermost, are loops of the chain in the same order.
-  std::size_t Matched() {
-    std::array<std::size_t, kMaxDepth> offsets;
-    for (std::size_t i = 0; i < own_.size(); ++i) {
-      offsets[i] = open_.Find([&](const OpenLoop& open) { return open.SameLoop(own_[i]); });
-    }
-    std::size_t matched = 0;
-    position_ = 0;
-    for (; matched < own_.size(); ++matched) {
-      const std::size_t offset = offsets[matched];
-      const bool in_order = std::all_of(offsets.begin() + matched, offsets.begin() + own_.size(),
-                                        [&](std::size_t later) { return offset <= later; });
-      if (offset == open_.size() || !in_order) break;
-      own_[matched].ref = open_[offset].ref;
-      position_ = offset + 1;
-    }
-    return matched;
-  }
-
-  // Steps 5 and 6.
-  Checked<void> Place(NodeId id, std::size_t matched) {
-    for (std::size_t i = matched; i < own_.size(); ++i) {
-      open_.Cut(position_);
-      if (open_.size() >= limits_.tree_depth) return TooDeep();
-      LF_TRY(own_[i].ref, AddNode());
-      TreeNode& node = body_->nodes.back();
-      node.kind = TreeNode::Kind::kLoop;
-      node.dim = own_[i].dim;
-      node.dim_depth = own_[i].dim_depth;
-      node.size = own_[i].size;
-      node.tail = own_[i].tail;
-      node.annotation = own_[i].annotation;
-      if (!open_.Append(own_[i])) return TooDeep();
-      position_ = open_.size();
-    }
-    LF_TRY(body_->leaves[id], AddNode());
-    TreeNode& leaf = body_->nodes.back();
-    leaf.kind = TreeNode::Kind::kOperation;
-    leaf.node = id;
-    return {};
-  }
-
-  Checked<TreeRef> AddNode() {
-    if (body_->nodes.size() >= limits_.tree_nodes) {
-      return Reject(RejectionCode::kLimitTree,
-                    fmt::format("the tree has more than {} nodes", limits_.tree_nodes));
-    }
-    const auto ref = static_cast<TreeRef>(body_->nodes.size());
-    TreeNode& node = body_->nodes.emplace_back();
-    node.depth = static_cast<std::uint32_t>(open_.size());
-    if (open_.size() > 0) node.parent = open_[open_.size() - 1].ref;
-    return ref;
-  }
-
-  // Checks that the own loops cover each dimension exactly, and notes what one iteration covers.
-  Checked<void> FoldLoops(NodeId id) {
-    std::array<std::int64_t, kMaxDims> covered;
-    covered.fill(1);
-    TreeRef* const refs = body_->loop_refs.data() + body_->loop_begins[id];
-    DimSet missing = facts_.nodes[id].iteration;
-    for (std::size_t i = own_.size(); i-- > 0;) {
-      const OpenLoop& loop = own_[i];
-      std::int64_t& inner = covered[loop.dim];
-      refs[i] = loop.ref;
-      const auto total = CheckedMultiplyAdd(loop.size, inner, loop.tail);
-      if (loop.size < 1 || loop.tail < 0 || loop.tail >= inner) {
-        return Reject(RejectionCode::kInvalidBenchmark,
-                      fmt::format("{}: a loop over {} has size {} and tail {}: the size must be at"
-                                  " least 1, the tail less than the {} elements of one iteration",
-                                  NodeText(program_, id), program_.dims[loop.dim].name, loop.size,
-                                  loop.tail, inner));
-      }
-      if (!total) return WrongCover(id, loop.dim);
-      TreeNode& node = body_->nodes[loop.ref];
-      node.inner = std::max(node.inner, inner);
-      inner = *total;
-      DimSet seen;
-      seen.Add(loop.dim);
-      missing = missing - seen;
-    }
-    for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
-      if (!facts_.nodes[id].iteration.Has(dim)) continue;
-      if (missing.Has(dim) || covered[dim] != program_.dims[dim].size) return WrongCover(id, dim);
-    }
-    return {};
-  }
-
-  std::unexpected<Rejection> WrongCover(NodeId id, DimId dim) const {
-    return Reject(RejectionCode::kInvalidBenchmark,
-                  fmt::format("{}: its loops over {} do not cover {} elements",
-                              NodeText(program_, id), program_.dims[dim].name,
-                              program_.dims[dim].size));
-  }
-
-  // Steps 7 and 8: which loops the next operation may still join.
-  void Close(NodeId id) {
-    const DimSet reduced = facts_.nodes[id].reduced;
-    open_.Cut(open_.Find([&](const OpenLoop& open) { return reduced.Has(open.dim); }));
-    const auto& loops = body_->schedule[id].loops;
-    for (std::size_t i = 0; i < loops.size(); ++i) {
-      if (loops[i].reusable) continue;
-      open_.Cut(open_.Find([&](const OpenLoop& open) { return open.SameLoop(own_[i]); }));
-    }
-  }
-
-  void SetEnds() {
-    auto& nodes = body_->nodes;
-    for (TreeRef ref = static_cast<TreeRef>(nodes.size()); ref-- > 0;) {
-      nodes[ref].end = std::max(nodes[ref].end, ref + 1);
-      if (nodes[ref].parent != kNoParent) {
-        TreeNode& parent = nodes[nodes[ref].parent];
-        parent.end = std::max(parent.end, nodes[ref].end);
-      }
-    }
-  }
-
-  // A view may read elsewhere than at its own index. Where its producer's loop is shared, that
-  // element may not be computed yet, so the shared dimensions must be read at the same index.
-  Checked<void> CheckViews() const {
-    for (NodeId id = 0; id < program_.nodes.size(); ++id) {
-      if (body_->leaves[id] == kNoParent) continue;
-      DimSet shared;
-      const auto scope = tree_.ScopeOf(id);
-      for (const TreeRef loop : tree_.LoopsOf(id)) {
-        if (scope && loop <= *scope) shared.Add(body_->nodes[loop].dim);
-      }
-      if (!shared.empty()) LF_TRY_VOID(CheckReads(id, shared));
-    }
-    return {};
-  }
-
-  Checked<void> CheckReads(NodeId id, DimSet shared) const {
-    for (const NodeId consumer : facts_.nodes[id].consumers) {
-      const Node& node = program_.nodes[consumer];
-      if (node.op != Op::kView) continue;
-      for (const ViewIndex& index : node.view) {
-        const bool same = index.constant == 0 && index.terms.size() == 1 &&
-                          index.terms[0] == AffineTerm{index.input_dim, 1};
-        if (shared.Has(index.input_dim) && !same) {
-          return Reject(RejectionCode::kUnsupported,
-                        fmt::format("{} reads {} inside the loop over {} that computes it",
-                                    NodeText(program_, consumer), NodeText(program_, id),
-                                    program_.dims[index.input_dim].name));
-        }
-      }
-      if (body_->leaves[consumer] == kNoParent) LF_TRY_VOID(CheckReads(consumer, shared));
-    }
-    return {};
-  }
-
-  Checked<void> CheckFootprint() const {
-    const std::uint64_t bytes = facts_.tensor_bytes + tree_.ScratchBytes();
-    if (bytes <= limits_.footprint_bytes) return {};
-    return Reject(RejectionCode::kLimitFootprint,
-                  fmt::format("tensors and intermediate buffers need {} bytes; at most {} are allowed",
-                              bytes, limits_.footprint_bytes));
-  }
-
-  LoopTree tree_;                         // shares body_, for its queries
-  std::shared_ptr<LoopTree::Body> body_;  // changed only while this builder runs
-  const Program& program_;
-  const ProgramFacts& facts_;
-  const Limits& limits_;
-  Chain open_;  // "available": what the next operation may join
-  Chain own_;   // of the operation being placed
-  std::size_t position_ = 0;
-};
 
 Checked<LoopTree> LoopTree::Build(std::shared_ptr<const Program> program, Schedule schedule,
                                   const Limits& limits) {
   if (schedule.size() != program->nodes.size()) {
-    return Reject(RejectionCode::kInvalidBenchmark,
-                  fmt::format("{} operations but {} schedules", program->nodes.size(),
-                              schedule.size()));
+    return Reject(
+        RejectionCode::kInvalidBenchmark,
+        fmt::format("{} operations but {} schedules", program->nodes.size(), schedule.size()));
   }
   std::vector<double> priorities(schedule.size());
   std::transform(schedule.begin(), schedule.end(), priorities.begin(),
                  [](const NodeSchedule& node) { return node.priority; });
   LF_TRY(auto facts, ProgramFacts::Of(*program, priorities, limits));
-  return TreeBuilder::Build(std::move(program), std::move(facts), std::move(schedule), limits);
+  return BuildTree(std::move(program), std::move(facts), std::move(schedule), limits);
 }
 
 Checked<LoopTree> LoopTree::WithSchedule(Schedule schedule, const Limits& limits) const {
   LF_CHECK(schedule.size() == body_->schedule.size(), "{} schedules for {} operations",
            schedule.size(), body_->schedule.size());
-  return TreeBuilder::Build(body_->program, body_->facts, std::move(schedule), limits);
+  return BuildTree(body_->program, body_->facts, std::move(schedule), limits);
 }
 
 std::vector<TreeRef> LoopTree::Children(std::optional<TreeRef> parent) const {
   std::vector<TreeRef> children;
-  const TreeRef end = parent ? body_->nodes[*parent].end : static_cast<TreeRef>(body_->nodes.size());
+  const TreeRef end =
+      parent ? body_->nodes[*parent].end : static_cast<TreeRef>(body_->nodes.size());
   for (TreeRef ref = parent ? *parent + 1 : 0; ref < end; ref = body_->nodes[ref].end) {
     children.push_back(ref);
   }
@@ -384,8 +48,8 @@ std::optional<TreeRef> LoopTree::LeafOf(NodeId node) const {
 }
 
 std::span<const TreeRef> LoopTree::LoopsOf(NodeId node) const {
-  return std::span(body_->loop_refs).subspan(body_->loop_begins[node],
-                                       body_->loop_begins[node + 1] - body_->loop_begins[node]);
+  return std::span(body_->loop_refs)
+      .subspan(body_->loop_begins[node], body_->loop_begins[node + 1] - body_->loop_begins[node]);
 }
 
 std::vector<NodeId> LoopTree::ReadersOf(NodeId node) const {
@@ -404,7 +68,8 @@ std::vector<NodeId> LoopTree::ReadersOf(NodeId node) const {
 }
 
 std::optional<TreeRef> LoopTree::ScopeOf(NodeId node) const {
-  if (body_->leaves[node] == kNoParent || body_->program->nodes[node].op == Op::kWrite) return std::nullopt;
+  if (body_->leaves[node] == kNoParent || body_->program->nodes[node].op == Op::kWrite)
+    return std::nullopt;
   TreeRef scope = body_->nodes[body_->leaves[node]].parent;
   const auto widen = [&](const auto& self, NodeId producer) -> void {
     for (const NodeId consumer : body_->facts->nodes[producer].consumers) {
@@ -413,7 +78,8 @@ std::optional<TreeRef> LoopTree::ScopeOf(NodeId node) const {
         self(self, consumer);
         continue;
       }
-      while (scope != kNoParent && leaf >= body_->nodes[scope].end) scope = body_->nodes[scope].parent;
+      while (scope != kNoParent && leaf >= body_->nodes[scope].end)
+        scope = body_->nodes[scope].parent;
     }
   };
   widen(widen, node);

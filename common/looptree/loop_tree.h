@@ -2,9 +2,9 @@
 // LoopTree: a program together with how it is looped: the value that actions transform and kernels
 // are compiled from. Immutable, so copies share everything and cost next to nothing.
 //
-// A schedule gives each operation its loops, outermost first; building merges the equal leading loops
-// of operations that follow each other into a tree (spec B.3). Reads and views without loops have no
-// leaf: their consumers reach straight into the tensor.
+// A schedule gives each operation its loops, outermost first; building merges the equal leading
+// loops of operations that follow each other into a tree (spec B.3). Reads and views without loops
+// have no leaf: their consumers reach straight into the tensor.
 
 #include <cstdint>
 #include <memory>
@@ -49,14 +49,14 @@ struct TreeNode {
   enum class Kind : std::uint8_t { kLoop, kOperation };
   Kind kind = Kind::kLoop;
   TreeRef parent = kNoParent;
-  std::uint32_t depth = 0;             // 0 for a root
-  TreeRef end = 0;                     // one past the last descendant: [ref + 1, end) is the subtree
+  std::uint32_t depth = 0;  // 0 for a root
+  TreeRef end = 0;          // one past the last descendant: [ref + 1, end) is the subtree
   // kLoop:
   DimId dim = 0;
-  std::uint32_t dim_depth = 0;         // how many enclosing loops run over the same dim: the primes
+  std::uint32_t dim_depth = 0;  // how many enclosing loops run over the same dim: the primes
   std::int64_t size = 1;
   std::int64_t tail = 0;
-  std::int64_t inner = 1;              // elements of the dim that one iteration covers; > tail
+  std::int64_t inner = 1;  // elements of the dim that one iteration covers; > tail
   Annotation annotation = Annotation::kNone;
   // kOperation:
   NodeId node = 0;
@@ -93,8 +93,8 @@ class LoopTree {
   // The loop inside which the node's result lives: the deepest loop around the producer and all its
   // readers; nullopt: the whole kernel.
   std::optional<TreeRef> ScopeOf(NodeId node) const;
-  // Elements along `dim`, one of the node's, of the buffer that holds its result: what the node's own
-  // loops strictly below its scope cover.
+  // Elements along `dim`, one of the node's, of the buffer that holds its result: what the node's
+  // own loops strictly below its scope cover.
   std::int64_t BufferExtent(NodeId node, DimId dim) const;
   // Bytes of all intermediate buffers: results of operations other than writes.
   std::uint64_t ScratchBytes() const;
@@ -107,17 +107,17 @@ class LoopTree {
     std::shared_ptr<const ProgramFacts> facts;  // of program
     Schedule schedule;
     std::vector<TreeNode> nodes;
-    std::vector<TreeRef> leaves;                // per program node; kNoParent: none
-    std::vector<TreeRef> loop_refs;             // the own loops of all program nodes, in turn
-    std::vector<std::uint32_t> loop_begins;     // per program node, and one past the last
+    std::vector<TreeRef> leaves;             // per program node; kNoParent: none
+    std::vector<TreeRef> loop_refs;          // the own loops of all program nodes, in turn
+    std::vector<std::uint32_t> loop_begins;  // per program node, and one past the last
   };
   std::int64_t ExtentBelow(NodeId node, DimId dim, std::optional<TreeRef> scope) const;
 
   std::shared_ptr<const Body> body_;
 };
 
-// Floating-point operations of one run: each operation leaf except copy, read, write and view counts
-// one for each point of its loops (spec B.6). Independent of the schedule.
+// Floating-point operations of one run: each operation leaf except copy, read, write and view
+// counts one for each point of its loops (spec B.6). Independent of the schedule.
 std::uint64_t FlopCount(const Program& program);
 
 // Bytes of all input and output tensors, held whole.

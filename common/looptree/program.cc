@@ -10,8 +10,8 @@ namespace loopfleet::looptree {
 namespace {
 
 constexpr std::array<std::string_view, 18> kOpNames = {
-    "constant", "write", "read", "view", "copy", "add",  "subtract", "multiply",   "divide",
-    "min",      "max",   "log",  "exp",  "sqrt", "abs",  "negate",   "reciprocal", "name"};
+    "constant", "write", "read", "view", "copy", "add", "subtract", "multiply",   "divide",
+    "min",      "max",   "log",  "exp",  "sqrt", "abs", "negate",   "reciprocal", "name"};
 
 bool Contains(const std::vector<DimId>& dims, DimId dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();

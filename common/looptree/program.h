@@ -1,6 +1,7 @@
 #pragma once
-// Program: what is computed, and nothing about how. A directed acyclic graph of operations over named
-// dimensions, float32 throughout. A value; nodes refer to each other and to dimensions by index.
+// Program: what is computed, and nothing about how. A directed acyclic graph of operations over
+// named dimensions, float32 throughout. A value; nodes refer to each other and to dimensions by
+// index.
 
 #include <cstdint>
 #include <string>
@@ -14,13 +15,28 @@ using NodeId = std::uint32_t;  // index into Program::nodes
 
 // The numbers are those of the IR text (spec B.1).
 enum class Op : std::uint8_t {
-  kConstant = 0, kWrite = 1, kRead = 2, kView = 3, kCopy = 4, kAdd = 5, kSubtract = 6,
-  kMultiply = 7, kDivide = 8, kMin = 9, kMax = 10, kLog = 11, kExp = 12, kSqrt = 13, kAbs = 14,
-  kNegate = 15, kReciprocal = 16, kName = 17,
+  kConstant = 0,
+  kWrite = 1,
+  kRead = 2,
+  kView = 3,
+  kCopy = 4,
+  kAdd = 5,
+  kSubtract = 6,
+  kMultiply = 7,
+  kDivide = 8,
+  kMin = 9,
+  kMax = 10,
+  kLog = 11,
+  kExp = 12,
+  kSqrt = 13,
+  kAbs = 14,
+  kNegate = 15,
+  kReciprocal = 16,
+  kName = 17,
 };
 
 std::string_view OpName(Op op);  // "multiply", as loop tree text prints it
-bool CountsAsWork(Op op);        // false for what only moves data: read, write, view, copy, constant
+bool CountsAsWork(Op op);  // false for what only moves data: read, write, view, copy, constant
 
 struct Dim {
   std::string name;
@@ -46,9 +62,9 @@ struct ViewIndex {
 struct Node {
   Op op = Op::kRead;
   std::vector<NodeId> inputs;
-  std::vector<DimId> dims;           // of the result, outermost first: the layout is row-major in this order
-  std::vector<ViewIndex> view;       // kView only
-  double constant = 0;               // kConstant only
+  std::vector<DimId> dims;  // of the result, outermost first: the layout is row-major in this order
+  std::vector<ViewIndex> view;  // kView only
+  double constant = 0;          // kConstant only
   friend bool operator==(const Node&, const Node&) = default;
 };
 

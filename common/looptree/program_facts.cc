@@ -13,7 +13,7 @@
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 128;
+constexpr std::size_t kMaxNameBytes = 64;
 
 std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
@@ -40,13 +40,14 @@ Checked<void> CheckDims(const Program& program) {
   for (std::size_t i = 0; i < program.dims.size(); ++i) {
     const Dim& dim = program.dims[i];
     if (!IsName(dim.name)) {
-      return Invalid(fmt::format("the name of dimension {} must be 1 to {} printable ASCII characters"
-                                 " other than blanks and : , ; | / = \" \\ '",
-                                 i, kMaxNameBytes));
+      return Invalid(
+          fmt::format("the name of dimension {} must be 1 to {} printable ASCII characters"
+                      " other than blanks and : , ; | / = \" \\ '",
+                      i, kMaxNameBytes));
     }
     if (dim.size < 1) {
-      return Invalid(fmt::format("dimension {} has size {}; it must be at least 1", dim.name,
-                                 dim.size));
+      return Invalid(
+          fmt::format("dimension {} has size {}; it must be at least 1", dim.name, dim.size));
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (program.dims[j].name == dim.name) {
@@ -66,8 +67,7 @@ std::optional<Arity> ArityOf(Op op) {
   constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
   switch (op) {
     case Op::kRead:
-    case Op::kConstant:
-      return Arity{0, 0};
+    case Op::kConstant: return Arity{0, 0};
     case Op::kWrite:
     case Op::kView:
     case Op::kCopy:
@@ -76,18 +76,14 @@ std::optional<Arity> ArityOf(Op op) {
     case Op::kSqrt:
     case Op::kAbs:
     case Op::kNegate:
-    case Op::kReciprocal:
-      return Arity{1, 1};
+    case Op::kReciprocal: return Arity{1, 1};
     case Op::kSubtract:
-    case Op::kDivide:
-      return Arity{2, 2};
+    case Op::kDivide: return Arity{2, 2};
     case Op::kAdd:
     case Op::kMultiply:
     case Op::kMin:
-    case Op::kMax:
-      return Arity{1, kAny};
-    case Op::kName:
-      return std::nullopt;
+    case Op::kMax: return Arity{1, kAny};
+    case Op::kName: return std::nullopt;
   }
   return std::nullopt;
 }
@@ -157,8 +153,8 @@ Checked<void> CheckView(const Program& program, NodeId id) {
     for (const AffineTerm& term : map->terms) {
       if (std::find(node.dims.begin(), node.dims.end(), term.dim) == node.dims.end() ||
           used.Has(term.dim)) {
-        return Invalid(fmt::format("{} must index with its own dimensions, each once",
-                                   NodeText(program, id)));
+        return Invalid(
+            fmt::format("{} must index with its own dimensions, each once", NodeText(program, id)));
       }
       used.Add(term.dim);
       auto& end = term.coefficient < 0 ? low : high;
@@ -226,9 +222,10 @@ void CollectNodeFacts(const Program& program, ProgramFacts& facts) {
 Checked<void> CheckReductions(const Program& program, const ProgramFacts& facts) {
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     if (!facts.nodes[id].reduced.empty() && !MayReduce(program.nodes[id].op)) {
-      return Invalid(fmt::format("{} lacks dimensions of its inputs; only add, multiply, min and max"
-                                 " reduce",
-                                 NodeText(program, id)));
+      return Invalid(
+          fmt::format("{} lacks dimensions of its inputs; only add, multiply, min and max"
+                      " reduce",
+                      NodeText(program, id)));
     }
   }
   return {};
@@ -257,9 +254,8 @@ Checked<void> CollectOrder(const Program& program, ProgramFacts& facts) {
     if (program.nodes[id].op == Op::kConstant) frontier.push_back(id);
   }
   while (!frontier.empty()) {
-    std::stable_sort(frontier.begin(), frontier.end(), [&](NodeId a, NodeId b) {
-      return facts.priorities[a] > facts.priorities[b];
-    });
+    std::stable_sort(frontier.begin(), frontier.end(),
+                     [&](NodeId a, NodeId b) { return facts.priorities[a] > facts.priorities[b]; });
     const NodeId current = frontier.front();
     frontier.erase(frontier.begin());
     done[current] = true;

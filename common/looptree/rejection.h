@@ -1,6 +1,6 @@
 #pragma once
-// Rejection: why the language refuses a program, an action or a tree. Data, not an exception: it ends
-// in a job's Failure (job/failure.h) under the code of the same name.
+// Rejection: why the language refuses a program, an action or a tree. Data, not an exception: it
+// ends in a job's Failure (job/failure.h) under the code of the same name.
 
 #include <cstdint>
 #include <expected>
@@ -22,8 +22,8 @@ enum class RejectionCode {
 
 struct Rejection {
   RejectionCode code = RejectionCode::kInvalidBenchmark;
-  std::string message;                         // one line; names the offender and what would be valid
-  std::optional<std::uint32_t> action_index;   // 0-based, where an action is to blame
+  std::string message;  // one line; names the offender and what would be valid
+  std::optional<std::uint32_t> action_index;  // 0-based, where an action is to blame
 };
 
 template <class T>

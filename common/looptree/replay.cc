@@ -24,9 +24,9 @@ Checked<void> ApplyAll(AnyWalk& walk, std::span<const Action> actions, OnIllegal
 Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
                          const ReplayOptions& options) {
   if (actions.size() > options.limits.actions) {
-    return Reject(RejectionCode::kLimitActions,
-                  fmt::format("{} actions; at most {} are allowed", actions.size(),
-                              options.limits.actions));
+    return Reject(
+        RejectionCode::kLimitActions,
+        fmt::format("{} actions; at most {} are allowed", actions.size(), options.limits.actions));
   }
   LF_TRY(Benchmark benchmark, OpenBenchmark(source, options.limits));
   if (benchmark.dialect == Dialect::kSimple) {

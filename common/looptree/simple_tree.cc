@@ -14,11 +14,12 @@ Checked<LoopTree> BuildSimpleTree(std::shared_ptr<const Program> program, const 
     const bool first = id == 0;  // the innermost loop of the first operation alone shows its thread
     for (std::size_t i = 0; i < loops.orders.size(); ++i) {
       const bool innermost = i + 1 == loops.orders.size();
-      schedule[id].loops.push_back({.dim = 0,
-                                    .size = loops.orders[i].size,
-                                    .tail = loops.orders[i].tail,
-                                    .annotation = annotation(loops.thread[i] && (first || !innermost)),
-                                    .reusable = !innermost});
+      schedule[id].loops.push_back(
+          {.dim = 0,
+           .size = loops.orders[i].size,
+           .tail = loops.orders[i].tail,
+           .annotation = annotation(loops.thread[i] && (first || !innermost)),
+           .reusable = !innermost});
     }
   }
   return LoopTree::Build(std::move(program), std::move(schedule), limits);

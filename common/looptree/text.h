@@ -12,11 +12,12 @@ namespace loopfleet::looptree {
 
 struct TreeTextOptions {
   Dialect dialect = Dialect::kAgent;
-  Target target = Target::kCpu;     // simple: "cpu_parallel [thread]" or "[thread]"
-  std::optional<TreeRef> cursor;    // agent: marks its line
+  Target target = Target::kCpu;   // simple: "cpu_parallel [thread]" or "[thread]"
+  std::optional<TreeRef> cursor;  // agent: marks its line
 };
 
-// One line per tree node, one blank of indent per depth, no trailing blanks, each line ends in '\n'.
+// One line per tree node, one blank of indent per depth, no trailing blanks, each line ends in
+// '\n'.
 std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
 
 // The IR text of spec B.2: program and schedule in one, parsed back by ParseIr without loss.

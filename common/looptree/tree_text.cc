@@ -56,7 +56,8 @@ std::string TreeText(const LoopTree& tree, const TreeTextOptions& options) {
     } else {
       AppendOperation(tree, ref, text);
     }
-    if (options.cursor == ref) fmt::format_to(std::back_inserter(text), " <<<<<< cursor (line {} )", ref);
+    if (options.cursor == ref)
+      fmt::format_to(std::back_inserter(text), " <<<<<< cursor (line {} )", ref);
     text += '\n';
   }
   return text;

@@ -16,10 +16,18 @@ namespace {
 
 // The operations of constraint expressions; codes of the IR text.
 enum class ExpressionOp : std::int64_t {
-  kLeaf = 0, kNegate = 1, kReciprocal = 2, kSize = 3, kMax = 4, kAdd = 5, kMultiply = 6, kDivide = 7,
+  kLeaf = 0,
+  kNegate = 1,
+  kReciprocal = 2,
+  kSize = 3,
+  kMax = 4,
+  kAdd = 5,
+  kMultiply = 6,
+  kDivide = 7,
 };
 
-constexpr std::size_t kMaxEntries = 4096;  // of one view; a convolution has some ten for each dimension
+constexpr std::size_t kMaxEntries =
+    4096;  // of one view; a convolution has some ten for each dimension
 
 std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
@@ -291,17 +299,18 @@ Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
     const AffineForm* solution = nullptr;
     if (const auto forms = constraints.equal.find(input_dim); forms != constraints.equal.end()) {
       for (const AffineForm& form : forms->second) {
-        const bool own = std::all_of(form.terms.begin(), form.terms.end(), [&](const AffineTerm& t) {
-          return Contains(view_dims, t.dim);
-        });
+        const bool own =
+            std::all_of(form.terms.begin(), form.terms.end(),
+                        [&](const AffineTerm& t) { return Contains(view_dims, t.dim); });
         if (own && solution == nullptr) solution = &form;
       }
     }
     if (solution == nullptr) {
-      return Reject(RejectionCode::kUnsupported,
-                    fmt::format("a view must give dimension {} of its input as a sum of multiples of"
-                                " its own dimensions",
-                                program.dims[input_dim].name));
+      return Reject(
+          RejectionCode::kUnsupported,
+          fmt::format("a view must give dimension {} of its input as a sum of multiples of"
+                      " its own dimensions",
+                      program.dims[input_dim].name));
     }
     view.push_back({input_dim, solution->terms, solution->constant});
   }

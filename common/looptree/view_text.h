@@ -19,8 +19,9 @@ struct AffineForm {
 };
 
 struct ViewConstraints {
-  std::map<DimId, std::int64_t> sizes;        // size(dim) = number
-  std::map<DimId, std::vector<AffineForm>> equal;  // dim = affine form; forms that are not affine are left out
+  std::map<DimId, std::int64_t> sizes;  // size(dim) = number
+  std::map<DimId, std::vector<AffineForm>>
+      equal;  // dim = affine form; forms that are not affine are left out
 };
 
 struct ViewText {
@@ -31,8 +32,8 @@ struct ViewText {
 Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
                                               std::string_view symbol_map, std::size_t dim_count);
 
-// The index map of each of the input's dims: the first constraint that gives it in the view's own dims,
-// or itself where the view has the same dim.
+// The index map of each of the input's dims: the first constraint that gives it in the view's own
+// dims, or itself where the view has the same dim.
 Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
                                           const std::vector<DimId>& input_dims,
                                           const std::vector<DimId>& view_dims,

@@ -1,6 +1,6 @@
 #pragma once
-// Walk: a tree with a cursor, moved and changed by actions. SimpleWalk is CompilerGym's session (spec
-// A), AgentWalk is LoopTool's agent (spec B). Values: copy one to try something.
+// Walk: a tree with a cursor, moved and changed by actions. SimpleWalk is CompilerGym's session
+// (spec A), AgentWalk is LoopTool's agent (spec B). Values: copy one to try something.
 
 #include <array>
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace loopfleet::looptree {
 
 enum class RuleSet : std::uint8_t {
-  kStructural,   // whatever the tree itself admits; up and down step over operations
-  kLoopNest,     // the original's legality (spec B.5)
-  kLoopNest58,   // the older one that goes with the 58-float features (spec B.9)
+  kStructural,  // whatever the tree itself admits; up and down step over operations
+  kLoopNest,    // the original's legality (spec B.5)
+  kLoopNest58,  // the older one that goes with the 58-float features (spec B.9)
 };
 
 enum class OnIllegal : std::uint8_t { kReject, kSkip };
@@ -52,16 +52,16 @@ class SimpleWalk {
 
 class AgentWalk {
  public:
-  // `start_cursor` is a loop of the start tree, or 0. (A program without dimensions has no loops; then
-  // most actions are illegal.)
+  // `start_cursor` is a loop of the start tree, or 0. (A program without dimensions has no loops;
+  // then most actions are illegal.)
   AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor = 0,
             const Limits& limits = {});
 
   // A rejection when the action is illegal here under the rule set; the walk is unchanged then.
   Checked<void> Apply(const Action& action);
   bool IsLegal(const Action& action) const;
-  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session. Undo
-  // does not go back past it; nothing may have been applied before.
+  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session.
+  // Undo does not go back past it; nothing may have been applied before.
   Checked<void> MergeAll();
 
   const LoopTree& tree() const { return state_.tree; }

@@ -2,9 +2,9 @@
 // below as not compared fails the test, so nothing is skipped silently.
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -160,17 +160,16 @@ TEST(LoopTreeGolden, Agent) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Json& line = cases[i];
     SCOPED_TRACE("agent.jsonl line " + std::to_string(i + 1) + " " + line["name"].dump());
-    ExpectFields(
-        line,
-        {"ir", "action_space", "merge_all_first", "start_cursor", "initial", "actions", "steps",
-         "cursor", "loop_tree", "ir_after", "legal_actions_after", "flops_count", "loops_tensor",
-         "stride_histogram", "equals_prefix_state", "pre_merge_loop_tree"},
-        // Labels, a second description of the input, and where the recording's own text round trip
-        // differed.
-        {"id", "name", "mode", "category", "program", "loop_tool_version", "roundtrip_exact",
-         "roundtrip_same_tree", "loops",
-         // Graph exports are not part of this version.
-         "dot", "dot_tree", "dot_graph"});
+    ExpectFields(line,
+                 {"ir", "action_space", "merge_all_first", "start_cursor", "initial", "actions",
+                  "steps", "cursor", "loop_tree", "ir_after", "legal_actions_after", "flops_count",
+                  "loops_tensor", "stride_histogram", "equals_prefix_state", "pre_merge_loop_tree"},
+                 // Labels, a second description of the input, and where the recording's own text
+                 // round trip differed.
+                 {"id", "name", "mode", "category", "program", "loop_tool_version",
+                  "roundtrip_exact", "roundtrip_same_tree", "loops",
+                  // Graph exports are not part of this version.
+                  "dot", "dot_tree", "dot_graph"});
     Json request = {{"ir", line["ir"]},
                     {"actions", Json::array()},
                     {"every_step", true},

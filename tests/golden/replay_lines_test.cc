@@ -1,8 +1,8 @@
 // The lines around the language: what RunReplay refuses and how, and that it goes on.
 
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
+
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ struct Answers {
   std::vector<Json> lines;
 };
 
-Answers Run(const std::string& text) {
+Answers RunLines(const std::string& text) {
   std::istringstream in(text);
   std::ostringstream out;
   Answers answers{.exit_code = RunReplay(in, out)};
@@ -32,7 +32,7 @@ Answers Run(const std::string& text) {
 }
 
 Json ErrorOf(const std::string& line) {
-  const Answers answers = Run(line + "\n" + kGood + "\n");
+  const Answers answers = RunLines(line + "\n" + kGood + "\n");
   EXPECT_EQ(answers.exit_code, kExitFailed) << line;
   EXPECT_EQ(answers.lines.size(), 2u) << line;
   EXPECT_TRUE(answers.lines.back().contains("loop_tree")) << line;  // the next line runs
@@ -40,7 +40,7 @@ Json ErrorOf(const std::string& line) {
 }
 
 TEST(ReplayLines, OneAnswerForEachLine) {
-  const Answers answers = Run(std::string(kGood) + "\n\n  \n" + kGood);
+  const Answers answers = RunLines(std::string(kGood) + "\n\n  \n" + kGood);
   EXPECT_EQ(answers.exit_code, kExitOk);
   ASSERT_EQ(answers.lines.size(), 2u);
   EXPECT_EQ(answers.lines[0], answers.lines[1]);
@@ -51,7 +51,12 @@ TEST(ReplayLines, OneAnswerForEachLine) {
 
 TEST(ReplayLines, MalformedLines) {
   for (const char* line : {
-           "nonsense", "[]", "{}", "null", R"({"uri": 5})", R"({"uri": "x", "ir": "y"})",
+           "nonsense",
+           "[]",
+           "{}",
+           "null",
+           R"({"uri": 5})",
+           R"({"uri": "x", "ir": "y"})",
            R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": "up"})",
            R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": [5]})",
            R"({"uri": "benchmark://mm-v0/mm8_8_8", "every_step": 1})",
@@ -64,7 +69,8 @@ TEST(ReplayLines, MalformedLines) {
            R"({"uri": "benchmark://mm-v0/mm8_8_8", "action_space": ["fly"]})",
            R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["loop_treee"]})",
            R"({"uri": "benchmark://loop_tool-cpu-v0/8", "observations": ["cursor"]})",
-           "{\"uri\": \"\xff\xfe\"}", "{\"uri\": \"benchmark://mm-v0/mm8_8_8\"",
+           "{\"uri\": \"\xff\xfe\"}",
+           "{\"uri\": \"benchmark://mm-v0/mm8_8_8\"",
        }) {
     EXPECT_EQ(ErrorOf(line)["code"], "MALFORMED") << line;
   }
@@ -93,15 +99,16 @@ TEST(ReplayLines, LongAndDeepLinesAreRefused) {
   EXPECT_EQ(error["code"], "MALFORMED");
   EXPECT_EQ(error["message"], "line 1 has more than 1048576 bytes");
   EXPECT_EQ(ErrorOf(std::string(500000, '['))["code"], "MALFORMED");
-  EXPECT_EQ(ErrorOf("{\"actions\": " + std::string(200000, '[') + std::string(200000, ']') + "}")["code"],
-            "MALFORMED");
+  EXPECT_EQ(
+      ErrorOf("{\"actions\": " + std::string(200000, '[') + std::string(200000, ']') + "}")["code"],
+      "MALFORMED");
   Json many = {{"uri", "benchmark://mm-v0/mm8_8_8"}, {"actions", Json::array()}};
   for (int i = 0; i < 5000; ++i) many["actions"].push_back("up");
   EXPECT_EQ(ErrorOf(many.dump())["code"], "LIMIT_ACTIONS");
 }
 
 TEST(ReplayLines, IllegalActionsAreSkippedAndShown) {
-  const Answers answers = Run(
+  const Answers answers = RunLines(
       R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["up", "down"], "every_step": true})");
   const Json& steps = answers.lines.at(0)["steps"];
   ASSERT_EQ(steps.size(), 2u);
@@ -112,7 +119,7 @@ TEST(ReplayLines, IllegalActionsAreSkippedAndShown) {
 }
 
 TEST(ReplayLines, ObservationsChooseWhatIsAnswered) {
-  const Answers answers = Run(
+  const Answers answers = RunLines(
       R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["flop_count", "tree_key"]})");
   EXPECT_EQ(answers.lines.at(0).size(), 2u);
   EXPECT_EQ(answers.lines[0]["flop_count"], 1024);

@@ -17,13 +17,14 @@ constexpr std::size_t kChains = 8;
 // Lanes that are loaded one by one make long code: at most so many in an iteration.
 constexpr std::size_t kSingleLoads = 32;
 
-// Copies of `slots` accumulators, a power of two: enough to keep the units busy, no more than there are
-// `steps` for, and none that make the code too long with `single_loads` each.
+// Copies of `slots` accumulators, a power of two: enough to keep the units busy, no more than there
+// are `steps` for, and none that make the code too long with `single_loads` each.
 std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single_loads) {
-  auto copies = static_cast<std::int64_t>(std::bit_floor(std::max<std::size_t>(1, kChains / slots)));
+  auto copies =
+      static_cast<std::int64_t>(std::bit_floor(std::max<std::size_t>(1, kChains / slots)));
   const auto loads = static_cast<std::int64_t>(slots * single_loads);
-  while (copies > 1 && (steps < 2 * copies ||
-                        copies * loads > static_cast<std::int64_t>(kSingleLoads))) {
+  while (copies > 1 &&
+         (steps < 2 * copies || copies * loads > static_cast<std::int64_t>(kSingleLoads))) {
     copies /= 2;
   }
   return copies;
@@ -88,16 +89,15 @@ Lanes BlockEmitter::ReducingLanes(const Work& work) const {
 void BlockEmitter::DecideRest(Work& work) const {
   if (!work.block.lanes_reduce) return;
   const LoopId loop = work.block.reduced.back();
-  const bool always_fills = std::ranges::all_of(plan_.loops[loop].extents, [&](std::int64_t extent) {
-    return extent % work.block.reduce_width == 0;
-  });
+  const bool always_fills = std::ranges::all_of(
+      plan_.loops[loop].extents,
+      [&](std::int64_t extent) { return extent % work.block.reduce_width == 0; });
   if (always_fills) return;
   // Lanes that are loaded one by one cannot be left out by a mask known only at run time.
-  const bool maskable = std::ranges::all_of(
-      AccessesOf(*work.nest.body), [&](const Access* access) {
-        const std::int64_t stride = StrideOf(*access, loop);
-        return stride == 0 || stride == 1;
-      });
+  const bool maskable = std::ranges::all_of(AccessesOf(*work.nest.body), [&](const Access* access) {
+    const std::int64_t stride = StrideOf(*access, loop);
+    return stride == 0 || stride == 1;
+  });
   work.masked_rest = shape_.masks && maskable && work.block.reduce_width >= 4;
   work.scalar_rest = !work.masked_rest;
 }
@@ -133,10 +133,9 @@ BlockEmitter::Values BlockEmitter::EmitReduced(const Work& work, std::size_t lev
                                                const Values& accumulators) {
   const LoopId loop = work.block.reduced[level];
   if (level + 1 < work.block.reduced.size()) {
-    return state_.RunWhole(loop, Unrolls(loop), accumulators,
-                           [&](Value*, const Values& inside) {
-                             return EmitReduced(work, level + 1, inside);
-                           });
+    return state_.RunWhole(loop, Unrolls(loop), accumulators, [&](Value*, const Values& inside) {
+      return EmitReduced(work, level + 1, inside);
+    });
   }
   if (work.block.lanes_reduce) return EmitReducedLanes(work, accumulators);
   return EmitInterleaved(work, 1, accumulators);
@@ -164,13 +163,17 @@ BlockEmitter::Values BlockEmitter::EmitInterleaved(const Work& work, std::int64_
     }
   }
   const auto run = [&](const Values& carried, Value* start, Value* limit, std::int64_t count) {
-    const LoopState::Range range{.loop = id, .start = start, .limit = limit,
-                                 .step = count * step, .may_be_empty = true, .unroll = unroll};
+    const LoopState::Range range{.loop = id,
+                                 .start = start,
+                                 .limit = limit,
+                                 .step = count * step,
+                                 .may_be_empty = true,
+                                 .unroll = unroll};
     return state_.Run(range, carried, [&](Value*, const Values& inside) {
       Values next;
       for (std::int64_t copy = 0; copy < count; ++copy) {
-        const auto first = inside.begin() + static_cast<std::ptrdiff_t>(copy) *
-                                                static_cast<std::ptrdiff_t>(slots);
+        const auto first =
+            inside.begin() + static_cast<std::ptrdiff_t>(copy) * static_cast<std::ptrdiff_t>(slots);
         const Values part = EmitTile(work, {{id, copy * step}}, override_lanes,
                                      Values(first, first + static_cast<std::ptrdiff_t>(slots)));
         next.insert(next.end(), part.begin(), part.end());
@@ -200,8 +203,12 @@ BlockEmitter::Values BlockEmitter::EmitReducedLanes(const Work& work, const Valu
   Value* full = RoundedDown(extent, work.block.reduce_width);
   if (work.masked_rest) vectors = EmitMaskedRest(work, full, std::move(vectors));
   if (work.scalar_rest) {
-    const LoopState::Range rest{.loop = id, .start = full, .limit = extent, .step = 1,
-                                .may_be_empty = true, .unroll = Unrolls(id)};
+    const LoopState::Range rest{.loop = id,
+                                .start = full,
+                                .limit = extent,
+                                .step = 1,
+                                .may_be_empty = true,
+                                .unroll = Unrolls(id)};
     const Lanes one{};
     scalars = state_.Run(rest, scalars, [&](Value*, const Values& inside) {
       return EmitTile(work, {}, &one, inside);
@@ -214,8 +221,11 @@ BlockEmitter::Values BlockEmitter::EmitReducedLanes(const Work& work, const Valu
 BlockEmitter::Values BlockEmitter::EmitMaskedRest(const Work& work, Value* start, Values vectors) {
   const LoopId id = work.block.reduced.back();
   Value* extent = state_.extent(plan_.loops[id].dim);
-  const LoopState::Range rest{.loop = id, .start = start, .limit = extent,
-                              .step = work.block.reduce_width, .may_be_empty = true,
+  const LoopState::Range rest{.loop = id,
+                              .start = start,
+                              .limit = extent,
+                              .step = work.block.reduce_width,
+                              .may_be_empty = true,
                               .unroll = false};
   return state_.Run(rest, vectors, [&](Value* offset, const Values& inside) {
     Lanes lanes = ReducingLanes(work);

@@ -15,7 +15,11 @@ class BlockEmitter {
  public:
   BlockEmitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
                LoopState& state, std::set<looptree::TreeRef>& effective)
-      : builder_(builder), plan_(plan), shape_(shape), state_(state), bodies_(builder, state),
+      : builder_(builder),
+        plan_(plan),
+        shape_(shape),
+        state_(state),
+        bodies_(builder, state),
         effective_(effective) {}
 
   // Where the accumulators start from.
@@ -29,8 +33,8 @@ class BlockEmitter {
     Displacement displacement;
     Lanes lanes;
   };
-  // A block being emitted. With lanes that reduce, each slot has a vector of partial results and, if
-  // `scalar_rest`, a scalar one beside it: Values holds all vectors, then all scalars.
+  // A block being emitted. With lanes that reduce, each slot has a vector of partial results and,
+  // if `scalar_rest`, a scalar one beside it: Values holds all vectors, then all scalars.
   struct Work {
     const Nest& nest;
     const RegisterBlock& block;
@@ -45,8 +49,8 @@ class BlockEmitter {
   void DecideRest(Work& work) const;
   Values InitialValues(const Work& work);
   Values EmitReduced(const Work& work, std::size_t level, const Values& accumulators);
-  // The innermost reduced loop, a multiple of `step` elements of it from 0, with several copies of the
-  // accumulators where one would leave the arithmetic units waiting for it.
+  // The innermost reduced loop, a multiple of `step` elements of it from 0, with several copies of
+  // the accumulators where one would leave the arithmetic units waiting for it.
   Values EmitInterleaved(const Work& work, std::int64_t step, const Values& accumulators);
   Values EmitReducedLanes(const Work& work, const Values& accumulators);
   Values EmitMaskedRest(const Work& work, llvm::Value* start, Values vectors);

@@ -9,8 +9,8 @@
 namespace loopfleet::worker {
 namespace {
 
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 using looptree::Op;
 
 const llvm::Align kFloatAlign(4);
@@ -88,8 +88,8 @@ Value* BodyEmitter::LoadLanes(const Access& access, std::int64_t elements, std::
   }
   Value* vector = llvm::Constant::getNullValue(type);
   for (unsigned lane = 0; lane < lanes.active; ++lane) {
-    vector = builder_.CreateInsertElement(vector, scalar(elements + stride * lane),
-                                          std::uint64_t{lane});
+    vector =
+        builder_.CreateInsertElement(vector, scalar(elements + stride * lane), std::uint64_t{lane});
   }
   return vector;
 }
@@ -179,17 +179,11 @@ Value* BodyEmitter::Accumulate(const Statement& statement, const Values& operand
 
 Value* BodyEmitter::Combine(Op op, Value* a, Value* b) {
   switch (op) {
-    case Op::kAdd:
-      return builder_.CreateFAdd(a, b);
-    case Op::kMultiply:
-      return builder_.CreateFMul(a, b);
-    case Op::kMin:
-      return builder_.CreateSelect(builder_.CreateFCmpOLT(a, b), a, b);
-    case Op::kMax:
-      return builder_.CreateSelect(builder_.CreateFCmpOGT(a, b), a, b);
-    default:
-      LF_CHECK(false, "{} does not combine", looptree::OpName(op));
-      return nullptr;
+    case Op::kAdd: return builder_.CreateFAdd(a, b);
+    case Op::kMultiply: return builder_.CreateFMul(a, b);
+    case Op::kMin: return builder_.CreateSelect(builder_.CreateFCmpOLT(a, b), a, b);
+    case Op::kMax: return builder_.CreateSelect(builder_.CreateFCmpOGT(a, b), a, b);
+    default: LF_CHECK(false, "{} does not combine", looptree::OpName(op)); return nullptr;
   }
 }
 
@@ -211,8 +205,7 @@ Value* BodyEmitter::CombineLanes(Op op, Value* vector) {
 Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) {
   const auto unary = [&](ID id) { return builder_.CreateUnaryIntrinsic(id, operands[0]); };
   switch (statement.op) {
-    case Op::kCopy:
-      return operands[0];
+    case Op::kCopy: return operands[0];
     case Op::kAdd:
     case Op::kMultiply:
     case Op::kMin:
@@ -223,20 +216,13 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
       }
       return result;
     }
-    case Op::kSubtract:
-      return builder_.CreateFSub(operands[0], operands[1]);
-    case Op::kDivide:
-      return builder_.CreateFDiv(operands[0], operands[1]);
-    case Op::kLog:
-      return unary(llvm::Intrinsic::log);
-    case Op::kExp:
-      return unary(llvm::Intrinsic::exp);
-    case Op::kSqrt:
-      return unary(llvm::Intrinsic::sqrt);
-    case Op::kAbs:
-      return unary(llvm::Intrinsic::fabs);
-    case Op::kNegate:
-      return builder_.CreateFNeg(operands[0]);
+    case Op::kSubtract: return builder_.CreateFSub(operands[0], operands[1]);
+    case Op::kDivide: return builder_.CreateFDiv(operands[0], operands[1]);
+    case Op::kLog: return unary(llvm::Intrinsic::log);
+    case Op::kExp: return unary(llvm::Intrinsic::exp);
+    case Op::kSqrt: return unary(llvm::Intrinsic::sqrt);
+    case Op::kAbs: return unary(llvm::Intrinsic::fabs);
+    case Op::kNegate: return builder_.CreateFNeg(operands[0]);
     case Op::kReciprocal: {
       llvm::Constant* one = llvm::ConstantFP::get(operands[0]->getType(), 1.0);
       return builder_.CreateFDiv(one, operands[0]);
@@ -245,8 +231,7 @@ Value* BodyEmitter::Compute(const Statement& statement, const Values& operands) 
     case Op::kRead:
     case Op::kView:
     case Op::kWrite:
-    case Op::kName:
-      break;  // the plan has made copies of them
+    case Op::kName: break;  // the plan has made copies of them
   }
   LF_CHECK(false, "{} reached the code generator", looptree::OpName(statement.op));
   return nullptr;

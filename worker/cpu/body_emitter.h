@@ -1,6 +1,6 @@
 #pragma once
-// BodyEmitter: the operations of a body at one point of the loops, or at several points along one loop
-// at once, as lanes of a vector.
+// BodyEmitter: the operations of a body at one point of the loops, or at several points along one
+// loop at once, as lanes of a vector.
 
 #include <cstdint>
 #include <map>
@@ -18,12 +18,13 @@ namespace loopfleet::worker {
 // Elements beside the one that the loops stand at: by loop, how far.
 using Displacement = std::vector<std::pair<LoopId, std::int64_t>>;
 
-// Which elements of `loop` the lanes of a value are; one lane: just the element at the displacement.
+// Which elements of `loop` the lanes of a value are; one lane: just the element at the
+// displacement.
 struct Lanes {
   unsigned width = 1;
-  unsigned active = 1;              // the first so many, as far as is known here
-  LoopId loop = 0;                  // only with width > 1
-  llvm::Value* mask = nullptr;      // <width x i1>; null: all
+  unsigned active = 1;          // the first so many, as far as is known here
+  LoopId loop = 0;              // only with width > 1
+  llvm::Value* mask = nullptr;  // <width x i1>; null: all
 };
 
 // What was loaded already and can be used again, within straight-line code.

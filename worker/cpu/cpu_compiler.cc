@@ -25,14 +25,10 @@ constexpr int kCompilesPerContext = 256;
 
 const char* NameOf(Annotation annotation) {
   switch (annotation) {
-    case Annotation::kThread:
-      return "thread";
-    case Annotation::kUnroll:
-      return "unroll";
-    case Annotation::kVectorize:
-      return "vectorize";
-    case Annotation::kNone:
-      break;
+    case Annotation::kThread: return "thread";
+    case Annotation::kUnroll: return "unroll";
+    case Annotation::kVectorize: return "vectorize";
+    case Annotation::kNone: break;
   }
   return "none";
 }
@@ -54,7 +50,9 @@ std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
 class CpuCompiler::Impl {
  public:
   Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
-      : limits_(limits), machine_(std::move(machine)), shape_(ShapeOf(*machine_)),
+      : limits_(limits),
+        machine_(std::move(machine)),
+        shape_(ShapeOf(*machine_)),
         writer_(*machine_) {}
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {

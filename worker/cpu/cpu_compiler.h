@@ -2,8 +2,8 @@
 // CpuCompiler: a loop tree into an object file for a CPU, in one tier: what each tree becomes is
 // written in docs/LOWERING.md. The same tree always gives the same bytes.
 //
-// Making one costs some milliseconds, compiling a tree one or two: keep it. One object belongs to one
-// thread; a process may fork with one in it, as LLVM starts no threads here.
+// Making one costs some milliseconds, compiling a tree one or two: keep it. One object belongs to
+// one thread; a process may fork with one in it, as LLVM starts no threads here.
 
 #include <cstdint>
 #include <memory>

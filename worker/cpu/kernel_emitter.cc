@@ -33,8 +33,12 @@ class Emitter {
  public:
   Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
           const Values& buffers)
-      : builder_(builder), plan_(plan), shape_(shape), state_(builder, plan, buffers),
-        bodies_(builder, state_), blocks_(builder, plan, shape, state_, effective_) {}
+      : builder_(builder),
+        plan_(plan),
+        shape_(shape),
+        state_(builder, plan, buffers),
+        bodies_(builder, state_),
+        blocks_(builder, plan, shape, state_, effective_) {}
 
   void EmitSteps(const std::vector<Step>& steps);
   const std::set<TreeRef>& effective() const { return effective_; }
@@ -87,8 +91,8 @@ void Emitter::EmitBody(const Body& body) {
   }
   Value* first = builder_.getTrue();
   for (LoopId loop : body.once) {
-    first = builder_.CreateAnd(first,
-                               builder_.CreateICmpEQ(state_.offset(loop), state_.Constant(0)));
+    first =
+        builder_.CreateAnd(first, builder_.CreateICmpEQ(state_.offset(loop), state_.Constant(0)));
   }
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   auto* run = llvm::BasicBlock::Create(builder_.getContext(), "once", function);
@@ -283,12 +287,16 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
     return builder_.CreateAnd(extent, state_.Constant(-multiple));
   };
   const auto run = [&](Value* start, Value* limit, std::int64_t vectors) {
-    const LoopState::Range range{.loop = loop, .start = start, .limit = limit,
-                                 .step = vectors * width, .may_be_empty = true, .unroll = false};
+    const LoopState::Range range{.loop = loop,
+                                 .start = start,
+                                 .limit = limit,
+                                 .step = vectors * width,
+                                 .may_be_empty = true,
+                                 .unroll = false};
     state_.Run(range, {}, [&](Value*, const Values&) {
       for (std::int64_t i = 0; i < vectors; ++i) {
-        EmitLanes(nest, i * width, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop,
-                                    .mask = nullptr});
+        EmitLanes(nest, i * width,
+                  {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = nullptr});
       }
       return Values{};
     });
@@ -305,19 +313,26 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
     EmitScalars(nest, loop, limit, extent);
     return;
   }
-  const LoopState::Range rest{.loop = loop, .start = limit, .limit = extent, .step = width,
-                              .may_be_empty = true, .unroll = false};
+  const LoopState::Range rest{.loop = loop,
+                              .start = limit,
+                              .limit = extent,
+                              .step = width,
+                              .may_be_empty = true,
+                              .unroll = false};
   state_.Run(rest, {}, [&](Value* offset, const Values&) {
     Value* mask = bodies_.RuntimeMask(shape_.lanes, builder_.CreateSub(extent, offset));
-    EmitLanes(nest, 0, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop,
-                        .mask = mask});
+    EmitLanes(nest, 0, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = mask});
     return Values{};
   });
 }
 
 void Emitter::EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit) {
-  const LoopState::Range range{.loop = loop, .start = start, .limit = limit, .step = 1,
-                               .may_be_empty = true, .unroll = Unrolls(loop)};
+  const LoopState::Range range{.loop = loop,
+                               .start = start,
+                               .limit = limit,
+                               .step = 1,
+                               .may_be_empty = true,
+                               .unroll = Unrolls(loop)};
   state_.Run(range, {}, [&](Value*, const Values&) {
     EmitLanes(nest, 0, Lanes{});
     return Values{};
@@ -348,9 +363,9 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
       continue;
     }
     if (scratch == nullptr) scratch = take();
-    starts.push_back(builder.CreateGEP(
-        builder.getInt8Ty(), scratch,
-        builder.getInt64(static_cast<std::uint64_t>(buffer.scratch_offset))));
+    starts.push_back(
+        builder.CreateGEP(builder.getInt8Ty(), scratch,
+                          builder.getInt64(static_cast<std::uint64_t>(buffer.scratch_offset))));
   }
   return starts;
 }

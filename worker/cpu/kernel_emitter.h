@@ -1,6 +1,6 @@
 #pragma once
-// KernelEmitter: a KernelPlan as one LLVM function, vectors, register blocks and all, such that no IR
-// pass has anything left to improve. docs/LOWERING.md says what each loop becomes.
+// KernelEmitter: a KernelPlan as one LLVM function, vectors, register blocks and all, such that no
+// IR pass has anything left to improve. docs/LOWERING.md says what each loop becomes.
 
 #include <set>
 

@@ -20,18 +20,17 @@ namespace {
 namespace orc = llvm::orc;
 
 Error Translate(llvm::Error error) {
-  return {ErrorKind::kCorrupt,
-          fmt::format("the kernel's object file cannot be linked: {}",
-                      llvm::toString(std::move(error)))};
+  return {ErrorKind::kCorrupt, fmt::format("the kernel's object file cannot be linked: {}",
+                                           llvm::toString(std::move(error)))};
 }
 
 // All of the outside world that generated code may call.
 orc::SymbolMap CLibraryFunctions(orc::ExecutionSession& session) {
   orc::SymbolMap symbols;
   const auto add = [&](const char* name, auto* function) {
-    symbols[session.intern(name)] = {orc::ExecutorAddr::fromPtr(function),
-                                     llvm::JITSymbolFlags::Exported |
-                                         llvm::JITSymbolFlags::Callable};
+    symbols[session.intern(name)] = {
+        orc::ExecutorAddr::fromPtr(function),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   };
   add("expf", static_cast<float (*)(float)>(&::expf));
   add("logf", static_cast<float (*)(float)>(&::logf));
@@ -77,16 +76,17 @@ Linker::~Linker() = default;
 Result<std::unique_ptr<Linker>> Linker::Create() {
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control) {
-    return std::unexpected(Error{ErrorKind::kSystem,
-                                 fmt::format("no memory for code: {}",
-                                             llvm::toString(control.takeError()))});
+    return std::unexpected(
+        Error{ErrorKind::kSystem,
+              fmt::format("no memory for code: {}", llvm::toString(control.takeError()))});
   }
   auto session = std::make_shared<Session>(std::move(*control));
   // A failed link is an Error of ours; nothing is to be printed beside it.
-  session->session.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+  session->session.setErrorReporter(
+      [](llvm::Error error) { llvm::consumeError(std::move(error)); });
   session->c_library = &session->session.createBareJITDylib("c");
-  if (llvm::Error error = session->c_library->define(
-          orc::absoluteSymbols(CLibraryFunctions(session->session)))) {
+  if (llvm::Error error =
+          session->c_library->define(orc::absoluteSymbols(CLibraryFunctions(session->session)))) {
     return std::unexpected(Translate(std::move(error)));
   }
   return std::unique_ptr<Linker>(new Linker(std::move(session)));
@@ -98,8 +98,8 @@ Result<std::unique_ptr<LinkedKernel>> Linker::Link(std::string_view object) {
   state->session = session_;
   state->library = &session.createBareJITDylib(fmt::format("kernel{}", session_->linked++));
   state->library->addToLinkOrder(*session_->c_library);
-  auto bytes = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()),
-                                                    "kernel");
+  auto bytes =
+      llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernel");
   if (llvm::Error error = session_->layer.add(*state->library, std::move(bytes))) {
     return std::unexpected(Translate(std::move(error)));
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Linker: turns an object file of CpuCompiler into code that can be called, in this process. Used in
-// executor children. The only symbols an object can reach are the few functions of the C library that
-// kernels need (expf, logf ...): there is no look-up in the process.
+// Linker: turns an object file of CpuCompiler into code that can be called, in this process. Used
+// in executor children. The only symbols an object can reach are the few functions of the C library
+// that kernels need (expf, logf ...): there is no look-up in the process.
 
 #include <memory>
 #include <string_view>

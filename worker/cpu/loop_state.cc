@@ -47,8 +47,8 @@ void LoopState::AddUsers(const std::vector<Step>& steps, const Values& buffers) 
 void LoopState::AddUser(const Access& access, const Values& buffers) {
   const std::size_t index = addresses_.size();
   index_[&access] = index;
-  addresses_.push_back(builder_.CreateGEP(builder_.getFloatTy(), buffers[access.buffer],
-                                                  Constant(access.constant)));
+  addresses_.push_back(
+      builder_.CreateGEP(builder_.getFloatTy(), buffers[access.buffer], Constant(access.constant)));
   for (const AccessTerm& term : access.terms) users_[term.loop].push_back({index, term.stride});
 }
 
@@ -58,7 +58,7 @@ std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
 
 Value* LoopState::Address(const Access& access, std::int64_t elements) const {
   return builder_.CreateGEP(builder_.getFloatTy(), addresses_[index_.at(&access)],
-                                    Constant(elements));
+                            Constant(elements));
 }
 
 LoopState::Values LoopState::AddressesOfUsers(LoopId loop) const {
@@ -96,9 +96,8 @@ LoopState::Values LoopState::Run(const Range& range, const Values& carried,
   return RunRolled(range, carried, iteration);
 }
 
-LoopState::Values LoopState::RunUnrolled(const Range& range, std::int64_t start,
-                                         std::int64_t limit, Values carried,
-                                         const Iteration& iteration) {
+LoopState::Values LoopState::RunUnrolled(const Range& range, std::int64_t start, std::int64_t limit,
+                                         Values carried, const Iteration& iteration) {
   const Values outside = AddressesOfUsers(range.loop);
   for (std::int64_t offset = start; offset < limit; offset += range.step) {
     SetAddressesOfUsers(range.loop, MovedAddresses(range.loop, outside, Constant(offset)));

@@ -1,7 +1,7 @@
 #pragma once
-// LoopState: where the code being emitted stands in its loops: for each access of the plan the address
-// that the loops entered so far lead to, for each dim how many elements are left to its next loop.
-// It emits the loops themselves; what runs in them comes from the caller.
+// LoopState: where the code being emitted stands in its loops: for each access of the plan the
+// address that the loops entered so far lead to, for each dim how many elements are left to its
+// next loop. It emits the loops themselves; what runs in them comes from the caller.
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,8 @@ namespace loopfleet::worker {
 class LoopState {
  public:
   using Values = std::vector<llvm::Value*>;
-  // Emits one iteration; gets the loop's offset and the values carried into it, gives those carried on.
+  // Emits one iteration; gets the loop's offset and the values carried into it, gives those carried
+  // on.
   using Iteration = std::function<Values(llvm::Value* offset, const Values& carried)>;
 
   // `buffers`: the start of each plan buffer.
@@ -57,7 +58,7 @@ class LoopState {
 
  private:
   struct User {
-    std::size_t access = 0;    // index into addresses_
+    std::size_t access = 0;  // index into addresses_
     std::int64_t stride = 0;
   };
   void AddUsers(const std::vector<Step>& steps, const Values& buffers);
@@ -72,11 +73,11 @@ class LoopState {
 
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
-  Values extents_;                             // by DimId
-  Values offsets_;                             // by LoopId
-  Values addresses_;                           // by access, in the order of the plan
-  std::map<const Access*, std::size_t> index_; // of addresses_; only looked up, never walked
-  std::vector<std::vector<User>> users_;       // by LoopId
+  Values extents_;                              // by DimId
+  Values offsets_;                              // by LoopId
+  Values addresses_;                            // by access, in the order of the plan
+  std::map<const Access*, std::size_t> index_;  // of addresses_; only looked up, never walked
+  std::vector<std::vector<User>> users_;        // by LoopId
 };
 
 }  // namespace loopfleet::worker

@@ -49,7 +49,8 @@ bool FitsRegisters(std::size_t rows, std::size_t columns, const VectorShape& sha
          rows * columns + operands <= shape.registers;
 }
 
-// Instructions for one point, roughly, if `loop` is vectorised with `lanes` of its elements at a time.
+// Instructions for one point, roughly, if `loop` is vectorised with `lanes` of its elements at a
+// time.
 double CostPerPoint(const Nest& nest, LoopId loop, double lanes) {
   double cost = 0;
   for (const Statement& statement : nest.body->statements) {
@@ -146,8 +147,8 @@ const Statement* Nest::reduction() const {
 
 bool Nest::Reduces(LoopId loop) const {
   const Statement* statement = reduction();
-  return statement != nullptr && std::ranges::find(statement->reduced, loop) !=
-                                     statement->reduced.end();
+  return statement != nullptr &&
+         std::ranges::find(statement->reduced, loop) != statement->reduced.end();
 }
 
 LoopId Nest::InnermostOver(const KernelPlan& plan, DimId dim) const {
@@ -237,8 +238,7 @@ std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
       candidates.push_back(*std::move(candidate));
     }
   }
-  if (auto candidate =
-          ReducedCandidate(plan, nest, outermost, tile, reduced.back(), shape)) {
+  if (auto candidate = ReducedCandidate(plan, nest, outermost, tile, reduced.back(), shape)) {
     candidates.push_back(*std::move(candidate));
   }
   if (candidates.empty()) return std::nullopt;

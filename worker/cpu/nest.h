@@ -43,7 +43,8 @@ struct Piece {
   unsigned active = 1;
   friend bool operator==(const Piece&, const Piece&) = default;
 };
-// Covers [0, extent): whole registers, then what is left: under a mask, or in ever smaller registers.
+// Covers [0, extent): whole registers, then what is left: under a mask, or in ever smaller
+// registers.
 std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
 
 // A dim that the body does not reduce over, and how much of it the block covers.
@@ -59,19 +60,19 @@ struct RegisterBlock {
   std::vector<TileDim> rows;    // unrolled
   // Vectorised: a dim of the tile, or else the innermost of the reduced loops, or none.
   std::optional<TileDim> columns;
-  bool lanes_reduce = false;    // each lane of the innermost reduced loop has its own partial result
-  unsigned reduce_width = 1;    // lanes then
+  bool lanes_reduce = false;  // each lane of the innermost reduced loop has its own partial result
+  unsigned reduce_width = 1;  // lanes then
   bool chosen_by_annotation = false;  // a "vectorize" changed the choice
 };
 
-// The block whose outermost loop is `nest.loops[outermost]` (a reduced one), with the given extents of
-// the dims inside; nullopt if the accumulators would not fit the registers.
+// The block whose outermost loop is `nest.loops[outermost]` (a reduced one), with the given extents
+// of the dims inside; nullopt if the accumulators would not fit the registers.
 std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
                                      std::size_t outermost, const std::vector<TileDim>& tile,
                                      const VectorShape& shape);
 
-// The dims inside `nest.loops[outermost]` that the body does not reduce over, with the largest extent
-// that each can have, in the order of their outermost loops.
+// The dims inside `nest.loops[outermost]` that the body does not reduce over, with the largest
+// extent that each can have, in the order of their outermost loops.
 std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
 
 // The outermost loop that can hold a block; nullopt: none can.

@@ -25,14 +25,15 @@ using llvm::legacy::PassManager;
 // LLVM's whole pipeline, IR passes included: for targets whose short one nobody has worked out.
 void AddWholePipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
                       llvm::raw_pwrite_stream& out) {
-  const bool refused = machine.addPassesToEmitFile(passes, out, nullptr,
-                                                   CodeGenFileType::ObjectFile,
-                                                   /*DisableVerify=*/true);
+  const bool refused =
+      machine.addPassesToEmitFile(passes, out, nullptr, CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true);
   LF_CHECK(!refused, "the target writes no object files");
 }
 
 Pass* PassNamed(const char* name) {
-  const llvm::PassInfo* info = llvm::PassRegistry::getPassRegistry()->getPassInfo(llvm::StringRef(name));
+  const llvm::PassInfo* info =
+      llvm::PassRegistry::getPassRegistry()->getPassInfo(llvm::StringRef(name));
   LF_CHECK(info != nullptr, "this LLVM has no pass '{}'", name);
   return info->createPass();
 }
@@ -64,8 +65,8 @@ void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
-// The caller may use SSE instructions, which are slow while the upper halves of registers are in use.
-// (One of the passes left out would see to it.)
+// The caller may use SSE instructions, which are slow while the upper halves of registers are in
+// use. (One of the passes left out would see to it.)
 void ClearUpperHalves(llvm::Module& module) {
   for (llvm::Function& function : module) {
     for (llvm::BasicBlock& block : function) {

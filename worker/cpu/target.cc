@@ -27,22 +27,18 @@ Processor HostProcessor() {
   }
   Processor host{.name = llvm::sys::getHostCPUName().str(), .features = ""};
   for (const auto& [feature, present] : sorted) {
-    host.features += fmt::format("{}{}{}", host.features.empty() ? "" : ",", present ? '+' : '-',
-                                 feature);
+    host.features +=
+        fmt::format("{}{}{}", host.features.empty() ? "" : ",", present ? '+' : '-', feature);
   }
   return host;
 }
 
 Processor ProcessorOf(CpuIsa isa) {
   switch (isa) {
-    case CpuIsa::kHost:
-      break;
-    case CpuIsa::kAvx512:
-      return {"x86-64-v4", ""};
-    case CpuIsa::kAvx2:
-      return {"x86-64-v3", ""};
-    case CpuIsa::kBaseline:
-      return {"generic", ""};
+    case CpuIsa::kHost: break;
+    case CpuIsa::kAvx512: return {"x86-64-v4", ""};
+    case CpuIsa::kAvx2: return {"x86-64-v3", ""};
+    case CpuIsa::kBaseline: return {"generic", ""};
   }
   return HostProcessor();
 }

@@ -68,7 +68,8 @@ IndexMap ThroughView(const Program& program, NodeId id, const IndexMap& of_view)
 OperandSource Resolve(const LoopTree& tree, NodeId node, IndexMap map) {
   const Program& program = tree.program();
   while (!tree.LeafOf(node).has_value() && program.nodes[node].op != Op::kRead) {
-    if (program.nodes[node].op == Op::kConstant) return FoldedConstant{program.nodes[node].constant};
+    if (program.nodes[node].op == Op::kConstant)
+      return FoldedConstant{program.nodes[node].constant};
     LF_CHECK(program.nodes[node].op == Op::kView, "%{} has no leaf", node);
     map = ThroughView(program, node, map);
     node = program.nodes[node].inputs[0];

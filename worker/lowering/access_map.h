@@ -2,8 +2,9 @@
 // AccessMap: where an operand of a node comes from once reads, views and constants without loops of
 // their own are folded away: a stored node and one affine index for each of its dims, or a number.
 //
-// LoopTree::Build has checked that views stay inside what they view, so no index leaves its tensor and
-// no stride that can matter overflows; terms over dims of one element are dropped, as they are 0.
+// LoopTree::Build has checked that views stay inside what they view, so no index leaves its tensor
+// and no stride that can matter overflows; terms over dims of one element are dropped, as they are
+// 0.
 
 #include <cstdint>
 #include <variant>

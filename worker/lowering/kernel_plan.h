@@ -31,17 +31,17 @@ struct PlanBuffer {
   looptree::NodeId node = 0;
   std::vector<std::int64_t> extents;  // along the node's dims, row-major
   std::int64_t element_count = 1;
-  std::int64_t scratch_offset = 0;    // kScratch: bytes into the scratch area, a multiple of 64
+  std::int64_t scratch_offset = 0;  // kScratch: bytes into the scratch area, a multiple of 64
 };
 
 // The loop's offset is counted in elements of its dim: 0, step, 2 * step, ...
 struct PlanLoop {
   std::optional<looptree::TreeRef> ref;  // none: made by the plan, to initialise an accumulator
   looptree::DimId dim = 0;
-  std::int64_t step = 1;                 // elements that one iteration covers
+  std::int64_t step = 1;  // elements that one iteration covers
   // Every number of elements that can be left to this loop when it is entered, largest first. More
-  // than one: some enclosing loop of the dim has a tail. The loop runs ceil(extent / step) times, the
-  // last time with what is left over.
+  // than one: some enclosing loop of the dim has a tail. The loop runs ceil(extent / step) times,
+  // the last time with what is left over.
   std::vector<std::int64_t> extents;
   looptree::Annotation annotation = looptree::Annotation::kNone;
 };
@@ -70,7 +70,8 @@ using Operand = std::variant<Literal, ValueOf, Access>;
 // One operation at one point of its loops.
 struct Statement {
   looptree::NodeId node = 0;
-  looptree::Op op = looptree::Op::kCopy;  // kCopy: the value of operand 0 (reads, views, writes too)
+  looptree::Op op =
+      looptree::Op::kCopy;  // kCopy: the value of operand 0 (reads, views, writes too)
   std::vector<Operand> operands;
   // Where the value goes; none if only later statements of this body use it.
   std::optional<Access> target;
@@ -82,8 +83,8 @@ struct Statement {
 // Operations that run together, in order, once for each point of the loops round them.
 struct Body {
   std::vector<Statement> statements;
-  // Run only in the first iteration of each of these: loops that a reduction happens to stand in but
-  // does not run over, inside loops that it does.
+  // Run only in the first iteration of each of these: loops that a reduction happens to stand in
+  // but does not run over, inside loops that it does.
   std::vector<LoopId> once;
 };
 
@@ -104,7 +105,7 @@ struct KernelPlan {
   std::vector<PlanBuffer> buffers;      // inputs, outputs, intermediates
   std::vector<PlanLoop> loops;
   std::vector<Step> steps;
-  std::uint64_t scratch_bytes = 0;      // of all intermediates together
+  std::uint64_t scratch_bytes = 0;  // of all intermediates together
 };
 
 // LIMIT_FOOTPRINT or LIMIT_UNROLL.

@@ -1,5 +1,5 @@
-// PlanKernel. First every operand of every leaf is traced to what holds it, then the buffers are laid
-// out, then one walk over the tree makes the steps.
+// PlanKernel. First every operand of every leaf is traced to what holds it, then the buffers are
+// laid out, then one walk over the tree makes the steps.
 
 #include <fmt/format.h>
 
@@ -101,8 +101,8 @@ class Planner {
   std::map<NodeId, BufferId> tensors_;  // of reads and writes
   std::map<NodeId, Held> held_;         // of nodes with a leaf
   std::map<TreeRef, LoopId> loop_ids_;
-  std::map<LoopId, std::vector<Step>> fills_;       // not yet attached to their loop
-  std::map<NodeId, std::uint32_t> index_in_body_;   // of its statement
+  std::map<LoopId, std::vector<Step>> fills_;      // not yet attached to their loop
+  std::map<NodeId, std::uint32_t> index_in_body_;  // of its statement
 };
 
 void Planner::CollectLeaves() {
@@ -155,8 +155,7 @@ std::vector<OperandSource> Planner::SourcesOf(NodeId id) const {
   return sources;
 }
 
-BufferId Planner::AddBuffer(BufferSpec::Role role, NodeId node,
-                            std::vector<std::int64_t> extents) {
+BufferId Planner::AddBuffer(BufferSpec::Role role, NodeId node, std::vector<std::int64_t> extents) {
   PlanBuffer buffer{.role = role,
                     .node = node,
                     .extents = std::move(extents),
@@ -202,8 +201,7 @@ void Planner::AddIntermediates() {
 std::expected<void, Failure> Planner::CheckFootprint() {
   std::uint64_t total = 0;  // every size was checked when the tree was built: no overflow
   for (PlanBuffer& buffer : plan_.buffers) {
-    const std::uint64_t bytes =
-        static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
+    const std::uint64_t bytes = static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
     if (buffer.role != BufferSpec::Role::kScratch) {
       total += bytes;
       continue;
@@ -264,9 +262,10 @@ std::expected<void, Failure> Planner::CheckUnrolling() const {
     if (copies > 1) bodies += copies;  // an operation under no unrolled loop costs nothing
   }
   if (bodies <= limits_.unrolled_bodies) return {};
-  return Fails(FailureCode::kLimitUnroll,
-               fmt::format("the unrolled loops make {} or more copies of operations; {} are allowed",
-                           bodies, limits_.unrolled_bodies));
+  return Fails(
+      FailureCode::kLimitUnroll,
+      fmt::format("the unrolled loops make {} or more copies of operations; {} are allowed", bodies,
+                  limits_.unrolled_bodies));
 }
 
 std::vector<Step> Planner::StepsUnder(std::optional<TreeRef> parent) {
@@ -307,12 +306,12 @@ Statement Planner::StatementOf(const Leaf& leaf) const {
   for (const OperandSource& source : leaf.sources) {
     statement.operands.push_back(OperandOf(leaf, source));
   }
-  const bool passes_on = op == Op::kRead || op == Op::kView || op == Op::kWrite ||
-                         op == Op::kConstant || op == Op::kName ||
-                         // A reduction of one element, over dims that need no loops.
-                         (leaf.reduced.empty() && leaf.sources.size() == 1 &&
-                          (op == Op::kAdd || op == Op::kMultiply || op == Op::kMin ||
-                           op == Op::kMax));
+  const bool passes_on =
+      op == Op::kRead || op == Op::kView || op == Op::kWrite || op == Op::kConstant ||
+      op == Op::kName ||
+      // A reduction of one element, over dims that need no loops.
+      (leaf.reduced.empty() && leaf.sources.size() == 1 &&
+       (op == Op::kAdd || op == Op::kMultiply || op == Op::kMin || op == Op::kMax));
   if (passes_on) statement.op = Op::kCopy;
   for (TreeRef loop : leaf.reduced) statement.reduced.push_back(LoopIdOf(loop));
   const Held& held = held_.at(leaf.node);
@@ -337,8 +336,9 @@ Operand Planner::OperandOf(const Leaf& leaf, const OperandSource& source) const 
   return AccessTo(leaf, *held.buffer, held.scope, map);
 }
 
-// The loops at or above the scope were left when the buffer was made: where the dims of the buffer are
-// indexed one to one, they do not count. LoopTree::Build refuses any other index over such a dim.
+// The loops at or above the scope were left when the buffer was made: where the dims of the buffer
+// are indexed one to one, they do not count. LoopTree::Build refuses any other index over such a
+// dim.
 Access Planner::AccessTo(const Leaf& leaf, BufferId id, std::optional<TreeRef> scope,
                          const AccessMap& map) const {
   const PlanBuffer& buffer = plan_.buffers[id];

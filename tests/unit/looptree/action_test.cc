@@ -7,8 +7,8 @@ namespace {
 
 TEST(Action, NamesAndBack) {
   for (const char* name : {"toggle_mode", "toggle_thread", "split", "up", "down", "swap_up",
-                           "swap_down", "split_2", "split_1024", "split_9223372036854775807", "merge",
-                           "unroll", "vectorize", "undo", "dummy"}) {
+                           "swap_down", "split_2", "split_1024", "split_9223372036854775807",
+                           "merge", "unroll", "vectorize", "undo", "dummy"}) {
     const auto action = ParseAction(name);
     ASSERT_TRUE(action.has_value()) << name;
     EXPECT_EQ(ActionName(*action), name);
@@ -21,8 +21,8 @@ TEST(Action, BadNamesOfferTheNearest) {
   ASSERT_FALSE(action.has_value());
   EXPECT_EQ(action.error().code, RejectionCode::kInvalidAction);
   EXPECT_EQ(action.error().message, "unknown action 'splt_4'; nearest: split_4");
-  for (const char* name : {"", "split_", "split_0", "split_1", "split_-2", "split_+4", "split_1_000",
-                           "split_04", "split_9223372036854775808", "UP", "up "}) {
+  for (const char* name : {"", "split_", "split_0", "split_1", "split_-2", "split_+4",
+                           "split_1_000", "split_04", "split_9223372036854775808", "UP", "up "}) {
     EXPECT_FALSE(ParseAction(name).has_value()) << name;
   }
 }

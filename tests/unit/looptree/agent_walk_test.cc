@@ -99,15 +99,16 @@ TEST(AgentWalk, MergeAllStartsUndoAnew) {
 }
 
 TEST(AgentWalk, VectorizeToggles) {
-  EXPECT_EQ(Walked(kMm, "down,down,vectorize").tree().nodes()[2].annotation, Annotation::kVectorize);
+  EXPECT_EQ(Walked(kMm, "down,down,vectorize").tree().nodes()[2].annotation,
+            Annotation::kVectorize);
   EXPECT_EQ(Walked(kMm, "down,down,vectorize,vectorize").tree().nodes()[2].annotation,
             Annotation::kNone);
 }
 
 TEST(AgentWalk, UndoUndoes) {
   SplitMix64 random(6);
-  const std::vector<Action> actions = {Up{},     Down{},   SwapUp{}, SwapDown{}, Split{2},
-                                       Split{3}, Merge{},  Unroll{}, Vectorize{}};
+  const std::vector<Action> actions = {Up{},     Down{},  SwapUp{}, SwapDown{}, Split{2},
+                                       Split{3}, Merge{}, Unroll{}, Vectorize{}};
   for (const auto& [name, benchmark] : AllKinds()) {
     AgentWalk walk(benchmark, RuleSet::kStructural);
     for (int step = 0; step < 100; ++step) {

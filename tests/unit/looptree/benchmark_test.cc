@@ -21,9 +21,9 @@ std::string MessageOf(const std::string& uri) {
 }
 
 TEST(Benchmark, VectorLengths) {
-  for (const char* length : {"0", "-1", "8388608", "2147483648", "9223372036854775807",
-                             "9223372036854775808", "1_000", "+5", "05", " 5", "5 ", "", "x", "5/6",
-                             "0x10", "1e3"}) {
+  for (const char* length :
+       {"0", "-1", "8388608", "2147483648", "9223372036854775807", "9223372036854775808", "1_000",
+        "+5", "05", " 5", "5 ", "", "x", "5/6", "0x10", "1e3"}) {
     EXPECT_EQ(CodeOf(std::string("benchmark://loop_tool-cpu-v0/") + length),
               RejectionCode::kInvalidBenchmark)
         << length;
@@ -65,8 +65,10 @@ TEST(Benchmark, HostileMatrixSizes) {
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm16384_16384_65536"), RejectionCode::kLimitFootprint);
   EXPECT_EQ(CodeOf("benchmark://mm-v0/mm20000_20000_20000", {.footprint_bytes = 1ull << 40}),
             RejectionCode::kLimitFlops);
-  EXPECT_EQ(CodeOf("benchmark://mm64_256_16_range-v0/mm64_64_65"), RejectionCode::kInvalidBenchmark);
-  EXPECT_EQ(CodeOf("benchmark://mm64_256_16_range-v0/mm272_64_64"), RejectionCode::kInvalidBenchmark);
+  EXPECT_EQ(CodeOf("benchmark://mm64_256_16_range-v0/mm64_64_65"),
+            RejectionCode::kInvalidBenchmark);
+  EXPECT_EQ(CodeOf("benchmark://mm64_256_16_range-v0/mm272_64_64"),
+            RejectionCode::kInvalidBenchmark);
 }
 
 TEST(Benchmark, UnknownDatasetsOfferTheNearest) {

@@ -12,8 +12,8 @@ namespace {
 
 TEST(Evaluate, MatrixProductByHand) {
   const Benchmark benchmark = Opened("benchmark://mm-v0/mm2_2_3");
-  const Tensor a = {1, 2, 3, 4, 5, 6};     // 2 x 3
-  const Tensor b = {1, -1, 0, 2, 3, 1};    // 3 x 2
+  const Tensor a = {1, 2, 3, 4, 5, 6};   // 2 x 3
+  const Tensor b = {1, -1, 0, 2, 3, 1};  // 3 x 2
   const std::vector<Tensor> inputs = {a, b};
   const Reference reference = Evaluate(benchmark.start.program(), inputs);
   EXPECT_EQ(reference.outputs[0], (std::vector<double>{10, 6, 22, 12}));
@@ -26,8 +26,8 @@ TEST(Evaluate, ToleranceIsZeroOnlyForSmallIntegers) {
     const std::vector<Tensor> inputs = {std::move(a), std::move(b)};
     return Evaluate(benchmark.start.program(), inputs).tolerance[0];
   };
-  EXPECT_TRUE(tolerance({2896, 2896}, {2896, 2896}).empty());       // 2 * 2896^2 < 2^24
-  EXPECT_FALSE(tolerance({2897, 2897}, {2897, 2897}).empty());      // above
+  EXPECT_TRUE(tolerance({2896, 2896}, {2896, 2896}).empty());   // 2 * 2896^2 < 2^24
+  EXPECT_FALSE(tolerance({2897, 2897}, {2897, 2897}).empty());  // above
   EXPECT_FALSE(tolerance({0.5, 1}, {1, 1}).empty());
   const double fraction = tolerance({0.5, 1}, {1, 1})[0];
   EXPECT_GT(fraction, 0);
@@ -44,7 +44,8 @@ TEST(Evaluate, ToleranceCoversFloatRounding) {
   for (std::size_t m = 0; m < 4; ++m) {
     for (std::size_t n = 0; n < 4; ++n) {
       float forward = 0;
-      for (std::size_t k = 0; k < 1000; ++k) forward += inputs[0][m * 1000 + k] * inputs[1][k * 4 + n];
+      for (std::size_t k = 0; k < 1000; ++k)
+        forward += inputs[0][m * 1000 + k] * inputs[1][k * 4 + n];
       const double error = std::abs(forward - reference.outputs[0][m * 4 + n]);
       EXPECT_LE(error, reference.tolerance[0][m * 4 + n]);
       EXPECT_LT(reference.tolerance[0][m * 4 + n], 1e-2);

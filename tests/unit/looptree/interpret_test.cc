@@ -13,8 +13,8 @@ namespace loopfleet::looptree {
 namespace {
 
 std::vector<Action> WalkActions() {
-  return {Up{},     Down{},   Down{},   SwapUp{}, SwapDown{}, SwapDown{}, Split{2}, Split{3},
-          Split{4}, Split{7}, Merge{}, Unroll{}, Vectorize{}};
+  return {Up{},     Down{},   Down{},   SwapUp{}, SwapDown{}, SwapDown{}, Split{2},
+          Split{3}, Split{4}, Split{7}, Merge{},  Unroll{},   Vectorize{}};
 }
 
 void ExpectWithin(const std::vector<Tensor>& actual, const Reference& reference) {
@@ -40,8 +40,8 @@ void ExpectMeansTheSame(const LoopTree& tree, SplitMix64& random) {
   ExpectWithin(Interpret(tree, fractions), Evaluate(tree.program(), fractions));
 }
 
-// Every tree that a walk reaches computes what the program means, counts the same work, comes back from
-// its text, and keeps its key.
+// Every tree that a walk reaches computes what the program means, counts the same work, comes back
+// from its text, and keeps its key.
 TEST(Interpret, RandomWalksComputeWhatTheProgramMeans) {
   constexpr int kWalks = 40;
   constexpr int kSteps = 14;

@@ -21,8 +21,8 @@ TEST(IrText, EverythingSurvives) {
 }
 
 TEST(IrText, ViewsSurvive) {
-  for (const char* uri : {"benchmark://conv-v0/conv2_3_6_5__2_3_3_2",
-                          "benchmark://conv-v0/conv1_1_1_1__1_1_1_1"}) {
+  for (const char* uri :
+       {"benchmark://conv-v0/conv2_3_6_5__2_3_3_2", "benchmark://conv-v0/conv1_1_1_1__1_1_1_1"}) {
     const LoopTree start = Opened(uri).start;
     const auto parsed = ParseIr(IrTextOf(start));
     ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -34,11 +34,11 @@ TEST(IrText, ViewsSurvive) {
 TEST(IrText, AffineViewsSurvive) {
   Program program;
   program.dims = {{"i", 20}, {"o", 5}, {"k", 3}};
-  program.nodes = {{.op = Op::kRead, .dims = {0}},
-                   {.op = Op::kView, .inputs = {0}, .dims = {1, 2},
-                    .view = {{0, {{1, 2}, {2, -3}}, 7}}},
-                   {.op = Op::kAdd, .inputs = {1}, .dims = {1}},
-                   {.op = Op::kWrite, .inputs = {2}, .dims = {1}}};
+  program.nodes = {
+      {.op = Op::kRead, .dims = {0}},
+      {.op = Op::kView, .inputs = {0}, .dims = {1, 2}, .view = {{0, {{1, 2}, {2, -3}}, 7}}},
+      {.op = Op::kAdd, .inputs = {1}, .dims = {1}},
+      {.op = Op::kWrite, .inputs = {2}, .dims = {1}}};
   const LoopTree start = WholeLoops(std::move(program)).start;
   const auto parsed = ParseIr(IrTextOf(start));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -103,7 +103,7 @@ TEST(IrText, BadViews) {
   };
   const std::string sizes = "0|s|i|;3|f|0,|;=0|v|8|;/0|s|o|;3|f|3,|;=0|v|4|;/";
   EXPECT_TRUE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,3=1,"));
-  EXPECT_FALSE(accepted(sizes, "0=0,3=1,"));                                  // i is not given
+  EXPECT_FALSE(accepted(sizes, "0=0,3=1,"));  // i is not given
   EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;0|r|3|;6|f|3,3,|;/", "0=0,3=1,"));  // o * o
   EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,"));
   EXPECT_FALSE(accepted(sizes + "0|r|0|;=0|r|3|;/", "0=0,3=7,"));

@@ -26,8 +26,8 @@ TEST(TreeKey, TheWayDoesNotMatter) {
 }
 
 TEST(TreeKey, LoopsAndAnnotationsMatter) {
-  const std::vector<std::string> walks = {"",          "split_2",   "split_4",   "swap_down",
-                                          "vectorize", "unroll",    "down,vectorize"};
+  const std::vector<std::string> walks = {"",          "split_2", "split_4",       "swap_down",
+                                          "vectorize", "unroll",  "down,vectorize"};
   for (std::size_t i = 0; i < walks.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_NE(KeyAfter(kMm, walks[i]), KeyAfter(kMm, walks[j]));
   }
@@ -76,8 +76,9 @@ TEST(TreeKey, GoldenKeys) {
             "2 %4\n");
   EXPECT_EQ(KeyAfter(kMm, "").ToString(), "3ce5e6700fb7f8af49486353e7b36a77");
   EXPECT_EQ(KeyAfter(kMm, "down,split_16,swap_up").ToString(), "b54c9e018de9bd4801cf763ba95647bd");
-  EXPECT_EQ(KeyAfter("benchmark://loop_tool-cpu-v0/1024", "toggle_mode,up,toggle_mode,up,up").ToString(),
-            "e43df61c7abf6c6859656b24fd79ddf7");
+  EXPECT_EQ(
+      KeyAfter("benchmark://loop_tool-cpu-v0/1024", "toggle_mode,up,toggle_mode,up,up").ToString(),
+      "e43df61c7abf6c6859656b24fd79ddf7");
 }
 
 TEST(TreeKey, TextAndBack) {

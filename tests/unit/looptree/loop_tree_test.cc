@@ -53,17 +53,18 @@ TEST(LoopTree, LoopsMustCoverExactly) {
            {{.dim = kM, .size = 8}, {.dim = 9, .size = 4}},
            {{.dim = kM, .size = 0}, {.dim = kN, .size = 4}},
            {{.dim = kM, .size = -8}, {.dim = kN, .size = 4}},
-           {{.dim = kM, .size = 7, .tail = 1}, {.dim = kN, .size = 4}},  // a tail of whole iterations
+           {{.dim = kM, .size = 7, .tail = 1},
+            {.dim = kN, .size = 4}},  // a tail of whole iterations
            {{.dim = kM, .size = 2, .tail = -2}, {.dim = kM, .size = 5}, {.dim = kN, .size = 4}},
            {{.dim = kM, .size = INT64_MAX}, {.dim = kM, .size = INT64_MAX}, {.dim = kN, .size = 4}},
        }) {
     EXPECT_EQ(CodeOf(Rescheduled(Mm(), 4, loops)), RejectionCode::kInvalidBenchmark);
   }
-  EXPECT_TRUE(Rescheduled(Mm(), 4,
-                          {{.dim = kN, .size = 1, .tail = 1},
-                           {.dim = kM, .size = 8},
-                           {.dim = kN, .size = 3}})
-                  .has_value());
+  EXPECT_TRUE(
+      Rescheduled(
+          Mm(), 4,
+          {{.dim = kN, .size = 1, .tail = 1}, {.dim = kM, .size = 8}, {.dim = kN, .size = 3}})
+          .has_value());
 }
 
 TEST(LoopTree, Limits) {
@@ -84,10 +85,8 @@ TEST(LoopTree, Limits) {
 TEST(LoopTree, ScratchCountsTowardsTheFootprint) {
   // The product falls out of the sum's nest, so that all of m, k, n is held at once.
   const LoopTree tree = Opened("benchmark://mm-v0/mm1024_1024_1024").start;
-  const auto apart = Rescheduled(tree, 3,
-                                 {{.dim = kN, .size = 1024},
-                                  {.dim = kK, .size = 1024},
-                                  {.dim = kM, .size = 1024}});
+  const auto apart = Rescheduled(
+      tree, 3, {{.dim = kN, .size = 1024}, {.dim = kK, .size = 1024}, {.dim = kM, .size = 1024}});
   EXPECT_EQ(CodeOf(apart), RejectionCode::kLimitFootprint);
 }
 
@@ -141,10 +140,10 @@ TEST(LoopTree, ViewsStayInsideTheirInput) {
   const auto window = [](std::int64_t out, std::int64_t coefficient, std::int64_t constant) {
     Program program;
     program.dims = {{"i", 8}, {"o", out}};
-    program.nodes = {{.op = Op::kRead, .dims = {0}},
-                     {.op = Op::kView, .inputs = {0}, .dims = {1},
-                      .view = {{0, {{1, coefficient}}, constant}}},
-                     {.op = Op::kWrite, .inputs = {1}, .dims = {1}}};
+    program.nodes = {
+        {.op = Op::kRead, .dims = {0}},
+        {.op = Op::kView, .inputs = {0}, .dims = {1}, .view = {{0, {{1, coefficient}}, constant}}},
+        {.op = Op::kWrite, .inputs = {1}, .dims = {1}}};
     program.inputs = {0};
     program.outputs = {2};
     Schedule schedule = {{}, {}, {{{.dim = 1, .size = out}}, 0}};
@@ -172,8 +171,8 @@ TEST(LoopTree, NothingIsReadBeforeItIsComputed) {
   program.inputs = {0};
   program.outputs = {4};
   const NodeSchedule whole{{{.dim = 0, .size = 8}}, 0};
-  const auto tree = LoopTree::Build(std::make_shared<const Program>(program),
-                                    {{}, whole, {}, whole, whole});
+  const auto tree =
+      LoopTree::Build(std::make_shared<const Program>(program), {{}, whole, {}, whole, whole});
   EXPECT_EQ(CodeOf(tree), RejectionCode::kUnsupported);
 }
 

@@ -31,8 +31,8 @@ inline Benchmark WholeLoops(Program program) {
       if (dims.Has(dim)) schedule[id].loops.push_back({.dim = dim, .size = program.dims[dim].size});
     }
   }
-  auto tree = LoopTree::Build(std::make_shared<const Program>(std::move(program)),
-                              std::move(schedule));
+  auto tree =
+      LoopTree::Build(std::make_shared<const Program>(std::move(program)), std::move(schedule));
   LF_CHECK(tree.has_value(), "{}", tree.error().message);
   return Benchmark{.start = *std::move(tree)};
 }
@@ -53,11 +53,12 @@ inline std::vector<NamedBenchmark> AllKinds() {
   kinds.push_back({"matmul", Opened("benchmark://mm-v0/mm7_5_9")});
   kinds.push_back({"matmul_even", Opened("benchmark://mm-v0/mm8_16_4")});
   kinds.push_back({"conv2d", Opened("benchmark://conv-v0/conv2_3_6_5__2_3_3_2")});
-  kinds.push_back({"add", WholeLoops({.dims = {{"m", 9}, {"n", 13}},
-                                      .nodes = {{.op = Op::kRead, .dims = {0, 1}},
-                                                {.op = Op::kRead, .dims = {0, 1}},
-                                                {.op = Op::kAdd, .inputs = {0, 1}, .dims = {0, 1}},
-                                                {.op = Op::kWrite, .inputs = {2}, .dims = {1, 0}}}})});
+  kinds.push_back(
+      {"add", WholeLoops({.dims = {{"m", 9}, {"n", 13}},
+                          .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                                    {.op = Op::kRead, .dims = {0, 1}},
+                                    {.op = Op::kAdd, .inputs = {0, 1}, .dims = {0, 1}},
+                                    {.op = Op::kWrite, .inputs = {2}, .dims = {1, 0}}}})});
   kinds.push_back({"chained_reductions",  // max over k of (sum over n), then the sum of all
                    WholeLoops({.dims = {{"m", 5}, {"k", 6}, {"n", 7}},
                                .nodes = {{.op = Op::kRead, .dims = {0, 1, 2}},
@@ -73,14 +74,15 @@ inline std::vector<NamedBenchmark> AllKinds() {
                                          {.op = Op::kMin, .inputs = {1}, .dims = {0}},
                                          {.op = Op::kSubtract, .inputs = {1, 2}, .dims = {0, 1}},
                                          {.op = Op::kWrite, .inputs = {3}, .dims = {0, 1}}}})});
-  kinds.push_back({"foreign_reduction",  // the sum over n is placed inside another operation's k loop
-                   WholeLoops({.dims = {{"m", 4}, {"n", 6}, {"k", 3}},
-                               .nodes = {{.op = Op::kRead, .dims = {0, 1, 2}},
-                                         {.op = Op::kRead, .dims = {0, 1}},
-                                         {.op = Op::kAbs, .inputs = {0}, .dims = {0, 1, 2}},
-                                         {.op = Op::kAdd, .inputs = {1}, .dims = {0}},
-                                         {.op = Op::kMultiply, .inputs = {2, 3}, .dims = {0, 1, 2}},
-                                         {.op = Op::kWrite, .inputs = {4}, .dims = {0, 1, 2}}}})});
+  kinds.push_back(
+      {"foreign_reduction",  // the sum over n is placed inside another operation's k loop
+       WholeLoops({.dims = {{"m", 4}, {"n", 6}, {"k", 3}},
+                   .nodes = {{.op = Op::kRead, .dims = {0, 1, 2}},
+                             {.op = Op::kRead, .dims = {0, 1}},
+                             {.op = Op::kAbs, .inputs = {0}, .dims = {0, 1, 2}},
+                             {.op = Op::kAdd, .inputs = {1}, .dims = {0}},
+                             {.op = Op::kMultiply, .inputs = {2, 3}, .dims = {0, 1, 2}},
+                             {.op = Op::kWrite, .inputs = {4}, .dims = {0, 1, 2}}}})});
   kinds.push_back({"product_and_minimum",
                    WholeLoops({.dims = {{"m", 6}, {"k", 5}},
                                .nodes = {{.op = Op::kRead, .dims = {0, 1}},

@@ -35,8 +35,7 @@ TEST(Replay, TwiceIsTheSameAsOnce) {
 }
 
 TEST(Replay, ProgramsWithoutDimensionsHaveNoLoops) {
-  const std::string ir =
-      "v:m\nn:2:::::0:::::\nn:12:0,::::0:::::\nn:1:1,::::0:::::\ni:0,\no:2,\n";
+  const std::string ir = "v:m\nn:2:::::0:::::\nn:12:0,::::0:::::\nn:1:1,::::0:::::\ni:0,\no:2,\n";
   const auto replayed = Replay(IrText{ir}, {});
   ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
   EXPECT_EQ(replayed->tree.nodes().size(), 2u);

@@ -17,14 +17,16 @@ SimpleWalk Walked(const char* uri, const std::vector<Action>& actions) {
 
 std::int64_t Covered(const SimpleWalk& walk) {
   std::int64_t covered = 1;
-  for (std::size_t i = 3; i-- > 0;) covered = covered * walk.orders()[i].size + walk.orders()[i].tail;
+  for (std::size_t i = 3; i-- > 0;)
+    covered = covered * walk.orders()[i].size + walk.orders()[i].tail;
   return covered;
 }
 
 TEST(SimpleWalk, SelectModeWrapsBothWays) {
   EXPECT_EQ(Walked("benchmark://loop_tool-cpu-v0/8", {ToggleMode{}, Down{}}).ActionState()[0], 2);
-  EXPECT_EQ(Walked("benchmark://loop_tool-cpu-v0/8", {ToggleMode{}, Up{}, Up{}, Up{}}).ActionState()[0],
-            0);
+  EXPECT_EQ(
+      Walked("benchmark://loop_tool-cpu-v0/8", {ToggleMode{}, Up{}, Up{}, Up{}}).ActionState()[0],
+      0);
 }
 
 TEST(SimpleWalk, OutermostLoopHasNoParentToTakeFrom) {
@@ -65,9 +67,9 @@ TEST(SimpleWalk, DownOnATailOnlyDropsTheTail) {
 }
 
 TEST(SimpleWalk, TreeOfTheDocuments) {
-  const SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024",
-                                 {ToggleThread{}, ToggleMode{}, Up{}, ToggleThread{}, ToggleMode{},
-                                  Up{}, Up{}});
+  const SimpleWalk walk =
+      Walked("benchmark://loop_tool-cpu-v0/1024",
+             {ToggleThread{}, ToggleMode{}, Up{}, ToggleThread{}, ToggleMode{}, Up{}, Up{}});
   const auto tree = walk.Tree();
   ASSERT_TRUE(tree.has_value());
   EXPECT_EQ(TreeText(*tree, {.dialect = Dialect::kSimple, .target = Target::kCuda}),

@@ -19,10 +19,11 @@ TEST(Transform, SplitWithATail) {
   EXPECT_EQ(SizeAndTail(*tree, 1), std::pair(std::int64_t{8}, std::int64_t{0}));
 }
 
-// The tail counts elements of the inner range: splitting a loop around another one of its dimension.
+// The tail counts elements of the inner range: splitting a loop around another one of its
+// dimension.
 TEST(Transform, SplitAroundAnInnerLoop) {
   auto tree = SplitLoop(Opened("benchmark://mm-v0/mm33_9_7").start, 0, 4);  // 8 r 1 / 4
-  tree = SplitLoop(*tree, 0, 3);                                           // 2 r 9 / 3 / 4
+  tree = SplitLoop(*tree, 0, 3);                                            // 2 r 9 / 3 / 4
   ASSERT_TRUE(tree.has_value());
   EXPECT_EQ(SizeAndTail(*tree, 0), std::pair(std::int64_t{2}, std::int64_t{9}));
   EXPECT_EQ(SizeAndTail(*tree, 1), std::pair(std::int64_t{3}, std::int64_t{0}));
@@ -48,8 +49,9 @@ TEST(Transform, MergeUndoesSplit) {
 }
 
 TEST(Transform, SwapWithinATailKeepsIt) {
-  const auto split = SplitLoop(Opened("benchmark://mm-v0/mm33_9_7").start, 0, 8);  // m 4 r 1, m' 8, k, n
-  const auto swapped = Swap(*split, 1, 2);                                        // m, k, m', n
+  const auto split =
+      SplitLoop(Opened("benchmark://mm-v0/mm33_9_7").start, 0, 8);  // m 4 r 1, m' 8, k, n
+  const auto swapped = Swap(*split, 1, 2);                          // m, k, m', n
   ASSERT_TRUE(swapped.has_value());
   EXPECT_EQ(TreeText(*swapped, {}),
             "for m in 4 r 1 : L0\n"

@@ -119,7 +119,9 @@ class DaemonTest : public testing::Test {
       const auto* heartbeat = std::get_if<wire::Heartbeat>(&*message);
       if (heartbeat == nullptr) return *std::move(message);
       Send(wire::HeartbeatAnswer{});
-      if (waited_for_ && std::ranges::count(heartbeat->held, *waited_for_) > 0) return message;
+      if (waited_for_ && std::ranges::count(heartbeat->held, *waited_for_) > 0) {
+        return *std::move(message);
+      }
     }
     ADD_FAILURE() << "the worker was not heard";
     return std::nullopt;

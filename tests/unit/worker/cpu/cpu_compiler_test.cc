@@ -98,8 +98,8 @@ TEST(CpuCompiler, AnnotatedTreesAreRight) {
   KernelRunner runner(CpuIsa::kHost);
   const LoopTree plain = Open("benchmark://mm-v0/mm16_33_21");
   for (const char* dim : {"m", "k", "n"}) {
-    for (Annotation annotation : {Annotation::kUnroll, Annotation::kVectorize,
-                                  Annotation::kThread}) {
+    for (Annotation annotation :
+         {Annotation::kUnroll, Annotation::kVectorize, Annotation::kThread}) {
       EXPECT_EQ(runner.Check(Annotated(plain, dim, annotation)), "") << dim;
     }
   }
@@ -107,9 +107,9 @@ TEST(CpuCompiler, AnnotatedTreesAreRight) {
 }
 
 TEST(CpuCompiler, RefusesToUnrollTooFar) {
-  const LoopTree tree = Annotated(
-      Annotated(Open("benchmark://mm-v0/mm128_128_128"), "k", Annotation::kUnroll), "n",
-      Annotation::kUnroll);
+  const LoopTree tree =
+      Annotated(Annotated(Open("benchmark://mm-v0/mm128_128_128"), "k", Annotation::kUnroll), "n",
+                Annotation::kUnroll);
   const auto kernel = Make()->Compile(tree);
   ASSERT_FALSE(kernel.has_value());
   EXPECT_EQ(kernel.error().code, FailureCode::kLimitUnroll);

@@ -1,8 +1,7 @@
 // Trees that went wrong in other implementations, or are easy to get wrong.
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <sstream>
@@ -48,7 +47,8 @@ DimId DimNamed(const Program& program, const std::string& name) {
   return 0;
 }
 
-// "m/8 k n m": an item is a dim and the elements that one iteration covers; the sizes and tails follow.
+// "m/8 k n m": an item is a dim and the elements that one iteration covers; the sizes and tails
+// follow.
 std::vector<LoopSpec> Loops(const Program& program, const std::string& text) {
   std::vector<LoopSpec> loops;
   std::vector<std::int64_t> left;
@@ -79,7 +79,7 @@ LoopTree Scheduled(const Program& program, const std::string& compute, const std
 
 TEST(DeliberateTrees, TailOfATail) {
   const Program program = MatrixProduct(33, 20, 19);
-  ExpectRight(Scheduled(program, "m/8 m/4 k n m", "m n"));      // spec B.12: 4 r 1 / 2 / 4
+  ExpectRight(Scheduled(program, "m/8 m/4 k n m", "m n"));       // spec B.12: 4 r 1 / 2 / 4
   ExpectRight(Scheduled(program, "m/20 m/8 m/3 k n m", "m n"));  // 1 r 13 / 2 r 4 / 2 r 2 / 3
   ExpectRight(Scheduled(program, "k/7 m/8 k/3 n/6 m/3 n/4 m k n", "n m"));
   ExpectRight(Scheduled(program, "n/8 m/5 k n m", "n/8 m/5 m n"));  // shared tails
@@ -138,7 +138,8 @@ TEST(DeliberateTrees, NothingReusable) {
   ExpectRight(*tree);
 }
 
-// All of dialect simple's trees for some sizes: each of the inner two loops at each size it can have.
+// All of dialect simple's trees for some sizes: each of the inner two loops at each size it can
+// have.
 TEST(DeliberateTrees, EverySimpleState) {
   KernelRunner runner(CpuIsa::kHost);
   int trees = 0;

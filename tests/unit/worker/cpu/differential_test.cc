@@ -1,5 +1,6 @@
 // Kernels against the reference, on every kind of program, for every instruction set that the host
-// has: random schedules, random walks of actions, and all that dialect simple can reach in one step.
+// has: random schedules, random walks of actions, and all that dialect simple can reach in one
+// step.
 
 #include <gtest/gtest.h>
 
@@ -19,20 +20,16 @@ using looptree::Action;
 using looptree::AgentWalk;
 using looptree::SimpleWalk;
 
-constexpr int kRandomTrees = 12;    // for each program and instruction set
+constexpr int kRandomTrees = 12;  // for each program and instruction set
 constexpr int kRandomWalks = 8;
 constexpr int kSimpleWalks = 40;
 
 const char* NameOf(CpuIsa isa) {
   switch (isa) {
-    case CpuIsa::kAvx512:
-      return "Avx512";
-    case CpuIsa::kAvx2:
-      return "Avx2";
-    case CpuIsa::kBaseline:
-      return "Baseline";
-    case CpuIsa::kHost:
-      break;
+    case CpuIsa::kAvx512: return "Avx512";
+    case CpuIsa::kAvx2: return "Avx2";
+    case CpuIsa::kBaseline: return "Baseline";
+    case CpuIsa::kHost: break;
   }
   return "Host";
 }
@@ -48,23 +45,17 @@ KernelRunner& RunnerFor(CpuIsa isa) {
 Action RandomAction(SplitMix64& random) {
   constexpr std::int64_t kFactors[] = {2, 3, 4, 5, 7, 8, 16, 32};
   switch (random.Below(12)) {
-    case 0:
-      return looptree::Up{};
+    case 0: return looptree::Up{};
     case 1:
     case 2:
-    case 3:
-      return looptree::Down{};
-    case 4:
-      return looptree::SwapUp{};
+    case 3: return looptree::Down{};
+    case 4: return looptree::SwapUp{};
     case 5:
-    case 6:
-      return looptree::SwapDown{};
-    case 7:
-      return looptree::Merge{};
+    case 6: return looptree::SwapDown{};
+    case 7: return looptree::Merge{};
     case 8:
       return random.Below(3) == 0 ? Action(looptree::Unroll{}) : Action(looptree::Vectorize{});
-    default:
-      return looptree::Split{kFactors[random.Below(std::size(kFactors))]};
+    default: return looptree::Split{kFactors[random.Below(std::size(kFactors))]};
   }
 }
 
@@ -107,8 +98,7 @@ std::string ParamName(const ::testing::TestParamInfo<Differential::ParamType>& i
 INSTANTIATE_TEST_SUITE_P(Zoo, Differential,
                          ::testing::Combine(::testing::Values(CpuIsa::kHost, CpuIsa::kAvx512,
                                                               CpuIsa::kAvx2, CpuIsa::kBaseline),
-                                            ::testing::Range<std::size_t>(0,
-                                                                          ProgramZoo().size())),
+                                            ::testing::Range<std::size_t>(0, ProgramZoo().size())),
                          ParamName);
 
 TEST(DifferentialSimple, RandomWalks) {

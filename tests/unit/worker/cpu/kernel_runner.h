@@ -1,6 +1,6 @@
 #pragma once
-// Runs a compiled tree in this process and says what, if anything, is wrong with what it did: results
-// against the reference, inputs and the memory round every buffer untouched.
+// Runs a compiled tree in this process and says what, if anything, is wrong with what it did:
+// results against the reference, inputs and the memory round every buffer untouched.
 
 #include <cstdint>
 #include <string>
@@ -25,8 +25,8 @@ class KernelRunner {
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
                                     std::string& problems);
-  // Empty if the tree, compiled and run, gives what the program means, or is refused for being unrolled
-  // too far.
+  // Empty if the tree, compiled and run, gives what the program means, or is refused for being
+  // unrolled too far.
   std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1);
 
   int checked() const { return checked_; }  // trees that were not refused

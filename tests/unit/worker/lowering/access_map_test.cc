@@ -39,10 +39,8 @@ TEST(AccessMap, ViewsOfViewsAreOneIndex) {
   const auto r = b.Dim("r", 24);
   const auto e = b.Dim("e", 8);
   const auto x = b.Read({i});
-  const auto reversed =
-      b.View(x, {r}, {{.input_dim = i, .terms = {{r, -1}}, .constant = 23}});
-  const auto third =
-      b.View(reversed, {e}, {{.input_dim = r, .terms = {{e, 3}}, .constant = 2}});
+  const auto reversed = b.View(x, {r}, {{.input_dim = i, .terms = {{r, -1}}, .constant = 23}});
+  const auto third = b.View(reversed, {e}, {{.input_dim = r, .terms = {{e, 3}}, .constant = 2}});
   b.Write(third, {e});
   const auto source = ResolveOperand(PlainTree(b.program()), third);
   const auto& map = std::get<AccessMap>(source);

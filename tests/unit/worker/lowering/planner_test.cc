@@ -16,8 +16,8 @@ using looptree::Op;
 using looptree::Program;
 using looptree::Schedule;
 
-// The sum over k of a[m, k] b[k, n], m in 33, k in 16, n in 48, with `loops` for product and sum and
-// `write` for the write.
+// The sum over k of a[m, k] b[k, n], m in 33, k in 16, n in 48, with `loops` for product and sum
+// and `write` for the write.
 LoopTree MatrixProduct(std::vector<LoopSpec> loops, std::vector<LoopSpec> write) {
   ProgramBuilder b;
   const auto m = b.Dim("m", 33);
@@ -53,24 +53,24 @@ const PlanBuffer* ScratchOf(const KernelPlan& plan) {
 }
 
 TEST(Planner, IntermediatesAreAsLargeAsTheirScope) {
-  const auto row = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)},
-                                            {Loop(kM, 33), Loop(kN, 48)}));
+  const auto row = PlanKernel(
+      MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)}, {Loop(kM, 33), Loop(kN, 48)}));
   EXPECT_EQ(ScratchOf(*row)->element_count, 48);  // inside m
   EXPECT_EQ(row->scratch_bytes, 48U * 4);
 
-  const auto element = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kN, 48), Loop(kK, 16)},
-                                                {Loop(kM, 33), Loop(kN, 48)}));
+  const auto element = PlanKernel(
+      MatrixProduct({Loop(kM, 33), Loop(kN, 48), Loop(kK, 16)}, {Loop(kM, 33), Loop(kN, 48)}));
   EXPECT_EQ(ScratchOf(*element)->element_count, 1);
   EXPECT_EQ(element->scratch_bytes, 64U);  // a whole cache line
 
-  const auto whole = PlanKernel(MatrixProduct({Loop(kK, 16), Loop(kM, 33), Loop(kN, 48)},
-                                              {Loop(kM, 33), Loop(kN, 48)}));
+  const auto whole = PlanKernel(
+      MatrixProduct({Loop(kK, 16), Loop(kM, 33), Loop(kN, 48)}, {Loop(kM, 33), Loop(kN, 48)}));
   EXPECT_EQ(ScratchOf(*whole)->element_count, 33 * 48);
 
   // m in blocks of 8: an iteration of the shared loop covers 8 rows.
-  const auto block = PlanKernel(
-      MatrixProduct({Loop(kM, 4, 1), Loop(kK, 16), Loop(kM, 8), Loop(kN, 48)},
-                    {Loop(kM, 4, 1), Loop(kM, 8), Loop(kN, 48)}));
+  const auto block =
+      PlanKernel(MatrixProduct({Loop(kM, 4, 1), Loop(kK, 16), Loop(kM, 8), Loop(kN, 48)},
+                               {Loop(kM, 4, 1), Loop(kM, 8), Loop(kN, 48)}));
   EXPECT_EQ(ScratchOf(*block)->element_count, 8 * 48);
 }
 
@@ -90,9 +90,8 @@ TEST(Planner, KnowsEveryExtentThatATailCanLeave) {
 }
 
 TEST(Planner, AccumulatorsArePreparedBeforeTheOutermostReducedLoop) {
-  const auto plan = PlanKernel(
-      MatrixProduct({Loop(kM, 33), Loop(kK, 4), Loop(kN, 48), Loop(kK, 4)},
-                    {Loop(kM, 33), Loop(kN, 48)}));
+  const auto plan = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kK, 4), Loop(kN, 48), Loop(kK, 4)},
+                                             {Loop(kM, 33), Loop(kN, 48)}));
   ASSERT_TRUE(plan.has_value());
   const LoopStep& m = std::get<LoopStep>(plan->steps.at(0).what);
   EXPECT_TRUE(m.prepare.empty());
@@ -106,8 +105,8 @@ TEST(Planner, AccumulatorsArePreparedBeforeTheOutermostReducedLoop) {
 }
 
 TEST(Planner, ValuesUsedOnlyInTheirBodyHaveNoBuffer) {
-  const auto plan = PlanKernel(MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)},
-                                             {Loop(kM, 33), Loop(kN, 48)}));
+  const auto plan = PlanKernel(
+      MatrixProduct({Loop(kM, 33), Loop(kK, 16), Loop(kN, 48)}, {Loop(kM, 33), Loop(kN, 48)}));
   const LoopStep& m = std::get<LoopStep>(plan->steps.at(0).what);
   const LoopStep& k = std::get<LoopStep>(m.steps.at(0).what);
   const LoopStep& n = std::get<LoopStep>(k.steps.at(0).what);

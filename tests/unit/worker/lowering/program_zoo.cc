@@ -141,12 +141,12 @@ Program ViewOfIntermediate() {
   const DimId c = b.Dim("c", 5);
   const NodeId x = b.Read({c, i});
   const NodeId twice = b.Compute(Op::kAdd, {x, x}, {c, i});
-  const NodeId reversed = b.View(twice, {c, r},
-                                 {{.input_dim = c, .terms = {{c, 1}}},
-                                  {.input_dim = i, .terms = {{r, -1}}, .constant = 23}});
-  const NodeId third = b.View(reversed, {c, e},
-                              {{.input_dim = c, .terms = {{c, 1}}},
-                               {.input_dim = r, .terms = {{e, 3}}, .constant = 2}});
+  const NodeId reversed = b.View(
+      twice, {c, r},
+      {{.input_dim = c, .terms = {{c, 1}}}, {.input_dim = i, .terms = {{r, -1}}, .constant = 23}});
+  const NodeId third = b.View(
+      reversed, {c, e},
+      {{.input_dim = c, .terms = {{c, 1}}}, {.input_dim = r, .terms = {{e, 3}}, .constant = 2}});
   b.Write(b.Compute(Op::kNegate, {third}, {c, e}), {c, e});
   b.Write(b.Compute(Op::kMax, {reversed}, {c}), {c});
   return b.program();
@@ -173,8 +173,8 @@ Program Rounding() {
   const DimId m = b.Dim("m", 6);
   const DimId n = b.Dim("n", 19);
   const NodeId x = b.Read({m, n});
-  const NodeId positive = b.Compute(Op::kAdd, {b.Compute(Op::kAbs, {x}, {m, n}),
-                                               b.Constant(1.5, {m, n})}, {m, n});
+  const NodeId positive =
+      b.Compute(Op::kAdd, {b.Compute(Op::kAbs, {x}, {m, n}), b.Constant(1.5, {m, n})}, {m, n});
   const NodeId root = b.Compute(Op::kSqrt, {positive}, {m, n});
   const NodeId logarithm = b.Compute(Op::kLog, {positive}, {m, n});
   const NodeId exponential = b.Compute(Op::kExp, {b.Compute(Op::kNegate, {root}, {m, n})}, {m, n});
@@ -214,14 +214,10 @@ LoopTree MustBuild(const Program& program, Schedule schedule) {
 
 Annotation RandomAnnotation(SplitMix64& random) {
   switch (random.Below(12)) {
-    case 0:
-      return Annotation::kUnroll;
-    case 1:
-      return Annotation::kVectorize;
-    case 2:
-      return Annotation::kThread;
-    default:
-      return Annotation::kNone;
+    case 0: return Annotation::kUnroll;
+    case 1: return Annotation::kVectorize;
+    case 2: return Annotation::kThread;
+    default: return Annotation::kNone;
   }
 }
 
@@ -237,11 +233,13 @@ std::vector<LoopSpec> RandomLoops(const Program& program, std::vector<DimId> dim
   for (std::size_t i = dims.size(); i > 1; --i) std::swap(dims[i - 1], dims[random.Below(i)]);
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const DimId dim = dims[i];
-    const bool innermost = std::find(dims.begin() + static_cast<std::ptrdiff_t>(i) + 1, dims.end(),
-                                     dim) == dims.end();
+    const bool innermost =
+        std::find(dims.begin() + static_cast<std::ptrdiff_t>(i) + 1, dims.end(), dim) == dims.end();
     const auto choices = static_cast<std::uint64_t>(std::min<std::int64_t>(left[dim], 20));
     const auto inner = innermost ? 1 : 1 + static_cast<std::int64_t>(random.Below(choices));
-    loops.push_back({.dim = dim, .size = left[dim] / inner, .tail = left[dim] % inner,
+    loops.push_back({.dim = dim,
+                     .size = left[dim] / inner,
+                     .tail = left[dim] % inner,
                      .annotation = RandomAnnotation(random)});
     left[dim] = inner;
   }
@@ -272,8 +270,8 @@ NodeId ProgramBuilder::Constant(double value, std::vector<DimId> dims) {
 
 NodeId ProgramBuilder::View(NodeId input, std::vector<DimId> dims,
                             std::vector<looptree::ViewIndex> index) {
-  return Add({.op = Op::kView, .inputs = {input}, .dims = std::move(dims),
-              .view = std::move(index)});
+  return Add(
+      {.op = Op::kView, .inputs = {input}, .dims = std::move(dims), .view = std::move(index)});
 }
 
 NodeId ProgramBuilder::Compute(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims) {
@@ -314,7 +312,8 @@ LoopTree PlainTree(const Program& program) {
 }
 
 LoopTree RandomTree(const Program& program, SplitMix64& random) {
-  // A draw can break a rule of the language (a view that shares a loop with what it views): draw again.
+  // A draw can break a rule of the language (a view that shares a loop with what it views): draw
+  // again.
   while (true) {
     Schedule schedule(program.nodes.size());
     const bool schedule_all = random.Below(3) == 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Programs of every kind that the language has, small and odd-sized, with a plain schedule each, and
-// random schedules of them: what lowerings are tested on.
+// Programs of every kind that the language has, small and odd-sized, with a plain schedule each,
+// and random schedules of them: what lowerings are tested on.
 
 #include <cstdint>
 #include <string>
@@ -41,8 +41,8 @@ std::vector<ZooProgram> ProgramZoo();
 // each.
 looptree::LoopTree PlainTree(const looptree::Program& program);
 
-// Loops in random order with random splits, tails and annotations, each operation for itself or like
-// the one before; now and then reads, views and constants get loops too.
+// Loops in random order with random splits, tails and annotations, each operation for itself or
+// like the one before; now and then reads, views and constants get loops too.
 looptree::LoopTree RandomTree(const looptree::Program& program, SplitMix64& random);
 
 }  // namespace loopfleet::worker

@@ -1,0 +1,16 @@
+#pragma once
+// TreeBuilder: merges the loops of operations that follow each other into a tree (spec B.3), and
+// refuses what does not cover the program, cannot be run, or goes beyond the limits.
+
+#include <memory>
+
+#include "common/looptree/loop_tree.h"
+#include "common/looptree/program_facts.h"
+
+namespace loopfleet::looptree {
+
+Checked<LoopTree> BuildTree(std::shared_ptr<const Program> program,
+                            std::shared_ptr<const ProgramFacts> facts, Schedule schedule,
+                            const Limits& limits);
+
+}  // namespace loopfleet::looptree
