@@ -145,7 +145,6 @@ Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uin
 Result<std::optional<double>> RedisRate(const RedisLoad& load) {
   LF_TRY(const auto scratch, client::ScratchDir::Create());
   const std::filesystem::path socket = scratch.path() / "redis";
-  LF_TRY(client::Pipe silence, client::OpenPipe());
   auto server = client::Subprocess::Start(
       {.argv = {"redis-server", "--port", "0", "--unixsocket", socket, "--dir", scratch.path(),
                 "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--logfile",

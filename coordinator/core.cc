@@ -33,6 +33,7 @@ void OnRecovered(Turn& turn, Recovered event) {
   state.epoch = event.epoch;
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
+  state.ticked_at = turn.now.instant;
   state.served_at.fill(turn.now.instant);
   if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);

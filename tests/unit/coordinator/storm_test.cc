@@ -199,7 +199,7 @@ class Storm {
         return Reconnect(worker);
       case 1:  // killed, and started anew
         worker.held.clear();
-        worker.name = static_cast<std::uint8_t>(53 + random_.Below(100));
+        worker.name = next_name_++;
         return Reconnect(worker);
       case 2: return Reconnect(worker);
       default: return h_.Say(worker.peer, wire::Heartbeat{.drain = wire::DrainState::kDraining});
@@ -251,6 +251,7 @@ class Storm {
   std::map<JobId, int> granted_;
   std::map<JobId, int> unrun_;
   std::uint8_t requests_ = 0;
+  std::uint8_t next_name_ = 53;  // nobody is ever called as another was
   int connections_ = 0;
 };
 
