@@ -3,9 +3,11 @@
 // a disk that is slow or full, restarts. Then the storm ends, and everything accepted has to be
 // finished exactly once.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "common/base/random.h"
@@ -47,6 +49,7 @@ class Storm {
   // Faults stop: everything that was accepted has to finish.
   void Calm() {
     for (auto& worker : workers_) Reconnect(worker);
+    h_.Write();  // what was on its way is accepted, too
     for (int round = 0; round < 300 && h_.disk.outcomes.size() < h_.disk.jobs.size(); ++round) {
       h_.Write();
       HearReplies();
@@ -61,6 +64,9 @@ class Storm {
   }
 
   void CheckTheEnd() {
+    for (const auto& [job, spec] : h_.disk.jobs) {
+      EXPECT_TRUE(h_.disk.outcomes.contains(job)) << Describe(job);
+    }
     EXPECT_EQ(h_.disk.outcomes.size(), h_.disk.jobs.size());
     EXPECT_EQ(h_.core->state().jobs.size(), 0u);
     EXPECT_EQ(h_.core->state().in_flight.size(), 0u);
@@ -79,6 +85,22 @@ class Storm {
 
  private:
   enum class Loss { kNone, kSome };
+
+  // Where an unfinished job stands.
+  std::string Describe(JobId id) const {
+    const Job* job = h_.core->state().jobs.Find(id);
+    if (job == nullptr) return fmt::format("job {} is gone", id);
+    static constexpr std::array kProgress = {"queued", "leased", "following"};
+    std::string text = fmt::format("job {}: {}, placement {}, {} attempts", id,
+                                   kProgress.at(job->progress.index()),
+                                   static_cast<int>(job->placement), job->attempts);
+    if (const auto* leased = std::get_if<Leased>(&job->progress)) {
+      const LeaseRecord* lease = h_.core->state().leases.Find(leased->lease);
+      text += fmt::format(", lease {} of {}", lease->id,
+                          h_.core->state().workers.Find(lease->worker)->facts.name);
+    }
+    return text;
+  }
 
   bool Chance(std::uint64_t one_in) { return random_.Below(one_in) == 0; }
 

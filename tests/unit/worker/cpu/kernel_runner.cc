@@ -111,7 +111,7 @@ std::vector<Tensor> KernelRunner::Run(const Kernel& kernel, const std::vector<Te
   return outputs;
 }
 
-std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed) {
+std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed, Oracles oracles) {
   const auto kernel = compiler_->Compile(tree);
   if (!kernel.has_value()) {
     if (kernel.error().code == FailureCode::kLimitUnroll) return "";
@@ -121,7 +121,20 @@ std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed) {
   const std::vector<Tensor> inputs = SmallIntegers(tree.program(), seed);
   std::string problems;
   const std::vector<Tensor> outputs = Run(*kernel, inputs, problems);
-  problems += Compare(outputs, looptree::Evaluate(tree.program(), inputs));
+  looptree::Reference reference = looptree::Evaluate(tree.program(), inputs);
+  problems += Compare(outputs, reference);
+  if (oracles == Oracles::kBoth) {
+    // The interpreter rounds as well, within the same bound round the same value.
+    for (std::vector<double>& tolerance : reference.tolerance) {
+      for (double& bound : tolerance) bound *= 2;
+    }
+    const std::vector<Tensor> interpreted = looptree::Interpret(tree, inputs);
+    for (std::size_t i = 0; i < interpreted.size(); ++i) {
+      reference.outputs[i].assign(interpreted[i].begin(), interpreted[i].end());
+    }
+    const std::string difference = Compare(outputs, reference);
+    if (!difference.empty()) problems += "interpreter: " + difference;
+  }
   return problems.empty() ? "" : problems + "\n" + TreeText(tree, {});
 }
 

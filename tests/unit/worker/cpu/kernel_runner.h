@@ -25,10 +25,12 @@ class KernelRunner {
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
                                     std::string& problems);
+  // What results are compared with: what the program means, or also the tree run loop by loop.
+  enum class Oracles { kProgram, kBoth };
   // Empty if the tree, compiled and run, gives what the program means, or is refused for being
   // unrolled too far.
-  std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1);
-
+  std::string Check(const looptree::LoopTree& tree, std::uint64_t seed = 1,
+                    Oracles oracles = Oracles::kProgram);
   int checked() const { return checked_; }  // trees that were not refused
 
  private:
