@@ -58,7 +58,10 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
         .exit_code = kExitUsage, .text = fmt::format("loopfleet-coordinator: {}\n", error.what())});
   }
   const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
-  if (const Status applied = ApplySettings(app, "coordinator", file); !applied) {
+  if (const Status applied = ApplySettings(
+          app,
+          {.table = "coordinator", .environment_prefix = "LOOPFLEET_COORDINATOR_", .file = file});
+      !applied) {
     return BadConfig(applied.error().message);
   }
   if (!keys.empty()) {

@@ -95,7 +95,9 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
-  if (const Status applied = ApplySettings(app, "worker", file); !applied) {
+  if (const Status applied = ApplySettings(
+          app, {.table = "worker", .environment_prefix = "LOOPFLEET_WORKER_", .file = file});
+      !applied) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", applied.error().message));
   }
   if (const std::optional<std::string> problem = Unfulfillable(config, wishes)) {

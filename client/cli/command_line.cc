@@ -98,7 +98,8 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
       !file && variable != nullptr && *variable != '\0') {
     file = variable;
   }
-  LF_TRY_VOID(ApplySettings(merged, "client", file));
+  LF_TRY_VOID(
+      ApplySettings(merged, {.table = "client", .environment_prefix = "LOOPFLEET_", .file = file}));
   return settings;
 }
 

@@ -13,8 +13,8 @@
 namespace loopfleet {
 namespace {
 
-std::string EnvironmentName(std::string_view option) {
-  std::string name = "LOOPFLEET_";
+std::string EnvironmentName(std::string_view prefix, std::string_view option) {
+  std::string name(prefix);
   for (const char c : option) {
     name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
@@ -66,14 +66,15 @@ Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
     return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' has to be a table: [{}]", file,
                                                  found->source().begin.line, table, table));
   } catch (const toml::parse_error& error) {
-    return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: {}", file, error.source().begin.line,
-                                                 error.description()));
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
   }
 }
 
 }  // namespace
 
-Status ApplySettings(CLI::App& app, std::string_view table, const std::optional<std::string>& file) {
+Status ApplySettings(CLI::App& app, const SettingsSource& source) {
+  const auto& [table, environment_prefix, file] = source;
   toml::table settings;
   if (file) {
     LF_TRY(settings, ReadTable(*file, table));
@@ -94,7 +95,7 @@ Status ApplySettings(CLI::App& app, std::string_view table, const std::optional<
   for (CLI::Option* option : options) {
     if (option->count() > 0) continue;  // a flag was given
     const std::string& name = option->get_lnames()[0];
-    const std::string variable = EnvironmentName(name);
+    const std::string variable = EnvironmentName(environment_prefix, name);
     if (const char* value = std::getenv(variable.c_str()); value != nullptr && *value != '\0') {
       LF_TRY_VOID(SetOption(*option, {value}, "environment variable " + variable));
       continue;
@@ -107,8 +108,8 @@ Status ApplySettings(CLI::App& app, std::string_view table, const std::optional<
                   fmt::format("{}:{}: '{}' is neither a value nor a list of values", *file,
                               node->source().begin.line, name));
     }
-    LF_TRY_VOID(SetOption(*option, *values,
-                          fmt::format("{}:{}", *file, node->source().begin.line)));
+    LF_TRY_VOID(
+        SetOption(*option, *values, fmt::format("{}:{}", *file, node->source().begin.line)));
   }
   return {};
 }

@@ -43,7 +43,9 @@ class SettingsTest : public ::testing::Test {
   Status Apply(std::vector<std::string> flags, const std::optional<std::string>& file) {
     std::reverse(flags.begin(), flags.end());  // the order CLI11 takes a vector in
     app_.parse(flags);
-    return ApplySettings(app_, "coordinator", file);
+    return ApplySettings(
+        app_,
+        {.table = "coordinator", .environment_prefix = "LOOPFLEET_COORDINATOR_", .file = file});
   }
 
   std::string ErrorOf(const std::string& text) {
@@ -84,7 +86,7 @@ TEST_F(SettingsTest, TheFileBeatsTheDefault) {
 }
 
 TEST_F(SettingsTest, TheEnvironmentBeatsTheFile) {
-  SetEnvironment("LOOPFLEET_LISTEN_CLIENTS", "tcp://environment:1");
+  SetEnvironment("LOOPFLEET_COORDINATOR_LISTEN_CLIENTS", "tcp://environment:1");
   const auto status =
       Apply({}, File("[coordinator]\nlisten-clients = 'tcp://file:1'\nslots = 7\n"));
   ASSERT_TRUE(status.has_value()) << status.error().message;
@@ -93,7 +95,7 @@ TEST_F(SettingsTest, TheEnvironmentBeatsTheFile) {
 }
 
 TEST_F(SettingsTest, AFlagBeatsEverything) {
-  SetEnvironment("LOOPFLEET_LISTEN_CLIENTS", "tcp://environment:1");
+  SetEnvironment("LOOPFLEET_COORDINATOR_LISTEN_CLIENTS", "tcp://environment:1");
   const auto status = Apply({"--listen-clients", "tcp://flag:1"},
                             File("[coordinator]\nlisten-clients = 'tcp://file:1'\n"));
   ASSERT_TRUE(status.has_value()) << status.error().message;
@@ -101,7 +103,7 @@ TEST_F(SettingsTest, AFlagBeatsEverything) {
 }
 
 TEST_F(SettingsTest, AnEmptyVariableCountsAsNone) {
-  SetEnvironment("LOOPFLEET_SLOTS", "");
+  SetEnvironment("LOOPFLEET_COORDINATOR_SLOTS", "");
   ASSERT_TRUE(Apply({}, File("[coordinator]\nslots = 7\n")).has_value());
   EXPECT_EQ(slots_, 7);
 }
@@ -126,11 +128,11 @@ TEST_F(SettingsTest, ABadValueInTheFileIsNamedWithItsLine) {
 }
 
 TEST_F(SettingsTest, ABadValueInTheEnvironmentNamesTheVariable) {
-  SetEnvironment("LOOPFLEET_SLOTS", "many");
+  SetEnvironment("LOOPFLEET_COORDINATOR_SLOTS", "many");
   const Status status = Apply({}, std::nullopt);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
-  EXPECT_NE(status.error().message.find("LOOPFLEET_SLOTS"), std::string::npos)
+  EXPECT_NE(status.error().message.find("LOOPFLEET_COORDINATOR_SLOTS"), std::string::npos)
       << status.error().message;
 }
 

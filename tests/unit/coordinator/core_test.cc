@@ -344,6 +344,15 @@ TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
   EXPECT_EQ(h.core->state().in_flight.size(), 0u);
 }
 
+TEST(Core, AnEqualJobThatArrivesAfterTheReportSharesIt) {
+  OneLease h;
+  h.Report("w", h.lease);
+  h.Submit("c", {{.tree = 7}});  // not on disk: the store still has nothing
+  h.Write();
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_EQ(h.OutcomeOf(Job(2, 0)).source, OutcomeSource::kCoalesced);
+}
+
 TEST(Core, AnEqualJobThatArrivesBeforeTheAnswerIsOnDiskSharesIt) {
   OneLease h;
   h.Submit("c", {{.tree = 7}});  // the store has nothing yet

@@ -35,12 +35,12 @@ TEST(WorkerOptionsTest, FlagsAboveEnvironmentAboveFile) {
   const std::string file = testing::TempDir() + "loopfleet_worker_" + std::to_string(::getpid());
   std::ofstream(file) << "[worker]\ncoordinator = \"tcp://127.0.0.1:1\"\nrun-limit-ms = 7\n"
                          "compile-limit-ms = 8\n";
-  ::setenv("LOOPFLEET_COORDINATOR", "tcp://127.0.0.1:2", 1);
-  ::setenv("LOOPFLEET_RUN_LIMIT_MS", "70", 1);
+  ::setenv("LOOPFLEET_WORKER_COORDINATOR", "tcp://127.0.0.1:2", 1);
+  ::setenv("LOOPFLEET_WORKER_RUN_LIMIT_MS", "70", 1);
   const WorkerConfig config =
       Parse({"--config", file.c_str(), "--coordinator", "tcp://127.0.0.1:3"}).value();
-  ::unsetenv("LOOPFLEET_COORDINATOR");
-  ::unsetenv("LOOPFLEET_RUN_LIMIT_MS");
+  ::unsetenv("LOOPFLEET_WORKER_COORDINATOR");
+  ::unsetenv("LOOPFLEET_WORKER_RUN_LIMIT_MS");
   std::filesystem::remove(file);
   EXPECT_EQ(config.coordinator, "tcp://127.0.0.1:3");
   EXPECT_EQ(config.run_limit, std::chrono::milliseconds(70));

@@ -1,0 +1,65 @@
+#include "coordinator/admission.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/looptree/key.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using looptree::Split;
+using looptree::SwapDown;
+
+JobSpec MatrixProduct(int m) {
+  return {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm" + std::to_string(m) + "_8_8"}};
+}
+
+looptree::TreeKey TreeOf(const ReplayMemory::Replayed& replayed) {
+  return std::get<ToMeasure>(replayed).tree;
+}
+
+TEST(ReplayMemory, SaysWhatReplayingSays) {
+  ReplayMemory memory(1 << 20);
+  const JobSpec spec = MatrixProduct(16);
+  const looptree::TreeKey tree = looptree::KeyOf(ReplayJob(spec)->tree);
+  EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);
+  EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);  // remembered
+  const JobSpec bad = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm0_8_8"}};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(std::get<Failure>(memory.Replay(bad)).code, FailureCode::kInvalidBenchmark);
+  }
+}
+
+TEST(ReplayMemory, TellsRequestsApartByAllThatReplayingDependsOn) {
+  ReplayMemory memory(1 << 20);
+  JobSpec spec = MatrixProduct(16);
+  const auto plain = TreeOf(memory.Replay(spec));
+  spec.actions = {Split{2}};
+  const auto by_2 = TreeOf(memory.Replay(spec));
+  spec.actions = {Split{4}};
+  const auto by_4 = TreeOf(memory.Replay(spec));
+  spec.actions = {SwapDown{}};
+  const auto swapped = TreeOf(memory.Replay(spec));
+  EXPECT_NE(plain, by_2);
+  EXPECT_NE(by_2, by_4);
+  EXPECT_NE(by_4, swapped);
+  spec.device = DeviceWish::kCuda;
+  EXPECT_EQ(std::get<ToMeasure>(memory.Replay(spec)).placement, Placement::kCuda);
+  spec.dialect = looptree::Dialect::kSimple;
+  EXPECT_TRUE(std::holds_alternative<Failure>(memory.Replay(spec)));
+}
+
+TEST(ReplayMemory, ForgetsAndStillAnswersRight) {
+  ReplayMemory memory(1000);  // a generation of a few requests
+  for (int round = 0; round < 3; ++round) {
+    for (int m = 1; m <= 20; ++m) {
+      const JobSpec spec = MatrixProduct(m);
+      EXPECT_EQ(TreeOf(memory.Replay(spec)), looptree::KeyOf(ReplayJob(spec)->tree)) << m;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
