@@ -49,9 +49,14 @@ void AddConditions(Json& json, const Evaluation& evaluation) {
   json["isolation"] = conditions.isolation;
 }
 
+// Null: the job did not pass the stage. "store" is always null, because an outcome cannot hold how
+// long its own writing took; the coordinator's loopfleet_job_stage_duration_seconds can.
 Json StagesJson(const StageDurations& stages) {
   Json json = Json::object();
-  for (const Stage stage : kStages) json[std::string(StageName(stage))] = stages[stage].count();
+  for (const Stage stage : kStages) {
+    const Nanos took = stages[stage];
+    json[std::string(StageName(stage))] = took > Nanos{0} ? Json(took.count()) : Json(nullptr);
+  }
   return json;
 }
 

@@ -23,7 +23,9 @@ struct Concluded {
 void MakeOutcome(Turn& turn, Concluded concluded) {
   Batch& batch = turn.state.batches.At(concluded.id.batch);
   Ending& ending = concluded.ending;
-  ending.evaluation.stages[Stage::kQueue] = ending.queued;
+  // A measured job also waited inside its worker, which is in the report.
+  Nanos& queue = ending.evaluation.stages[Stage::kQueue];
+  queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
   turn.effects.push_back(Observation{JobWasFinished{
       .failure =
