@@ -142,4 +142,24 @@ std::optional<T> Harness::TakeCommand(const PeerId& worker) {
   return std::nullopt;
 }
 
+inline JobId MakeJobId(std::uint64_t batch, std::uint32_t index) {
+  return {.batch = BatchId{batch}, .index = index};
+}
+
+inline FailureCode CodeOf(const Outcome& outcome) { return outcome.evaluation.failure().code; }
+
+// A client "c" and a batch of one job that worker "w" (credit 1) runs: where most scenarios begin.
+struct OneLease : Harness {
+  OneLease() {
+    ClientHello("c", 1);
+    number = Submit("c", {{.tree = 7}});
+    Write();
+    MustAccept("c", number);
+    WorkerHello("w", 50);
+    lease = TakeLeases("w").at(0);
+  }
+  std::uint64_t number = 0;
+  wire::Lease lease;
+};
+
 }  // namespace loopfleet::coordinator

@@ -9,28 +9,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-JobId Job(std::uint64_t batch, std::uint32_t index) {
-  return {.batch = BatchId{batch}, .index = index};
-}
-
-FailureCode CodeOf(const Outcome& outcome) { return outcome.evaluation.failure().code; }
-
-// A client "c" and a batch of one job that worker "w" (credit 1) runs: where most scenarios begin.
-struct OneLease : Harness {
-  OneLease() {
-    ClientHello("c", 1);
-    number = Submit("c", {{.tree = 7}});
-    Write();
-    MustAccept("c", number);
-    WorkerHello("w", 50);
-    lease = TakeLeases("w").at(0);
-  }
-  std::uint64_t number = 0;
-  wire::Lease lease;
-};
-
-// ---- the straight way
-// ----------------------------------------------------------------------------
+// ---- the straight way ----
 
 TEST(Core, AJobGoesFromSubmissionToOutcome) {
   OneLease h;
@@ -39,7 +18,7 @@ TEST(Core, AJobGoesFromSubmissionToOutcome) {
   h.Write();
   EXPECT_TRUE(h.TakePage("c", fetch));
   EXPECT_EQ(h.TakeCommand<wire::ReportsStored>("w")->leases, std::vector{h.lease.lease});
-  const Outcome& outcome = h.OutcomeOf(Job(1, 0));
+  const Outcome& outcome = h.OutcomeOf(MakeJobId(1, 0));
   EXPECT_TRUE(outcome.evaluation.ok());
   EXPECT_EQ(outcome.source, OutcomeSource::kMeasured);
   EXPECT_EQ(outcome.attempts, 1u);
@@ -117,8 +96,8 @@ TEST(Core, JobsOnlyGoToWorkersOfTheirDevice) {
   h.WorkerHello("gpu", 51, {.credit = 1, .device = DeviceKind::kCuda});
   h.Submit("c", {{.tree = 1, .placement = Placement::kCuda}, {.tree = 2}});
   h.Write();
-  EXPECT_EQ(h.TakeLeases("gpu").at(0).job, Job(1, 0));
-  EXPECT_EQ(h.TakeLeases("cpu").at(0).job, Job(1, 1));
+  EXPECT_EQ(h.TakeLeases("gpu").at(0).job, MakeJobId(1, 0));
+  EXPECT_EQ(h.TakeLeases("cpu").at(0).job, MakeJobId(1, 1));
 }
 
 TEST(Core, AdmissionFailuresAndStoredAnswersAreOutcomesWithoutAWorker) {
@@ -127,15 +106,14 @@ TEST(Core, AdmissionFailuresAndStoredAnswersAreOutcomesWithoutAWorker) {
   h.Submit("c", {{.tree = 1, .invalid = Failure{.code = FailureCode::kInvalidAction}},
                  {.tree = 2, .stored = true}});
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kInvalidAction);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).attempts, 0u);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 1)).source, OutcomeSource::kStored);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 1)).worker, "earlier");
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kInvalidAction);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 0u);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 1)).source, OutcomeSource::kStored);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 1)).worker, "earlier");
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
-// ---- submitting
-// ----------------------------------------------------------------------------------
+// ---- submitting ----
 
 TEST(Core, ASubmissionNeedsAHello) {
   Harness h;
@@ -274,11 +252,10 @@ TEST(Core, ADrainingCoordinatorAcceptsAndGrantsNothing) {
   EXPECT_EQ(h.TakeReply<wire::Refused>("c", number)->failure.code, FailureCode::kShuttingDown);
   h.Report("w", h.lease);
   h.Write();
-  EXPECT_TRUE(h.OutcomeOf(Job(1, 0)).evaluation.ok());  // what runs may still end well
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());  // what runs may still end well
 }
 
-// ---- a disk without room
-// -------------------------------------------------------------------------
+// ---- a disk without room ----
 
 TEST(Core, WithoutRoomASubmissionIsRefusedAndLeavesNoTrace) {
   Harness h;
@@ -320,8 +297,7 @@ TEST(Core, OutcomesWaitForRoomAndNothingMoreIsGrantedMeanwhile) {
   EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
 }
 
-// ---- equal jobs
-// ----------------------------------------------------------------------------------
+// ---- equal jobs ----
 
 TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
   Harness h;
@@ -335,11 +311,11 @@ TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
   ASSERT_EQ(leases.size(), 1u);
   h.Report("w", leases[0]);
   h.Write();
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).source, OutcomeSource::kMeasured);
-  for (const JobId id : {Job(1, 1), Job(2, 0)}) {
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).source, OutcomeSource::kMeasured);
+  for (const JobId id : {MakeJobId(1, 1), MakeJobId(2, 0)}) {
     EXPECT_EQ(h.OutcomeOf(id).source, OutcomeSource::kCoalesced);
     EXPECT_EQ(h.OutcomeOf(id).evaluation.measurement(),
-              h.OutcomeOf(Job(1, 0)).evaluation.measurement());
+              h.OutcomeOf(MakeJobId(1, 0)).evaluation.measurement());
   }
   EXPECT_EQ(h.core->state().in_flight.size(), 0u);
 }
@@ -350,7 +326,7 @@ TEST(Core, AnEqualJobThatArrivesAfterTheReportSharesIt) {
   h.Submit("c", {{.tree = 7}});  // not on disk: the store still has nothing
   h.Write();
   EXPECT_TRUE(h.TakeLeases("w").empty());
-  EXPECT_EQ(h.OutcomeOf(Job(2, 0)).source, OutcomeSource::kCoalesced);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
 }
 
 TEST(Core, AnEqualJobThatArrivesBeforeTheAnswerIsOnDiskSharesIt) {
@@ -360,8 +336,8 @@ TEST(Core, AnEqualJobThatArrivesBeforeTheAnswerIsOnDiskSharesIt) {
   h.Submit("c", {{.tree = 7}});  // reported, not on disk: the store still has nothing
   h.Write();
   EXPECT_TRUE(h.TakeLeases("w").empty());
-  EXPECT_EQ(h.OutcomeOf(Job(2, 0)).source, OutcomeSource::kCoalesced);
-  EXPECT_EQ(h.OutcomeOf(Job(3, 0)).source, OutcomeSource::kCoalesced);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(3, 0)).source, OutcomeSource::kCoalesced);
   EXPECT_EQ(h.core->state().in_flight.size(), 0u);
 }
 
@@ -384,8 +360,8 @@ TEST(Core, FollowersShareAFailureOfTheTree) {
   h.WorkerHello("w", 50);
   h.ReportFailure("w", h.TakeLeases("w").at(0), FailureCode::kRunCrash);
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 1))), FailureCode::kRunCrash);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 1)).source, OutcomeSource::kCoalesced);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kRunCrash);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 1)).source, OutcomeSource::kCoalesced);
 }
 
 TEST(Core, WhenTheLeaderIsCancelledAFollowerTakesItsTurn) {
@@ -401,313 +377,14 @@ TEST(Core, WhenTheLeaderIsCancelledAFollowerTakesItsTurn) {
   EXPECT_TRUE(h.TakeCommand<wire::Revoke>("w"));
   const auto leases = h.TakeLeases("w");
   ASSERT_EQ(leases.size(), 1u);
-  EXPECT_EQ(leases[0].job, Job(2, 0));
+  EXPECT_EQ(leases[0].job, MakeJobId(2, 0));
   h.Report("w", leases[0]);
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kCancelled);
-  EXPECT_EQ(h.OutcomeOf(Job(2, 0)).source, OutcomeSource::kMeasured);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kCancelled);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kMeasured);
 }
 
-// ---- workers that go wrong
-// -----------------------------------------------------------------------
-
-TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
-  OneLease h;
-  h.WorkerHello("x", 51);
-  for (int i = 0; i < 4; ++i) {
-    h.Pass(seconds(1));
-    h.Heartbeat("x");
-  }
-  const auto leases = h.TakeLeases("x");
-  ASSERT_EQ(leases.size(), 1u);
-  EXPECT_EQ(leases[0].job, h.lease.job);
-  EXPECT_EQ(leases[0].attempt, 2u);
-  EXPECT_NE(leases[0].lease, h.lease.lease);
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 1u);
-}
-
-TEST(Core, AWorkerThatIsHeardKeepsItsJob) {
-  OneLease h;
-  h.WorkerHello("x", 51);
-  for (int i = 0; i < 10; ++i) {
-    h.Pass(seconds(1));
-    h.Heartbeat("w", {h.lease.lease});
-    h.Heartbeat("x");
-  }
-  EXPECT_TRUE(h.TakeLeases("x").empty());
-}
-
-TEST(Core, AfterAStandstillOfItsOwnNobodyIsLost) {
-  OneLease h;
-  h.WorkerHello("x", 51);
-  h.Pass(milliseconds(200));
-  h.now.instant += seconds(600);  // the machine was paused; what the worker said is still unread
-  h.Give(Tick{});
-  EXPECT_TRUE(h.TakeLeases("x").empty());
-  h.Pass(seconds(4));
-  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 2u);
-}
-
-TEST(Core, ALateReportIsAcknowledgedAndDropped) {
-  OneLease h;
-  h.Pass(seconds(5));  // lost
-  h.WorkerHello("x", 51);
-  const auto second = h.TakeLeases("x").at(0);
-  h.Report("w", h.lease);  // nobody knows this connection any more
-  EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
-  h.WorkerHello("w", 50);
-  h.Report("w", h.lease);
-  EXPECT_EQ(h.TakeCommand<wire::ReportsStored>("w")->leases, std::vector{h.lease.lease});
-  EXPECT_TRUE(h.unwritten.empty());
-  h.Report("x", second);
-  h.Write();
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).worker, "worker 51");
-}
-
-TEST(Core, AReportForAnotherJobOrFromAnotherWorkerIsDropped) {
-  OneLease h;
-  h.WorkerHello("x", 51);
-  h.Report("x", h.lease);
-  wire::Lease wrong = h.lease;
-  wrong.job.index = 1;
-  h.ReportEvaluation("w", wrong, h.GoodEvaluation(h.lease));
-  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("x"));
-  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
-  EXPECT_TRUE(h.unwritten.empty());
-}
-
-TEST(Core, ARepeatedReportIsOneOutcome) {
-  OneLease h;
-  h.Report("w", h.lease);
-  h.Report("w", h.lease);
-  EXPECT_EQ(h.unwritten.size(), 1u);
-  EXPECT_FALSE(h.TakeCommand<wire::ReportsStored>("w"));
-  h.Write();
-  h.Report("w", h.lease);
-  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
-}
-
-TEST(Core, AJobThatLosesThreeWorkersIsWorkerLost) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Submit("c", {{.tree = 7}, {.tree = 7}});
-  h.Write();
-  for (std::uint8_t worker = 50; worker < 53; ++worker) {
-    h.WorkerHello("w", worker);
-    EXPECT_EQ(h.TakeLeases("w").size(), 1u);
-    h.Pass(seconds(5));
-  }
-  h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kWorkerLost);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).attempts, 3u);
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 1))), FailureCode::kWorkerLost);  // and costs no more workers
-}
-
-TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Submit("c", {{.tree = 7}});
-  h.Write();
-  h.WorkerHello("w", 50);
-  for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {
-    const auto lease = h.TakeLeases("w").at(0);
-    EXPECT_EQ(lease.attempt, attempt);
-    h.ReportFailure("w", lease, FailureCode::kDeviceFault);
-  }
-  h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kDeviceFault);
-}
-
-TEST(Core, OtherFailuresAreFinalEvenIfRetryable) {
-  OneLease h;
-  h.ReportFailure("w", h.lease, FailureCode::kUnstableTiming);
-  h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kUnstableTiming);
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).attempts, 1u);
-}
-
-TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
-  const std::vector<void (*)(Evaluation&)> lies = {
-      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_ns = -1; },
-      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_ns = 0; },
-      [](Evaluation& e) {
-        std::get<Measurement>(e.verdict).elapsed_mean_ns = std::numeric_limits<double>::quiet_NaN();
-      },
-      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1; },
-      [](Evaluation& e) { std::get<Measurement>(e.verdict).samples_ns.clear(); },
-      [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; },
-      [](Evaluation& e) { e.tree_key.reset(); },
-      [](Evaluation& e) { e.conditions.reset(); },
-      [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },
-      [](Evaluation& e) { e.conditions->policy = "another"; }};
-  for (std::size_t i = 0; i < lies.size(); ++i) {
-    OneLease h;
-    Evaluation evaluation = h.GoodEvaluation(h.lease);
-    lies[i](evaluation);
-    h.ReportEvaluation("w", h.lease, evaluation);
-    h.Write();
-    EXPECT_TRUE(h.disk.outcomes.empty()) << i;
-    EXPECT_EQ(h.TakeLeases("w").at(0).attempt, 2u) << i;
-  }
-}
-
-TEST(Core, AWorkerThatSaysGoodbyeCostsNoAttempt) {
-  OneLease h;
-  h.Say("w", wire::Goodbye{.returned = {h.lease.lease}});
-  h.WorkerHello("x", 51);
-  EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
-  EXPECT_EQ(h.core->state().workers.size(), 1u);
-}
-
-TEST(Core, ADrainingWorkerGetsNothingMore) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.WorkerHello("w", 50);
-  h.Heartbeat("w", {}, wire::DrainState::kDraining);
-  h.Submit("c", {{.tree = 1}});
-  h.Write();
-  EXPECT_TRUE(h.TakeLeases("w").empty());
-  h.Heartbeat("w");
-  EXPECT_EQ(h.TakeLeases("w").size(), 1u);
-}
-
-TEST(Core, LeasesThatNeverArrivedGoBack) {
-  OneLease h;
-  h.Pass(seconds(1));
-  h.Heartbeat("w");  // may have crossed the lease
-  EXPECT_TRUE(h.TakeLeases("w").empty());
-  h.Pass(seconds(2));
-  h.Heartbeat("w");
-  const auto again = h.TakeLeases("w");
-  ASSERT_EQ(again.size(), 1u);
-  EXPECT_EQ(again[0].attempt, 2u);
-}
-
-TEST(Core, LeasesThatCouldNotBeSentGoBackUncounted) {
-  OneLease h;
-  h.Give(WorkerUnreachable{.peer = "w", .undelivered = {h.lease.lease}});
-  h.WorkerHello("x", 51);
-  EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
-}
-
-TEST(Core, AWorkerMayComeBackOverAnotherConnectionAndKeepItsLease) {
-  OneLease h;
-  h.Give(WorkerUnreachable{.peer = "w"});
-  h.WorkerHello("x", 51);
-  EXPECT_TRUE(h.TakeLeases("x").empty());
-  h.WorkerHello("w2", 50, {.held = {{h.lease.lease, h.lease.job}}});
-  h.Report("w2", h.lease);
-  h.Write();
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).attempts, 1u);
-}
-
-TEST(Core, WhatAWorkerNoLongerHoldsAtHelloGoesBack) {
-  OneLease h;
-  h.WorkerHello("w2", 50);  // the same daemon, without the lease
-  EXPECT_EQ(h.TakeLeases("w2").at(0).attempt, 2u);
-}
-
-TEST(Core, AJobWithoutAnyWorkerWaitsForTheGraceAndNoLonger) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Pass(seconds(60));  // idle time is not the job's waiting time
-  h.Submit("c", {{.tree = 1}, {.tree = 2, .placement = Placement::kCuda}});
-  h.Write();
-  h.Pass(seconds(29));
-  h.Write();
-  EXPECT_TRUE(h.disk.outcomes.empty());
-  h.WorkerHello("w", 50);
-  h.Pass(seconds(2));
-  h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 1))), FailureCode::kNoMatchingWorker);
-  EXPECT_FALSE(h.disk.outcomes.contains(Job(1, 0)));
-}
-
-// ---- restarts
-// ------------------------------------------------------------------------------------
-
-TEST(Core, AfterARestartAWorkerKeepsWhatItRuns) {
-  OneLease h;
-  h.Restart();
-  h.WorkerHello("x", 51);
-  EXPECT_TRUE(h.TakeLeases("x").empty());  // it might still run somewhere
-  h.Report("w", h.lease);
-  EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
-  h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
-  h.Pass(seconds(2));
-  EXPECT_TRUE(h.TakeLeases("x").empty());
-  h.Report("w", h.lease);
-  h.Write();
-  EXPECT_EQ(h.OutcomeOf(Job(1, 0)).worker, "worker 50");
-  EXPECT_EQ(h.TakeCommand<wire::ReportsStored>("w")->leases, std::vector{h.lease.lease});
-}
-
-TEST(Core, AfterARestartAJobThatNobodyClaimsRunsAnew) {
-  OneLease h;
-  h.Restart();
-  h.WorkerHello("x", 51);
-  h.Pass(seconds(1));
-  const auto lease = h.TakeLeases("x").at(0);
-  EXPECT_EQ(lease.job, h.lease.job);
-  EXPECT_NE(lease.lease, h.lease.lease);
-  h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
-  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{h.lease.lease});
-}
-
-TEST(Core, LeasesThatWereNeverGivenOutAreNotAdopted) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Submit("c", {{.tree = 1}});
-  h.Write();
-  const LeaseId future{h.core->state().epoch << 40 | 1};
-  h.WorkerHello("w", 50, {.held = {{future, Job(1, 0)}}});
-  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{future});
-  EXPECT_EQ(h.TakeLeases("w").size(), 1u);
-}
-
-TEST(Core, ARestartLosesNothingThatWasAcceptedAndKeepsTheSequence) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
-  h.Write();
-  h.WorkerHello("w", 50);
-  h.Report("w", h.TakeLeases("w").at(0));
-  h.Write();
-  h.Report("w", h.TakeLeases("w").at(0));  // made, but not on disk
-  h.Restart();
-  h.WorkerHello("w", 51, {.credit = 9});
-  h.Pass(seconds(1));
-  for (const auto& lease : h.TakeLeases("w")) h.Report("w", lease);
-  h.Write();
-  EXPECT_EQ(h.disk.outcomes.size(), 3u);
-  EXPECT_EQ(h.core->state().batches.size(), 0u);
-}
-
-TEST(Core, AnOpenBatchCanBeAppendedToAfterARestart) {
-  Harness h;
-  h.ClientHello("c", 1);
-  h.Submit("c", {{.tree = 1}}, {.request = 1, .end = wire::BatchEnd::kMoreFollows});
-  h.Write();
-  h.Restart();
-  h.ClientHello("c", 1);
-  const auto number = h.Submit("c", {{.tree = 2}}, {.request = 2, .append_to = BatchId{1}});
-  h.Write();
-  EXPECT_EQ(h.MustAccept("c", number).first_index, 1u);
-}
-
-TEST(Core, AJobWhoseRowIsDamagedEndsAsCorrupt) {
-  OneLease h;
-  Recovered recovered = h.disk.Recover();
-  recovered.damaged.push_back(recovered.jobs.at(0).id);
-  recovered.jobs.clear();
-  h.core = std::make_unique<Core>(Core::Options{});
-  h.Give(std::move(recovered));
-  h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 0))), FailureCode::kStorageCorrupt);
-}
-
-// ---- cancelling, asking, waiting
-// -----------------------------------------------------------------
+// ---- cancelling, asking, waiting ----
 
 TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   Harness h;
@@ -723,9 +400,9 @@ TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   h.Write();
   EXPECT_EQ(h.from_storage.size(), 1u);
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{running.lease});
-  EXPECT_TRUE(h.OutcomeOf(Job(1, 0)).evaluation.ok());
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
   for (std::uint32_t i = 1; i < 4; ++i) {
-    EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, i))), FailureCode::kCancelled);
+    EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, i))), FailureCode::kCancelled);
   }
   h.Report("w", running);
   EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
@@ -742,7 +419,7 @@ TEST(Core, CancellingReachesMessagesOnTheirWay) {
   const auto held = h.Submit("c", {{.tree = 3}}, {.request = 3, .append_to = BatchId{1}});
   h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(Job(1, 1))), FailureCode::kCancelled);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kCancelled);
   EXPECT_EQ(h.TakeReply<wire::Refused>("c", held)->failure.code, FailureCode::kNotFound);
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
@@ -796,7 +473,7 @@ TEST(Core, WaitersAreBounded) {
 
 TEST(Core, AJobIsShownWithWhatOnlyTheCoreKnows) {
   OneLease h;
-  h.Ask("c", wire::ShowJob{.job = Job(1, 0)});
+  h.Ask("c", wire::ShowJob{.job = MakeJobId(1, 0)});
   ASSERT_EQ(h.shown_jobs.size(), 1u);
   EXPECT_EQ(h.shown_jobs[0].live->state, wire::JobState::kLeased);
   EXPECT_EQ(h.shown_jobs[0].live->worker, "worker 50");

@@ -27,15 +27,15 @@ class PipelineTest : public ChildrenFixture {
     compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
     executor_ = std::make_unique<ExecutorProcess>(
         *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
-    slot_ = std::make_unique<TimingSlot>(
-        TimingSlot::Options{.policy = {.repetitions = 5, .min_repetition_ns = 1000}},
-        SlotLock::Open(PlanCores().value().slot_core).value(), *executor_, clock_);
     Start({});
   }
   void TearDown() override { pipeline_.reset(); }
 
   void Start(const Pipeline::Options& options) {
-    pipeline_.reset();
+    pipeline_.reset();  // and with it, its slot stops for good
+    slot_ = std::make_unique<TimingSlot>(
+        TimingSlot::Options{.policy = {.repetitions = 5, .min_repetition_ns = 1000}},
+        SlotLock::Open(PlanCores().value().slot_core).value(), *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
         Pipeline::Parts{

@@ -1,0 +1,308 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "coordinator/core.h"
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// ---- workers that go wrong ----
+
+TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  for (int i = 0; i < 4; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("x");
+  }
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 1u);
+  EXPECT_EQ(leases[0].job, h.lease.job);
+  EXPECT_EQ(leases[0].attempt, 2u);
+  EXPECT_NE(leases[0].lease, h.lease.lease);
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 1u);
+}
+
+TEST(Core, AWorkerThatIsHeardKeepsItsJob) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  for (int i = 0; i < 10; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("w", {h.lease.lease});
+    h.Heartbeat("x");
+  }
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+}
+
+TEST(Core, AfterAStandstillOfItsOwnNobodyIsLost) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  h.Pass(milliseconds(200));
+  h.now.instant += seconds(600);  // the machine was paused; what the worker said is still unread
+  h.Give(Tick{});
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Pass(seconds(4));
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 2u);
+}
+
+TEST(Core, ALateReportIsAcknowledgedAndDropped) {
+  OneLease h;
+  h.Pass(seconds(5));  // lost
+  h.WorkerHello("x", 51);
+  const auto second = h.TakeLeases("x").at(0);
+  h.Report("w", h.lease);  // nobody knows this connection any more
+  EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
+  h.WorkerHello("w", 50);
+  h.Report("w", h.lease);
+  EXPECT_EQ(h.TakeCommand<wire::ReportsStored>("w")->leases, std::vector{h.lease.lease});
+  EXPECT_TRUE(h.unwritten.empty());
+  h.Report("x", second);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).worker, "worker 51");
+}
+
+TEST(Core, AReportForAnotherJobOrFromAnotherWorkerIsDropped) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  h.Report("x", h.lease);
+  wire::Lease wrong = h.lease;
+  wrong.job.index = 1;
+  h.ReportEvaluation("w", wrong, h.GoodEvaluation(h.lease));
+  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("x"));
+  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
+  EXPECT_TRUE(h.unwritten.empty());
+}
+
+TEST(Core, ARepeatedReportIsOneOutcome) {
+  OneLease h;
+  h.Report("w", h.lease);
+  h.Report("w", h.lease);
+  EXPECT_EQ(h.unwritten.size(), 1u);
+  EXPECT_FALSE(h.TakeCommand<wire::ReportsStored>("w"));
+  h.Write();
+  h.Report("w", h.lease);
+  EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));
+}
+
+TEST(Core, AJobThatLosesThreeWorkersIsWorkerLost) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 7}, {.tree = 7}});
+  h.Write();
+  for (std::uint8_t worker = 50; worker < 53; ++worker) {
+    h.WorkerHello("w", worker);
+    EXPECT_EQ(h.TakeLeases("w").size(), 1u);
+    h.Pass(seconds(5));
+  }
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kWorkerLost);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3u);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kWorkerLost);  // and costs no more workers
+}
+
+TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 7}});
+  h.Write();
+  h.WorkerHello("w", 50);
+  for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {
+    const auto lease = h.TakeLeases("w").at(0);
+    EXPECT_EQ(lease.attempt, attempt);
+    h.ReportFailure("w", lease, FailureCode::kDeviceFault);
+  }
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kDeviceFault);
+}
+
+TEST(Core, OtherFailuresAreFinalEvenIfRetryable) {
+  OneLease h;
+  h.ReportFailure("w", h.lease, FailureCode::kUnstableTiming);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kUnstableTiming);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1u);
+}
+
+TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
+  const std::vector<void (*)(Evaluation&)> lies = {
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_ns = -1; },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_ns = 0; },
+      [](Evaluation& e) {
+        std::get<Measurement>(e.verdict).elapsed_mean_ns = std::numeric_limits<double>::quiet_NaN();
+      },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1; },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).samples_ns.clear(); },
+      [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; },
+      [](Evaluation& e) { e.tree_key.reset(); },
+      [](Evaluation& e) { e.conditions.reset(); },
+      [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },
+      [](Evaluation& e) { e.conditions->policy = "another"; }};
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    OneLease h;
+    Evaluation evaluation = h.GoodEvaluation(h.lease);
+    lies[i](evaluation);
+    h.ReportEvaluation("w", h.lease, evaluation);
+    h.Write();
+    EXPECT_TRUE(h.disk.outcomes.empty()) << i;
+    EXPECT_EQ(h.TakeLeases("w").at(0).attempt, 2u) << i;
+  }
+}
+
+TEST(Core, AWorkerThatSaysGoodbyeCostsNoAttempt) {
+  OneLease h;
+  h.Say("w", wire::Goodbye{.returned = {h.lease.lease}});
+  h.WorkerHello("x", 51);
+  EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
+  EXPECT_EQ(h.core->state().workers.size(), 1u);
+}
+
+TEST(Core, ADrainingWorkerGetsNothingMore) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Heartbeat("w", {}, wire::DrainState::kDraining);
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  h.Heartbeat("w");
+  EXPECT_EQ(h.TakeLeases("w").size(), 1u);
+}
+
+TEST(Core, LeasesThatNeverArrivedGoBack) {
+  OneLease h;
+  h.Pass(seconds(1));
+  h.Heartbeat("w");  // may have crossed the lease
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  h.Pass(seconds(2));
+  h.Heartbeat("w");
+  const auto again = h.TakeLeases("w");
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].attempt, 2u);
+}
+
+TEST(Core, LeasesThatCouldNotBeSentGoBackUncounted) {
+  OneLease h;
+  h.Give(WorkerUnreachable{.peer = "w", .undelivered = {h.lease.lease}});
+  h.WorkerHello("x", 51);
+  EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
+}
+
+TEST(Core, AWorkerMayComeBackOverAnotherConnectionAndKeepItsLease) {
+  OneLease h;
+  h.Give(WorkerUnreachable{.peer = "w"});
+  h.WorkerHello("x", 51);
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.WorkerHello("w2", 50, {.held = {{h.lease.lease, h.lease.job}}});
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1u);
+}
+
+TEST(Core, WhatAWorkerNoLongerHoldsAtHelloGoesBack) {
+  OneLease h;
+  h.WorkerHello("w2", 50);  // the same daemon, without the lease
+  EXPECT_EQ(h.TakeLeases("w2").at(0).attempt, 2u);
+}
+
+TEST(Core, AJobWithoutAnyWorkerWaitsForTheGraceAndNoLonger) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Pass(seconds(60));  // idle time is not the job's waiting time
+  h.Submit("c", {{.tree = 1}, {.tree = 2, .placement = Placement::kCuda}});
+  h.Write();
+  h.Pass(seconds(29));
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+  h.WorkerHello("w", 50);
+  h.Pass(seconds(2));
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kNoMatchingWorker);
+  EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
+}
+
+// ---- restarts ----
+
+TEST(Core, AfterARestartAWorkerKeepsWhatItRuns) {
+  OneLease h;
+  h.Restart();
+  h.WorkerHello("x", 51);
+  EXPECT_TRUE(h.TakeLeases("x").empty());  // it might still run somewhere
+  h.Report("w", h.lease);
+  EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
+  h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
+  h.Pass(seconds(2));
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Report("w", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).worker, "worker 50");
+  EXPECT_EQ(h.TakeCommand<wire::ReportsStored>("w")->leases, std::vector{h.lease.lease});
+}
+
+TEST(Core, AfterARestartAJobThatNobodyClaimsRunsAnew) {
+  OneLease h;
+  h.Restart();
+  h.WorkerHello("x", 51);
+  h.Pass(seconds(1));
+  const auto lease = h.TakeLeases("x").at(0);
+  EXPECT_EQ(lease.job, h.lease.job);
+  EXPECT_NE(lease.lease, h.lease.lease);
+  h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{h.lease.lease});
+}
+
+TEST(Core, LeasesThatWereNeverGivenOutAreNotAdopted) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  const LeaseId future{h.core->state().epoch << 40 | 1};
+  h.WorkerHello("w", 50, {.held = {{future, MakeJobId(1, 0)}}});
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{future});
+  EXPECT_EQ(h.TakeLeases("w").size(), 1u);
+}
+
+TEST(Core, ARestartLosesNothingThatWasAcceptedAndKeepsTheSequence) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+  h.Write();
+  h.WorkerHello("w", 50);
+  h.Report("w", h.TakeLeases("w").at(0));
+  h.Write();
+  h.Report("w", h.TakeLeases("w").at(0));  // made, but not on disk
+  h.Restart();
+  h.WorkerHello("w", 51, {.credit = 9});
+  h.Pass(seconds(1));
+  for (const auto& lease : h.TakeLeases("w")) h.Report("w", lease);
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 3u);
+  EXPECT_EQ(h.core->state().batches.size(), 0u);
+}
+
+TEST(Core, AnOpenBatchCanBeAppendedToAfterARestart) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}}, {.request = 1, .end = wire::BatchEnd::kMoreFollows});
+  h.Write();
+  h.Restart();
+  h.ClientHello("c", 1);
+  const auto number = h.Submit("c", {{.tree = 2}}, {.request = 2, .append_to = BatchId{1}});
+  h.Write();
+  EXPECT_EQ(h.MustAccept("c", number).first_index, 1u);
+}
+
+TEST(Core, AJobWhoseRowIsDamagedEndsAsCorrupt) {
+  OneLease h;
+  Recovered recovered = h.disk.Recover();
+  recovered.damaged.push_back(recovered.jobs.at(0).id);
+  recovered.jobs.clear();
+  h.core = std::make_unique<Core>(Core::Options{});
+  h.Give(std::move(recovered));
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kStorageCorrupt);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
