@@ -105,7 +105,10 @@ Json OutcomeJson(const Outcome& outcome) {
   json["status"] = evaluation.ok() ? "ok" : "failed";
   if (!evaluation.ok()) json["error"] = FailureJson(evaluation.failure());
   AddMeasurement(json, evaluation);
-  json["source"] = OutcomeSourceName(outcome.source);
+  // Null: it failed before any worker had it.
+  const bool nobody_had_it =
+      outcome.source == OutcomeSource::kMeasured && !evaluation.ok() && outcome.attempts == 0;
+  json["source"] = nobody_had_it ? Json(nullptr) : Json(OutcomeSourceName(outcome.source));
   json["attempts"] = outcome.attempts;
   json["worker"] = outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker);
   AddConditions(json, evaluation);

@@ -26,7 +26,10 @@ struct ObservationVisitor {
 
   void operator()(const JobWasFinished& finished) const {
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
-    metrics.OutcomeFrom(OutcomeSourceName(finished.source));
+    // A failure that no worker reported came from nowhere.
+    const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
+                               finished.stages[Stage::kReplay] == Nanos{0};
+    if (!nobody_had_it) metrics.OutcomeFrom(OutcomeSourceName(finished.source));
     for (const Stage stage : kStages) {
       // The stages of a shared answer belong to the job it was measured for.
       const bool own = finished.source == OutcomeSource::kMeasured || stage == Stage::kQueue;

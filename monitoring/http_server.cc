@@ -37,7 +37,7 @@ Result<HostPort> ParseHostPort(std::string_view text) {
   const auto invalid = [&](std::string_view why) {
     return Fail(
         ErrorKind::kInvalid,
-        fmt::format("HTTP address '{}': {}; expected HOST:PORT such as 127.0.0.1:9095", text, why));
+        fmt::format("HTTP address '{}': {}; expected HOST:PORT such as 127.0.0.1:9570", text, why));
   };
   if (text.starts_with('[')) return invalid("IPv6 is not supported here");
   const auto colon = text.rfind(':');

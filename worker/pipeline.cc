@@ -143,6 +143,12 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(const wire::Lease& lease,
                  .message = fmt::format("inputs and outputs take {} bytes, this worker allows {}",
                                         bytes, options_.max_tensor_bytes)});
   }
+  if (evaluation.flop_count > options_.max_flop_count) {
+    return fail({.code = FailureCode::kLimitFlops,
+                 .message = fmt::format("one run is {} flop; this worker verifies outputs, and so"
+                                        " takes jobs, up to {}",
+                                        evaluation.flop_count, options_.max_flop_count)});
+  }
   const Instant rebuilt = parts_.clock.Now();
   evaluation.stages[Stage::kReplay] = rebuilt - start;
 

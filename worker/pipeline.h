@@ -30,6 +30,9 @@ class Pipeline final : public LeaseRunner {
     std::size_t max_held = 64;     // leases at once, waiting ones included
     std::size_t max_prepared = 4;  // compiled and waiting for the slot
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
+    // Of one run of a job. The reference that outputs are compared with takes about a second for each
+    // 10^9, and nothing is timed unverified.
+    std::uint64_t max_flop_count = 20'000'000'000;
     WorkloadCache::Options workloads;
   };
   // What it works with; all of it outlives the pipeline, and is used by nobody else meanwhile.

@@ -86,7 +86,7 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   // Flags may stand before or behind the command; the environment and the file come after both.
   CLI::App merged;
   merged.add_option("--address", settings.address);
-  merged.add_option("--timeout", settings.timeout_s)->check(CLI::NonNegativeNumber);
+  merged.add_option("--timeout", settings.timeout_s)->check(CLI::PositiveNumber);
   std::vector<std::string> given;
   for (const char* flag : {"--address", "--timeout"}) {
     if (auto value = Given(&command, flag)) given.push_back(fmt::format("{}={}", flag, *value));

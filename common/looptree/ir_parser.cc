@@ -92,6 +92,7 @@ class IrParser {
   enum class Section { kVars, kNodes, kOutputs, kDone };
 
   Checked<void> ParseLine(std::string_view line) {
+    if (line.empty() && section_ == Section::kDone) return {};  // an editor's last line
     if (line.starts_with("v:") && section_ == Section::kVars) {
       if (program_.dims.size() == kMaxDims) {
         return Reject(RejectionCode::kLimitTree, fmt::format("more than {} dimensions", kMaxDims));

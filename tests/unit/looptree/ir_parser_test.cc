@@ -20,6 +20,11 @@ TEST(IrText, EverythingSurvives) {
   EXPECT_EQ(tree->schedule()[1].priority, 0.5);
 }
 
+TEST(IrText, EmptyLinesAtTheEndAreAnEditors) {
+  EXPECT_TRUE(ParseIr(std::string(kNegate) + "\n\n").has_value());
+  EXPECT_FALSE(ParseIr("\n" + std::string(kNegate)).has_value());
+}
+
 TEST(IrText, ViewsSurvive) {
   for (const char* uri :
        {"benchmark://conv-v0/conv2_3_6_5__2_3_3_2", "benchmark://conv-v0/conv1_1_1_1__1_1_1_1"}) {

@@ -177,6 +177,15 @@ TEST_F(PipelineTest, TensorsBeyondTheBoundAreNotEvenMade) {
   EXPECT_TRUE(evaluations.at(2).ok());
 }
 
+TEST_F(PipelineTest, WorkBeyondWhatCanBeVerifiedIsRefused) {
+  Start({.max_flop_count = 1000});
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
+  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 16)));
+  const auto evaluations = Collect(2);
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kLimitFlops);
+  EXPECT_TRUE(evaluations.at(2).ok());
+}
+
 TEST_F(PipelineTest, NeverHoldsMoreThanItsBoundNorOneLeaseTwice) {
   Start({.max_held = 2});
   // The first one hangs on the slot, so that nothing finishes meanwhile.
