@@ -75,7 +75,7 @@ Status Serve(const CoordinatorOptions& options) {
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
   const Status ran = loop.Run();
-  signals->Stop();
+  signals->Forget();
   return ran;
 }
 

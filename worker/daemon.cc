@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/signal_watcher.h"
 #include "common/wire/socket.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
@@ -25,7 +26,6 @@
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
 #include "worker/session.h"
-#include "worker/signal_watcher.h"
 #include "worker/slot_lock.h"
 #include "worker/timing_slot.h"
 #include "worker/worker_options.h"

@@ -39,9 +39,7 @@ Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
 SignalWatcher::SignalWatcher(UniqueFd signals, UniqueFd stop)
     : signals_(std::move(signals)), stop_(std::move(stop)) {}
 
-SignalWatcher::~SignalWatcher() { Stop(); }
-
-void SignalWatcher::Stop() {
+SignalWatcher::~SignalWatcher() {
   if (!thread_.joinable()) return;
   const std::uint64_t one = 1;
   if (::write(stop_.get(), &one, sizeof one) < 0) std::abort();  // cannot fail on an eventfd at 0
@@ -51,19 +49,27 @@ void SignalWatcher::Stop() {
 void SignalWatcher::Watch(std::function<void()> on_first) {
   on_first_ = std::move(on_first);
   thread_ = std::thread([this] {
-    bool is_first = true;
     for (;;) {
       pollfd items[] = {{signals_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
       if (::poll(items, 2, -1) < 0) continue;
       if (items[1].revents != 0) return;
       signalfd_siginfo info{};
       if (::read(signals_.get(), &info, sizeof info) != sizeof info) continue;
-      if (!is_first) ::_exit(kExitBySignal + static_cast<int>(info.ssi_signo));
-      is_first = false;
-      log::Info("signal number={} action=drain", info.ssi_signo);
-      on_first_();
+      HandleSignal(static_cast<int>(info.ssi_signo));
     }
   });
+}
+
+void SignalWatcher::HandleSignal(int signal) {
+  std::lock_guard lock(mutex_);
+  if (!on_first_) ::_exit(kExitBySignal + signal);
+  log::Info("signal number={} action=drain", signal);
+  std::exchange(on_first_, nullptr)();
+}
+
+void SignalWatcher::Forget() {
+  std::lock_guard lock(mutex_);
+  on_first_ = nullptr;
 }
 
 }  // namespace loopfleet

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "common/base/result.h"
@@ -21,15 +22,18 @@ class SignalWatcher {
 
   // `on_first` is called on the watcher's thread, at once if a signal has come already. Once only.
   void Watch(std::function<void()> on_first);
-  // `on_first` is not called any more, and the signals wait.
-  void Stop();
+  // `on_first` is not called from now on; the next signal ends the process.
+  void Forget();
 
  private:
   SignalWatcher(UniqueFd signals, UniqueFd stop);
 
-  UniqueFd signals_;
-  UniqueFd stop_;
-  std::function<void()> on_first_;
+  void HandleSignal(int signal);
+
+  const UniqueFd signals_;
+  const UniqueFd stop_;
+  std::mutex mutex_;
+  std::function<void()> on_first_;  // guarded by mutex_; empty once it was called or forgotten
   std::thread thread_;
 };
 
