@@ -20,7 +20,8 @@ struct WorkerConfig {
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.
   std::uint32_t credit_per_slot = 8;
-  std::size_t max_prepared = 4;  // kernels compiled ahead
+  std::size_t max_prepared = 4;  // kernels compiled and verified ahead
+  std::uint32_t preparers = 1;   // threads that do it, each with children of its own
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
   std::uint64_t executor_private_bytes = std::uint64_t{1} << 30;
