@@ -1,6 +1,7 @@
 #include "worker/child_message.h"
 
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "common/wire/bounds.h"
@@ -11,7 +12,7 @@ namespace {
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
 enum class RequestTag : std::uint8_t { kMap, kRun, kTime };
-enum class ReplyTag : std::uint8_t { kRunDone, kTimed };
+enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kForbiddenCall = 0xfc };
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
   writer.Put(std::uint64_t{buffers.size()});
@@ -141,11 +142,13 @@ std::string Encode(const ExecutorRequest& request) {
     PutBuffers(writer, map->buffers);
   } else if (const auto* run = std::get_if<RunRequest>(&request)) {
     writer.Put(RequestTag::kRun);
+    writer.Put(run->number);
     PutCall(writer, run->call);
     writer.Put(run->time_limit_s);
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
+    writer.Put(time.number);
     PutCall(writer, time.call);
     writer.Put(time.policy.repetitions);
     writer.Put(time.policy.min_repetition_ns);
@@ -172,6 +175,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kRun: {
       RunRequest run;
+      run.number = reader.Get<std::uint64_t>();
       run.call = GetCall(reader);
       run.time_limit_s = reader.Get<std::uint64_t>();
       request = run;
@@ -179,6 +183,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kTime: {
       TimeRequest time;
+      time.number = reader.Get<std::uint64_t>();
       time.call = GetCall(reader);
       time.policy.repetitions = reader.Get<std::uint32_t>();
       time.policy.min_repetition_ns = reader.Get<std::uint64_t>();
@@ -198,14 +203,18 @@ std::string Encode(const ExecutorReply& reply) {
   ByteWriter writer;
   if (const auto* done = std::get_if<RunDone>(&reply)) {
     writer.Put(ReplyTag::kRunDone);
+    writer.Put(done->number);
     writer.Put(done->run_ns);
-  } else {
-    const auto& timed = std::get<Timed>(reply);
+  } else if (const auto* timed = std::get_if<Timed>(&reply)) {
     writer.Put(ReplyTag::kTimed);
-    writer.Put(timed.outside_ns);
-    writer.Put(timed.samples.iterations);
-    writer.Put(std::uint64_t{timed.samples.ns.size()});
-    for (const double ns : timed.samples.ns) writer.Put(ns);
+    writer.Put(timed->number);
+    writer.Put(timed->outside_ns);
+    writer.Put(timed->samples.iterations);
+    writer.Put(std::uint64_t{timed->samples.ns.size()});
+    for (const double ns : timed->samples.ns) writer.Put(ns);
+  } else {
+    writer.Put(ReplyTag::kForbiddenCall);
+    writer.Put(std::get<ForbiddenCall>(reply).system_call);
   }
   return writer.Take();
 }
@@ -213,10 +222,19 @@ std::string Encode(const ExecutorReply& reply) {
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
+  if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
   switch (reader.GetEnum(ReplyTag::kTimed)) {
-    case ReplyTag::kRunDone: reply = RunDone{.run_ns = reader.Get<std::uint64_t>()}; break;
+    case ReplyTag::kRunDone: {
+      RunDone done;
+      done.number = reader.Get<std::uint64_t>();
+      done.run_ns = reader.Get<std::uint64_t>();
+      reply = done;
+      break;
+    }
+    case ReplyTag::kForbiddenCall: return std::nullopt;  // above
     case ReplyTag::kTimed: {
       Timed timed;
+      timed.number = reader.Get<std::uint64_t>();
       timed.outside_ns = reader.Get<std::uint64_t>();
       timed.samples.iterations = reader.Get<std::uint64_t>();
       timed.samples.ns.resize(reader.GetCount(wire::kMaxSamples));
@@ -231,6 +249,22 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   }
   if (!reader.AtEnd()) return std::nullopt;
   return reply;
+}
+
+void EncodeForbiddenCall(std::int32_t system_call, char* bytes) {
+  static_assert(kForbiddenCallBytes == sizeof(ReplyTag) + sizeof system_call);
+  bytes[0] = static_cast<char>(ReplyTag::kForbiddenCall);
+  std::memcpy(bytes + 1, &system_call, sizeof system_call);
+}
+
+std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto tag = reader.Get<std::uint8_t>();
+  const ForbiddenCall call{.system_call = reader.Get<std::int32_t>()};
+  if (!reader.AtEnd() || tag != static_cast<std::uint8_t>(ReplyTag::kForbiddenCall)) {
+    return std::nullopt;
+  }
+  return call;
 }
 
 double TotalNs(const Samples& samples) {

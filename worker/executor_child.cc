@@ -101,13 +101,14 @@ class Executor {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     const std::uint64_t start = stopwatch_.NowNs();
     function(pointers_.data());
-    return RunDone{.run_ns = stopwatch_.NowNs() - start};
+    return RunDone{.number = request.number, .run_ns = stopwatch_.NowNs() - start};
   }
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data());
-    Timed timed{.samples = TakeSamples(request.policy, stopwatch_, runner)};
+    Timed timed{.number = request.number,
+                .samples = TakeSamples(request.policy, stopwatch_, runner)};
     for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
     function(pointers_.data());
     timed.outside_ns =
@@ -140,8 +141,9 @@ class Executor {
 
 }  // namespace
 
-int RunExecutorChild(Channel channel) {
+int RunExecutorChild(Channel channel, ChildRole role, Isolation isolation) {
   std::set_new_handler(GiveUpForWantOfMemory);
+  if (!SealProcess(role, isolation, channel.fd())) return kExitNotConfined;
   return Executor(std::move(channel)).Run();
 }
 

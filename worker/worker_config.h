@@ -10,12 +10,16 @@
 
 namespace loopfleet::worker {
 
+// How much isolation a worker must have to run.
+enum class SandboxDemand { kAny, kFull };
+
 struct WorkerConfig {
   std::string coordinator = "tcp://127.0.0.1:5571";  // its endpoint for workers
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
+  SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.
