@@ -28,6 +28,8 @@
 #include "worker/isolation.h"
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
+#include "worker/reference_child.h"
+#include "worker/reference_process.h"
 #include "worker/session.h"
 #include "worker/slot_lock.h"
 #include "worker/timing_slot.h"
@@ -38,7 +40,7 @@ namespace {
 
 // A turn of the session's loop takes at most its longest wait; much more means that it is stuck.
 constexpr std::chrono::seconds kStuckAfter{30};
-// While a job is prepared, this process holds its tensors several times (as inputs, as float64).
+// While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
@@ -59,15 +61,20 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds, isolation](Channel channel) {
+  compiler.run = [tools, compile_seconds, isolation](Channel& channel) {
     return RunCompilerChild(
-        std::move(channel), *tools->compiler, *tools->linker,
+        channel, *tools->compiler, *tools->linker,
         {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
   };
+  // It is trusted, and holds the tensors of a job several times.
+  ChildProgram& reference = programs.by_role[ChildRole::kReference];
+  reference.limits = {.private_bytes = config.reference_private_bytes,
+                      .address_space_bytes = 2 * config.reference_private_bytes};
+  reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
   for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
-    programs.by_role[role].run = [role, isolation](Channel channel) {
-      return RunExecutorChild(std::move(channel), role, isolation);
+    programs.by_role[role].run = [role, isolation](Channel& channel) {
+      return RunExecutorChild(channel, role, isolation);
     };
   }
   if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
@@ -81,7 +88,8 @@ monitoring::WorkerLabels MetricLabels() {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     labels.stages.emplace_back(StageName(stage));
   }
-  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kVerifier, ChildRole::kExecutor}) {
+  for (const ChildRole role :
+       {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
   }
   labels.restart_reasons = RestartReasons();
@@ -141,11 +149,13 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
       : compiler(nursery, config.compile_limit, on_restart),
+        reference(nursery, config.reference_limit, on_restart),
         verifier(nursery,
                  {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
                  on_restart) {}
 
   CompilerProcess compiler;
+  ReferenceProcess reference;
   ExecutorProcess verifier;
 };
 
@@ -176,9 +186,11 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   for (std::uint32_t i = 0; i < config.preparers; ++i) {
     children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
+    LF_TRY_VOID(children.back()->reference.EnsureChild());
     LF_TRY_VOID(children.back()->verifier.EnsureChild());
-    preparers.push_back(
-        {.compiler = children.back()->compiler, .verifier = children.back()->verifier});
+    preparers.push_back({.compiler = children.back()->compiler,
+                         .reference = children.back()->reference,
+                         .verifier = children.back()->verifier});
   }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());

@@ -45,6 +45,16 @@ void ForgetFetchedCode() {
 #endif
 }
 
+// A kernel before this one may have left another way of rounding, or of moving through memory.
+void ResetArithmetic() {
+#if defined(__x86_64__)
+  const std::uint32_t usual = 0x1f80;
+  asm volatile("ldmxcsr %0\n\tcld" : : "m"(usual) : "cc");
+#elif defined(__aarch64__)
+  asm volatile("msr fpcr, xzr");
+#endif
+}
+
 class KernelRunner final : public IterationRunner {
  public:
   KernelRunner(KernelFunction function, float* const* buffers)
@@ -60,7 +70,7 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  explicit Executor(Channel channel) : channel_(std::move(channel)) {}
+  explicit Executor(Channel& channel) : channel_(channel) {}
 
   int Run() {
     for (;;) {
@@ -127,11 +137,12 @@ class Executor {
         pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
       }
     }
+    ResetArithmetic();
     ForgetFetchedCode();
     return reinterpret_cast<KernelFunction>(call.entry);
   }
 
-  Channel channel_;
+  Channel& channel_;
   const SystemStopwatch stopwatch_;
   std::array<MappedBuffers, kInputsPlaces> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
@@ -141,10 +152,10 @@ class Executor {
 
 }  // namespace
 
-int RunExecutorChild(Channel channel, ChildRole role, Isolation isolation) {
+int RunExecutorChild(Channel& channel, ChildRole role, Isolation isolation) {
   std::set_new_handler(GiveUpForWantOfMemory);
   if (!SealProcess(role, isolation, channel.fd())) return kExitNotConfined;
-  return Executor(std::move(channel)).Run();
+  return Executor(channel).Run();
 }
 
 }  // namespace loopfleet::worker

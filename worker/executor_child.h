@@ -9,6 +9,6 @@
 namespace loopfleet::worker {
 
 // Returns the exit code. `role` is one that runs kernels.
-int RunExecutorChild(Channel channel, ChildRole role, Isolation isolation);
+int RunExecutorChild(Channel& channel, ChildRole role, Isolation isolation);
 
 }  // namespace loopfleet::worker

@@ -104,7 +104,7 @@ std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_
     }
     if (auto* answer = std::get_if<Reply>(&*reply)) {
       if (answer->number == number) return std::move(*answer);
-      if (answer->number < number && answer->number > 0) {
+      if (answer->number < number && answer->number > first_request_) {
         // A kernel that ran before answered for itself, and then the child did.
         static_cast<void>(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
         return std::nullopt;

@@ -127,7 +127,7 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
                SCMP_SYS(rt_sigprocmask), SCMP_SYS(restart_syscall)});
   rules.AllowIf(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, self)});
   rules.AllowIf(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)});
-  if (role == ChildRole::kCompiler) {
+  if (!RunsKernels(role)) {
     rules.Allow({SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname)});
   }
 }

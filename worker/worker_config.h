@@ -19,6 +19,8 @@ struct WorkerConfig {
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
+  // Of computing what a program's outputs must be, once for a program.
+  std::chrono::milliseconds reference_limit{60'000};
   SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
@@ -28,6 +30,7 @@ struct WorkerConfig {
   std::uint32_t preparers = 1;   // threads that do it, each with children of its own
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
+  std::uint64_t reference_private_bytes = std::uint64_t{16} << 30;
   std::uint64_t executor_private_bytes = std::uint64_t{1} << 30;
 };
 
