@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "common/looptree/loop_tree.h"
 
@@ -26,6 +27,15 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
                                            const Limits& limits = {});
 
 Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+                           const Limits& limits = {});
+
+// Several loops of `tree` at once: after each single change nests may fuse and loops be numbered
+// anew.
+struct LoopAnnotation {
+  TreeRef loop = 0;
+  Annotation annotation = Annotation::kNone;
+};
+Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
                            const Limits& limits = {});
 
 }  // namespace loopfleet::looptree
