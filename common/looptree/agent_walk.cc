@@ -137,7 +137,7 @@ struct Step {
   Checked<State> operator()(Dummy) const { return state; }
 
   Checked<State> NotOfThisDialect() const {
-    return Illegal(action, "it belongs to dialect simple");
+    return std::unexpected(CheckDialect(action, Dialect::kAgent).error());
   }
   Checked<State> operator()(ToggleMode) const { return NotOfThisDialect(); }
   Checked<State> operator()(ToggleThread) const { return NotOfThisDialect(); }

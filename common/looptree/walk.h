@@ -26,6 +26,9 @@ enum class RuleSet : std::uint8_t {
 
 enum class OnIllegal : std::uint8_t { kReject, kSkip };
 
+// kInvalidAction, naming both dialects, for an action that only the other one has.
+Checked<void> CheckDialect(const Action& action, Dialect dialect);
+
 class SimpleWalk {
  public:
   enum class Mode : std::uint8_t { kSize, kSelect };
