@@ -145,7 +145,7 @@ class FieldReader {
 };
 
 std::expected<json, std::string> ParseObject(std::string_view line) {
-  auto value = ParseJsonLine(line, kMaxNesting);
+  auto value = ParseJsonLine(line, {.nesting = kMaxNesting});
   if (value && !value->is_object()) {
     return std::unexpected(
         fmt::format("a job is a JSON object, not {}: {{\"benchmark\": ..., \"actions\": [...]}}",

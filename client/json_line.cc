@@ -12,6 +12,11 @@ using nlohmann::json;
 
 constexpr std::size_t kQuotedBytes = 60;  // of a key in a message
 
+// Thrown out of the library's parser, caught by ParseJsonLine.
+struct OutOfBounds {
+  std::string message;
+};
+
 // Printable ASCII only, and not too much of it.
 std::string Shown(std::string_view text) {
   std::string shown(text.substr(0, kQuotedBytes));
@@ -38,32 +43,35 @@ std::string Unexpected(std::string_view line, std::size_t byte,
 
 }  // namespace
 
-std::expected<json, std::string> ParseJsonLine(std::string_view line, int max_nesting) {
-  bool too_deep = false;
+std::expected<json, std::string> ParseJsonLine(std::string_view line, const JsonBounds& bounds) {
+  std::size_t values = 0;
   std::optional<std::string> key;  // the last one read
-  std::optional<std::string> twice;
   std::set<std::string> keys;
+  // The library goes on to the end of the text whatever a callback answers, so it throws.
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > max_nesting) too_deep = true;
-    if (event == json::parse_event_t::key && parsed.is_string()) {
-      key = parsed.get<std::string>();
-      if (depth == 1 && !keys.insert(*key).second) twice = key;
+    if (depth > bounds.nesting) {
+      throw OutOfBounds{fmt::format("nested deeper than {}{}", bounds.nesting, Behind(key))};
     }
-    return !too_deep;
+    if (event == json::parse_event_t::key) {
+      key = parsed.get<std::string>();
+      if (depth == 1 && !keys.insert(*key).second) {
+        throw OutOfBounds{fmt::format("the field '{}' is given twice", Shown(*key))};
+      }
+    } else if (event != json::parse_event_t::object_end &&
+               event != json::parse_event_t::array_end && ++values > bounds.values) {
+      throw OutOfBounds{fmt::format("more than {} values{}", bounds.values, Behind(key))};
+    }
+    return true;
   };
-  json value;
   try {
-    value = json::parse(line, watch);
+    return json::parse(line, watch);
+  } catch (const OutOfBounds& refusal) {
+    return std::unexpected(refusal.message);
   } catch (const json::parse_error& error) {
     return std::unexpected(Unexpected(line, error.byte, key));
   } catch (const json::exception&) {  // the only other way to fail: a number beyond any double
     return std::unexpected(fmt::format("not JSON: a number is too large{}", Behind(key)));
   }
-  if (too_deep) {
-    return std::unexpected(fmt::format("nested deeper than {}{}", max_nesting, Behind(key)));
-  }
-  if (twice) return std::unexpected(fmt::format("the field '{}' is given twice", Shown(*twice)));
-  return value;
 }
 
 }  // namespace loopfleet::client

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,16 +38,6 @@ std::unexpected<Failure> Malformed(std::string message) {
   return std::unexpected(Failure{.code = FailureCode::kMalformed, .message = std::move(message)});
 }
 
-// About how many bytes a value takes when it is written.
-std::size_t WeightOf(const Json& json) {
-  constexpr std::size_t kNumberBytes = 8;
-  if (json.is_string()) return json.get_ref<const std::string&>().size();
-  if (!json.is_structured()) return kNumberBytes;
-  std::size_t weight = 0;
-  for (const auto& item : json) weight += WeightOf(item) + 1;
-  return weight;
-}
-
 Parsed<void> AddObserved(const Chosen& chosen, const Scene& scene, Json& out) {
   for (const Observation* row : chosen) {
     LF_TRY(out[std::string(row->name)], row->value(scene));
@@ -70,24 +63,30 @@ Scene SceneOf(const ReplayRequest& request, const Benchmark& benchmark, const Ag
           .options = request.look};
 }
 
-// The steps of one answer, within kMaxStepBytes.
+// The steps of one answer as text: values of the JSON library would take several times the memory.
 class Steps {
  public:
-  Parsed<void> Add(Json step) {
-    bytes_ += WeightOf(step);
+  Parsed<void> Add(const Json& step) {
+    texts_.push_back(Dump(step));
+    bytes_ += texts_.back().size() + 1;
     if (bytes_ > kMaxStepBytes) {
       return std::unexpected(Failure{
           .code = FailureCode::kLimitActions,
           .message = fmt::format("what every step shows has more than {} bytes", kMaxStepBytes)});
     }
-    steps_.push_back(std::move(step));
     return {};
   }
-  Json Take() { return std::move(steps_); }
+  std::span<const std::string> texts() const { return texts_; }
 
  private:
-  Json steps_ = Json::array();
+  std::vector<std::string> texts_;
   std::size_t bytes_ = 0;
+};
+
+// One line of the output.
+struct Answer {
+  Json head;                   // an object
+  std::optional<Steps> steps;  // its last field
 };
 
 // Actions of the other dialect are not illegal somewhere but meaningless here.
@@ -101,8 +100,8 @@ Parsed<void> CheckActions(const std::vector<Action>& actions, Dialect dialect) {
   return {};
 }
 
-Parsed<Json> ReplaySimple(const ReplayRequest& request, const Benchmark& benchmark,
-                          const Chosen& chosen) {
+Parsed<Answer> ReplaySimple(const ReplayRequest& request, const Benchmark& benchmark,
+                            const Chosen& chosen) {
   SimpleWalk walk(benchmark);
   Json states = Json::array();
   Steps steps;
@@ -114,14 +113,14 @@ Parsed<Json> ReplaySimple(const ReplayRequest& request, const Benchmark& benchma
     Json step = {{"action", looptree::ActionName(action)}, {"legal", true}};
     LF_TRY(const auto tree, Lift(walk.Tree()));
     LF_TRY_VOID(AddObserved(chosen, SceneOf(request, benchmark, walk, tree), step));
-    LF_TRY_VOID(steps.Add(std::move(step)));
+    LF_TRY_VOID(steps.Add(step));
   }
   LF_TRY(const auto tree, Lift(walk.Tree()));
   Json out = Json::object();
   LF_TRY_VOID(AddObserved(chosen, SceneOf(request, benchmark, walk, tree), out));
   if (request.every_step) out["action_states"] = std::move(states);
-  if (observed_steps) out["steps"] = steps.Take();
-  return out;
+  if (!observed_steps) return Answer{.head = std::move(out)};
+  return Answer{.head = std::move(out), .steps = std::move(steps)};
 }
 
 Parsed<AgentWalk> StartWalk(const ReplayRequest& request, Benchmark benchmark) {
@@ -153,8 +152,8 @@ Chosen StepObservations(const ReplayRequest& request, const Chosen& chosen) {
   return shown;
 }
 
-Parsed<Json> ReplayAgent(const ReplayRequest& request, const Benchmark& benchmark,
-                         const Chosen& chosen) {
+Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchmark,
+                           const Chosen& chosen) {
   for (std::size_t i = 0; i < request.action_space.actions.size(); ++i) {
     const auto checked = looptree::CheckDialect(request.action_space.actions[i], Dialect::kAgent);
     if (!checked) {
@@ -169,15 +168,15 @@ Parsed<Json> ReplayAgent(const ReplayRequest& request, const Benchmark& benchmar
     if (!request.every_step) continue;
     Json step = {{"action", looptree::ActionName(action)}, {"legal", legal}};
     LF_TRY_VOID(AddObserved(shown, SceneOf(request, benchmark, walk), step));
-    LF_TRY_VOID(steps.Add(std::move(step)));
+    LF_TRY_VOID(steps.Add(step));
   }
   Json out = Json::object();
   LF_TRY_VOID(AddObserved(chosen, SceneOf(request, benchmark, walk), out));
-  if (request.every_step) out["steps"] = steps.Take();
-  return out;
+  if (!request.every_step) return Answer{.head = std::move(out)};
+  return Answer{.head = std::move(out), .steps = std::move(steps)};
 }
 
-Parsed<Json> ReplayLine(const std::string& text) {
+Parsed<Answer> ReplayLine(const std::string& text) {
   LF_TRY(const ReplayRequest request, ParseReplayRequest(text));
   LF_TRY(const Benchmark benchmark, Lift(looptree::OpenBenchmark(request.source)));
   LF_TRY_VOID(CheckActions(request.actions, benchmark.dialect));
@@ -192,6 +191,22 @@ Json ErrorOf(const Failure& failure) {
   return Json{{"error", std::move(error)}};
 }
 
+void Write(const Answer& answer, std::ostream& out) {
+  std::string head = Dump(answer.head);  // error messages may quote bytes that are not UTF-8
+  if (!answer.steps) {
+    out << head << std::endl;
+    return;
+  }
+  head.pop_back();  // its closing brace
+  out << head << (answer.head.empty() ? "" : ",") << "\"steps\":[";
+  bool first = true;
+  for (const std::string& step : answer.steps->texts()) {
+    if (!std::exchange(first, false)) out << ',';
+    out << step;
+  }
+  out << "]}" << std::endl;
+}
+
 }  // namespace
 
 int RunReplay(std::istream& in, std::ostream& out) {
@@ -199,7 +214,7 @@ int RunReplay(std::istream& in, std::ostream& out) {
   LineReader reader(in, kMaxLineBytes);
   while (const auto line = reader.Next()) {
     if (line->blank) continue;
-    Parsed<Json> answer = Json();
+    Parsed<Answer> answer;
     if (line->text.size() > kMaxLineBytes) {
       answer =
           Malformed(fmt::format("line {} has more than {} bytes", line->number, kMaxLineBytes));
@@ -208,9 +223,9 @@ int RunReplay(std::istream& in, std::ostream& out) {
     }
     if (!answer) {
       exit_code = kExitFailed;
-      answer = ErrorOf(answer.error());
+      answer = Answer{.head = ErrorOf(answer.error())};
     }
-    out << Dump(*answer) << std::endl;  // error messages may quote bytes that are not UTF-8
+    Write(*answer, out);
   }
   return exit_code;
 }

@@ -6,7 +6,7 @@ namespace loopfleet::client {
 namespace {
 
 std::string ErrorOf(std::string_view line) {
-  const auto parsed = ParseJsonLine(line, 4);
+  const auto parsed = ParseJsonLine(line, {.nesting = 4, .values = 100});
   return parsed ? "parsed" : parsed.error();
 }
 
@@ -30,6 +30,14 @@ TEST(JsonLine, NeverLeaksTheLibrarysWords) {
     EXPECT_EQ(error.find("syntax error"), std::string::npos) << error;
     EXPECT_TRUE(error.starts_with("not JSON: ")) << line << ": " << error;
   }
+}
+
+TEST(JsonLine, StopsAtTheFirstValueTooMany) {
+  std::string many = "{\"a\": [0";
+  for (int i = 0; i < 97; ++i) many += ",0";
+  EXPECT_EQ(ErrorOf(many + "]}"), "parsed");  // the object and the array are values too
+  EXPECT_EQ(ErrorOf(many + ",0]}"), "more than 100 values, behind the key 'a'");
+  EXPECT_EQ(ErrorOf(many + ",0 and what is no JSON"), "more than 100 values, behind the key 'a'");
 }
 
 TEST(JsonLine, BoundsNestingAndRefusesAKeyTwice) {
