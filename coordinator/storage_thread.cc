@@ -1,10 +1,11 @@
 #include "coordinator/storage_thread.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "common/base/log.h"
 
 namespace loopfleet::coordinator {
+
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
                              const Clock& clock, wire::Wakeup& done)
     : store_(store), metrics_(metrics), clock_(clock), done_(done), thread_([this] { Run(); }) {}
