@@ -8,6 +8,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
+#include <unistd.h>
 
 #include <map>
 #include <string>
@@ -67,7 +68,15 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
 }
 
-VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+namespace {
+
+// Of the last-level cache, as the C library knows it; the default of VectorShape where it does not.
+std::int64_t CacheBytes() {
+  const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? bytes : VectorShape{}.cache_bytes;
+}
+
+VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
   if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
   const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
   if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
@@ -75,6 +84,14 @@ VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
   }
   if (subtarget.checkFeatures("+avx2")) return {.lanes = 8, .registers = 16, .masks = true};
   return {.lanes = 4, .registers = 16, .masks = false};
+}
+
+}  // namespace
+
+VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+  VectorShape shape = InstructionsOf(machine);
+  shape.cache_bytes = CacheBytes();
+  return shape;
 }
 
 }  // namespace loopfleet::worker
