@@ -180,9 +180,9 @@ Result<void> RunOrders(Toolchain& tools) {
       {"m k n", ""},
       {"m n k", "down,swap_down"},
       {"k m n", "swap_down"},
-      {"k n m", "swap_down,down,swap_down"},
-      {"n m k", "down,swap_down,up,swap_down"},
-      {"n k m", "down,down,swap_up,swap_up"},
+      {"k n m", "swap_down,swap_down"},
+      {"n m k", "down,down,swap_up,swap_up"},
+      {"n k m", "down,down,swap_up,swap_up,down,swap_down"},
       // m/4, n/32, k, then a tile of 4 by 32
       {"tiled 4 x 32", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
   };
@@ -299,7 +299,7 @@ Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) 
 Result<void> RunAdd(Toolchain& tools, NumpyPeer* numpy) {
   constexpr std::int64_t kElements = 8388607;  // the largest that the dataset has
   LF_TRY(const auto replayed,
-         TreeOf(BenchmarkUri{fmt::format("benchmark://loop_tool-cpu-v0/{}", kElements)}, ""));
+         TreeOf(looptree::IrText{looptree::IrTextOf(VectorSum(kElements))}, ""));
   LF_TRY(CompiledTree ours,
          CompiledTree::Make(tools, replayed.tree, Expected(replayed.tree.program())));
   std::vector<Contestant> contestants = {InProcess("ours", [&] { ours.Run(); })};

@@ -1,5 +1,6 @@
 #include "bench/programs.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -33,16 +34,18 @@ class Builder {
     program_.outputs.push_back(Compute(Op::kWrite, {input}, std::move(dims)));
   }
 
-  // Every node in loops over its dims, then over those that it reduces.
+  // Every node in loops over its dims and those that it reduces, in the order in which dims were
+  // made.
   LoopTree Plain() const {
     looptree::Schedule schedule(program_.nodes.size());
     for (NodeId node = 0; node < program_.nodes.size(); ++node) {
       if (program_.nodes[node].op == Op::kRead) continue;
-      const auto loop_over = [&](DimId dim) {
+      std::vector<DimId> dims = program_.nodes[node].dims;
+      for (const DimId dim : program_.ReducedDims(node)) dims.push_back(dim);
+      std::ranges::sort(dims);
+      for (const DimId dim : dims) {
         schedule[node].loops.push_back({.dim = dim, .size = program_.dims[dim].size});
-      };
-      for (const DimId dim : program_.nodes[node].dims) loop_over(dim);
-      for (const DimId dim : program_.ReducedDims(node)) loop_over(dim);
+      }
     }
     auto tree = LoopTree::Build(std::make_shared<Program>(program_), std::move(schedule));
     LF_CHECK(tree.has_value(), "{}", tree.error().message);
@@ -56,13 +59,6 @@ class Builder {
   }
   Program program_;
 };
-
-LoopTree VectorSum() {
-  Builder b;
-  const DimId n = b.Dim("n", 10000);
-  b.Write(b.Compute(Op::kAdd, {b.Read({n}), b.Read({n})}, {n}), {n});
-  return b.Plain();
-}
 
 LoopTree Chain() {
   Builder b;
@@ -141,8 +137,15 @@ LoopTree PositiveProducts(std::int64_t rows, std::int64_t columns, std::int64_t 
   return b.Plain();
 }
 
+LoopTree VectorSum(std::int64_t size) {
+  Builder b;
+  const DimId n = b.Dim("n", size);
+  b.Write(b.Compute(Op::kAdd, {b.Read({n}), b.Read({n})}, {n}), {n});
+  return b.Plain();
+}
+
 std::vector<NamedProgram> ProgramKinds() {
-  return {{"sum of two vectors", VectorSum()},
+  return {{"sum of two vectors", VectorSum(10000)},
           {"two products", Chain()},
           {"transposing copy", Transpose()},
           {"softmax of rows", Softmax()},

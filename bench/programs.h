@@ -14,6 +14,9 @@ namespace loopfleet::bench {
 // text gives constants no value. The sum of the positive products only.
 looptree::LoopTree PositiveProducts(std::int64_t m, std::int64_t n, std::int64_t k);
 
+// One loop over all of it, as the add of loop_tool-cpu-v0 would be if its tree had one loop.
+looptree::LoopTree VectorSum(std::int64_t n);
+
 struct NamedProgram {
   std::string name;
   looptree::LoopTree tree;

@@ -12,6 +12,7 @@ namespace {
 
 using looptree::Annotation;
 using looptree::DimId;
+using looptree::kNoParent;
 using looptree::LoopSpec;
 using looptree::LoopTree;
 using looptree::NodeId;
@@ -22,16 +23,25 @@ using looptree::TreeRef;
 
 // Vectors of a strip whose accumulators stay in registers: as many as keep the units busy.
 constexpr std::int64_t kBlockVectors = 8;
+// Fewer than so many vectors in a row had better be more rows.
+constexpr std::size_t kLeastVectors = 2;
 // Vectors of a strip that goes through memory.
 constexpr std::int64_t kMemoryVectors = 4;
 
-// Cut `loop` into strips of `width` elements; the strips run innermost, round them a loop over the
-// strips stands before `before`, or where `loop` stood.
+// What is to become of the loops of a nest, or of all nests under one loop.
 struct Cut {
-  TreeRef loop = 0;
+  // This loop is cut into strips of `width` elements, which run innermost. Round them a loop over
+  // the strips stands where `loop` stood, or before `reduced` if it stood inside that.
+  std::optional<TreeRef> loop;
   std::int64_t width = 1;
-  std::optional<TreeRef> before;  // only for the loops of one nest
-  bool annotated = false;         // would have been another one without "vectorize"
+  // The reduced loop that starts the register block, and the loops inside it that run round it
+  // instead.
+  std::optional<TreeRef> reduced;
+  std::set<TreeRef> hoisted;
+  bool annotated = false;  // would have been another one without "vectorize"
+
+  // The outermost loop whose operations are changed.
+  TreeRef top() const { return std::min(loop.value_or(kNoParent), reduced.value_or(kNoParent)); }
 };
 
 std::int64_t CeilOf(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -59,6 +69,8 @@ class Chooser {
     double cost = 0;
     bool annotated = false;
   };
+  // What the lanes of a vector are: elements of the target, or partial results of one.
+  enum class Lanes { kSpread, kReduce };
 
   void Visit(const std::vector<Step>& steps);
   void Decide(const Body& body);
@@ -67,9 +79,12 @@ class Chooser {
   std::optional<Columns> Best(const Nest& nest) const;
   const PlanLoop& LoopAt(std::size_t depth) const { return plan_.loops[path_[depth]->loop]; }
   bool IsCut(std::size_t depth) const {
-    return std::ranges::find(cuts_, *LoopAt(depth).ref, &Cut::loop) != cuts_.end();
+    return std::ranges::any_of(cuts_,
+                               [&](const Cut& cut) { return cut.top() == *LoopAt(depth).ref; });
   }
-  void Add(const Columns& columns, std::int64_t vectors, std::optional<TreeRef> before);
+  void Sink(std::size_t reduced, const Columns& columns, Lanes lanes);
+  Cut CutAt(const Columns& columns, std::int64_t vectors) const;
+  void Add(Cut cut);
 
   const LoopTree& tree_;
   const KernelPlan& plan_;
@@ -140,9 +155,9 @@ void Chooser::Decide(const Body& body) {
   }
   Nest nest{.loops = path_, .body = &body};
   const std::optional<Columns> columns = Best(nest);
-  if (!columns.has_value() || nest.Reduces(path_[columns->depth]->loop)) return;
+  if (!columns.has_value()) return;
   if (nest.reduction() == nullptr) {
-    if (columns->depth + 1 < path_.size()) Add(*columns, kMemoryVectors, std::nullopt);
+    if (columns->depth + 1 < path_.size()) Add(CutAt(*columns, kMemoryVectors));
     return;
   }
   // Loops are only turned over inside the nest.
@@ -153,38 +168,89 @@ void Chooser::Decide(const Body& body) {
 
 void Chooser::DecideReduction(const Nest& nest, std::size_t first, const Columns& columns) {
   const LoopId id = path_[columns.depth]->loop;
-  const std::int64_t extent = plan_.loops[id].extents.front();
+  const PlanLoop& loop = plan_.loops[id];
+  const Lanes lanes = nest.Reduces(id) ? Lanes::kReduce : Lanes::kSpread;
+  const std::optional<DimId> columns_dim =
+      lanes == Lanes::kReduce ? std::nullopt : std::optional(loop.dim);
+  std::optional<std::size_t> innermost;  // of the reduced loops
   for (std::size_t depth = first; depth < path_.size(); ++depth) {
     if (!nest.Reduces(path_[depth]->loop) || !MovesEvenly(plan_, nest, depth)) continue;
+    innermost = depth;
     const std::vector<TileDim> tile = TileInside(plan_, nest, depth);
-    const auto inside = std::ranges::find(tile, plan_.loops[id].dim, &TileDim::dim);
-    const std::size_t rows = RowCount(tile, plan_.loops[id].dim);
-    const std::size_t most = VectorsBeside(rows, shape_);
+    const auto most = static_cast<std::int64_t>(VectorsBeside(RowCount(tile, columns_dim), shape_));
     if (most == 0) continue;
+    if (lanes == Lanes::kReduce) return;
+    const auto inside = std::ranges::find(tile, loop.dim, &TileDim::dim);
     if (columns.depth < depth) {
       if (inside != tile.end()) continue;
-      Add(columns, std::min<std::int64_t>(kBlockVectors, static_cast<std::int64_t>(most)),
-          std::nullopt);
+      Add(CutAt(columns, std::min(kBlockVectors, most)));
       return;
     }
-    if (static_cast<std::size_t>(CeilOf(inside->extent, shape_.lanes)) <= most) return;  // fits
-    if (inside->extent != extent) continue;  // the schedule itself has cut it
-    Add(columns, static_cast<std::int64_t>(most), LoopAt(depth).ref);
+    if (static_cast<std::int64_t>(PieceCount(inside->extent, shape_)) <= most) return;  // it fits
+    if (inside->extent != loop.extents.front()) continue;  // the schedule itself has cut it
+    Cut cut = CutAt(columns, most);
+    cut.reduced = LoopAt(depth).ref;
+    Add(std::move(cut));
     return;
   }
-  if (columns.depth + 1 < path_.size()) Add(columns, kMemoryVectors, std::nullopt);
+  if (innermost.has_value()) {
+    Sink(*innermost, columns, lanes);
+  } else if (lanes == Lanes::kSpread && columns.depth + 1 < path_.size()) {
+    Add(CutAt(columns, kMemoryVectors));
+  }
 }
 
-void Chooser::Add(const Columns& columns, std::int64_t vectors, std::optional<TreeRef> before) {
+// The innermost reduced loop goes inwards until what is left inside it fits.
+void Chooser::Sink(std::size_t reduced, const Columns& columns, Lanes lanes) {
+  std::map<DimId, std::int64_t> covered;  // rows, by dim
+  std::int64_t rows = 1;
+  std::int64_t columns_inside = 1;
+  std::size_t depth = path_.size();
+  for (; depth > reduced + 1; --depth) {
+    const PlanLoop& loop = LoopAt(depth - 1);
+    const std::int64_t loop_extent = loop.extents.front();
+    if (lanes == Lanes::kSpread && loop.dim == LoopAt(columns.depth).dim) {
+      columns_inside = loop_extent;
+      continue;
+    }
+    std::int64_t& extent = covered.try_emplace(loop.dim, 1).first->second;
+    const std::int64_t more = rows / extent * loop_extent;
+    if (loop_extent > shape_.registers ||
+        VectorsBeside(static_cast<std::size_t>(more), shape_) < kLeastVectors) {
+      break;
+    }
+    extent = loop_extent;
+    rows = more;
+  }
+  const auto most =
+      static_cast<std::int64_t>(VectorsBeside(static_cast<std::size_t>(rows), shape_));
+  Cut cut;
+  if (lanes == Lanes::kSpread && (columns.depth < depth || static_cast<std::int64_t>(PieceCount(
+                                                               columns_inside, shape_)) > most)) {
+    cut = CutAt(columns, std::min(kBlockVectors, most));
+  }
+  cut.reduced = LoopAt(reduced).ref;
+  for (std::size_t hoisted = reduced + 1; hoisted < depth; ++hoisted) {
+    cut.hoisted.insert(*LoopAt(hoisted).ref);
+  }
+  if (cut.loop.has_value() || !cut.hoisted.empty()) Add(std::move(cut));
+}
+
+Cut Chooser::CutAt(const Columns& columns, std::int64_t vectors) const {
   const PlanLoop& loop = LoopAt(columns.depth);
-  const bool holds_another = std::ranges::any_of(cuts_, [&](const Cut& cut) {
-    return *loop.ref <= cut.loop && cut.loop < tree_.nodes()[*loop.ref].end;
+  return {.loop = loop.ref,
+          .width = StripWidth(loop.extents.front(), vectors, shape_),
+          .reduced = std::nullopt,
+          .hoisted = {},
+          .annotated = columns.annotated};
+}
+
+void Chooser::Add(Cut cut) {
+  const TreeRef top = cut.top();
+  const bool holds_another = std::ranges::any_of(cuts_, [&](const Cut& other) {
+    return top <= other.top() && other.top() < tree_.nodes()[top].end;
   });
-  if (holds_another) return;
-  cuts_.push_back({.loop = *loop.ref,
-                   .width = StripWidth(loop.extents.front(), vectors, shape_),
-                   .before = before,
-                   .annotated = columns.annotated});
+  if (!holds_another) cuts_.push_back(std::move(cut));
 }
 
 // The loops of one operation with its cut made, and where each comes from.
@@ -195,22 +261,38 @@ struct CutLoops {
 
 CutLoops WithCut(std::span<const LoopSpec> loops, std::span<const TreeRef> refs, const Cut& cut) {
   CutLoops result;
-  const auto at = static_cast<std::size_t>(std::ranges::find(refs, cut.loop) - refs.begin());
-  LoopSpec strips = loops[at];
-  LoopSpec strip = loops[at];
-  strips.size = loops[at].size / cut.width;
-  strips.tail = loops[at].size % cut.width;
-  if (strips.annotation == Annotation::kVectorize) strips.annotation = Annotation::kNone;
-  strip.size = cut.width;
-  const auto push = [&](const LoopSpec& loop, TreeRef origin) {
-    result.loops.push_back(loop);
-    result.origins.push_back(origin);
+  const auto index_of = [&](std::optional<TreeRef> ref) {
+    return static_cast<std::size_t>(std::ranges::find(refs, ref) - refs.begin());
   };
+  const std::size_t at = index_of(cut.loop);  // refs.size(): it is none of these
+  const std::size_t reduced = index_of(cut.reduced);
+  const auto push = [&](LoopSpec loop, std::size_t origin) {
+    result.loops.push_back(loop);
+    result.origins.push_back(refs[origin]);
+  };
+  const auto push_whole = [&](std::size_t i) {
+    LoopSpec loop = loops[i];
+    if (i == at) {  // the loop over the strips
+      loop.size = loops[at].size / cut.width;
+      loop.tail = loops[at].size % cut.width;
+      if (loop.annotation == Annotation::kVectorize) loop.annotation = Annotation::kNone;
+    }
+    push(loop, i);
+  };
+  const auto goes_out = [&](std::size_t i) { return i == at || cut.hoisted.contains(refs[i]); };
   for (std::size_t i = 0; i < loops.size(); ++i) {
-    if (refs[i] == cut.before || (i == at && !cut.before.has_value())) push(strips, cut.loop);
-    if (i != at) push(loops[i], refs[i]);
+    if (i == reduced) {
+      for (std::size_t j = i + 1; j < loops.size(); ++j) {
+        if (goes_out(j)) push_whole(j);
+      }
+    }
+    if (reduced >= i || !goes_out(i)) push_whole(i);
   }
-  push(strip, cut.loop);
+  if (at < refs.size()) {
+    LoopSpec strip = loops[at];
+    strip.size = cut.width;
+    push(strip, at);
+  }
   return result;
 }
 
@@ -245,12 +327,13 @@ class Cutter {
       const std::span<const TreeRef> refs = tree_.LoopsOf(node);
       origins_[node].assign(refs.begin(), refs.end());
       for (const Cut& cut : cuts) {
-        if (!IsUnder(node, cut.loop)) continue;
+        if (!IsUnder(node, cut.top())) continue;
         if (!StandsInOwnLoops(tree_, node)) return std::nullopt;
         CutLoops made = WithCut(schedule[node].loops, refs, cut);
         schedule[node].loops = std::move(made.loops);
         origins_[node] = std::move(made.origins);
-        is_cut_.insert(node);
+        is_changed_.insert(node);
+        if (cut.loop.has_value()) has_strip_.insert(node);
       }
     }
     auto tree = tree_.WithSchedule(std::move(schedule));
@@ -262,7 +345,7 @@ class Cutter {
       for (std::size_t i = 0; i < refs.size(); ++i) result.origins[refs[i]] = origins_[node][i];
     }
     for (const Cut& cut : cuts) {
-      if (cut.annotated) result.effective.insert(cut.loop);
+      if (cut.annotated) result.effective.insert(*cut.loop);
     }
     return result;
   }
@@ -273,13 +356,13 @@ class Cutter {
     return loop < leaf && leaf < tree_.nodes()[loop].end;
   }
 
-  // Operations that ran in one body still do, and others share the loops that they did.
+  // Operations that ran in one body still do, and others share as many loops as they did.
   bool HasSameShape(const LoopTree& made) const {
     if (LeavesOf(made) != leaves_) return false;
     for (std::size_t i = 0; i < leaves_.size(); ++i) {
       const NodeId node = leaves_[i];
-      if (is_cut_.contains(node) && !StandsInOwnLoops(made, node)) return false;
-      if (!is_cut_.contains(node) &&
+      if (is_changed_.contains(node) && !StandsInOwnLoops(made, node)) return false;
+      if (!is_changed_.contains(node) &&
           made.nodes()[*made.LeafOf(node)].depth != tree_.nodes()[*tree_.LeafOf(node)].depth) {
         return false;
       }
@@ -287,7 +370,7 @@ class Cutter {
       const NodeId before = leaves_[i - 1];
       const TreeRef parent = tree_.nodes()[*tree_.LeafOf(node)].parent;
       const bool one_body = tree_.nodes()[*tree_.LeafOf(before)].parent == parent;
-      const std::size_t added = one_body && is_cut_.contains(node) ? 1 : 0;
+      const std::size_t added = one_body && has_strip_.contains(node) ? 1 : 0;
       if (SharedLoops(made, before, node) != SharedLoops(tree_, before, node) + added) return false;
     }
     return true;
@@ -295,7 +378,8 @@ class Cutter {
 
   const LoopTree& tree_;
   const std::vector<NodeId> leaves_;
-  std::set<NodeId> is_cut_;
+  std::set<NodeId> is_changed_;
+  std::set<NodeId> has_strip_;
   std::map<NodeId, std::vector<TreeRef>> origins_;
 };
 

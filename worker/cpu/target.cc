@@ -8,8 +8,8 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
-#include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -70,10 +70,14 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
 
 namespace {
 
-// Of the last-level cache, as the C library knows it; the default of VectorShape where it does not.
+// Of the last-level cache, as the kernel knows it ("32768K"); the default of VectorShape where it
+// does not. (The C library adds up the caches of all cores of some processors.)
 std::int64_t CacheBytes() {
-  const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? bytes : VectorShape{}.cache_bytes;
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  std::int64_t size = 0;
+  char unit = 0;
+  if (!(file >> size >> unit) || size <= 0) return VectorShape{}.cache_bytes;
+  return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
 }
 
 VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
