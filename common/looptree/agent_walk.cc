@@ -107,12 +107,12 @@ struct Step {
   // but the loops around the cursor, which lose their annotation.
   Checked<State> operator()(Unroll) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
-    LoopTree tree = state.tree;
+    std::vector<LoopAnnotation> annotations;
     for (const TreeRef loop : Path()) {
       const bool inward = loop >= state.cursor;
-      LF_TRY(tree,
-             Annotate(tree, loop, on && inward ? Annotation::kUnroll : Annotation::kNone, limits));
+      annotations.push_back({loop, on && inward ? Annotation::kUnroll : Annotation::kNone});
     }
+    LF_TRY(LoopTree tree, Annotate(state.tree, annotations, limits));
     return State{std::move(tree), state.cursor};
   }
   // The loops around the cursor, itself, and the first loops inside it, down to an operation.
@@ -129,8 +129,9 @@ struct Step {
 
   Checked<State> operator()(Vectorize) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kVectorize;
-    LF_TRY(LoopTree tree, Annotate(state.tree, state.cursor,
-                                   on ? Annotation::kVectorize : Annotation::kNone, limits));
+    const LoopAnnotation annotation{state.cursor,
+                                    on ? Annotation::kVectorize : Annotation::kNone};
+    LF_TRY(LoopTree tree, Annotate(state.tree, {&annotation, 1}, limits));
     return State{std::move(tree), state.cursor};
   }
 
@@ -156,7 +157,12 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
   if (!only_moves && !IsLoop(state.tree, state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
-  return std::visit(Step{state, rules, limits, action}, action);
+  LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
+  // Nests that came to fuse can leave fewer nodes than there were.
+  if (next.cursor >= next.tree.nodes().size()) {
+    next.cursor = LastLoopUpTo(next.tree, next.cursor, rules);
+  }
+  return next;
 }
 
 }  // namespace

@@ -126,15 +126,20 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
   return result;
 }
 
-Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
                            const Limits& limits) {
-  CheckLoop(tree, loop);
-  if (tree.nodes()[loop].annotation == annotation) return tree;
   Schedule schedule = tree.schedule();
-  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
-    const std::size_t at = PositionOf(tree, id, loop);
-    if (at != kAbsent) loops[at].annotation = annotation;
-  });
+  bool changed = false;
+  for (const auto& [loop, annotation] : annotations) {
+    CheckLoop(tree, loop);
+    if (tree.nodes()[loop].annotation == annotation) continue;
+    changed = true;
+    ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+      const std::size_t at = PositionOf(tree, id, loop);
+      if (at != kAbsent) loops[at].annotation = annotation;
+    });
+  }
+  if (!changed) return tree;
   return tree.WithSchedule(std::move(schedule), limits);
 }
 
