@@ -1,6 +1,6 @@
 #pragma once
-// Runs a compiled tree in this process and says what, if anything, is wrong with what it did:
-// results against the reference, inputs and the memory round every buffer untouched.
+// KernelRunner: compiles a tree, runs it in this process and says what, if anything, is wrong with
+// what it did (tests/unit/worker/lowering/guarded_run.h).
 
 #include <cstdint>
 #include <string>
@@ -12,9 +12,6 @@
 #include "worker/cpu/linker.h"
 
 namespace loopfleet::worker {
-
-// Small integers, so that sums and products are exact in float32.
-std::vector<looptree::Tensor> SmallIntegers(const looptree::Program& program, std::uint64_t seed);
 
 class KernelRunner {
  public:
