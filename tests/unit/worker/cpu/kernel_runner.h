@@ -3,6 +3,8 @@
 // what it did (tests/unit/worker/lowering/guarded_run.h).
 
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,9 @@ class KernelRunner {
   explicit KernelRunner(CpuIsa isa);
 
   Kernel Compile(const looptree::LoopTree& tree);
+  std::expected<Kernel, Failure> TryCompile(const looptree::LoopTree& tree) {
+    return compiler_->Compile(tree);
+  }
   // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
