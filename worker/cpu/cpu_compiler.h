@@ -16,7 +16,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-1";
+inline constexpr const char* kLoweringRevision = "cpu-2";
 
 // Which vector instructions kernels may use. Anything but kHost is for tests and comparisons.
 enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline };
