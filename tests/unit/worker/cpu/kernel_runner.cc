@@ -53,7 +53,7 @@ bool HostRuns(CpuIsa isa) {
 #if defined(__x86_64__)
   if (isa == CpuIsa::kAvx512) return __builtin_cpu_supports("x86-64-v4") != 0;
   if (isa == CpuIsa::kAvx2) return __builtin_cpu_supports("x86-64-v3") != 0;
-  return true;
+  return isa != CpuIsa::kAArch64;
 #else
   return isa == CpuIsa::kHost || isa == CpuIsa::kBaseline;
 #endif
