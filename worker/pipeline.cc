@@ -1,21 +1,16 @@
 #include "worker/pipeline.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/looptree/key.h"
+#include "worker/code_hash.h"
 
 namespace loopfleet::worker {
 namespace {
-
-std::string CodeHash(std::string_view object) {
-  const XXH128_hash_t hash = XXH3_128bits(object.data(), object.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
   if (PlacementOf(spec.device, benchmark.target) != Placement::kCuda) return std::nullopt;

@@ -48,6 +48,7 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
   app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");
+  app.footer("`loopfleet-worker emit --help`: write the code of a job instead.");
 }
 
 std::optional<log::Level> ParseLevel(const std::string& name) {

@@ -74,6 +74,13 @@ class CpuCompiler::Impl {
     return text;
   }
 
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
+    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+    std::set<looptree::TreeRef> effective;
+    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*module);
+  }
+
  private:
   struct Emitted {
     KernelPlan plan;
@@ -133,6 +140,10 @@ std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tr
 
 std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
   return impl_->CompileToIr(tree);
+}
+
+std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree) {
+  return impl_->CompileToAssembly(tree);
 }
 
 CompilerFacts CpuCompilerFacts() {

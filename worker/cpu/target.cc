@@ -17,6 +17,7 @@ namespace loopfleet::worker {
 namespace {
 
 struct Processor {
+  std::string triple;
   std::string name;
   std::string features;
 };
@@ -26,7 +27,9 @@ Processor HostProcessor() {
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     sorted[feature.getKey().str()] = feature.getValue();
   }
-  Processor host{.name = llvm::sys::getHostCPUName().str(), .features = ""};
+  Processor host{.triple = llvm::sys::getProcessTriple(),
+                 .name = llvm::sys::getHostCPUName().str(),
+                 .features = ""};
   for (const auto& [feature, present] : sorted) {
     host.features +=
         fmt::format("{}{}{}", host.features.empty() ? "" : ",", present ? '+' : '-', feature);
@@ -37,9 +40,10 @@ Processor HostProcessor() {
 Processor ProcessorOf(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kHost: break;
-    case CpuIsa::kAvx512: return {"x86-64-v4", ""};
-    case CpuIsa::kAvx2: return {"x86-64-v3", ""};
-    case CpuIsa::kBaseline: return {"generic", ""};
+    case CpuIsa::kAvx512: return {llvm::sys::getProcessTriple(), "x86-64-v4", ""};
+    case CpuIsa::kAvx2: return {llvm::sys::getProcessTriple(), "x86-64-v3", ""};
+    case CpuIsa::kBaseline: return {llvm::sys::getProcessTriple(), "generic", ""};
+    case CpuIsa::kAArch64: return {"aarch64-unknown-linux-gnu", "generic", ""};
   }
   return HostProcessor();
 }
@@ -47,16 +51,23 @@ Processor ProcessorOf(CpuIsa isa) {
 }  // namespace
 
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  const std::string triple = llvm::sys::getProcessTriple();
+  if (isa == CpuIsa::kAArch64) {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  } else {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  }
+  const Processor processor = ProcessorOf(isa);
+  const std::string& triple = processor.triple;
   std::string problem;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
   if (target == nullptr) {
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("LLVM has no code generator for {}: {}", triple, problem));
   }
-  const Processor processor = ProcessorOf(isa);
   llvm::TargetMachine* machine = target->createTargetMachine(
       triple, processor.name, processor.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
