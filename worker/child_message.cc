@@ -1,10 +1,10 @@
 #include "worker/child_message.h"
 
-#include <cmath>
 #include <utility>
 
 #include "common/wire/bounds.h"
 #include "worker/byte_codec.h"
+#include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -55,8 +55,6 @@ std::optional<Failure> GetFailure(ByteReader& reader) {
   failure.code = *code;
   return failure;
 }
-
-bool IsDuration(double ns) { return std::isfinite(ns) && ns > 0; }
 
 }  // namespace
 
@@ -110,11 +108,7 @@ std::string Encode(const ExecutorRequest& request) {
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
-    writer.Put(time.policy.repetitions);
-    writer.Put(time.policy.min_repetition_ns);
-    writer.Put(time.policy.min_repetitions);
-    writer.Put(time.policy.budget_ns);
-    writer.Put(time.policy.max_iterations);
+    Put(writer, time.policy);
     writer.Put(time.time_limit_s);
   }
   return writer.Take();
@@ -139,11 +133,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     case RequestTag::kRun: request = RunRequest{.time_limit_s = reader.Get<std::uint64_t>()}; break;
     case RequestTag::kTime: {
       TimeRequest time;
-      time.policy.repetitions = reader.Get<std::uint32_t>();
-      time.policy.min_repetition_ns = reader.Get<std::uint64_t>();
-      time.policy.min_repetitions = reader.Get<std::uint32_t>();
-      time.policy.budget_ns = reader.Get<std::uint64_t>();
-      time.policy.max_iterations = reader.Get<std::uint64_t>();
+      time.policy = GetPolicy(reader);
       time.time_limit_s = reader.Get<std::uint64_t>();
       request = time;
       break;
@@ -160,9 +150,7 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(done->run_ns);
   } else if (const auto* samples = std::get_if<Samples>(&reply)) {
     writer.Put(ReplyTag::kSamples);
-    writer.Put(samples->iterations);
-    writer.Put(std::uint64_t{samples->ns.size()});
-    for (const double ns : samples->ns) writer.Put(ns);
+    Put(writer, *samples);
   } else {
     writer.Put(ReplyTag::kLoadFailed);
     writer.PutText(std::get<LoadFailed>(reply).message);
@@ -176,15 +164,9 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   switch (reader.GetEnum(ReplyTag::kLoadFailed)) {
     case ReplyTag::kRunDone: reply = RunDone{.run_ns = reader.Get<std::uint64_t>()}; break;
     case ReplyTag::kSamples: {
-      Samples samples;
-      samples.iterations = reader.Get<std::uint64_t>();
-      samples.ns.resize(reader.GetCount(wire::kMaxSamples));
-      for (double& ns : samples.ns) {
-        ns = reader.Get<double>();
-        if (!IsDuration(ns)) return std::nullopt;
-      }
-      if (samples.iterations == 0 || samples.ns.empty()) return std::nullopt;
-      reply = std::move(samples);
+      std::optional<Samples> samples = GetSamples(reader);
+      if (!samples) return std::nullopt;
+      reply = *std::move(samples);
       break;
     }
     case ReplyTag::kLoadFailed:
