@@ -49,7 +49,7 @@ struct Toolchain {
 Result<Toolchain> MakeToolchain() {
   Toolchain tools;
   LF_TRY(tools.compiler, worker::CpuCompiler::Create());
-  LF_TRY(tools.linker, worker::Linker::Create());
+  tools.linker = std::make_unique<worker::Linker>();
   return tools;
 }
 

@@ -188,6 +188,14 @@ void Session::SendHeartbeatIfDue(Instant now) {
   wire::Heartbeat heartbeat;
   heartbeat.drain = is_draining_ ? wire::DrainState::kDraining : wire::DrainState::kServing;
   for (const wire::HeldLease& held : Held()) heartbeat.held.push_back(held.lease);
+  const CanaryHealth canaries = parts_.canaries();
+  heartbeat.canary_ratio = canaries.ratio;
+  if (canaries.drifting) heartbeat.canary = wire::CanaryState::kDrifting;
+  if (canaries.steady_until) {
+    heartbeat.steady_since_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - *canaries.steady_until)
+            .count());
+  }
   Send(heartbeat);
   next_heartbeat_ = now + heartbeat_interval_;
 }

@@ -37,6 +37,8 @@ struct SamplingPolicy {
   // How many cycles a throughput probe takes on a quiet core; 0: not known, then the quickest of the
   // measurement itself is taken for quiet.
   double quiet_cycles = 0;
+  std::uint64_t probe_steps = 0;  // of the probe that was found with; 0: the sampler's own
+  std::uint64_t evict_bytes = 0;  // size of the last cache, for cold runs
   friend bool operator==(const SamplingPolicy&, const SamplingPolicy&) = default;
 };
 

@@ -40,6 +40,8 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.cut_above_ns);
   writer.Put(policy.reference_mhz);
   writer.Put(policy.quiet_cycles);
+  writer.Put(policy.probe_steps);
+  writer.Put(policy.evict_bytes);
 }
 
 SamplingPolicy GetPolicy(ByteReader& reader) {
@@ -57,6 +59,8 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.cut_above_ns = reader.Get<std::uint64_t>();
   policy.reference_mhz = reader.Get<double>();
   policy.quiet_cycles = reader.Get<double>();
+  policy.probe_steps = reader.Get<std::uint64_t>();
+  policy.evict_bytes = reader.Get<std::uint64_t>();
   return policy;
 }
 

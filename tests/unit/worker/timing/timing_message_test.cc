@@ -29,7 +29,9 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .cache = CacheState::kCold,
                               .cut_above_ns = 10,
                               .reference_mhz = 11,
-                              .quiet_cycles = 12};
+                              .quiet_cycles = 12,
+                              .probe_steps = 13,
+                              .evict_bytes = 14};
   ByteWriter writer;
   Put(writer, policy);
   const std::string bytes = writer.Take();
