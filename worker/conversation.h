@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "common/base/result.h"
 #include "common/wire/message.h"
 #include "worker/lease_runner.h"
+#include "worker/timing/device_watch.h"
 
 namespace loopfleet::worker {
 
@@ -24,6 +26,8 @@ class Conversation {
     // After the last job of a drain, how long its reports may take to be stored.
     std::chrono::milliseconds drain_limit{15'000};
     std::uint32_t max_reports_per_message = 64;
+    // What each heartbeat says of the canaries; a worker without any can say nothing.
+    std::function<CanaryHealth()> canaries = [] { return CanaryHealth{}; };
   };
   // The connection that it speaks over.
   class Line {
