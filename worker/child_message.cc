@@ -1,18 +1,18 @@
 #include "worker/child_message.h"
 
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "common/wire/bounds.h"
 #include "worker/byte_codec.h"
+#include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {
 namespace {
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
-enum class RequestTag : std::uint8_t { kMap, kRun, kTime };
-enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kForbiddenCall = 0xfc };
+enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
+enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kDevice, kCanary, kForbiddenCall = 0xfc };
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
   writer.Put(std::uint64_t{buffers.size()});
@@ -73,8 +73,6 @@ std::optional<Failure> GetFailure(ByteReader& reader) {
   failure.code = *code;
   return failure;
 }
-
-bool IsDuration(double ns) { return std::isfinite(ns) && ns > 0; }
 
 }  // namespace
 
@@ -185,16 +183,22 @@ std::string Encode(const ExecutorRequest& request) {
     writer.Put(run->number);
     PutCall(writer, run->call);
     writer.Put(run->time_limit_s);
+  } else if (const auto* meter = std::get_if<MeterRequest>(&request)) {
+    writer.Put(RequestTag::kMeter);
+    writer.Put(meter->last_cache_bytes);
+    writer.Put(meter->time_limit_s);
+  } else if (const auto* canary = std::get_if<CanaryRequest>(&request)) {
+    writer.Put(RequestTag::kCanary);
+    writer.Put(canary->probe_steps);
+    writer.Put(canary->second_cache_bytes);
+    writer.Put(canary->last_cache_bytes);
+    writer.Put(canary->time_limit_s);
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
     writer.Put(time.number);
     PutCall(writer, time.call);
-    writer.Put(time.policy.repetitions);
-    writer.Put(time.policy.min_repetition_ns);
-    writer.Put(time.policy.min_repetitions);
-    writer.Put(time.policy.budget_ns);
-    writer.Put(time.policy.max_iterations);
+    Put(writer, time.policy);
     writer.Put(time.time_limit_s);
   }
   return writer.Take();
@@ -203,7 +207,7 @@ std::string Encode(const ExecutorRequest& request) {
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorRequest request;
-  switch (reader.GetEnum(RequestTag::kTime)) {
+  switch (reader.GetEnum(RequestTag::kCanary)) {
     case RequestTag::kMap: {
       MapRequest map;
       map.kind = reader.GetEnum(MapRequest::Kind::kArena);
@@ -225,13 +229,25 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
       TimeRequest time;
       time.number = reader.Get<std::uint64_t>();
       time.call = GetCall(reader);
-      time.policy.repetitions = reader.Get<std::uint32_t>();
-      time.policy.min_repetition_ns = reader.Get<std::uint64_t>();
-      time.policy.min_repetitions = reader.Get<std::uint32_t>();
-      time.policy.budget_ns = reader.Get<std::uint64_t>();
-      time.policy.max_iterations = reader.Get<std::uint64_t>();
+      time.policy = GetPolicy(reader);
       time.time_limit_s = reader.Get<std::uint64_t>();
       request = time;
+      break;
+    }
+    case RequestTag::kMeter: {
+      MeterRequest meter;
+      meter.last_cache_bytes = reader.Get<std::uint64_t>();
+      meter.time_limit_s = reader.Get<std::uint64_t>();
+      request = meter;
+      break;
+    }
+    case RequestTag::kCanary: {
+      CanaryRequest canary;
+      canary.probe_steps = reader.Get<std::uint64_t>();
+      canary.second_cache_bytes = reader.Get<std::uint64_t>();
+      canary.last_cache_bytes = reader.Get<std::uint64_t>();
+      canary.time_limit_s = reader.Get<std::uint64_t>();
+      request = canary;
       break;
     }
   }
@@ -245,13 +261,18 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(ReplyTag::kRunDone);
     writer.Put(done->number);
     writer.Put(done->run_ns);
+  } else if (const auto* device = std::get_if<DeviceReading>(&reply)) {
+    writer.Put(ReplyTag::kDevice);
+    Put(writer, *device);
+  } else if (const auto* canary = std::get_if<CanaryReply>(&reply)) {
+    writer.Put(ReplyTag::kCanary);
+    writer.Put(static_cast<std::uint8_t>(canary->reading ? 1 : 0));
+    if (canary->reading) Put(writer, *canary->reading);
   } else if (const auto* timed = std::get_if<Timed>(&reply)) {
     writer.Put(ReplyTag::kTimed);
     writer.Put(timed->number);
     writer.Put(timed->outside_ns);
-    writer.Put(timed->samples.iterations);
-    writer.Put(std::uint64_t{timed->samples.ns.size()});
-    for (const double ns : timed->samples.ns) writer.Put(ns);
+    Put(writer, timed->samples);
   } else {
     writer.Put(ReplyTag::kForbiddenCall);
     writer.Put(std::get<ForbiddenCall>(reply).system_call);
@@ -263,7 +284,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
   if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
-  switch (reader.GetEnum(ReplyTag::kTimed)) {
+  switch (reader.GetEnum(ReplyTag::kCanary)) {
     case ReplyTag::kRunDone: {
       RunDone done;
       done.number = reader.Get<std::uint64_t>();
@@ -276,14 +297,25 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       Timed timed;
       timed.number = reader.Get<std::uint64_t>();
       timed.outside_ns = reader.Get<std::uint64_t>();
-      timed.samples.iterations = reader.Get<std::uint64_t>();
-      timed.samples.ns.resize(reader.GetCount(wire::kMaxSamples));
-      for (double& ns : timed.samples.ns) {
-        ns = reader.Get<double>();
-        if (!IsDuration(ns)) return std::nullopt;
-      }
-      if (timed.samples.iterations == 0 || timed.samples.ns.empty()) return std::nullopt;
+      std::optional<Samples> samples = GetSamples(reader);
+      if (!samples) return std::nullopt;
+      timed.samples = *std::move(samples);
       reply = std::move(timed);
+      break;
+    }
+    case ReplyTag::kDevice: {
+      std::optional<DeviceReading> reading = GetDeviceReading(reader);
+      if (!reading) return std::nullopt;
+      reply = *std::move(reading);
+      break;
+    }
+    case ReplyTag::kCanary: {
+      CanaryReply canary;
+      if (reader.Get<std::uint8_t>() != 0) {
+        canary.reading = GetCanaryReading(reader);
+        if (!canary.reading) return std::nullopt;
+      }
+      reply = canary;
       break;
     }
   }

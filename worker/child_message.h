@@ -14,6 +14,8 @@
 #include "common/job/failure.h"
 #include "worker/buffer_layout.h"
 #include "worker/kernel.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -105,7 +107,20 @@ struct TimeRequest {
   SamplingPolicy policy;
   std::uint64_t time_limit_s = 0;
 };
-using ExecutorRequest = std::variant<MapRequest, RunRequest, TimeRequest>;
+// Measures what the core and its memory can do. Answered by DeviceReading.
+struct MeterRequest {
+  std::uint64_t last_cache_bytes = 0;
+  std::uint64_t time_limit_s = 0;
+};
+// Runs the canaries. Answered by CanaryReply.
+struct CanaryRequest {
+  std::uint64_t probe_steps = 0;
+  std::uint64_t second_cache_bytes = 0;
+  std::uint64_t last_cache_bytes = 0;
+  std::uint64_t time_limit_s = 0;
+};
+using ExecutorRequest =
+    std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest>;
 
 struct RunDone {
   std::uint64_t number = 0;
@@ -117,11 +132,14 @@ struct Timed {
   // From when the child was free for this request to its reply, without the samples' own time.
   std::uint64_t outside_ns = 0;
 };
+struct CanaryReply {
+  std::optional<CanaryReading> reading;  // empty: there was no memory for them
+};
 // Sent by a child of any kind in the place of its reply, right before it ends.
 struct ForbiddenCall {
   std::int32_t system_call = 0;  // its number on this architecture
 };
-using ExecutorReply = std::variant<RunDone, Timed, ForbiddenCall>;
+using ExecutorReply = std::variant<RunDone, Timed, DeviceReading, CanaryReply, ForbiddenCall>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);

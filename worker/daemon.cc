@@ -88,6 +88,7 @@ monitoring::WorkerLabels MetricLabels() {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     labels.stages.emplace_back(StageName(stage));
   }
+  labels.stages.emplace_back(kSlotOverheadLabel);
   for (const ChildRole role :
        {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
@@ -142,6 +143,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.hardware = conditions.hardware;
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
+  hello.max_threads = config.max_threads;
   return hello;
 }
 
@@ -159,11 +161,32 @@ struct PreparerChildren {
   ExecutorProcess verifier;
 };
 
+// What the core can do, with no other worker timing on it meanwhile.
+Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock,
+                                  const HardwareFacts& hardware) {
+  constexpr std::chrono::seconds kMostWaiting{10};
+  const std::atomic<bool> never{false};
+  const bool locked = slot_lock.Acquire(kMostWaiting, never);
+  auto reading = executor.MeasureDevice(hardware);
+  if (locked) slot_lock.Release();
+  if (reading) return *std::move(reading);
+  return Fail(ErrorKind::kSystem,
+              "the timing core could not be measured: " + reading.error().message);
+}
+
+// As configured, as measured, or as the host states it.
+double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
+                      const HardwareFacts& hardware) {
+  if (config.reference_clock_mhz > 0) return config.reference_clock_mhz;
+  if (reading.clock_mhz > 0) return ReferenceMhz(reading.clock_mhz);
+  return hardware.clock_mhz;
+}
+
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(wire::CheckEndpoint(config.coordinator));
   LF_TRY(const CorePlan cores, PlanCores());
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
-  LF_TRY(const HardwareFacts hardware, ProbeHardware());
+  LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
   // From here on the order matters: all forks of this process come before there is any thread.
@@ -194,6 +217,14 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
+  LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
+  hardware.clock_mhz = ReferenceClock(config, reading, hardware);
+  // Times at another clock are not to be compared.
+  hardware.hardware_class += fmt::format(":ref={:.0f}MHz", hardware.clock_mhz);
+  DeviceWatch device({}, reading, hardware);
+  hardware = device.hardware();
+  metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
+                   hardware.peaks.triad_bytes_per_second);
   TimingSlot slot({}, std::move(slot_lock), executor, clock);
 
   const Conditions conditions{.hardware = hardware,
@@ -202,14 +233,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = std::string(IsolationName(isolation))};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline(
-      {.max_held = 2UL * config.slots * config.credit_per_slot,
-       .max_prepared = config.max_prepared,
-       .max_tensor_bytes =
-           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
-       .workloads = {.max_bytes = config.workload_cache_bytes}},
-      {.preparers = preparers, .slot = slot, .code = *code, .metrics = metrics, .clock = clock},
-      conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+                     .max_prepared = config.max_prepared,
+                     .max_threads = config.max_threads,
+                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
+                                                  hardware.memory_bytes / kShareOfMemory),
+                     .workloads = {.max_bytes = config.workload_cache_bytes}},
+                    {.preparers = preparers,
+                     .slot = slot,
+                     .device = device,
+                     .code = *code,
+                     .metrics = metrics,
+                     .clock = clock},
+                    conditions, [&] { wakeup.Signal(); });
 
   Pulse pulse(clock);
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
@@ -229,6 +265,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .metrics = metrics,
                    .clock = clock,
                    .pulse = pulse,
+                   .canaries = [&] { return device.health(); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

@@ -2,13 +2,21 @@
 
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "worker/child_confinement.h"
 #include "worker/child_message.h"
+#include "worker/hardware.h"
 #include "worker/mapped_buffers.h"
+#include "worker/timing/cache_evictor.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/core_kernels.h"
+#include "worker/timing/device_meter.h"
+#include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"
 #include "worker/verification.h"
 
@@ -57,15 +65,24 @@ void ResetArithmetic() {
 
 class KernelRunner final : public IterationRunner {
  public:
-  KernelRunner(KernelFunction function, float* const* buffers)
-      : function_(function), buffers_(buffers) {}
+  struct Cold {
+    CacheEvictor& evictor;
+    std::uint64_t cache_bytes = 0;
+  };
+  KernelRunner(KernelFunction function, float* const* buffers, const Cold& cold)
+      : function_(function), buffers_(buffers), cold_(cold) {}
   void Run(std::uint64_t iterations) override {
     for (std::uint64_t i = 0; i < iterations; ++i) function_(buffers_);
+  }
+  void EvictCaches() override {
+    // A warm figure must not be taken for a cold one.
+    if (!cold_.evictor.Evict(cold_.cache_bytes)) GiveUpForWantOfMemory();
   }
 
  private:
   KernelFunction function_;
   float* const* buffers_;
+  Cold cold_;
 };
 
 class Executor {
@@ -116,14 +133,42 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
-    KernelRunner runner(function, pointers_.data());
-    Timed timed{.number = request.number,
-                .samples = TakeSamples(request.policy, stopwatch_, runner)};
+    KernelRunner runner(function, pointers_.data(),
+                        {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
+    Timed timed{
+        .number = request.number,
+        .samples = TakeSamples(
+            request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
+            runner)};
     for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
     function(pointers_.data());
     timed.outside_ns =
         stopwatch_.NowNs() - free_since_ns_ - static_cast<std::uint64_t>(TotalNs(timed.samples));
     return timed;
+  }
+
+  std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
+    LimitProcessorTime(request.time_limit_s);
+    return MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes);
+  }
+
+  std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
+    LimitProcessorTime(request.time_limit_s);
+    if (!canaries_) {
+      canaries_.emplace(kernels_,
+                        CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
+                                           .last_cache_bytes = request.last_cache_bytes});
+    }
+    return CanaryReply{.reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
+  }
+
+  // The probe of so many steps; 0: of as many as it finds.
+  CoreProbe& ProbeOf(std::uint64_t steps) {
+    if (!probe_ || (steps != 0 && probe_->steps() != steps)) {
+      probe_ = steps == 0 ? std::make_unique<HostCoreProbe>(kernels_, stopwatch_)
+                          : std::make_unique<HostCoreProbe>(kernels_, stopwatch_, steps);
+    }
+    return *probe_;
   }
 
   KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
@@ -144,6 +189,10 @@ class Executor {
 
   Channel& channel_;
   const SystemStopwatch stopwatch_;
+  const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
+  std::unique_ptr<HostCoreProbe> probe_;
+  std::optional<CanarySuite> canaries_;
+  CacheEvictor evictor_;
   std::array<MappedBuffers, kInputsPlaces> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
   std::vector<float*> pointers_;

@@ -92,26 +92,29 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
   return places;
 }
 
-template <class Reply>
-std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
-                                                                    Instant deadline) {
+std::expected<ExecutorReply, Failure> ExecutorProcess::Receive(Instant deadline) {
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxExecutorReplyBytes);
   if (!bytes) return std::unexpected(Replaced(EndChild(*child_, bytes.error().kind)));
   std::optional<ExecutorReply> reply = DecodeExecutorReply(*bytes);
-  if (reply) {
-    if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
-      return std::unexpected(Replaced(EndChild(*child_, *call)));
-    }
-    if (auto* answer = std::get_if<Reply>(&*reply)) {
-      if (answer->number == number) return std::move(*answer);
-      if (answer->number < number && answer->number > first_request_) {
-        // A kernel that ran before answered for itself, and then the child did.
-        static_cast<void>(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
-        return std::nullopt;
-      }
-    }
+  if (!reply) return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
+    return std::unexpected(Replaced(EndChild(*child_, *call)));
   }
-  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  return *std::move(reply);
+}
+
+template <class Reply>
+std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
+                                                                    Instant deadline) {
+  LF_TRY(ExecutorReply reply, Receive(deadline));
+  auto* const answer = std::get_if<Reply>(&reply);
+  if (answer != nullptr && answer->number == number) return std::move(*answer);
+  const bool is_old =
+      answer != nullptr && answer->number < number && answer->number > first_request_;
+  Failure failure = Replaced(EndChild(*child_, ErrorKind::kCorrupt));
+  // A kernel that ran before answered for itself, and then the child did.
+  if (is_old) return std::nullopt;
+  return std::unexpected(std::move(failure));
 }
 
 std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
@@ -142,6 +145,37 @@ std::expected<std::optional<Nanos>, Failure> ExecutorProcess::TryRun(const Kerne
   return Now() - start;
 }
 
+template <class Reply>
+std::expected<Reply, Failure> ExecutorProcess::AskIdle(const ExecutorRequest& request) {
+  LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  if (const Status started = EnsureChild(); !started) {
+    return std::unexpected(NoChild(started.error()));
+  }
+  const Instant start = Now();
+  if (const Status sent = Send(request, {}); !sent) {
+    return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+  }
+  LF_TRY(ExecutorReply reply, Receive(start + options_.run_limit));
+  if (auto* answer = std::get_if<Reply>(&reply)) return std::move(*answer);
+  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+}
+
+std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
+    const HardwareFacts& hardware) {
+  return AskIdle<DeviceReading>(MeterRequest{.last_cache_bytes = hardware.l3_bytes,
+                                             .time_limit_s = WholeSeconds(options_.run_limit)});
+}
+
+std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
+                                                          std::uint64_t probe_steps) {
+  const auto reply =
+      AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                         .second_cache_bytes = hardware.l2_bytes,
+                                         .last_cache_bytes = hardware.l3_bytes,
+                                         .time_limit_s = WholeSeconds(options_.run_limit)});
+  return reply ? reply->reading : std::nullopt;
+}
+
 Status ExecutorProcess::SendTime(Asked& asked) {
   LF_TRY_VOID(EnsureChild());
   asked.number = ++request_count_;
@@ -154,11 +188,11 @@ Status ExecutorProcess::SendTime(Asked& asked) {
 }
 
 void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
-  // What the policy can need: its budget (in the limit, which is longer than it), a warm-up
-  // repetition, the least number of repetitions and the run afterwards of a kernel as slow as it
-  // was known to be, and one in reserve.
-  const Nanos limit = std::max<Nanos>(options_.run_limit, Nanos(policy.budget_ns)) +
-                      (policy.min_repetitions + 3) * run_took;
+  // What the policy can need, the run afterwards, and one in reserve; evicting the caches is not
+  // known beforehand, and far below the limit of a run.
+  const Nanos limit = options_.run_limit + 2 * run_took +
+                      Nanos(static_cast<std::int64_t>(
+                          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
   // If the child is gone, Finish of the one before finds out, or of this one.
   static_cast<void>(SendTime(begun_.back()));
@@ -193,7 +227,7 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   if (!timed) return timed;
   const double claimed = TotalNs(timed->samples);
   const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
-  if (timed->samples.ns.size() > asked.policy.repetitions || claimed > passed * kClockMargin) {
+  if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
     return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   }
   if (begun_.size() > 1) {

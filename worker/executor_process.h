@@ -60,6 +60,12 @@ class ExecutorProcess {
   std::expected<Timed, Failure> Finish();
   std::size_t begun() const { return begun_.size(); }
 
+  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
+  // no memory for them, or the child died of them.
+  std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
+  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
+                                           std::uint64_t probe_steps);
+
  private:
   struct Asked {
     std::uint64_t number = 0;  // of the request
@@ -72,6 +78,9 @@ class ExecutorProcess {
   // nullopt: the answer to an older request; the child cannot be trusted any more, and is gone.
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
+  std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // whatever comes
+  template <class Reply>
+  std::expected<Reply, Failure> AskIdle(const ExecutorRequest& request);
   // One try; nullopt as above.
   std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
   std::expected<std::optional<Timed>, Failure> TryFinish();

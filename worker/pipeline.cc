@@ -1,21 +1,16 @@
 #include "worker/pipeline.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/looptree/key.h"
+#include "worker/code_hash.h"
 
 namespace loopfleet::worker {
 namespace {
-
-std::string CodeHash(std::string_view object) {
-  const XXH128_hash_t hash = XXH3_128bits(object.data(), object.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
   if (PlacementOf(spec.device, benchmark.target) != Placement::kCuda) return std::nullopt;
@@ -134,6 +129,15 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   };
   const Instant start = parts_.clock.Now();
   if (std::optional<Failure> failure = UnsupportedField(lease.spec)) return fail(*failure);
+  if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
+  if (lease.spec.threads > options_.max_threads) {
+    return fail(
+        {.code = FailureCode::kNoMatchingWorker,
+         .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
+                                lease.spec.threads, options_.max_threads)});
+  }
+  evaluation.conditions->threads = lease.spec.threads;
+  evaluation.conditions->cache = lease.spec.cache;
   const std::expected<looptree::Replayed, Failure> replayed = ReplayJob(lease.spec);
   if (!replayed) return fail(replayed.error());
   evaluation.tree_key = looptree::KeyOf(replayed->tree);
@@ -167,6 +171,13 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   evaluation.no_effect = kernel.no_effect;
   evaluation.code_hash = CodeHash(kernel.object);
 
+  std::uint64_t output_bytes = 0;
+  for (const BufferSpec& buffer : kernel.buffers) {
+    if (buffer.role == BufferSpec::Role::kOutput) {
+      output_bytes += buffer.element_count * sizeof(float);
+    }
+  }
+
   const Result<std::uint64_t> entry = code.Write(compiled->code);
   if (!entry) return fail({.code = FailureCode::kCompileError, .message = entry.error().message});
   auto workload = workloads_.Get(
@@ -186,6 +197,8 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .job = lease.job,
                   .evaluation = std::move(evaluation),
                   .code = std::move(code),
+                  .spec = lease.spec,
+                  .output_bytes = output_bytes,
                   .call = std::move(call),
                   .run_took = *ran,
                   .prepared_at = done};
@@ -240,14 +253,33 @@ bool Pipeline::StartTiming(LeaseId lease) {
   return true;
 }
 
+std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
+  for (;;) {
+    RunCanariesIfDue();
+    if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
+    if (prepared_.is_closed()) return std::nullopt;
+  }
+}
+
+void Pipeline::RunCanariesIfDue() {
+  DeviceWatch& device = parts_.device;
+  if (!device.CanaryIsDue(parts_.clock.Now())) return;
+  device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
+                       parts_.clock.Now());
+  parts_.metrics.SetCanaryRatio(device.health().ratio);
+}
+
 void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
-    std::optional<Prepared> next = on_slot.empty() ? prepared_.Pop() : prepared_.TryPop();
+    // Canaries need the slot to themselves: once they are due, it runs empty.
+    if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
+    std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
     if (!next) return;
     if (!StartTiming(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
-    const auto begun = parts_.slot.Begin(next->call, options_.policy, next->run_took);
+    const auto begun =
+        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
     if (begun) {
       on_slot.push_back(*std::move(next));
     } else {
@@ -255,6 +287,19 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
       Finish(next->lease, next->job, std::move(evaluation));
     }
   }
+}
+
+std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
+  LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  const auto contended =
+      static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleContended}));
+  parts_.metrics.SamplesTaken(samples.ns.size() - contended, contended);
+  constexpr double kHertzPerMhz = 1e6;
+  parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
+  return parts_.device.Judge(samples, done.spec,
+                             {.flop_count = done.evaluation.flop_count,
+                              .output_bytes = done.output_bytes,
+                              .threads = done.spec.threads});
 }
 
 void Pipeline::TimeLoop() {
@@ -266,9 +311,10 @@ void Pipeline::TimeLoop() {
     const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     // The core is not to wait while this result is looked at.
     if (!on_slot.empty()) FillSlot(on_slot);
+    if (timed) parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
     if (!timed) {
       evaluation.verdict = timed.error();
-    } else if (auto measured = parts_.slot.Judge(done.call, *timed, evaluation.stages)) {
+    } else if (auto measured = Judge(done, timed->samples)) {
       evaluation.verdict = *std::move(measured);
     } else {
       evaluation.verdict = std::move(measured).error();

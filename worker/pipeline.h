@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,17 +25,23 @@
 #include "worker/compiler_process.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
+#include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
 
+// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches.
+inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
+
 class Pipeline final : public LeaseRunner {
  public:
   struct Options {
-    std::size_t max_held = 64;     // leases at once, waiting ones included
-    std::size_t max_prepared = 4;  // verified and waiting for the slot
-    SamplingPolicy policy;
+    std::size_t max_held = 64;                 // leases at once, waiting ones included
+    std::size_t max_prepared = 4;              // verified and waiting for the slot
+    std::uint32_t max_threads = 1;             // that a kernel may use
+    std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
     // Of one run of a job: what a kernel of 10 GFLOP/s does within the usual limit on a run. The
     // reference that outputs are compared with has a limit of its own.
@@ -53,6 +60,7 @@ class Pipeline final : public LeaseRunner {
   struct Parts {
     std::vector<Preparer> preparers;  // a thread for each
     TimingSlot& slot;                 // used by the timing thread
+    DeviceWatch& device;              // used by the timing thread
     CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
@@ -78,6 +86,8 @@ class Pipeline final : public LeaseRunner {
     JobId job;
     Evaluation evaluation;  // all but the verdict
     CodeArena::Place code;
+    JobSpec spec;
+    std::uint64_t output_bytes = 0;
     KernelCall call;
     Nanos run_took;  // of the run that was verified
     Instant prepared_at;
@@ -85,6 +95,10 @@ class Pipeline final : public LeaseRunner {
 
   void PrepareLoop(Preparer& preparer);
   void TimeLoop();
+  // Waits, and runs canaries meanwhile. Empty: the pipeline ends.
+  std::optional<Prepared> NextPrepared();
+  void RunCanariesIfDue();
+  std::expected<Measurement, Failure> Judge(Prepared& done, const Samples& samples);
   // Begins what is prepared; waits for something if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
   std::optional<Waiting> NextWaiting();

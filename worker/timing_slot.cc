@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/timing/statistics.h"
-
 namespace loopfleet::worker {
 
 TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor,
@@ -49,12 +47,20 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   return timed;
 }
 
-std::expected<Measurement, Failure> TimingSlot::Judge(const KernelCall& call, const Timed& timed,
-                                                      StageDurations& stages) const {
+std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
+                                                     std::uint64_t probe_steps) {
+  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return std::nullopt;
+  const std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+  lock_.Release();
+  return reading;
+}
+
+std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
+                                               StageDurations& stages) const {
   const Instant start = clock_.Now();
   std::expected<void, Failure> verified = call.arena->Check(call.workload->expected);
   stages[Stage::kVerify] += clock_.Now() - start;
-  if (verified) return Summarise(timed.samples);
+  if (verified) return verified;
   Failure failure = std::move(verified).error();
   failure.message += ", after having been right before it was timed";
   return std::unexpected(std::move(failure));

@@ -40,8 +40,10 @@ class TimingSlot {
   // duration of its stages; waiting for the core counts as queueing.
   std::expected<Timed, Failure> Finish(StageDurations& stages);
   // Verifies what the kernel wrote when it ran after it was timed.
-  std::expected<Measurement, Failure> Judge(const KernelCall& call, const Timed& timed,
-                                            StageDurations& stages) const;
+  std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
+  // Runs the canaries if nothing is begun and the core is to be had at once.
+  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
+                                           std::uint64_t probe_steps);
   // Begin no longer waits for the core.
   void Stop() { stop_ = true; }
 

@@ -22,6 +22,10 @@ struct WorkerConfig {
   // Of computing what a program's outputs must be, once for a program.
   std::chrono::milliseconds reference_limit{60'000};
   SandboxDemand sandbox = SandboxDemand::kAny;
+  std::uint32_t max_threads = 1;  // that a kernel may use
+  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
+  // are to agree must have the same.
+  double reference_clock_mhz = 0;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.

@@ -128,14 +128,24 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
 
 Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
                            const Limits& limits) {
-  CheckLoop(tree, loop);
-  if (tree.nodes()[loop].annotation == annotation) return tree;
-  Schedule schedule = tree.schedule();
-  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
-    const std::size_t at = PositionOf(tree, id, loop);
-    if (at != kAbsent) loops[at].annotation = annotation;
-  });
-  return tree.WithSchedule(std::move(schedule), limits);
+  const LoopAnnotation one[] = {{loop, annotation}};
+  return Annotate(tree, one, limits);
+}
+
+Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
+                           const Limits& limits) {
+  std::optional<Schedule> changed;
+  for (const auto& [loop, annotation] : annotations) {
+    CheckLoop(tree, loop);
+    if (tree.nodes()[loop].annotation == annotation) continue;
+    if (!changed) changed = tree.schedule();
+    ForEachOperation(tree, loop, *changed, [&](std::vector<LoopSpec>& loops, NodeId id) {
+      const std::size_t at = PositionOf(tree, id, loop);
+      if (at != kAbsent) loops[at].annotation = annotation;
+    });
+  }
+  if (!changed) return tree;
+  return tree.WithSchedule(*std::move(changed), limits);
 }
 
 }  // namespace loopfleet::looptree

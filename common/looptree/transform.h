@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "common/looptree/loop_tree.h"
 
@@ -26,6 +27,15 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
                                            const Limits& limits = {});
 
 Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+                           const Limits& limits = {});
+
+struct LoopAnnotation {
+  TreeRef loop = 0;
+  Annotation annotation = Annotation::kNone;
+};
+// All at once, so that each names a loop of `tree`: rebuilding between them could renumber the
+// rest.
+Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
                            const Limits& limits = {});
 
 }  // namespace loopfleet::looptree

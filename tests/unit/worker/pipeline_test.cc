@@ -19,7 +19,7 @@ class PipelineTest : public ChildrenFixture {
   void SetUp() override {
     ChildrenFixture::SetUp();
     monitoring::WorkerLabels labels{.outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
-                                    .stages = {"replay", "compile", "verify", "measure"},
+                                    .stages = {"replay", "compile", "verify", "measure", "slot_overhead"},
                                     .children = {"compiler", "verifier", "executor"},
                                     .restart_reasons = RestartReasons()};
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
