@@ -75,10 +75,8 @@ class CpuCompiler::Impl {
   }
 
   std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*module);
+    LF_TRY(const Emitted emitted, Emit(tree));
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
   }
 
  private:
