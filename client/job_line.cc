@@ -255,6 +255,7 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   if (fields.complaint()) return reject(Malformed(*fields.complaint()));
   if (auto failure = ReadActions(names, spec)) return reject(*std::move(failure));
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
+  if (auto failure = SenselessField(spec)) return reject(*std::move(failure));
   return spec;
 }
 

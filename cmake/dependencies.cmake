@@ -31,7 +31,8 @@ target_compile_definitions(lf_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 if(TARGET LLVM)
   target_link_libraries(lf_llvm INTERFACE LLVM)  # the shared libLLVM
 else()
-  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader)
+  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader AllTargetsCodeGens
+                                  AllTargetsDescs AllTargetsInfos)
   target_link_libraries(lf_llvm INTERFACE ${LLVM_LIBS})
 endif()
 

@@ -29,12 +29,12 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
 Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
                            const Limits& limits = {});
 
-// Several loops of `tree` at once: after each single change nests may fuse and loops be numbered
-// anew.
 struct LoopAnnotation {
   TreeRef loop = 0;
   Annotation annotation = Annotation::kNone;
 };
+// All at once, so that each names a loop of `tree`: rebuilding between them could renumber the
+// rest.
 Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
                            const Limits& limits = {});
 

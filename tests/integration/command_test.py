@@ -1,6 +1,7 @@
 """The command: its verbs, its JSON, its exit codes."""
 
 import json
+import pathlib
 import signal
 import subprocess
 import tempfile
@@ -99,6 +100,38 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(job["spec"]["benchmark"], small_jobs(5)[3]["benchmark"])
         self.assertEqual(job["outcome"]["status"], "ok")
         self.assertIn("GFLOP/s", self.cluster.command("job", "show", f"{batch}.3").stdout)
+
+    def test_the_code_of_a_row_can_be_read_and_rebuilt(self):
+        actions = ["split_4", "down", "swap_down"]
+        done, (outcome,) = self.cluster.submit(
+            [{"benchmark": MATMUL, "actions": actions, "fresh": True, "tag": "code"}])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        job = outcome["job"]
+        facts = self.cluster.command("job", "code", job, "--format", "facts")
+        self.assertEqual(facts.returncode, 0, facts.stderr)
+        self.assertEqual(json.loads(facts.stdout)["code_hash"], outcome["compiler"]["code_hash"])
+        self.assertEqual(json.loads(facts.stdout)["tree_key"], outcome["tree_key"])
+        self.assertIn("the row's very code", facts.stderr)
+        other = subprocess.run(
+            [program("loopfleet-worker"), "emit", "--format", "facts", "--benchmark", MATMUL,
+             "--code-hash", outcome["compiler"]["code_hash"]],
+            text=True, capture_output=True, env=clean_environment(), timeout=60)
+        self.assertIn("not the row's", other.stderr, "a tree without the actions is other code")
+
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "kernel.c"
+            source.write_text(self.cluster.command("job", "code", job).stdout)
+            built = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic",
+                                    "-c", "-o", "/dev/null", source],
+                                   text=True, capture_output=True, timeout=60)
+            self.assertEqual(built.returncode, 0, built.stderr)
+        self.assertIn("define void @loopfleet_kernel",
+                      self.cluster.command("job", "code", job, "--format", "llvm-ir").stdout)
+        self.assertIn("loopfleet_kernel:",
+                      self.cluster.command("job", "code", job, "--format", "asm").stdout)
+        bad = self.cluster.command("job", "code", job, "--format", "ams")
+        self.assertEqual((bad.returncode, bad.stdout), (2, ""))
+        self.assertIn("nearest: asm", bad.stderr)
 
     def test_worker_list(self):
         (worker,) = self.cluster.json("worker", "list")

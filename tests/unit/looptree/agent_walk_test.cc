@@ -186,5 +186,24 @@ TEST(AgentWalk, SplitStormsEndAtTheLimits) {
   EXPECT_EQ(end->code, RejectionCode::kInvalidAction);
 }
 
+// Annotating the loops one after the other, each in the tree as rebuilt, let nests fuse on the way
+// and met operations where loops had been.
+TEST(AgentWalk, UnrollsWhereNestsComeToFuse) {
+  const IrText ir{
+      "v:k\nv:m\nv:n\nn:2::0,1,2,:::0:::::\nn:2::0,2,:::0:::::\nn:2::2,:::0:::::\n"
+      "n:15:0,:0,1,2,:::0:1;2;0,2;1;0,2;1;0,0;4;0,::,vectorize,,vectorize,::\n"
+      "n:1:3,:0,1,2,:::0:1;2;0,2;1;0,2;1;0,0;4;0,:3,:,vectorize,,vectorize,::\n"
+      "n:10:1,:2,:::0:0;2;0,0;2;0,2;1;0,::cpu_parallel,,,::\nn:1:5,:2,:::0:2;1;0,::,::\n"
+      "n:14:2,:2,:::0:2;1;0,2;1;0,::cpu_parallel,,::\n"
+      "n:1:7,:2,:::0:2;1;0,2;1;0,2;1;0,2;1;0,::,cpu_parallel,,cpu_parallel,::\n"
+      "i:0,1,2,\no:4,6,8,\n"};
+  const auto actions = ParseActionList(
+      "down,split_2,down,merge,split_2,swap_up,swap_down,split_7,split_32,up,swap_down,swap_down,"
+      "merge,down,down,swap_down,swap_down,swap_down,up,down,unroll");
+  ASSERT_TRUE(actions.has_value());
+  const auto replayed = Replay(ir, *actions, {.on_illegal = OnIllegal::kSkip});
+  EXPECT_TRUE(replayed.has_value());
+}
+
 }  // namespace
 }  // namespace loopfleet::looptree
