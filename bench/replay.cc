@@ -68,13 +68,17 @@ std::vector<Action> Space() {
   return *space;
 }
 
-// Seeded walks of exactly so many legal actions, under the original's rules.
-std::vector<AgentWalk> Walks(std::size_t actions) {
+// Seeded walks of legal actions under the original's rules: all of kWalkActions, or one of each
+// length up to that, over and over.
+enum class Lengths { kAllFull, kEach };
+std::vector<AgentWalk> Walks(Lengths lengths) {
   SplitMix64 random(22);
   const Benchmark benchmark = Opened();
   const std::vector<Action> space = Space();
   std::vector<AgentWalk> walks;
   while (walks.size() < kWalks) {
+    const std::size_t actions =
+        lengths == Lengths::kEach ? walks.size() % (kWalkActions + 1) : kWalkActions;
     AgentWalk& walk = walks.emplace_back(benchmark, RuleSet::kLoopNest);
     while (walk.history().size() < actions) {
       static_cast<void>(walk.Apply(space[random.Below(space.size())]));
@@ -118,9 +122,9 @@ void Measure(const Case& what, const std::vector<AgentWalk>& walks, int batch, O
 volatile std::size_t g_sink = 0;  // keeps results from being optimised away
 
 void MeasureLanguage() {
-  const std::vector<AgentWalk> walks = Walks(kWalkActions);
+  const std::vector<AgentWalk> walks = Walks(Lengths::kEach);
   const std::vector<Action> space = Space();
-  Measure({"replay of 22 actions, from the URI, median", 2100, 40}, walks, 1,
+  Measure({"replay of 22 actions, from the URI, median", 2100, 40}, Walks(Lengths::kAllFull), 1,
           [](const AgentWalk& walk) {
             const auto replayed = looptree::Replay(looptree::BenchmarkUri{kUri}, walk.history(),
                                                    {.rules = RuleSet::kLoopNest});
