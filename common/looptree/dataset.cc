@@ -15,7 +15,8 @@ namespace {
 const std::vector<DatasetRules>& Rules() {
   static const std::vector<DatasetRules> rules = [] {
     std::vector<DatasetRules> all;
-    for (const auto part : {VectorDatasets(), MatrixDatasets(), ConvolutionDatasets()}) {
+    for (const auto part :
+         {VectorDatasets(), MatrixDatasets(), ConvolutionDatasets(), ProgramDatasets()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -26,6 +26,7 @@ struct DatasetRules {
 std::span<const DatasetRules> VectorDatasets();       // loop_tool-cpu-v0, loop_tool-cuda-v0
 std::span<const DatasetRules> MatrixDatasets();       // mm-v0, the range, the permutations
 std::span<const DatasetRules> ConvolutionDatasets();  // conv-v0, train, test, the permutations
+std::span<const DatasetRules> ProgramDatasets();      // program-v0
 std::span<const DatasetRules> AllDatasets();          // in the order of Datasets()
 
 // What an open function says: the member, why not, and the nearest valid one if there is one.

@@ -7,7 +7,6 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
 #include "common/looptree/program_facts.h"
 
 namespace loopfleet::looptree {
