@@ -10,6 +10,7 @@ list() {
 codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
+replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 LIST
 }
 
@@ -27,6 +28,7 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 

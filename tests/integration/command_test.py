@@ -148,6 +148,34 @@ class CommandTest(unittest.TestCase):
         shown = self.cluster.json("benchmark", "show", ADD)
         self.assertEqual(shown["flop_count"], 1024)
 
+    def test_data_sets_are_listed_counted_and_drawn_from(self):
+        def benchmark(*arguments):
+            return subprocess.run([program("loopfleet"), "benchmark", *arguments], text=True,
+                                  capture_output=True, env=clean_environment(), timeout=60)
+
+        members = benchmark("list", "mm8_16_128_128-v0").stdout.split()
+        self.assertEqual(len(members), 24)
+        self.assertEqual(members[1], "benchmark://mm8_16_128_128-v0/mm8_16_128_128_0132")
+        page = benchmark("list", "mm8_16_128_128-v0", "--offset", "22", "--limit", "5", "--json")
+        self.assertEqual(json.loads(page.stdout), members[22:])
+        self.assertEqual(json.loads(benchmark("list", "mm128_128_128-v0", "--offset", "9",
+                                              "--json").stdout), [])
+        self.assertEqual(benchmark("count", "conv_train-v0").stdout, "62\n")
+        counts = json.loads(benchmark("count", "--json").stdout)
+        self.assertEqual(counts["benchmark://mm64_256_16_range-v0/"], 2197)
+        self.assertIsNone(counts["benchmark://mm-v0/"])
+        drawn = benchmark("random", "--seed", "5", "--count", "9", "--json").stdout
+        self.assertEqual(len(json.loads(drawn)), 9)
+        self.assertEqual(benchmark("random", "--seed", "5", "--count", "9", "--json").stdout, drawn)
+        self.assertIn("seed ", benchmark("random").stderr)
+        for arguments, said in ((("list", "mm-v0"), "no end"), (("random", "conv-v0"), "no end"),
+                                (("count", "conv_trian-v0"), "nearest: conv_train-v0")):
+            with self.subTest(arguments=arguments):
+                done = benchmark(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(said, done.stderr)
+        self.assertEqual(benchmark("list", "--limit", "5").returncode, 2)
+
     def test_an_unknown_batch_or_job_is_a_refusal(self):
         for arguments in (("batch", "show", "999999"), ("job", "show", "999999.0"),
                           ("batch", "wait", "999999"), ("batch", "cancel", "999999")):
