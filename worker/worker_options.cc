@@ -24,6 +24,11 @@ struct Wishes {
   std::string config_file;
 };
 
+constexpr const char* kFooter =
+    "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
+    "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
+    "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
+
 std::unexpected<NoStart> BadConfig(std::string text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
 }
@@ -90,14 +95,14 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   WorkerConfig config;
   Wishes wishes;
   CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
+  app.footer(kFooter);
   AddOptions(app, config, wishes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage,
-                                   .text = fmt::format("loopfleet-worker: {}\n", error.what())});
+    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
