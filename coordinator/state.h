@@ -37,6 +37,10 @@ struct State {
   std::map<Demand, Instant> served_at;
   std::size_t arriving_jobs = 0;       // in acceptances on their way to disk or held back
 
+  // The clock that each hardware class states its times at: the first worker's of that class, kept
+  // with its results. As many as there are kinds of hardware.
+  std::map<std::string, double> reference_mhz;
+
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;

@@ -92,6 +92,12 @@ struct StoredBatch {
 };
 
 // Everything that a coordinator needs to go on where the last one stopped.
+// The reference clock that times of a hardware class are stated at: the first worker's of that class.
+struct ReferenceClock {
+  std::string hardware_class;
+  double mhz = 0;
+};
+
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
   std::uint64_t next_batch = 1;
@@ -100,6 +106,7 @@ struct Recovery {
   // Those whose stored row is not what was written: what was asked is lost. Each still needs its
   // outcome: STORAGE_CORRUPT.
   std::vector<JobId> damaged;
+  std::vector<ReferenceClock> reference_clocks;  // of every class that results are stored of
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.

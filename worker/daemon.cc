@@ -185,8 +185,6 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(executor.EnsureChild());
   LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
-  // Times at another clock are not to be compared.
-  hardware.hardware_class += fmt::format(":ref={:.0f}MHz", hardware.clock_mhz);
   DeviceWatch device({}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
@@ -233,6 +231,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .clock = clock,
                    .pulse = pulse,
                    .canaries = [&] { return device.health(); },
+                   .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

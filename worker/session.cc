@@ -93,6 +93,7 @@ Status Session::Handle(wire::WorkerWelcome welcome) {
   heartbeat_interval_ = std::chrono::milliseconds(std::max(welcome.heartbeat_ms, 1U));
   next_heartbeat_ = parts_.clock.Now();
   for (auto& [lease, unstored] : unstored_) unstored.is_sent = false;
+  if (welcome.reference_mhz > 0) parts_.set_reference_clock(welcome.reference_mhz);
   SetRegistered(true);
   return {};
 }

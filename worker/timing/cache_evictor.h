@@ -1,5 +1,5 @@
 #pragma once
-// CacheEvictor: takes everything out of the caches of its core by reading and writing other memory,
+// CacheEvictor: takes everything out of the caches of its core by reading other memory,
 // several times as large as the last cache. About 5 ms for a cache of 32 MiB.
 
 #include <cstddef>

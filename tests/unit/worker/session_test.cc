@@ -80,6 +80,10 @@ class SessionTest : public testing::Test {
     thread_.join();
   }
 
+  // What the worker knows of its canaries, and the clock that it was told.
+  CanaryHealth canaries_;
+  std::atomic<double> clock_mhz_{0};
+
   void Start(Session::Options options) {
     options.coordinator = endpoint_;
     options.hello_interval = 50ms;
@@ -94,6 +98,9 @@ class SessionTest : public testing::Test {
                                                         .metrics = metrics_,
                                                         .clock = clock_,
                                                         .pulse = pulse_,
+                                                        .canaries = [this] { return canaries_; },
+                                                        .set_reference_clock =
+                                                            [this](double mhz) { clock_mhz_ = mhz; },
                                                         .check_children = [this]() -> Status {
                                                           if (!stop_) return {};
                                                           return Fail(ErrorKind::kClosed,
