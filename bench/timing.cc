@@ -1,17 +1,17 @@
-// How far figures can be trusted: the same schedules again and again over fresh worker processes and
-// buffers (A/A), with and without a busy neighbour on the other cores, first against warm, and two
-// independent passes over 500 schedules. Everything goes through a real cluster.
+// How far figures can be trusted: the same schedules again and again over fresh worker processes
+// and buffers (A/A), with and without a busy neighbour on the other cores, first against warm, and
+// two independent passes over 500 schedules. Everything goes through a real cluster.
 //
 //   bench_timing [--minutes M] [--raw FILE]
 //
 // --minutes is for the A/A experiment alone (default 0.5; the record is of 30). --raw keeps every
 // result as a JSON line, for bench/plot_timing.py.
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,8 +35,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kRepeated = 12;     // schedules of the A/A experiment: 4 of each size
-constexpr std::size_t kSchedules = 500;   // of the ranking experiment
+constexpr std::size_t kRepeated = 12;    // schedules of the A/A experiment: 4 of each size
+constexpr std::size_t kSchedules = 500;  // of the ranking experiment
 
 struct Options {
   double minutes = 0.5;
@@ -103,8 +103,8 @@ Figure FigureOf(const Outcome& outcome) {
                 .grade = m.grade};
   const double reference = evaluation.conditions->hardware.clock_mhz;
   if (ClockMhz(m) > 0 && reference > 0) figure.wall_ns *= reference / ClockMhz(m);
-  figure.first_to_rest = m.samples_ns.front() /
-                         AtShare({m.samples_ns.begin() + 1, m.samples_ns.end()}, 0.5);
+  figure.first_to_rest =
+      m.samples_ns.front() / AtShare({m.samples_ns.begin() + 1, m.samples_ns.end()}, 0.5);
   return figure;
 }
 
@@ -115,9 +115,10 @@ class Bench {
   }
 
   // Each of the jobs once, by fresh processes; failures are counted.
-  Result<std::vector<Figure>> Pass(const std::string& experiment, const std::vector<JobSpec>& jobs) {
-    LF_TRY(auto cluster, client::LocalCluster::Start({.programs = client::OwnDirectory(),
-                                                      .database = database_}));
+  Result<std::vector<Figure>> Pass(const std::string& experiment,
+                                   const std::vector<JobSpec>& jobs) {
+    LF_TRY(auto cluster, client::LocalCluster::Start(
+                             {.programs = client::OwnDirectory(), .database = database_}));
     auto client = client::Client::Connect({.address = cluster.address(), .program = "bench"});
     if (!client) return Fail(client.error().kind, client.error().message);
     std::vector<Figure> figures;
@@ -213,19 +214,21 @@ class Bench {
            .unit = "% median disagreement of two grade-A results",
            .peer = "wall-clock times of all grades",
            .peer_value = percent(on_the_wall, 0.5),
-           .details = {{"grade_a_share", GradeAShare(figures)},
-                       {"grade_a", {{"p90", percent(of_a, 0.9)},
-                                    {"p95", percent(of_a, 0.95)},
-                                    {"max", percent(of_a, 1)},
-                                    {"pairs", of_a.size()}}},
-                       {"all_grades", {{"p50", percent(of_all, 0.5)},
-                                       {"p90", percent(of_all, 0.9)},
-                                       {"p95", percent(of_all, 0.95)},
-                                       {"pairs", of_all.size()}}},
-                       {"wall", {{"p90", percent(on_the_wall, 0.9)},
-                                 {"p95", percent(on_the_wall, 0.95)}}},
-                       {"failed", failed_},
-                       {"seconds", std::chrono::duration<double>(Clock::now() - begun_at_).count()}}});
+           .details = {
+               {"grade_a_share", GradeAShare(figures)},
+               {"grade_a",
+                {{"p90", percent(of_a, 0.9)},
+                 {"p95", percent(of_a, 0.95)},
+                 {"max", percent(of_a, 1)},
+                 {"pairs", of_a.size()}}},
+               {"all_grades",
+                {{"p50", percent(of_all, 0.5)},
+                 {"p90", percent(of_all, 0.9)},
+                 {"p95", percent(of_all, 0.95)},
+                 {"pairs", of_all.size()}}},
+               {"wall", {{"p90", percent(on_the_wall, 0.9)}, {"p95", percent(on_the_wall, 0.95)}}},
+               {"failed", failed_},
+               {"seconds", std::chrono::duration<double>(Clock::now() - begun_at_).count()}}});
   }
 
   Status RunAgainstItself(const std::vector<JobSpec>& jobs) {
@@ -303,8 +306,7 @@ class Bench {
     double pairs = 0;
     for (std::size_t i = 0; i < both.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        const double order =
-            (both[i].first - both[j].first) * (both[i].second - both[j].second);
+        const double order = (both[i].first - both[j].first) * (both[i].second - both[j].second);
         concordant += order > 0 ? 1 : order < 0 ? -1 : 0;
         ++pairs;
       }
@@ -346,7 +348,8 @@ class Bench {
 int main(int argc, char** argv) {
   loopfleet::bench::Options options;
   CLI::App app("How far figures can be trusted", "bench_timing");
-  app.add_option("--minutes", options.minutes, "of the A/A experiment")->check(CLI::Range(0.0, 600.0));
+  app.add_option("--minutes", options.minutes, "of the A/A experiment")
+      ->check(CLI::Range(0.0, 600.0));
   app.add_option("--raw", options.raw, "file for every result, as JSON lines");
   CLI11_PARSE(app, argc, argv);
   if (const auto done = loopfleet::bench::Bench(options).Run(); !done) {

@@ -20,7 +20,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   worker.facts = std::move(hello);
   worker.peer = peer;
   worker.state = worker.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
-                                                              : WorkerState::kReady;
+                                                               : WorkerState::kReady;
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);

@@ -89,8 +89,8 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
   // Workers of one class are only to be compared at one clock; each measured a moment of its own.
   double& clock_mhz = hello.hardware.clock_mhz;
   if (clock_mhz > 0) {
-    clock_mhz = state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz)
-                    .first->second;
+    clock_mhz =
+        state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
   Send(turn, peer,
@@ -110,16 +110,15 @@ WorkerState StateSaid(const wire::Heartbeat& heartbeat) {
                                                           : WorkerState::kReady;
 }
 
-// The worker is not what it was: nothing that it has, and nothing that it measured since it was last
-// seen to be steady, can be compared with other figures.
+// The worker is not what it was: nothing that it has, and nothing that it measured since it was
+// last seen to be steady, can be compared with other figures.
 void Distrust(Turn& turn, Worker& worker, Nanos steady_since) {
-  State& state = turn.state;
   turn.writes.push_back(storage::ResultsSuspected{
       .worker = worker.facts.name,
       .since = turn.now.wall - steady_since,
       .flagged_at = turn.now.wall,
-      .reason = fmt::format("the worker's canaries took {:.4f} of their time",
-                            worker.canary_ratio)});
+      .reason =
+          fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio)});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
   Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
@@ -204,10 +203,10 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
     return Keep::kForgetNow;
   }
   if (evaluation.ok()) {
-    MeasuredJob measured{.reported_at = turn.now.instant,
-                         .job = {.spec = job.spec,
-                                 .admission = ToMeasure{.tree = job.tree,
-                                                        .placement = job.placement}}};
+    MeasuredJob measured{
+        .reported_at = turn.now.instant,
+        .job = {.spec = job.spec,
+                .admission = ToMeasure{.tree = job.tree, .placement = job.placement}}};
     measured.job.spec.tag.clear();  // its asker has the answer
     worker.in_doubt.push_back(std::move(measured));
     if (worker.in_doubt.size() > state.limits.max_remeasured) worker.in_doubt.pop_front();

@@ -111,9 +111,8 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
         device,
         &GaugeFamily(registry, Metric::kQueueJobs).Add(LabelsOf(Metric::kQueueJobs, {device})));
   }
-  for (const WorkerState state :
-       {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
-        WorkerState::kQuarantined}) {
+  for (const WorkerState state : {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
+                                  WorkerState::kQuarantined}) {
     workers_[static_cast<std::size_t>(state)] =
         &GaugeFamily(registry, Metric::kWorkers).Add(LabelsOf(Metric::kWorkers, {NameOf(state)}));
   }

@@ -73,9 +73,9 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
   if (known) return *known;
   LF_TRY(const std::int64_t id,
          connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM hardware"));
-  LF_TRY(Query insert,
-         connection_.Start(
-             "INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
+  LF_TRY(
+      Query insert,
+      connection_.Start("INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
   insert.Add(id);
   AddFacts(insert, facts);
   insert.AddChecksum();

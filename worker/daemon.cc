@@ -139,8 +139,8 @@ Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock
   auto reading = executor.MeasureDevice(hardware);
   if (locked) slot_lock.Release();
   if (reading) return *std::move(reading);
-  return Fail(ErrorKind::kSystem, "the timing core could not be measured: " +
-                                      reading.error().message);
+  return Fail(ErrorKind::kSystem,
+              "the timing core could not be measured: " + reading.error().message);
 }
 
 // As configured, as measured, or as the host states it.
@@ -197,20 +197,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = std::string(kIsolation)};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline(
-      {.max_held = 2UL * config.slots * config.credit_per_slot,
-       .max_prepared = config.max_prepared,
-       .max_threads = config.max_threads,
-       .max_tensor_bytes =
-           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
-       .workloads = {.max_bytes = config.workload_cache_bytes}},
-      {.preparers = preparers,
-       .slot = slot,
-       .device = device,
-       .code = *code,
-       .metrics = metrics,
-       .clock = clock},
-      conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+                     .max_prepared = config.max_prepared,
+                     .max_threads = config.max_threads,
+                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
+                                                  hardware.memory_bytes / kShareOfMemory),
+                     .workloads = {.max_bytes = config.workload_cache_bytes}},
+                    {.preparers = preparers,
+                     .slot = slot,
+                     .device = device,
+                     .code = *code,
+                     .metrics = metrics,
+                     .clock = clock},
+                    conditions, [&] { wakeup.Signal(); });
 
   Pulse pulse(clock);
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,

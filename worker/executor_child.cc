@@ -125,10 +125,10 @@ class Executor {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data(),
                         {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
-    Timed timed{.samples = TakeSamples(request.policy,
-                                       {.stopwatch = stopwatch_,
-                                        .probe = ProbeOf(request.policy.probe_steps)},
-                                       runner)};
+    Timed timed{.samples = TakeSamples(
+                    request.policy,
+                    {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
+                    runner)};
     for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
     function(pointers_.data());
     timed.outside_ns =

@@ -135,11 +135,11 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  const auto reply = AskIdle<CanaryReply>(
-      CanaryRequest{.probe_steps = probe_steps,
-                    .second_cache_bytes = hardware.l2_bytes,
-                    .last_cache_bytes = hardware.l3_bytes,
-                    .time_limit_s = WholeSeconds(options_.run_limit)});
+  const auto reply =
+      AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                         .second_cache_bytes = hardware.l2_bytes,
+                                         .last_cache_bytes = hardware.l3_bytes,
+                                         .time_limit_s = WholeSeconds(options_.run_limit)});
   return reply ? reply->reading : std::nullopt;
 }
 
@@ -155,10 +155,9 @@ Status ExecutorProcess::SendTime(const Asked& asked) {
 void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
   // What the policy can need, the run afterwards, and one in reserve; evicting the caches is not
   // known beforehand, and far below the limit of a run.
-  const Nanos limit =
-      options_.run_limit + 2 * run_took +
-      Nanos(static_cast<std::int64_t>(
-          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
+  const Nanos limit = options_.run_limit + 2 * run_took +
+                      Nanos(static_cast<std::int64_t>(
+                          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
   // If the child is gone, Finish of the one before finds out, or of this one.
   static_cast<void>(SendTime(begun_.back()));

@@ -52,8 +52,8 @@ class ExecutorProcess {
   std::expected<Timed, Failure> Finish();
   std::size_t begun() const { return begun_.size(); }
 
-  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was no
-  // memory for them, or the child died of them.
+  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
+  // no memory for them, or the child died of them.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);

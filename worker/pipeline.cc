@@ -136,9 +136,10 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   if (std::optional<Failure> failure = UnsupportedField(lease.spec)) return fail(*failure);
   if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
   if (lease.spec.threads > options_.max_threads) {
-    return fail({.code = FailureCode::kNoMatchingWorker,
-                 .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
-                                        lease.spec.threads, options_.max_threads)});
+    return fail(
+        {.code = FailureCode::kNoMatchingWorker,
+         .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
+                                lease.spec.threads, options_.max_threads)});
   }
   evaluation.conditions->threads = lease.spec.threads;
   evaluation.conditions->cache = lease.spec.cache;
@@ -279,8 +280,8 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
 
 std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
   LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
-  const auto accepted = static_cast<std::uint64_t>(
-      std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
+  const auto accepted =
+      static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
   parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);

@@ -17,8 +17,8 @@ struct WorkerConfig {
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
   std::uint32_t max_threads = 1;                     // that a kernel may use
-  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that are
-  // to agree must have the same.
+  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
+  // are to agree must have the same.
   double reference_clock_mhz = 0;
   log::Level log_level = log::Level::kInfo;
 

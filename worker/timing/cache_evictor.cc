@@ -19,8 +19,7 @@ void CacheEvictor::Release(std::byte* memory) { std::free(memory); }
 
 bool CacheEvictor::Evict(std::uint64_t cache_bytes) {
   const std::uint64_t cache = cache_bytes > 0 ? cache_bytes : kCommonCache;
-  const std::size_t wanted =
-      std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
+  const std::size_t wanted = std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
   if (size_ < wanted) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted)));
     size_ = memory_ ? wanted : 0;

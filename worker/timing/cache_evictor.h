@@ -11,8 +11,8 @@ namespace loopfleet::worker {
 class CacheEvictor {
  public:
   CacheEvictor() : memory_(nullptr, &Release) {}
-  // `cache_bytes`: of the last cache; 0: not known, then a common size. Without memory for it, false:
-  // nothing was evicted.
+  // `cache_bytes`: of the last cache; 0: not known, then a common size. Without memory for it,
+  // false: nothing was evicted.
   bool Evict(std::uint64_t cache_bytes);
 
  private:

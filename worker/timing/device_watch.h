@@ -63,7 +63,7 @@ class DeviceWatch {
   Instant next_canary_{};
   mutable std::mutex mutex_;
   HardwareFacts hardware_;  // guarded by mutex_
-  CanaryWatch canaries_;  // guarded by mutex_
+  CanaryWatch canaries_;    // guarded by mutex_
 };
 
 }  // namespace loopfleet::worker

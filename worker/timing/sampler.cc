@@ -59,14 +59,15 @@ class Sampling {
   void FindIterations() {
     samples_.iterations = 1;
     if (policy_.cache == CacheState::kCold) return FindReadingCost();
-    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow at
-    // most tenfold a step, for the first runs are cold and say too little. Runs that are counted here
-    // were a tenth of a repetition at least, so what they say is good enough to end with.
+    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow
+    // at most tenfold a step, for the first runs are cold and say too little. Runs that are counted
+    // here were a tenth of a repetition at least, so what they say is good enough to end with.
     constexpr double kMargin = 1.05;
     constexpr std::uint64_t kLargestStep = 10;
     for (;;) {
       const std::uint64_t elapsed = TimeRuns(samples_.iterations);
-      if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations) return;
+      if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations)
+        return;
       const double wanted =
           std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) *
                     static_cast<double>(samples_.iterations) / static_cast<double>(elapsed));
@@ -93,13 +94,14 @@ class Sampling {
     }
     samples_.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples_.iterations));
     samples_.flags.push_back(with_.probe.Preemptions() == preemptions ? kSampleAccepted
-                                                                     : kSamplePreempted);
+                                                                      : kSamplePreempted);
   }
 
-  // Every repetition anew: without a known level, a quicker probe makes earlier ones look contended.
+  // Every repetition anew: without a known level, a quicker probe makes earlier ones look
+  // contended.
   void Judge() {
-    const double quiet = policy_.quiet_cycles > 0 ? policy_.quiet_cycles
-                                                  : *std::ranges::min_element(probes_);
+    const double quiet =
+        policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
     accepted_.clear();
     timed_ns_ = 0;
     std::vector<double> beside;
@@ -131,8 +133,7 @@ class Sampling {
     if (accepted_.size() >= policy_.most_samples) return false;
     if (spent >= policy_.budget_ns) {
       // A figure that would be refused is worth the patience.
-      return spent < policy_.patience_ns &&
-             MedianWithInterval(accepted_).spread() > kWidestSpread;
+      return spent < policy_.patience_ns && MedianWithInterval(accepted_).spread() > kWidestSpread;
     }
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
     // Sorting them all after each one would cost more than it could save.
@@ -190,8 +191,8 @@ SamplingPolicy PolicyFor(const JobSpec& spec) {
 }
 
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
-  // The last repetition begins before the patience is over. Two runs find the iterations, and there are
-  // always the least samples.
+  // The last repetition begins before the patience is over. Two runs find the iterations, and there
+  // are always the least samples.
   return std::max(policy.budget_ns, policy.patience_ns) +
          (policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
 }

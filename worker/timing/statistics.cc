@@ -18,8 +18,8 @@ double MedianOfSorted(std::span<const double> sorted) {
   return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t /
-// sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
+// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t
+// / sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
 // samples of a normal distribution.
 constexpr std::array<double, 5> kStretch = {1, 1, 12.7, 2.9, 1.5};
 

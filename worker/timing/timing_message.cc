@@ -86,13 +86,13 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
   samples.slowdown = reader.Get<double>();
   samples.clock_before_mhz = reader.Get<double>();
   samples.clock_after_mhz = reader.Get<double>();
-  const bool can_be = reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
-                      std::ranges::all_of(samples.ns, IsAboveZero) &&
-                      std::ranges::all_of(samples.flags,
-                                          [](auto flag) { return flag <= (kSampleContended | kSamplePreempted); }) &&
-                      IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) &&
-                      samples.slowdown >= 1 && IsAmount(samples.clock_before_mhz) &&
-                      IsAmount(samples.clock_after_mhz);
+  const bool can_be =
+      reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
+      std::ranges::all_of(samples.ns, IsAboveZero) &&
+      std::ranges::all_of(
+          samples.flags, [](auto flag) { return flag <= (kSampleContended | kSamplePreempted); }) &&
+      IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
+      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz);
   if (!can_be) return std::nullopt;
   return samples;
 }

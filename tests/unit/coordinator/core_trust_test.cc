@@ -1,4 +1,5 @@
-// Workers whose canaries drift, the clock of a hardware class, and what kernels may use of a worker.
+// Workers whose canaries drift, the clock of a hardware class, and what kernels may use of a
+// worker.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +13,7 @@ wire::Heartbeat Canaries(wire::CanaryState state, seconds steady_since,
   return {.held = std::move(held),
           .canary_ratio = state == wire::CanaryState::kDrifting ? 1.07 : 1.0,
           .canary = state,
-          .steady_since_ms =
-              static_cast<std::uint64_t>(milliseconds(steady_since).count())};
+          .steady_since_ms = static_cast<std::uint64_t>(milliseconds(steady_since).count())};
 }
 
 wire::WorkerInfo ShownWorker(Harness& h) {

@@ -75,8 +75,7 @@ TEST_F(StoreReaderTest, AResultAnswersNothingMorePreciseOrNewerThanItIs) {
 TEST_F(StoreReaderTest, GradeCIsPreciseByChanceOnly) {
   Evaluation contended = SomeMeasurement(1);
   std::get<Measurement>(contended.verdict).grade = Grade::kC;
-  MustApply(
-      {SomeBatch(1, {PlainSpec(2)}), JobFinished{SomeOutcome({}, PlainSpec(2), contended)}});
+  MustApply({SomeBatch(1, {PlainSpec(2)}), JobFinished{SomeOutcome({}, PlainSpec(2), contended)}});
   ResultKey key = KeyFor(contended);
   key.precision = 0.01;
   EXPECT_FALSE(reader_->FindResult(key).value());
@@ -86,8 +85,8 @@ TEST_F(StoreReaderTest, GradeCIsPreciseByChanceOnly) {
 
 TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
   const auto outcome = [](std::uint32_t index, std::uint8_t tree, int second, std::string worker) {
-    Outcome made = SomeOutcome({.index = index, .sequence = index + 1}, PlainSpec(2),
-                               SomeMeasurement(tree));
+    Outcome made =
+        SomeOutcome({.index = index, .sequence = index + 1}, PlainSpec(2), SomeMeasurement(tree));
     made.finished_at = WallTime(std::chrono::seconds(1'700'000'000 + second));
     made.worker = std::move(worker);
     return JobFinished{made};
@@ -102,9 +101,9 @@ TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
   const auto answers = [&](std::uint8_t tree) {
     return reader_->FindResult(KeyFor(SomeMeasurement(tree))).value().has_value();
   };
-  EXPECT_TRUE(answers(1));   // measured before
+  EXPECT_TRUE(answers(1));  // measured before
   EXPECT_FALSE(answers(2));
-  EXPECT_TRUE(answers(3));   // somebody else's
+  EXPECT_TRUE(answers(3));  // somebody else's
   EXPECT_FALSE(answers(4));
   EXPECT_TRUE(reader_->ReadOutcomes({1}, 1, 1).value().at(0).evaluation.ok());
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect = 'it drifted'"), 2);

@@ -128,7 +128,9 @@ TEST(SamplerTest, AClockThatMovesIsSeenAndCostsTheGrade) {
 
 TEST(SamplerTest, OneOffSpikesThatNoProbeSeesMoveNothing) {
   ScriptedCore core;
-  core.extra_ns = [](std::size_t repetition) { return repetition == 4 || repetition == 9 ? 400'000 : 0; };
+  core.extra_ns = [](std::size_t repetition) {
+    return repetition == 4 || repetition == 9 ? 400'000 : 0;
+  };
   const auto measurement = Summarise(core.Take(WithQuietLevel()), 0);
   ASSERT_TRUE(measurement);
   EXPECT_NEAR(measurement->elapsed_ns, 5'000, 1);
@@ -158,7 +160,9 @@ TEST(SamplerTest, GoesOnWhileTheFigureWouldBeRefused) {
 // Slower and slower, as a core that heats up: the interval is wide, and the grade says so.
 TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
   ScriptedCore core;
-  core.extra_ns = [](std::size_t repetition) { return repetition * 1'200; };  // 2 % of a repetition each time
+  core.extra_ns = [](std::size_t repetition) {
+    return repetition * 1'200;
+  };  // 2 % of a repetition each time
   const auto measurement = Summarise(core.Take(WithQuietLevel()), 0);
   ASSERT_TRUE(measurement);
   EXPECT_NE(measurement->grade, Grade::kA);
@@ -249,8 +253,8 @@ TEST(SamplerTest, TheSupervisorWaitsLongEnough) {
       const std::uint64_t start = core.now;
       core.Take(WithQuietLevel());
       EXPECT_LE(core.now - start,
-                LongestNs(WithQuietLevel(), static_cast<std::uint64_t>(
-                                                static_cast<double>(run_ns) * slow)))
+                LongestNs(WithQuietLevel(),
+                          static_cast<std::uint64_t>(static_cast<double>(run_ns) * slow)))
           << run_ns;
     }
   }

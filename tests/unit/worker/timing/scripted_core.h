@@ -27,7 +27,9 @@ class ScriptedCore {
   std::size_t evictions = 0;
   std::uint64_t preemptions = 0;
 
-  std::uint64_t runs() const { return std::accumulate(repetitions.begin(), repetitions.end(), 0UL); }
+  std::uint64_t runs() const {
+    return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
+  }
 
   Samples Take(const SamplingPolicy& policy) {
     Watch watch(*this);
