@@ -228,11 +228,25 @@ std::expected<std::shared_ptr<Arena>, Failure> Pipeline::ArenaFor(const Kernel& 
 }
 
 std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelCall& call) {
-  call.arena->Poison();
-  LF_TRY(const Nanos took, preparer.verifier.Run(call));
-  LF_TRY_VOID(call.arena->Check(call.workload->expected));
-  call.arena->Poison();  // what is right in it now must not pass for what is computed on the slot
-  return took;
+  for (;;) {
+    call.arena->Poison();
+    std::expected<Nanos, Failure> took = preparer.verifier.Run(call);
+    std::expected<void, Failure> verified;
+    if (!took) {
+      verified = std::unexpected(took.error());
+    } else {
+      verified = call.arena->Check(call.workload->expected);
+    }
+    if (verified) {
+      call.arena->Poison();  // what is right now must not pass for what is computed on the slot
+      return took;
+    }
+    // Kernels that ran in that child before may have damaged it. (None makes others hang.)
+    if (preparer.verifier.ran_in_new_child() || verified.error().code == FailureCode::kRunTimeout) {
+      return std::unexpected(std::move(verified).error());
+    }
+    preparer.verifier.Renew();
+  }
 }
 
 bool Pipeline::StartTiming(LeaseId lease) {

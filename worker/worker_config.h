@@ -10,6 +10,9 @@
 
 namespace loopfleet::worker {
 
+// How much isolation a worker must have to run.
+enum class SandboxDemand { kAny, kFull };
+
 struct WorkerConfig {
   std::string coordinator = "tcp://127.0.0.1:5571";  // its endpoint for workers
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
@@ -20,6 +23,7 @@ struct WorkerConfig {
   // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
   // are to agree must have the same.
   double reference_clock_mhz = 0;
+  SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.

@@ -24,7 +24,7 @@ CompiledKernel SomeKernel() {
 
 std::string SomeReply() {
   return Encode(
-      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}}, .outside_ns = 9}));
+      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
 }
 
 TEST(ChildMessageTest, CompileRequestsComeBack) {
@@ -86,10 +86,11 @@ TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
   ASSERT_TRUE(sung);
   EXPECT_EQ(std::get<CanaryRequest>(*sung).second_cache_bytes, 4U);
 
-  const DeviceReading device{.probe_steps = 7, .probe_cycles = {1, 2}};
+  const DeviceReply device{.number = 8, .reading = {.probe_steps = 7, .probe_cycles = {1, 2}}};
   const auto read = DecodeExecutorReply(Encode(ExecutorReply(device)));
   ASSERT_TRUE(read);
-  EXPECT_EQ(std::get<DeviceReading>(*read), device);
+  EXPECT_EQ(std::get<DeviceReply>(*read).number, 8U);
+  EXPECT_EQ(std::get<DeviceReply>(*read).reading, device.reading);
   const auto none = DecodeExecutorReply(Encode(ExecutorReply(CanaryReply{})));
   ASSERT_TRUE(none);
   EXPECT_FALSE(std::get<CanaryReply>(*none).reading);
