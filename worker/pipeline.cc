@@ -116,6 +116,8 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
   while (std::optional<Waiting> next = NextWaiting()) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
+    evaluation.conditions->hardware =
+        parts_.device.hardware();  // the reference clock may have come
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
@@ -299,7 +301,6 @@ std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Sample
   parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
-  done.evaluation.conditions->hardware = parts_.device.hardware();
   return parts_.device.Judge(samples, done.spec,
                              {.flop_count = done.evaluation.flop_count,
                               .output_bytes = done.output_bytes,

@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kNsPerMs = 1e6;
 constexpr double kMhzPerPerNs = 1e3;
+// After the patience, times the least number of samples.
+constexpr std::uint32_t kMostTries = 5;
 
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -103,6 +105,7 @@ class Sampling {
     const double quiet =
         policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
     accepted_.clear();
+    unpreempted_ = 0;
     timed_ns_ = 0;
     std::vector<double> beside;
     for (std::size_t i = 0; i < samples_.ns.size(); ++i) {
@@ -112,6 +115,7 @@ class Sampling {
       samples_.flags[i] = static_cast<std::uint8_t>((is_preempted ? kSamplePreempted : 0) |
                                                     (is_contended ? kSampleContended : 0));
       if (is_contended) beside.push_back(slower);
+      if (!is_preempted) ++unpreempted_;
       if (samples_.flags[i] == kSampleAccepted) {
         accepted_.push_back(samples_.ns[i]);
         timed_ns_ += samples_.ns[i] * static_cast<double>(samples_.iterations);
@@ -128,7 +132,10 @@ class Sampling {
     }
     const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
     if (accepted_.size() < policy_.least_samples) {
-      return spent < policy_.patience_ns || samples_.ns.size() < policy_.least_samples;
+      if (spent < policy_.patience_ns) return true;
+      // A busy system may have taken the whole patience for itself in the middle of one run.
+      return unpreempted_ < policy_.least_samples &&
+             samples_.ns.size() < kMostTries * policy_.least_samples;
     }
     if (accepted_.size() >= policy_.most_samples) return false;
     if (spent >= policy_.budget_ns) {
@@ -157,8 +164,9 @@ class Sampling {
   Samples samples_;
   std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside repetition i
   std::vector<double> accepted_;  // of samples_.ns
-  double timed_ns_ = 0;           // in accepted repetitions
-  std::size_t next_look_ = 0;     // at the interval
+  std::size_t unpreempted_ = 0;
+  double timed_ns_ = 0;        // in accepted repetitions
+  std::size_t next_look_ = 0;  // at the interval
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
 };
@@ -191,10 +199,10 @@ SamplingPolicy PolicyFor(const JobSpec& spec) {
 }
 
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
-  // The last repetition begins before the patience is over. Two runs find the iterations, and there
-  // are always the least samples.
+  // The last repetition begins before the patience is over, or there are not even the least
+  // samples. Two runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) +
-         (policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
+         (kMostTries * policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
 }
 
 Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,

@@ -113,8 +113,6 @@ TEST(Core, WorkersOfOneClassStateTimesAtOneClock) {
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("w")->reference_mhz, 3700);
   h.WorkerHello("x", 51, {.clock_mhz = 3900});
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("x")->reference_mhz, 3700);
-  h.WorkerHello("g", 52, {.device = DeviceKind::kCuda, .clock_mhz = 1500});
-  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("g")->reference_mhz, 1500);
   h.WorkerHello("y", 53);  // knows none
   EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("y")->reference_mhz, 0);
 }

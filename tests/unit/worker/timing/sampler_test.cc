@@ -149,6 +149,18 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_EQ(measurement->grade, Grade::kA);
 }
 
+// Every other run is interrupted for longer than the whole patience.
+TEST(SamplerTest, ASystemThatTakesThePatienceIsOutlasted) {
+  ScriptedCore core;
+  core.extra_ns = [](std::size_t call) { return call % 2 == 1 ? 40'000'000 : 0; };
+  core.preempts = [](std::size_t call) { return call % 2 == 1; };
+  const Samples samples = core.Take(WithQuietLevel());
+  EXPECT_EQ(CountOf(samples, kSampleAccepted), 3U);
+  const auto measurement = Summarise(samples, 0);
+  ASSERT_TRUE(measurement);
+  EXPECT_NEAR(measurement->elapsed_ns, 5'000, 1);
+}
+
 TEST(SamplerTest, GoesOnWhileTheFigureWouldBeRefused) {
   ScriptedCore core{.run_ns = 1'000'000};
   core.extra_ns = [](std::size_t repetition) { return repetition == 3 ? 7'000'000 : 0; };  // unseen
