@@ -34,6 +34,9 @@ void OnRecovered(Turn& turn, Recovered event) {
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
   state.ticked_at = turn.now.instant;
+  for (const storage::ReferenceClock& clock : event.reference_clocks) {
+    state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
+  }
   if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
   for (Recovered::Job& job : event.jobs) {

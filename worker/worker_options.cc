@@ -19,6 +19,7 @@ struct Wishes {
   std::vector<std::string> labels;
   std::string keys;
   std::string log_level = "info";
+  std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
   std::int64_t run_limit_ms = 10'000;
   std::string config_file;
@@ -54,6 +55,9 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
                  "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
                  "whose results are to be shared must have the same")
       ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
+  app.add_option("--require-sandbox", wishes.sandbox,
+                 "full: refuse to run where system calls cannot be filtered; any: go without")
       ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
@@ -119,6 +123,11 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
     return BadConfig(fmt::format(
         "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));
   }
+  if (wishes.sandbox != "any" && wishes.sandbox != "full") {
+    return BadConfig(
+        fmt::format("loopfleet-worker: --require-sandbox {}: use any or full\n", wishes.sandbox));
+  }
+  config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);
   config.run_limit = std::chrono::milliseconds(wishes.run_limit_ms);
