@@ -108,9 +108,11 @@ void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
     const auto known = reports_.find(FingerprintOf(report.evaluation));
-    if (known == reports_.end()) continue;
-    if (lease->second.standing != Standing::kEnded) known->second.rightful.insert(report.lease);
-    if (IsTriedAgain(report.evaluation) || known->second.truth == Truth::kLie) {
+    const bool is_known = known != reports_.end();  // not: a failure that took a report's place
+    if (is_known && lease->second.standing != Standing::kEnded) {
+      known->second.rightful.insert(report.lease);
+    }
+    if (IsTriedAgain(report.evaluation) || (is_known && known->second.truth == Truth::kLie)) {
       Doubt(report.lease);
     } else {
       lease->second.is_reported = true;
@@ -153,7 +155,7 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
 
 void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease) {
   const auto at = worker_at_.find(peer);
-  if (at == worker_at_.end() || workers_[at->second].peer != peer) {
+  if (at == worker_at_.end()) {
     return Violate("leases go to workers that said hello", fmt::format("lease {}", lease.lease));
   }
   const WorkerView& worker = workers_[at->second];
@@ -203,7 +205,9 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
     }
     view.standing = Standing::kEnded;
   }
-  leases_[lease.lease] = {.job = lease.job, .worker = at->second};
+  // Of the same turn in which the connection was found broken, it goes nowhere.
+  const Standing standing = worker.peer == peer ? Standing::kHeld : Standing::kDoubtful;
+  leases_[lease.lease] = {.job = lease.job, .worker = at->second, .standing = standing};
   leases_of_[lease.job].insert(lease.lease);
   const auto held = std::ranges::count_if(leases_, [&](const auto& entry) {
     return entry.second.worker == at->second && entry.second.standing == Standing::kHeld &&
@@ -246,6 +250,10 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
     cancel_heard_.insert(cancel->batch);
+  }
+  // Of one that came twice, the answer may be to the first.
+  if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
+    if (before->second.was_greeted && !asked.was_greeted) return;
   }
   asked_[{peer, request.number}] = std::move(asked);
 }
