@@ -64,7 +64,7 @@ FaultMix MixOf(std::uint64_t seed, const Options& options) {
   FaultMix mix = FaultMix::Draw(seed);
   for (const Fault fault : options.without) mix[fault] = 0;
   if (options.bug != nullptr) {
-    mix.medium = options.bug->needs_sqlite ? Medium::kSqlite : Medium::kModel;
+    mix.medium = options.bug->medium;
   }
   return mix;
 }

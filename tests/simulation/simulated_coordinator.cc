@@ -26,7 +26,8 @@ constexpr Nanos kStopLimit = seconds(5);
 
 SimulatedCoordinator::SimulatedCoordinator(const Parts& parts, std::uint64_t seed)
     : parts_(parts),
-      disk_(parts.bug != nullptr ? parts.bug->Wrap(&parts.disk) : &parts.disk),
+      wrapped_(parts.bug != nullptr ? parts.bug->Wrap(parts.disk) : nullptr),
+      disk_(wrapped_ ? wrapped_.get() : &parts.disk),
       dice_(seed, 2) {}
 
 template <class Action>
@@ -183,7 +184,10 @@ void SimulatedCoordinator::Give(Event event) {
     waiting.pop_front();
     if (parts_.bug != nullptr) parts_.bug->OnEvents(events, *core_);
     for (Event& one : events) {
-      Effects effects = core_->On(std::move(one), Now());
+      coordinator::Moment now = Now();
+      if (parts_.bug != nullptr) parts_.bug->OnMoment(now);
+      Effects effects = core_->On(std::move(one), now);
+      if (parts_.mix.checks_core) core_->CheckInvariants();
       if (parts_.bug != nullptr) parts_.bug->OnEffects(effects, *core_);
       std::vector<Event> next;
       Run(std::move(effects), next);

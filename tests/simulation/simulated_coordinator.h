@@ -73,7 +73,8 @@ class SimulatedCoordinator {
   void After(Nanos delay, Action action);  // unless this life has ended by then
 
   const Parts parts_;
-  Disk* disk_;  // as the coordinator sees it
+  std::unique_ptr<Disk> wrapped_;  // by a planted bug
+  Disk* disk_;                     // as the coordinator sees it
   Dice dice_;
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;

@@ -265,7 +265,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
       default: lie.elapsed_low_ns = ns + 2; break;
     }
   }
-  parts_.checker.WillReport(report, truth);
+  parts_.checker.WillReport(report, truth, hello_.name);
   return report;
 }
 
