@@ -205,6 +205,7 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
             fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
                         lease.attempt, granted_in_life_[lease.job]));
   }
+  if (lease.attempt > 1 && mix_.poison == 0) Surprised("a job was leased again");
   for (const LeaseId other : leases_of_[lease.job]) {
     LeaseView& view = leases_[other];
     const bool is_silent = now - workers_[view.worker].heard > Patience();

@@ -197,7 +197,7 @@ class CountsNoLoss final : public PlantedBug {
   void OnEvents(std::vector<Event>& events, const Core& core) override {
     if (!std::holds_alternative<coordinator::Tick>(events.front())) return;
     for (const auto& [id, worker] : core.state().workers.all()) {
-      if (!worker.peer || worker.heard_at + std::chrono::milliseconds(2500) > now_) continue;
+      if (!worker.peer || worker.heard_at + std::chrono::milliseconds(3000) > now_) continue;
       wire::Goodbye goodbye;
       goodbye.returned.assign(worker.running.begin(), worker.running.end());
       events.insert(events.begin(), coordinator::WorkerSaid{*worker.peer, goodbye});

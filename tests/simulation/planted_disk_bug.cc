@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tests/simulation/store_disk.h"
+
 namespace loopfleet::simulation {
 namespace {
 
@@ -154,6 +156,13 @@ class RecoversFinishedJobs final : public DiskBug {
   }
 };
 
+class NeverSyncs final : public PlantedBug {
+  std::unique_ptr<Disk> Wrap(Disk& disk) override {
+    dynamic_cast<StoreDisk&>(disk).files().IgnoreSync();
+    return nullptr;
+  }
+};
+
 template <class Wrapper>
 class Wraps final : public PlantedBug {
   std::unique_ptr<Disk> Wrap(Disk& disk) override { return std::make_unique<Wrapper>(disk); }
@@ -178,6 +187,8 @@ std::vector<PlantedBugInfo> PlantedDiskBugs() {
        Make<ChangesWhatWasRead>()},
       {"recover_finished_jobs", "a restarted coordinator takes up a job that is finished",
        Make<RecoversFinishedJobs>()},
+      {"never_sync", "storage does not sync its files",
+       [] { return std::make_unique<NeverSyncs>(); }, Medium::kSqlite},
   };
 }
 
