@@ -38,8 +38,9 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   batch.open = false;
   batch.cancelled = true;
   batch.cancelling = true;
+  batch.cancel_askers[asker.peer] = asker.number;
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
-  turn.commit.cancellation = Cancellation{.batch = batch.id, .asker = asker};
+  turn.commit.cancels = batch.id;
   CancelUnfinished(turn, batch, 0);
 }
 
@@ -90,6 +91,10 @@ struct QuestionVisitor {
     const bool settled = batch == nullptr || batch->cancelled ||
                          batch->accepting == Accepting::kFirstMessage ||
                          (!batch->open && batch->finished == batch->job_count);
+    if (batch != nullptr && batch->cancelling) {  // asked again: storage does not know it yet
+      batch->cancel_askers[asker.peer] = asker.number;
+      return;
+    }
     if (settled) return ReplyWithBatch(turn, asker, cancel.batch);
     CancelWholeBatch(turn, *batch, asker);
   }

@@ -90,10 +90,13 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     changed.insert(batch.id);
   }
   AcknowledgeReports(turn, commit.outcomes);
-  if (commit.cancellation) {
-    state.batches.At(commit.cancellation->batch).cancelling = false;
-    ReplyWithBatch(turn, commit.cancellation->asker, commit.cancellation->batch);
-    changed.insert(commit.cancellation->batch);
+  if (commit.cancels) {
+    Batch& batch = state.batches.At(*commit.cancels);
+    batch.cancelling = false;
+    for (const auto& [peer, number] : std::exchange(batch.cancel_askers, {})) {
+      ReplyWithBatch(turn, {.peer = peer, .number = number}, batch.id);
+    }
+    changed.insert(batch.id);
   }
   for (const BatchId id : changed) {
     for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
