@@ -24,6 +24,7 @@ build_packages=(
 )
 test_packages=(
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
 )
 

@@ -185,10 +185,12 @@ std::string Encode(const ExecutorRequest& request) {
     writer.Put(run->time_limit_s);
   } else if (const auto* meter = std::get_if<MeterRequest>(&request)) {
     writer.Put(RequestTag::kMeter);
+    writer.Put(meter->number);
     writer.Put(meter->last_cache_bytes);
     writer.Put(meter->time_limit_s);
   } else if (const auto* canary = std::get_if<CanaryRequest>(&request)) {
     writer.Put(RequestTag::kCanary);
+    writer.Put(canary->number);
     writer.Put(canary->probe_steps);
     writer.Put(canary->second_cache_bytes);
     writer.Put(canary->last_cache_bytes);
@@ -236,6 +238,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kMeter: {
       MeterRequest meter;
+      meter.number = reader.Get<std::uint64_t>();
       meter.last_cache_bytes = reader.Get<std::uint64_t>();
       meter.time_limit_s = reader.Get<std::uint64_t>();
       request = meter;
@@ -243,6 +246,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kCanary: {
       CanaryRequest canary;
+      canary.number = reader.Get<std::uint64_t>();
       canary.probe_steps = reader.Get<std::uint64_t>();
       canary.second_cache_bytes = reader.Get<std::uint64_t>();
       canary.last_cache_bytes = reader.Get<std::uint64_t>();
@@ -261,11 +265,13 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(ReplyTag::kRunDone);
     writer.Put(done->number);
     writer.Put(done->run_ns);
-  } else if (const auto* device = std::get_if<DeviceReading>(&reply)) {
+  } else if (const auto* device = std::get_if<DeviceReply>(&reply)) {
     writer.Put(ReplyTag::kDevice);
-    Put(writer, *device);
+    writer.Put(device->number);
+    Put(writer, device->reading);
   } else if (const auto* canary = std::get_if<CanaryReply>(&reply)) {
     writer.Put(ReplyTag::kCanary);
+    writer.Put(canary->number);
     writer.Put(static_cast<std::uint8_t>(canary->reading ? 1 : 0));
     if (canary->reading) Put(writer, *canary->reading);
   } else if (const auto* timed = std::get_if<Timed>(&reply)) {
@@ -304,13 +310,17 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       break;
     }
     case ReplyTag::kDevice: {
+      DeviceReply device;
+      device.number = reader.Get<std::uint64_t>();
       std::optional<DeviceReading> reading = GetDeviceReading(reader);
       if (!reading) return std::nullopt;
-      reply = *std::move(reading);
+      device.reading = *std::move(reading);
+      reply = std::move(device);
       break;
     }
     case ReplyTag::kCanary: {
       CanaryReply canary;
+      canary.number = reader.Get<std::uint64_t>();
       if (reader.Get<std::uint8_t>() != 0) {
         canary.reading = GetCanaryReading(reader);
         if (!canary.reading) return std::nullopt;

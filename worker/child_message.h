@@ -107,13 +107,15 @@ struct TimeRequest {
   SamplingPolicy policy;
   std::uint64_t time_limit_s = 0;
 };
-// Measures what the core and its memory can do. Answered by DeviceReading.
+// Measures what the core and its memory can do. Answered by DeviceReply.
 struct MeterRequest {
+  std::uint64_t number = 0;
   std::uint64_t last_cache_bytes = 0;
   std::uint64_t time_limit_s = 0;
 };
 // Runs the canaries. Answered by CanaryReply.
 struct CanaryRequest {
+  std::uint64_t number = 0;
   std::uint64_t probe_steps = 0;
   std::uint64_t second_cache_bytes = 0;
   std::uint64_t last_cache_bytes = 0;
@@ -132,14 +134,19 @@ struct Timed {
   // From when the child was free for this request to its reply, without the samples' own time.
   std::uint64_t outside_ns = 0;
 };
+struct DeviceReply {
+  std::uint64_t number = 0;
+  DeviceReading reading;
+};
 struct CanaryReply {
+  std::uint64_t number = 0;
   std::optional<CanaryReading> reading;  // empty: there was no memory for them
 };
 // Sent by a child of any kind in the place of its reply, right before it ends.
 struct ForbiddenCall {
   std::int32_t system_call = 0;  // its number on this architecture
 };
-using ExecutorReply = std::variant<RunDone, Timed, DeviceReading, CanaryReply, ForbiddenCall>;
+using ExecutorReply = std::variant<RunDone, Timed, DeviceReply, CanaryReply, ForbiddenCall>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);

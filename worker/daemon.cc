@@ -147,6 +147,12 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   return hello;
 }
 
+std::uint32_t PreparerCount(const WorkerConfig& config, const CorePlan& cores) {
+  constexpr int kMost = 4;  // they keep more than one slot busy
+  if (config.preparers > 0) return config.preparers;
+  return static_cast<std::uint32_t>(cores.others ? std::min(CPU_COUNT(&*cores.others), kMost) : 1);
+}
+
 // What one preparing thread has made and run for it.
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
@@ -206,7 +212,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
   std::vector<Pipeline::Preparer> preparers;
-  for (std::uint32_t i = 0; i < config.preparers; ++i) {
+  for (std::uint32_t i = 0; i < PreparerCount(config, cores); ++i) {
     children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
     LF_TRY_VOID(children.back()->reference.EnsureChild());
@@ -219,8 +225,6 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(executor.EnsureChild());
   LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
-  // Times at another clock are not to be compared.
-  hardware.hardware_class += fmt::format(":ref={:.0f}MHz", hardware.clock_mhz);
   DeviceWatch device({}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
@@ -266,6 +270,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .clock = clock,
                    .pulse = pulse,
                    .canaries = [&] { return device.health(); },
+                   .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

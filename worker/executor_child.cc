@@ -149,7 +149,8 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
     LimitProcessorTime(request.time_limit_s);
-    return MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes);
+    return DeviceReply{.number = request.number,
+                       .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
@@ -159,7 +160,8 @@ class Executor {
                         CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
                                            .last_cache_bytes = request.last_cache_bytes});
     }
-    return CanaryReply{.reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
+    return CanaryReply{.number = request.number,
+                       .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
   }
 
   // The probe of so many steps; 0: of as many as it finds.

@@ -145,34 +145,36 @@ std::expected<std::optional<Nanos>, Failure> ExecutorProcess::TryRun(const Kerne
   return Now() - start;
 }
 
-template <class Reply>
-std::expected<Reply, Failure> ExecutorProcess::AskIdle(const ExecutorRequest& request) {
+template <class Reply, class Request>
+std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
-  if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(NoChild(started.error()));
+  for (;;) {  // twice at most: a new child has no old answers
+    if (const Status started = EnsureChild(); !started) {
+      return std::unexpected(NoChild(started.error()));
+    }
+    request.number = ++request_count_;
+    request.time_limit_s = WholeSeconds(options_.run_limit);
+    const Instant start = Now();
+    if (const Status sent = Send(request, {}); !sent) {
+      return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+    }
+    LF_TRY(std::optional<Reply> reply, Await<Reply>(request.number, start + options_.run_limit));
+    if (reply) return *std::move(reply);
   }
-  const Instant start = Now();
-  if (const Status sent = Send(request, {}); !sent) {
-    return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
-  }
-  LF_TRY(ExecutorReply reply, Receive(start + options_.run_limit));
-  if (auto* answer = std::get_if<Reply>(&reply)) return std::move(*answer);
-  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
 }
 
 std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
     const HardwareFacts& hardware) {
-  return AskIdle<DeviceReading>(MeterRequest{.last_cache_bytes = hardware.l3_bytes,
-                                             .time_limit_s = WholeSeconds(options_.run_limit)});
+  LF_TRY(DeviceReply reply,
+         AskIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
+  return std::move(reply.reading);
 }
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  const auto reply =
-      AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
-                                         .second_cache_bytes = hardware.l2_bytes,
-                                         .last_cache_bytes = hardware.l3_bytes,
-                                         .time_limit_s = WholeSeconds(options_.run_limit)});
+  const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                                        .second_cache_bytes = hardware.l2_bytes,
+                                                        .last_cache_bytes = hardware.l3_bytes});
   return reply ? reply->reading : std::nullopt;
 }
 

@@ -79,12 +79,12 @@ class ExecutorProcess {
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
   std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // whatever comes
-  template <class Reply>
-  std::expected<Reply, Failure> AskIdle(const ExecutorRequest& request);
   // One try; nullopt as above.
   std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
   std::expected<std::optional<Timed>, Failure> TryFinish();
   void SendAllAgain();
+  template <class Reply, class Request>
+  std::expected<Reply, Failure> AskIdle(Request request);
   // Has what the call works on mapped by the child, and tells where.
   Result<CallPlaces> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);

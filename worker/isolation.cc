@@ -46,13 +46,13 @@ int report_fd = -1;
   ::_exit(kExitForbiddenCall);
 }
 
-void FindWantOfMemory(int signal, siginfo_t*, void*) {
+void FindWantOfMemory(int signal, siginfo_t* info, void*) {
   if (::mmap(nullptr, kProbeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
       MAP_FAILED) {
     ::_exit(kExitOutOfMemory);
   }
-  // The handler is gone now: what happened happens again, and has its usual end.
-  if (signal == SIGABRT) ::raise(signal);
+  // The handler is gone now. A fault happens again, and has its usual end; what was sent is sent again.
+  if (info->si_code <= 0) ::raise(signal);
 }
 
 Status HandleCrashes(int channel_fd) {

@@ -111,6 +111,8 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
   while (std::optional<Waiting> next = NextWaiting()) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
+    evaluation.conditions->hardware =
+        parts_.device.hardware();  // the reference clock may have come
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
@@ -291,15 +293,16 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
 
 std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
   LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
-  const auto contended =
-      static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleContended}));
-  parts_.metrics.SamplesTaken(samples.ns.size() - contended, contended);
+  const auto accepted =
+      static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
+  parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
   return parts_.device.Judge(samples, done.spec,
                              {.flop_count = done.evaluation.flop_count,
                               .output_bytes = done.output_bytes,
-                              .threads = done.spec.threads});
+                              .threads = done.spec.threads},
+                             done.evaluation.conditions->hardware);
 }
 
 void Pipeline::TimeLoop() {

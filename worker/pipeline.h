@@ -60,7 +60,7 @@ class Pipeline final : public LeaseRunner {
   struct Parts {
     std::vector<Preparer> preparers;  // a thread for each
     TimingSlot& slot;                 // used by the timing thread
-    DeviceWatch& device;              // used by the timing thread
+    DeviceWatch& device;
     CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;

@@ -31,7 +31,9 @@ struct WorkerConfig {
   // Leases taken for each slot: the one that is timed and what is prepared while it is.
   std::uint32_t credit_per_slot = 8;
   std::size_t max_prepared = 4;  // kernels compiled and verified ahead
-  std::uint32_t preparers = 1;   // threads that do it, each with children of its own
+  // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
+  // to 4.
+  std::uint32_t preparers = 0;
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
   std::uint64_t reference_private_bytes = std::uint64_t{16} << 30;

@@ -25,6 +25,11 @@ struct Wishes {
   std::string config_file;
 };
 
+constexpr const char* kFooter =
+    "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
+    "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
+    "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
+
 std::unexpected<NoStart> BadConfig(std::string text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
 }
@@ -46,13 +51,13 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--run-limit-ms", wishes.run_limit_ms, "Longest single run of a kernel")
       ->check(limit_range)
       ->capture_default_str();
-  app.add_option("--require-sandbox", wishes.sandbox,
-                 "full: refuse to run where system calls cannot be filtered; any: go without")
-      ->capture_default_str();
   app.add_option("--reference-clock-mhz", config.reference_clock_mhz,
                  "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
                  "whose results are to be shared must have the same")
       ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
+  app.add_option("--require-sandbox", wishes.sandbox,
+                 "full: refuse to run where system calls cannot be filtered; any: go without")
       ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
@@ -94,14 +99,14 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   WorkerConfig config;
   Wishes wishes;
   CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
+  app.footer(kFooter);
   AddOptions(app, config, wishes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage,
-                                   .text = fmt::format("loopfleet-worker: {}\n", error.what())});
+    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;

@@ -88,7 +88,7 @@ TEST(CorePlanTest, TheTimingCoreIsSetAside) {
 }
 
 // A /sys that says which processors the slot's core has.
-class CorePlanTest : public testing::Test {
+class CoreThreadsTest : public testing::Test {
  protected:
   void SetUp() override {
     slot_core_ = PlanCores().value().slot_core;
@@ -106,7 +106,7 @@ class CorePlanTest : public testing::Test {
   std::filesystem::path sys_;
 };
 
-TEST_F(CorePlanTest, NothingOfOursRunsOnTheOtherThreadsOfTheSlotsCore) {
+TEST_F(CoreThreadsTest, NothingOfOursRunsOnTheOtherThreadsOfTheSlotsCore) {
   const CorePlan alone = PlanWith(std::to_string(slot_core_));
   ASSERT_TRUE(alone.others);
   EXPECT_FALSE(CPU_ISSET(static_cast<std::size_t>(slot_core_), &*alone.others));
@@ -124,7 +124,7 @@ TEST_F(CorePlanTest, NothingOfOursRunsOnTheOtherThreadsOfTheSlotsCore) {
   EXPECT_FALSE(PlanWith(fmt::format("0-{}", slot_core_)).others);
 }
 
-TEST_F(CorePlanTest, WhereTheHostSaysNothingTheCoreIsOneProcessor) {
+TEST_F(CoreThreadsTest, WhereTheHostSaysNothingTheCoreIsOneProcessor) {
   EXPECT_EQ(PlanCores(sys_).value().slot_core, slot_core_);
   EXPECT_TRUE(PlanCores(sys_).value().others);
 }
