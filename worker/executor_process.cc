@@ -15,6 +15,9 @@ constexpr std::size_t kBigBytes = std::size_t{64} << 20;
 // the rounding of the samples.
 constexpr double kClockMargin = 1.001;
 
+// Of measuring the core and of canaries, whatever the limit on a job's runs: some tenths of a second.
+constexpr std::chrono::seconds kOwnWorkLimit{10};
+
 Instant Now() { return std::chrono::steady_clock::now(); }
 
 std::uint64_t WholeSeconds(Nanos duration) {
@@ -153,12 +156,12 @@ std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
       return std::unexpected(NoChild(started.error()));
     }
     request.number = ++request_count_;
-    request.time_limit_s = WholeSeconds(options_.run_limit);
+    request.time_limit_s = WholeSeconds(kOwnWorkLimit);
     const Instant start = Now();
     if (const Status sent = Send(request, {}); !sent) {
       return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
     }
-    LF_TRY(std::optional<Reply> reply, Await<Reply>(request.number, start + options_.run_limit));
+    LF_TRY(std::optional<Reply> reply, Await<Reply>(request.number, start + kOwnWorkLimit));
     if (reply) return *std::move(reply);
   }
 }
