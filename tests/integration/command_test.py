@@ -58,7 +58,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("for a in 1024 : L0", done.stdout)
         self.assertIn("GFLOP/s, spread", done.stdout)
-        self.assertIn("measured by", done.stdout)
+        self.assertRegex(done.stdout, r"job \d+\.0: measured by")
         again = self.cluster.command("eval", ADD)
         self.assertIn("answered from the store", again.stdout)
 
@@ -211,6 +211,31 @@ class CommandTest(unittest.TestCase):
         self.assertIn("tcp://127.0.0.1:1", done.stderr)
         self.assertLess(time.monotonic() - start, 10)
 
+    def test_a_bad_variable_is_named(self):
+        done = subprocess.run([program("loopfleet"), "worker", "list"], text=True, timeout=30,
+                              capture_output=True, env=clean_environment(LOOPFLEET_TIMEOUT="abc"))
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("LOOPFLEET_TIMEOUT", done.stderr)
+        done = self.cluster.command("worker", "list", "--config", "/no/such/file.toml")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("/no/such/file.toml: ", done.stderr)
+        self.assertNotIn(":0", done.stderr)
+
+    def test_daemons_name_the_flag_and_the_help(self):
+        for daemon, wrong, nearest in (("loopfleet-worker", "--coordinater", "--coordinator"),
+                                       ("loopfleet-coordinator", "--listen-client",
+                                        "--listen-clients")):
+            with self.subTest(daemon=daemon):
+                done = subprocess.run([program(daemon), wrong, "x"], text=True, timeout=30,
+                                      capture_output=True, env=clean_environment())
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"unknown flag '{wrong}'; nearest: {nearest}", done.stderr)
+                self.assertIn(f"{daemon} --help", done.stderr)
+                shown = subprocess.run([program(daemon), "--help"], text=True, timeout=30,
+                                       capture_output=True, env=clean_environment())
+                self.assertIn(daemon.upper().replace("-", "_") + "_", shown.stdout)
+                self.assertIn("Exit codes: 0", shown.stdout)
+
     def test_a_bad_configuration_is_78(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write('[client]\nadress = "x"\n')
@@ -234,6 +259,7 @@ class WithoutWorkersTest(unittest.TestCase):
     def test_a_timeout_is_75(self):
         done = self.cluster.command("eval", MATMUL, "--timeout", "1")
         self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn("goes on; `loopfleet batch wait", done.stderr)
         done, _ = self.cluster.submit(small_jobs(1), "--timeout", "1")
         self.assertEqual(done.returncode, 75, done.stderr)
         self.assertIn("loopfleet batch wait", done.stderr)

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/strip_mining.h"
@@ -75,10 +76,8 @@ class CpuCompiler::Impl {
   }
 
   std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*module);
+    LF_TRY(const Emitted emitted, Emit(tree));
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
   }
 
  private:
@@ -108,6 +107,7 @@ class CpuCompiler::Impl {
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
+    WriteDirectly(plan);
     std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
