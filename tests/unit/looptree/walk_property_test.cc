@@ -87,6 +87,27 @@ TEST(WalkProperty, ElementsAreNeitherLostNorGained) {
   EXPECT_GT(applied, 10'000u);  // not a walk that is always refused
 }
 
+// Nests that fuse leave a shorter tree. It takes long walks to fuse the last nest from within.
+TEST(WalkProperty, TheCursorStaysOnALoop) {
+  constexpr int kWalks = 300;
+  constexpr int kSteps = 120;
+  const std::vector<Action> actions = {Down{},   Down{},      Up{},       Unroll{}, Unroll{},
+                                       Split{2}, Vectorize{}, SwapDown{}, Merge{}};
+  SplitMix64 random(35);
+  for (const auto& [name, benchmark] : KindsToWalk()) {
+    for (int w = 0; w < kWalks; ++w) {
+      AgentWalk walk(benchmark, RuleSet::kStructural);
+      for (int s = 0; s < kSteps; ++s) {
+        const Action& action = Drawn(actions, random);
+        if (!walk.Apply(action).has_value()) continue;
+        ASSERT_LT(walk.cursor(), walk.tree().nodes().size()) << name << ": " << ActionName(action);
+        ASSERT_EQ(walk.tree().nodes()[walk.cursor()].kind, TreeNode::Kind::kLoop)
+            << name << ": " << ActionName(action);
+      }
+    }
+  }
+}
+
 TEST(WalkProperty, SimpleWalksKeepTheirElements) {
   SplitMix64 random(32);
   for (const char* length : {"1", "2", "3", "97", "1024", "8388607"}) {
