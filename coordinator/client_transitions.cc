@@ -29,7 +29,9 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
           .http = worker.facts.http,
           .hardware = worker.facts.hardware,
-          .compiler = worker.facts.compiler};
+          .compiler = worker.facts.compiler,
+          .max_threads = worker.facts.max_threads,
+          .canary_ratio = worker.canary_ratio};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {

@@ -203,6 +203,14 @@ void Conversation::SendHeartbeatIfDue(Instant now) {
   wire::Heartbeat heartbeat;
   heartbeat.drain = is_draining_ ? wire::DrainState::kDraining : wire::DrainState::kServing;
   for (const wire::HeldLease& held : Held()) heartbeat.held.push_back(held.lease);
+  const CanaryHealth canaries = options_.canaries();
+  heartbeat.canary_ratio = canaries.ratio;
+  if (canaries.drifting) heartbeat.canary = wire::CanaryState::kDrifting;
+  if (canaries.steady_until) {
+    heartbeat.steady_since_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - *canaries.steady_until)
+            .count());
+  }
   line_.Send(heartbeat);
   next_heartbeat_ = now + heartbeat_interval_;
 }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "common/base/result.h"
 #include "common/wire/message.h"
 #include "worker/lease_runner.h"
+#include "worker/timing/device_watch.h"
 
 namespace loopfleet::worker {
 
@@ -25,6 +27,8 @@ class Conversation {
     // After the last job of a drain, how long its reports may take to be stored.
     std::chrono::milliseconds drain_limit{15'000};
     std::uint32_t max_reports_per_message = 64;
+    // What each heartbeat says of the canaries; a worker without any can say nothing.
+    std::function<CanaryHealth()> canaries = [] { return CanaryHealth{}; };
     // A report that is not said to be stored within this time is sent again; then after twice the
     // time, and so on up to the longest.
     std::chrono::milliseconds report_patience{5'000};

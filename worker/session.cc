@@ -8,10 +8,20 @@
 
 namespace loopfleet::worker {
 
+namespace {
+
+Conversation::Options WithCanaries(Conversation::Options options,
+                                   const std::function<CanaryHealth()>& canaries) {
+  options.canaries = canaries;
+  return options;
+}
+
+}  // namespace
+
 Session::Session(const Options& options, const Parts& parts, wire::WorkerHello hello)
     : options_(options),
       parts_(parts),
-      conversation_(options.conversation, *this, parts.runner, std::move(hello)) {}
+      conversation_(WithCanaries(options.conversation, parts.canaries), *this, parts.runner, std::move(hello)) {}
 
 Session::~Session() = default;
 
@@ -58,6 +68,9 @@ Status Session::ReceiveAll() {
     if (!command) {
       log::Warning("coordinator.unreadable message=\"{}\"", command.error().message);
       continue;
+    }
+    if (const auto* welcome = std::get_if<wire::WorkerWelcome>(&*command)) {
+      if (welcome->reference_mhz > 0) parts_.set_reference_clock(welcome->reference_mhz);
     }
     LF_TRY_VOID(conversation_.Hear(*std::move(command), parts_.clock.Now()));
     ShowRegistration();

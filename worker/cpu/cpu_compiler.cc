@@ -8,11 +8,15 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_writer.h"
+#include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 
 namespace loopfleet::worker {
@@ -56,39 +60,61 @@ class CpuCompiler::Impl {
         writer_(*machine_) {}
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return Kernel{.object = writer_.Write(*module),
-                  .buffers = BufferSpecsOf(plan),
-                  .scratch_bytes = plan.scratch_bytes,
-                  .no_effect = WithoutEffect(tree, effective)};
+    LF_TRY(const Emitted emitted, Emit(tree));
+    return Kernel{.object = writer_.Write(*emitted.module),
+                  .buffers = BufferSpecsOf(emitted.plan),
+                  .scratch_bytes = emitted.plan.scratch_bytes,
+                  .no_effect = WithoutEffect(tree, emitted.effective)};
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+    LF_TRY(const Emitted emitted, Emit(tree));
     std::string text;
     llvm::raw_string_ostream stream(text);
-    module->print(stream, nullptr);
+    emitted.module->print(stream, nullptr);
     return text;
   }
 
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
+    LF_TRY(const Emitted emitted, Emit(tree));
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
+  }
+
  private:
-  std::unique_ptr<llvm::Module> Emit(const KernelPlan& plan,
-                                     std::set<looptree::TreeRef>& effective) {
+  struct Emitted {
+    KernelPlan plan;
+    std::unique_ptr<llvm::Module> module;
+    std::set<looptree::TreeRef> effective;  // loops of the tree
+  };
+
+  std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree) {
+    LF_TRY(KernelPlan plan, PlanKernel(tree, limits_));
+    if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
+      // Strips can make intermediates larger: not beyond the limit.
+      if (auto cut_plan = PlanKernel(cut->tree, limits_)) {
+        Emitted emitted = EmitPlan(*std::move(cut_plan));
+        std::set<looptree::TreeRef> effective = cut->effective;
+        for (looptree::TreeRef ref : emitted.effective) effective.insert(cut->origins[ref]);
+        emitted.effective = std::move(effective);
+        return emitted;
+      }
+    }
+    return EmitPlan(std::move(plan));
+  }
+
+  Emitted EmitPlan(KernelPlan plan) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
-    effective = EmitKernel(plan, shape_, *module);
+    WriteDirectly(plan);
+    std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return module;
+    return {std::move(plan), std::move(module), std::move(effective)};
   }
 
   const PlanLimits limits_;
@@ -114,6 +140,10 @@ std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tr
 
 std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
   return impl_->CompileToIr(tree);
+}
+
+std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree) {
+  return impl_->CompileToAssembly(tree);
 }
 
 CompilerFacts CpuCompilerFacts() {

@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 #include "worker/lowering/access_map.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/scratch_layout.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -27,8 +28,6 @@ using looptree::Op;
 using looptree::Program;
 using looptree::TreeNode;
 using looptree::TreeRef;
-
-constexpr std::uint64_t kScratchAlignment = 64;  // bytes: one cache line, one AVX-512 register
 
 using Extents = std::vector<std::int64_t>;  // distinct, largest first
 
@@ -63,6 +62,7 @@ class Planner {
     CollectLeaves();
     AddTensors();
     AddIntermediates();
+    PlaceIntermediates();
     LF_TRY_VOID(CheckFootprint());
     AddLoops();
     LF_TRY_VOID(CheckUnrolling());
@@ -76,7 +76,9 @@ class Planner {
   std::vector<OperandSource> SourcesOf(NodeId node) const;
   void AddTensors();
   void AddIntermediates();
-  std::expected<void, Failure> CheckFootprint();
+  void PlaceIntermediates();
+  ScratchNeed NeedOf(const PlanBuffer& buffer) const;
+  std::expected<void, Failure> CheckFootprint() const;
   void AddLoops();
   std::expected<void, Failure> CheckUnrolling() const;
   std::vector<Step> StepsUnder(std::optional<TreeRef> parent);
@@ -198,18 +200,41 @@ void Planner::AddIntermediates() {
   }
 }
 
-std::expected<void, Failure> Planner::CheckFootprint() {
-  std::uint64_t total = 0;  // every size was checked when the tree was built: no overflow
+// From the scope's child that holds the producer to the end of the one that holds the last reader.
+ScratchNeed Planner::NeedOf(const PlanBuffer& buffer) const {
+  const std::span<const TreeNode> nodes = tree_.nodes();
+  const TreeRef scope = held_.at(buffer.node).scope.value_or(kNoParent);
+  TreeRef first = *tree_.LeafOf(buffer.node);
+  TreeRef last = first;
+  for (NodeId reader : tree_.ReadersOf(buffer.node)) last = std::max(last, *tree_.LeafOf(reader));
+  while (nodes[first].parent != scope) first = nodes[first].parent;
+  while (nodes[last].parent != scope) last = nodes[last].parent;
+  return {.bytes = static_cast<std::uint64_t>(buffer.element_count) * sizeof(float),
+          .begin = first,
+          .end = nodes[last].end};
+}
+
+void Planner::PlaceIntermediates() {
+  std::vector<ScratchNeed> needs;
+  std::vector<PlanBuffer*> buffers;
   for (PlanBuffer& buffer : plan_.buffers) {
-    const std::uint64_t bytes = static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
-    if (buffer.role != BufferSpec::Role::kScratch) {
-      total += bytes;
-      continue;
-    }
-    buffer.scratch_offset = static_cast<std::int64_t>(plan_.scratch_bytes);
-    plan_.scratch_bytes += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+    if (buffer.role != BufferSpec::Role::kScratch) continue;
+    buffers.push_back(&buffer);
+    needs.push_back(NeedOf(buffer));
   }
-  total += plan_.scratch_bytes;
+  const ScratchLayout layout = LayOutScratch(needs);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i]->scratch_offset = static_cast<std::int64_t>(layout.offsets[i]);
+  }
+  plan_.scratch_bytes = layout.bytes;
+}
+
+std::expected<void, Failure> Planner::CheckFootprint() const {
+  std::uint64_t total = plan_.scratch_bytes;  // sizes were checked when the tree was built
+  for (const PlanBuffer& buffer : plan_.buffers) {
+    if (buffer.role == BufferSpec::Role::kScratch) continue;
+    total += static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
+  }
   if (total <= limits_.footprint_bytes) return {};
   return Fails(FailureCode::kLimitFootprint,
                fmt::format("the tensors and intermediates need {} bytes; {} are allowed", total,

@@ -7,7 +7,9 @@
 #include "common/base/random.h"
 #include "common/looptree/benchmark.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
+#include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
+#include "tests/unit/worker/portable_c/c_library.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -129,6 +131,26 @@ TEST(CpuCompiler, ShowsItsIr) {
   ASSERT_TRUE(ir.has_value());
   EXPECT_NE(ir->find("define void @loopfleet_kernel(ptr"), std::string::npos);
   EXPECT_NE(ir->find("<4 x float>"), std::string::npos);
+}
+
+// What people read is what runs: assembled and linked by the system's tools, it computes the same.
+TEST(CpuCompiler, AssemblesItsAssembly) {
+  const auto compiler = Make({.isa = CpuIsa::kBaseline});
+  const LoopTree tree = Open("benchmark://mm-v0/mm7_9_11");
+  const auto assembly = compiler->CompileToAssembly(tree);
+  ASSERT_TRUE(assembly.has_value());
+  EXPECT_NE(assembly->find("loopfleet_kernel:"), std::string::npos);
+  const TemporaryFolder folder;
+  WriteFile(folder / "kernel.s", *assembly);
+  const Status built = Shell("cc -c -o " + (folder / "kernel.o") + " " + (folder / "kernel.s"));
+  ASSERT_TRUE(built.has_value()) << built.error().message;
+  Kernel kernel = *compiler->Compile(tree);
+  kernel.object = ReadFile(folder / "kernel.o");
+  const auto inputs = SmallIntegers(tree.program(), 1);
+  std::string problems;
+  const auto outputs = KernelRunner(CpuIsa::kBaseline).Run(kernel, inputs, problems);
+  EXPECT_EQ(problems, "");
+  EXPECT_EQ(Difference(outputs, looptree::Evaluate(tree.program(), inputs)), "");
 }
 
 TEST(CpuCompiler, StatesItsFacts) {

@@ -1,8 +1,10 @@
 #pragma once
-// Runs a compiled tree in this process and says what, if anything, is wrong with what it did:
-// results against the reference, inputs and the memory round every buffer untouched.
+// KernelRunner: compiles a tree, runs it in this process and says what, if anything, is wrong with
+// what it did (tests/unit/worker/lowering/guarded_run.h).
 
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,14 +15,14 @@
 
 namespace loopfleet::worker {
 
-// Small integers, so that sums and products are exact in float32.
-std::vector<looptree::Tensor> SmallIntegers(const looptree::Program& program, std::uint64_t seed);
-
 class KernelRunner {
  public:
   explicit KernelRunner(CpuIsa isa);
 
   Kernel Compile(const looptree::LoopTree& tree);
+  std::expected<Kernel, Failure> TryCompile(const looptree::LoopTree& tree) {
+    return compiler_->Compile(tree);
+  }
   // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
