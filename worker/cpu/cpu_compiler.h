@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
@@ -16,7 +17,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-1";
+inline constexpr const char* kLoweringRevision = "cpu-2";
 
 // Which vector instructions kernels may use. Anything but kHost is for tests and comparisons.
 enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline };
@@ -24,6 +25,7 @@ enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline };
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
   PlanLimits limits;
+  std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
 };
 
 class CpuCompiler final : public Compiler {
