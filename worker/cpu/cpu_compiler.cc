@@ -8,6 +8,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <map>
 #include <utility>
 
 #include "common/base/check.h"
@@ -34,13 +35,17 @@ const char* NameOf(Annotation annotation) {
 }
 
 std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
-                                       const std::set<looptree::TreeRef>& effective) {
+                                       const std::set<looptree::TreeRef>& effective,
+                                       const std::map<looptree::TreeRef, std::string>& reasons) {
   std::vector<std::string> names;
   for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
     const looptree::TreeNode& node = tree.nodes()[ref];
     if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
     if (node.annotation == Annotation::kNone || effective.contains(ref)) continue;
     names.push_back(fmt::format("L{} {}", ref, NameOf(node.annotation)));
+    if (const auto why = reasons.find(ref); why != reasons.end()) {
+      names.back() += ": " + why->second;
+    }
   }
   return names;
 }
@@ -55,18 +60,21 @@ class CpuCompiler::Impl {
         shape_(ShapeOf(*machine_)),
         writer_(*machine_) {}
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) {
+    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
     std::set<looptree::TreeRef> effective;
     const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
     return Kernel{.object = writer_.Write(*module),
                   .buffers = BufferSpecsOf(plan),
                   .scratch_bytes = plan.scratch_bytes,
-                  .no_effect = WithoutEffect(tree, effective)};
+                  .threads = plan.threads,
+                  .no_effect = WithoutEffect(tree, effective, plan.not_parallel)};
   }
 
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options) {
+    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
     std::set<looptree::TreeRef> effective;
     const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
     std::string text;
@@ -75,14 +83,22 @@ class CpuCompiler::Impl {
     return text;
   }
 
-  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options) {
+    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
     std::set<looptree::TreeRef> effective;
     const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
     return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*module);
   }
 
  private:
+  std::expected<KernelPlan, Failure> PlanFor(const looptree::LoopTree& tree,
+                                             const CompileOptions& options) const {
+    PlanLimits limits = limits_;
+    limits.threads = options.threads;
+    return PlanKernel(tree, limits);
+  }
+
   std::unique_ptr<llvm::Module> Emit(const KernelPlan& plan,
                                      std::set<looptree::TreeRef>& effective) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
@@ -115,16 +131,19 @@ Result<std::unique_ptr<CpuCompiler>> CpuCompiler::Create(const CpuCompilerOption
   return std::unique_ptr<CpuCompiler>(new CpuCompiler(std::move(impl)));
 }
 
-std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree) {
-  return impl_->Compile(tree);
+std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree,
+                                                    const CompileOptions& options) {
+  return impl_->Compile(tree, options);
 }
 
-std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
-  return impl_->CompileToIr(tree);
+std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree,
+                                                             const CompileOptions& options) {
+  return impl_->CompileToIr(tree, options);
 }
 
-std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree) {
-  return impl_->CompileToAssembly(tree);
+std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree,
+                                                                   const CompileOptions& options) {
+  return impl_->CompileToAssembly(tree, options);
 }
 
 CompilerFacts CpuCompilerFacts() {

@@ -24,7 +24,7 @@ enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
-  PlanLimits limits;
+  PlanLimits limits;  // but for its threads: each kernel has its own
 };
 
 class CpuCompiler final : public Compiler {
@@ -33,12 +33,15 @@ class CpuCompiler final : public Compiler {
   static Result<std::unique_ptr<CpuCompiler>> Create(const CpuCompilerOptions& options = {});
   ~CpuCompiler() override;
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override;
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options = {}) override;
 
   // The LLVM IR that Compile makes the object from, and the object as assembly: for people and
   // tests.
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);
-  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree);
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options = {});
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options = {});
 
  private:
   class Impl;
