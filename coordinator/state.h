@@ -2,8 +2,8 @@
 // State: all that the core knows: nine small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "common/base/clock.h"
@@ -33,7 +33,8 @@ struct State {
   Service service = Service::kServing;
   Instant grants_from{};               // nothing is granted before: workers re-attach
   Instant ticked_at{};                 // the last Tick
-  std::array<Instant, 3> served_at{};  // by Placement: when a ready worker was last there
+  // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
+  std::map<Demand, Instant> served_at;
   std::size_t arriving_jobs = 0;       // in acceptances on their way to disk or held back
 
   BatchTable batches;

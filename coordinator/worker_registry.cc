@@ -90,9 +90,9 @@ std::vector<Candidate> WorkerRegistry::Candidates(DeviceKind device, std::size_t
   return candidates;
 }
 
-bool WorkerRegistry::HasReady(Placement placement) const {
+bool WorkerRegistry::HasReady(const Demand& demand) const {
   return std::ranges::any_of(workers_, [&](const auto& entry) {
-    return entry.second.state == WorkerState::kReady && Serves(entry.second.device(), placement);
+    return entry.second.state == WorkerState::kReady && Serves(entry.second.supply(), demand);
   });
 }
 

@@ -23,6 +23,7 @@
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
 #include "coordinator/event.h"
+#include "coordinator/placement.h"
 
 namespace loopfleet::coordinator {
 
@@ -37,6 +38,7 @@ struct Worker {
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
+  Supply supply() const { return {.device = device(), .max_threads = facts.max_threads}; }
   std::uint32_t FreeCredit() const {
     return running.size() >= facts.credit
                ? 0
@@ -74,7 +76,7 @@ class WorkerRegistry {
 
   // At most `max` of this device, longest waiting first.
   std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
-  bool HasReady(Placement placement) const;
+  bool HasReady(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
   std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.

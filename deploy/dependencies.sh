@@ -22,6 +22,7 @@ build_packages=(
 )
 test_packages=(
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
 )
 
 packages=("${build_packages[@]}")

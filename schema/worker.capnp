@@ -41,6 +41,12 @@ struct WorkerHello {
   policy @9 :Text;             # Conditions.policy of its measurements; at most 512 bytes
   held @10 :List(HeldLease);   # what it still has, after a reconnect; at most 4,096
   capabilities @11 :List(Text);  # as in ClientHello
+  maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
+}
+
+enum CanaryState {
+  steady @0;    # kernels that are always the same take as long as they did
+  drifting @1;  # they do not: its figures cannot be compared with earlier ones
 }
 
 enum DrainState {
@@ -51,6 +57,9 @@ enum DrainState {
 struct Heartbeat {
   drain @0 :DrainState;
   held @1 :List(UInt64);  # lease ids; at most 4,096
+  canaryRatio @2 :Float64;  # time of its canaries now to when it started; 0: not measured. Finite
+  canary @3 :CanaryState;
+  steadySinceMs @4 :UInt64;  # milliseconds since its canaries were last seen to be steady
 }
 
 struct Reports {

@@ -41,7 +41,16 @@ struct BatchCancelled {
   BatchId batch;
 };
 
-using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled>;
+// What this worker measured from `since` on cannot be trusted (its canaries drifted): its results are
+// flagged, and answer nothing any more. What was told to clients stays as it was told.
+struct ResultsSuspected {
+  std::string worker;
+  WallTime since{};
+  WallTime flagged_at{};
+  std::string reason;
+};
+
+using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected>;
 
 // What a submission was answered with, for when it is sent again.
 struct StoredRequest {
@@ -101,6 +110,9 @@ struct ResultKey {
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
   std::string policy;
+  // How good and how new it has to be.
+  double precision = 0;         // the widest interval (half of it, relative) that will do; 0: any
+  WallTime measured_since{};    // not measured before this; the epoch: at any time
 };
 
 }  // namespace loopfleet::storage

@@ -29,9 +29,10 @@ std::vector<double> SamplesOf(std::span<const std::uint8_t> bytes) {
 // tree apart, so that an answer from the store is not stored again.
 std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const Measurement& measurement = evaluation.measurement();
-  const double figures[] = {measurement.elapsed_ns,      measurement.elapsed_low_ns,
-                            measurement.elapsed_high_ns, measurement.elapsed_min_ns,
-                            measurement.elapsed_mean_ns, measurement.spread};
+  const double figures[] = {measurement.elapsed_ns,       measurement.elapsed_low_ns,
+                            measurement.elapsed_high_ns,  measurement.elapsed_min_ns,
+                            measurement.elapsed_mean_ns,  measurement.spread,
+                            measurement.clock_before_mhz, measurement.clock_after_mhz};
   const std::uint64_t counts[] = {
       static_cast<std::uint64_t>(conditions), static_cast<std::uint64_t>(measurement.grade),
       measurement.iterations_per_sample, evaluation.flop_count, evaluation.scratch_bytes};
@@ -48,9 +49,18 @@ std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   return static_cast<std::int64_t>(hash);
 }
 
+// Grade C within 5 % is a figure of contended samples only: it is as narrow as it looks by chance.
+constexpr double kWidestGradeB = 0.05;
+bool IsPreciseEnough(const Measurement& measurement, double precision) {
+  if (precision == 0) return true;
+  return measurement.spread <= precision &&
+         (measurement.grade != Grade::kC || precision > kWidestGradeB);
+}
+
 bool Matches(const Evaluation& evaluation, const ResultKey& key) {
   const Conditions& conditions = *evaluation.conditions;
-  return *evaluation.tree_key == key.tree &&
+  const Measurement& measurement = evaluation.measurement();
+  return *evaluation.tree_key == key.tree && IsPreciseEnough(measurement, key.precision) &&
          conditions.hardware.hardware_class == key.hardware_class &&
          conditions.compiler == key.compiler && conditions.threads == key.threads &&
          conditions.cache == key.cache && conditions.policy == key.policy;
@@ -92,6 +102,15 @@ Measurement ReadMeasurement(Query& row) {
   return measurement;
 }
 
+// The columns of version 2; all NULL in a row of version 1.
+Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
+  if (row.IsNull()) return {};
+  measurement.clock_before_mhz = row.Double();
+  measurement.clock_after_mhz = row.Double();
+  if (!row.ChecksumMatches()) return Damaged("results", id);
+  return {};
+}
+
 }  // namespace
 
 Result<ResultId> ResultTable::NextId() {
@@ -113,7 +132,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY(const auto no_effect, ListText(evaluation.no_effect));
   LF_TRY(const ResultId id, NextId());
   LF_TRY(Query query, connection_.Start(R"sql(
-    INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?))sql"));
+    INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?))sql"));
   query.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
       .Add(ContentOf(evaluation, conditions))
@@ -125,6 +144,9 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
       .Add(no_effect)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count())
+      .AddChecksum()
+      .Add(evaluation.measurement().clock_before_mhz)
+      .Add(evaluation.measurement().clock_after_mhz)
       .AddChecksum();
   LF_TRY_VOID(query.Run());
   return id;
@@ -159,6 +181,7 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   result.worker = row.Text();
   result.measured_at = WallTime(Nanos(row.Int64()));
   if (!row.ChecksumMatches()) return Damaged("results", id);
+  LF_TRY_VOID(ReadClocks(row, id, std::get<Measurement>(evaluation.verdict)));
   if (no_effect) {
     LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
   }
@@ -183,6 +206,9 @@ Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key
     WHERE results.tree_key = ? AND hardware.class = ?
       AND compilers.llvm = ? AND compilers.tier = ? AND compilers.revision = ?
       AND conditions.threads = ? AND conditions.cache = ? AND conditions.policy = ?
+      AND (? = 0 OR (results.spread <= ? AND (results.grade <> 'C' OR ? > 0.05)))
+      AND results.measured_at >= ?
+      AND NOT EXISTS (SELECT 1 FROM suspect_results WHERE suspect_results.result = results.id)
     ORDER BY results.id DESC LIMIT 1)sql"));
   query.Add(std::span<const std::uint8_t>(key.tree.bytes))
       .Add(key.hardware_class)
@@ -191,7 +217,11 @@ Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key
       .Add(key.compiler.revision)
       .Add(key.threads)
       .Add(CacheStateName(key.cache))
-      .Add(key.policy);
+      .Add(key.policy)
+      .Add(key.precision)
+      .Add(key.precision)
+      .Add(key.precision)
+      .Add(key.measured_since.time_since_epoch().count());
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
   const ResultId id = query.Int64();
@@ -199,6 +229,36 @@ Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key
   // The index led here; only the row itself says what it is.
   if (!Matches(result.evaluation, key)) return Damaged("results", id);
   return result;
+}
+
+Status ResultTable::Suspect(const ResultsSuspected& suspected) {
+  // Ids ascend as results are written, and so do the times, but for what a clock that was set back
+  // may have done: a minute more than asked for is looked at.
+  constexpr Nanos kSlack = std::chrono::minutes(1);
+  const std::int64_t since = suspected.since.time_since_epoch().count();
+  std::vector<ResultId> ids;
+  {
+    LF_TRY(Query row, connection_.Start(
+                          "SELECT id, worker, measured_at FROM results ORDER BY id DESC"));
+    for (;;) {
+      LF_TRY(const bool found, row.Next());
+      if (!found) break;
+      const ResultId id = row.Int64();
+      const bool is_of_worker = row.Text() == suspected.worker;
+      const std::int64_t measured_at = row.Int64();
+      if (measured_at < since - kSlack.count()) break;
+      if (is_of_worker && measured_at >= since) ids.push_back(id);
+    }
+  }
+  for (const ResultId id : ids) {
+    LF_TRY(Query query, connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
+    LF_TRY_VOID(query.Add(id)
+                    .Add(suspected.flagged_at.time_since_epoch().count())
+                    .Add(suspected.reason)
+                    .AddChecksum()
+                    .Run());
+  }
+  return {};
 }
 
 }  // namespace loopfleet::storage

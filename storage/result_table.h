@@ -28,7 +28,10 @@ class ResultTable {
 
   // kCorrupt: no such row, or one that is not what was written.
   Result<StoredResult> Find(ResultId id);
+  // Suspected ones do not count.
   Result<std::optional<StoredResult>> FindLatest(const ResultKey& key);
+
+  Status Suspect(const ResultsSuspected& suspected);
 
   // To be called when a transaction was undone: what it inserted is gone.
   void Forget() { next_id_.reset(); }

@@ -130,10 +130,8 @@ Query& Query::AddNull() {
   return *this;
 }
 
-Query& Query::AddChecksum() {
-  Note(sqlite3_bind_int64(statement_, ++parameter_, ChecksumOf(*row_)));
-  return *this;
-}
+// Becomes a part of the row: where columns were added behind it, a second checksum covers it, too.
+Query& Query::AddChecksum() { return AddInt64(ChecksumOf(*row_)); }
 
 Result<bool> Query::Next() {
   if (bind_code_ != SQLITE_OK) return FailWith(database_, bind_code_);

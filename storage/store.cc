@@ -79,6 +79,7 @@ struct Store::Impl {
   Status On(const JobsAccepted& accepted);
   Status On(const JobFinished& finished);
   Status On(const BatchCancelled& cancelled);
+  Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
   Result<StoredBatch*> Touch(BatchId batch);
   Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/looptree/text.h"
-#include "worker/child_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -36,13 +35,17 @@ Status CompilerProcess::EnsureChild() {
   return {};
 }
 
-std::expected<Kernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree) {
+std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
+                                                                const CodeArena::Place& place) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(ToCompileFailure(
         {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
   }
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
-  if (const Status sent = child_->channel().Send(looptree::IrTextOf(tree), deadline); !sent) {
+  const CompileRequest request{.code_address = place.address(),
+                               .max_code_bytes = place.size(),
+                               .ir = looptree::IrTextOf(tree)};
+  if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
     return Replace(sent.error().kind);
   }
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
@@ -50,13 +53,13 @@ std::expected<Kernel, Failure> CompilerProcess::Compile(const looptree::LoopTree
   std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
   if (!reply) return Replace(ErrorKind::kCorrupt);
   if (!*reply) return std::unexpected(reply->error());
-  if (std::optional<Failure> failure = CheckBuffers(**reply, tree.program())) {
+  if (std::optional<Failure> failure = CheckBuffers((*reply)->kernel, tree.program())) {
     return std::unexpected(*std::move(failure));
   }
   return **std::move(reply);
 }
 
-std::expected<Kernel, Failure> CompilerProcess::Replace(ErrorKind error) {
+std::expected<CompiledKernel, Failure> CompilerProcess::Replace(ErrorKind error) {
   const ChildEnd end = EndChild(*child_, error);
   child_.reset();
   on_restart_(ChildRole::kCompiler, end.cause);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
@@ -18,6 +19,7 @@
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
 #include "worker/child_confinement.h"
+#include "worker/code_arena.h"
 #include "worker/compiler_child.h"
 #include "worker/compiler_process.h"
 #include "worker/executor_child.h"
@@ -39,23 +41,32 @@ constexpr std::chrono::seconds kStuckAfter{30};
 constexpr std::uint64_t kShareOfMemory = 8;
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const CorePlan& cores) {
-  ChildPrograms programs;
+                           const CorePlan& cores, CodeArena& code) {
   // Shared by the lambdas: made in the nursery, copied into every child by the fork.
-  auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
-  programs.prepare = [compiler, &backend] { *compiler = backend.make_compiler(); };
+  struct Toolchain {
+    std::unique_ptr<Compiler> compiler;
+    std::unique_ptr<CodeLinker> linker;
+  };
+  auto tools = std::make_shared<Toolchain>();
+  ChildPrograms programs;
+  programs.prepare = [tools, &backend, &code] {
+    const Status left = code.LeaveWritingToParent();
+    LF_CHECK(left.has_value(), "{}", left.error().message);
+    *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
+  };
   const auto compile_seconds =
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
-  programs.compiler = [compiler, compile_seconds](Channel channel) {
-    return RunCompilerChild(std::move(channel), **compiler,
+  ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
+  compiler.limits.private_bytes = config.compiler_private_bytes;
+  compiler.run = [tools, compile_seconds](Channel channel) {
+    return RunCompilerChild(std::move(channel), *tools->compiler, *tools->linker,
                             static_cast<std::uint64_t>(compile_seconds));
   };
-  programs.executor = [&backend](Channel channel) {
-    return RunExecutorChild(std::move(channel), backend);
-  };
-  programs.compiler_limits.private_bytes = config.compiler_private_bytes;
-  programs.executor_limits.private_bytes = config.executor_private_bytes;
-  if (cores.others) programs.executor_limits.cpu_core = cores.slot_core;
+  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
+    programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
+    programs.by_role[role].run = RunExecutorChild;
+  }
+  if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
 }
 
@@ -66,7 +77,7 @@ monitoring::WorkerLabels MetricLabels() {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     labels.stages.emplace_back(StageName(stage));
   }
-  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
   }
   labels.restart_reasons = RestartReasons();
@@ -104,18 +115,52 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.hardware = conditions.hardware;
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
+  hello.max_threads = config.max_threads;
   return hello;
+}
+
+// What one preparing thread has made and run for it.
+struct PreparerChildren {
+  PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
+      : compiler(nursery, config.compile_limit, on_restart),
+        verifier(nursery, {.role = ChildRole::kVerifier, .run_limit = config.run_limit},
+                 on_restart) {}
+
+  CompilerProcess compiler;
+  ExecutorProcess verifier;
+};
+
+// What the core can do, with no other worker timing on it meanwhile.
+Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock,
+                                  const HardwareFacts& hardware) {
+  constexpr std::chrono::seconds kMostWaiting{10};
+  const std::atomic<bool> never{false};
+  const bool locked = slot_lock.Acquire(kMostWaiting, never);
+  auto reading = executor.MeasureDevice(hardware);
+  if (locked) slot_lock.Release();
+  if (reading) return *std::move(reading);
+  return Fail(ErrorKind::kSystem, "the timing core could not be measured: " +
+                                      reading.error().message);
+}
+
+// As configured, as measured, or as the host states it.
+double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
+                      const HardwareFacts& hardware) {
+  if (config.reference_clock_mhz > 0) return config.reference_clock_mhz;
+  if (reading.clock_mhz > 0) return ReferenceMhz(reading.clock_mhz);
+  return hardware.clock_mhz;
 }
 
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(wire::CheckEndpoint(config.coordinator));
   LF_TRY(const CorePlan cores, PlanCores());
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
-  LF_TRY(const HardwareFacts hardware, ProbeHardware());
+  LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
   // From here on the order matters: the nursery is forked before there is any thread.
-  const ChildPrograms programs = MakePrograms(config, backend, cores);
+  LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
+  const ChildPrograms programs = MakePrograms(config, backend, cores, *code);
   LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
@@ -127,10 +172,25 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
-  CompilerProcess compiler(*nursery, config.compile_limit, on_restart);
+  std::vector<std::unique_ptr<PreparerChildren>> children;
+  std::vector<Pipeline::Preparer> preparers;
+  for (std::uint32_t i = 0; i < config.preparers; ++i) {
+    children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
+    LF_TRY_VOID(children.back()->compiler.EnsureChild());
+    LF_TRY_VOID(children.back()->verifier.EnsureChild());
+    preparers.push_back(
+        {.compiler = children.back()->compiler, .verifier = children.back()->verifier});
+  }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
-  LF_TRY_VOID(compiler.EnsureChild());
   LF_TRY_VOID(executor.EnsureChild());
+  LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
+  hardware.clock_mhz = ReferenceClock(config, reading, hardware);
+  // Times at another clock are not to be compared.
+  hardware.hardware_class += fmt::format(":ref={:.0f}MHz", hardware.clock_mhz);
+  DeviceWatch device({}, reading, hardware);
+  hardware = device.hardware();
+  metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
+                   hardware.peaks.triad_bytes_per_second);
   TimingSlot slot({}, std::move(slot_lock), executor, clock);
 
   const Conditions conditions{.hardware = hardware,
@@ -139,13 +199,20 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = std::string(kIsolation)};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
-                     .max_prepared = config.max_prepared,
-                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
-                                                  hardware.memory_bytes / kShareOfMemory),
-                     .workloads = {.max_bytes = config.workload_cache_bytes}},
-                    {.compiler = compiler, .slot = slot, .metrics = metrics, .clock = clock},
-                    conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline(
+      {.max_held = 2UL * config.slots * config.credit_per_slot,
+       .max_prepared = config.max_prepared,
+       .max_threads = config.max_threads,
+       .max_tensor_bytes =
+           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
+       .workloads = {.max_bytes = config.workload_cache_bytes}},
+      {.preparers = preparers,
+       .slot = slot,
+       .device = device,
+       .code = *code,
+       .metrics = metrics,
+       .clock = clock},
+      conditions, [&] { wakeup.Signal(); });
 
   Pulse pulse(clock);
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
@@ -165,6 +232,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .metrics = metrics,
                    .clock = clock,
                    .pulse = pulse,
+                   .canaries = [&] { return device.health(); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

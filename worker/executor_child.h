@@ -1,13 +1,13 @@
 #pragma once
-// What runs in an executor child: links kernels, runs them and times them, until the channel ends.
-// Buffers live in memory that the daemon shares: inputs read-only, the rest in an arena.
+// What runs in an executor child: runs kernels and times them, until the channel ends. Their code
+// is in the code arena, which it can execute and not write; their buffers are in memory that the
+// daemon shares: inputs read-only, the rest in arenas.
 
-#include "worker/backend.h"
 #include "worker/channel.h"
 
 namespace loopfleet::worker {
 
 // Returns the exit code.
-int RunExecutorChild(Channel channel, const Backend& backend);
+int RunExecutorChild(Channel channel);
 
 }  // namespace loopfleet::worker

@@ -1,5 +1,5 @@
 #pragma once
-// Kernel: a loop tree, compiled: what travels from the compiler child to the executor child.
+// Kernel: a loop tree, compiled: what a compiler child makes.
 //
 // The calling convention, the same for every backend on the CPU:
 //   extern "C" void loopfleet_kernel(float* const* buffers);
@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 
@@ -44,6 +46,14 @@ struct CompileOptions {
   std::uint32_t threads = 1;  // that loops annotated `thread` may be split over
 };
 
+// The machine code of a kernel, laid out for one address: to be copied there as it is, and called at
+// its entry.
+struct CodeImage {
+  std::string bytes;
+  std::uint64_t entry = 0;  // of kKernelSymbol, from the start of the bytes
+  friend bool operator==(const CodeImage&, const CodeImage&) = default;
+};
+
 // Makes kernels. One object belongs to one thread of one compiler child.
 class Compiler {
  public:
@@ -51,6 +61,16 @@ class Compiler {
   // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED where the tree cannot be compiled.
   virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  const CompileOptions& options = {}) = 0;
+};
+
+// Lays kernels out as code. One object belongs to one thread of one compiler child.
+class CodeLinker {
+ public:
+  virtual ~CodeLinker() = default;
+  // `address` is the start of a page. kCorrupt if `object` is not one that can be linked, kFull if the
+  // code is longer than `max_bytes`.
+  virtual Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
+                                   std::size_t max_bytes) = 0;
 };
 
 }  // namespace loopfleet::worker

@@ -45,6 +45,11 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--run-limit-ms", wishes.run_limit_ms, "Longest single run of a kernel")
       ->check(limit_range)
       ->capture_default_str();
+  app.add_option("--reference-clock-mhz", config.reference_clock_mhz,
+                 "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
+                 "whose results are to be shared must have the same")
+      ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
   app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");

@@ -44,6 +44,19 @@ class BoundedQueue {
     return TakeFront();
   }
 
+  // Blocks until there is a value, but not longer than this. Empty then, too: see is_closed().
+  template <class Duration>
+  std::optional<T> PopWithin(Duration wait) {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait_for(lock, wait, [&] { return closed_ || !items_.empty(); });
+    return TakeFront();
+  }
+
+  bool is_closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
   // Empty at once if there is nothing.
   std::optional<T> TryPop() {
     std::lock_guard lock(mutex_);

@@ -49,7 +49,7 @@ Checked<Benchmark> OpenVectorAdd(std::string_view uri, std::string_view member, 
 // "64_96_128" as `count` sizes >= 1.
 std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count) {
   std::vector<std::int64_t> sizes;
-  for (const std::string_view part : SplitText(text, '_')) {
+  for (const std::string_view part : SplitText(text, '_', count + 1)) {
     const auto size = ParseInteger(part);
     if (!size || *size < 1) return std::nullopt;
     sizes.push_back(*size);

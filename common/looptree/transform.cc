@@ -126,21 +126,26 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
   return result;
 }
 
+Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+                           const Limits& limits) {
+  const LoopAnnotation one[] = {{loop, annotation}};
+  return Annotate(tree, one, limits);
+}
+
 Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
                            const Limits& limits) {
-  Schedule schedule = tree.schedule();
-  bool changed = false;
+  std::optional<Schedule> changed;
   for (const auto& [loop, annotation] : annotations) {
     CheckLoop(tree, loop);
     if (tree.nodes()[loop].annotation == annotation) continue;
-    changed = true;
-    ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+    if (!changed) changed = tree.schedule();
+    ForEachOperation(tree, loop, *changed, [&](std::vector<LoopSpec>& loops, NodeId id) {
       const std::size_t at = PositionOf(tree, id, loop);
       if (at != kAbsent) loops[at].annotation = annotation;
     });
   }
   if (!changed) return tree;
-  return tree.WithSchedule(std::move(schedule), limits);
+  return tree.WithSchedule(*std::move(changed), limits);
 }
 
 }  // namespace loopfleet::looptree

@@ -26,6 +26,9 @@ Checked<LoopTree> SplitLoop(const LoopTree& tree, TreeRef loop, std::int64_t fac
 Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
                                            const Limits& limits = {});
 
+Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
+                           const Limits& limits = {});
+
 struct LoopAnnotation {
   TreeRef loop = 0;
   Annotation annotation = Annotation::kNone;

@@ -50,6 +50,7 @@ void BlockEmitter::Emit(const Nest& nest, const RegisterBlock& block, Start star
             .start = start,
             .slots = SlotsOf(block)};
   DecideRest(work);
+  LoadInvariants(work);
   StoreResults(work, EmitReduced(work, 0, InitialValues(work)));
 }
 
@@ -100,6 +101,28 @@ void BlockEmitter::DecideRest(Work& work) const {
   });
   work.masked_rest = shape_.masks && maskable && work.block.reduce_width >= 4;
   work.scalar_rest = !work.masked_rest;
+}
+
+// What every point of the block reads alike.
+void BlockEmitter::LoadInvariants(Work& work) {
+  if (work.block.lanes_reduce) return;
+  const auto outermost =
+      std::ranges::find(work.nest.loops, work.block.reduced.front(), &LoopStep::loop);
+  const auto is_inside = [&](const AccessTerm& term) {
+    return std::find_if(outermost, work.nest.loops.end(), [&](const LoopStep* step) {
+             return step->loop == term.loop;
+           }) != work.nest.loops.end();
+  };
+  for (const Statement& statement : work.nest.body->statements) {
+    for (const Operand& operand : statement.operands) {
+      const Access* access = std::get_if<Access>(&operand);
+      if (access == nullptr || std::ranges::any_of(access->terms, is_inside)) continue;
+      for (const Slot& slot : work.slots) {
+        Value*& loaded = work.invariant.At(*access, 0, slot.lanes);
+        if (loaded == nullptr) loaded = bodies_.Load(*access, {}, slot.lanes);
+      }
+    }
+  }
 }
 
 BlockEmitter::Values BlockEmitter::InitialValues(const Work& work) {
@@ -240,7 +263,7 @@ BlockEmitter::Values BlockEmitter::EmitMaskedRest(const Work& work, Value* start
 
 BlockEmitter::Values BlockEmitter::EmitTile(const Work& work, const Displacement& along,
                                             const Lanes* lanes, Values accumulators) {
-  LoadCache cache;
+  LoadCache cache = work.invariant;
   for (std::size_t i = 0; i < work.slots.size(); ++i) {
     const Slot& slot = work.slots[i];
     Displacement displacement = slot.displacement;

@@ -9,11 +9,14 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_writer.h"
+#include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 
 namespace loopfleet::worker {
@@ -62,56 +65,71 @@ class CpuCompiler::Impl {
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
-    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return Kernel{.object = writer_.Write(*module),
-                  .buffers = BufferSpecsOf(plan),
-                  .scratch_bytes = plan.scratch_bytes,
-                  .threads = plan.threads,
-                  .no_effect = WithoutEffect(tree, effective, plan.not_parallel)};
+    LF_TRY(const Emitted emitted, Emit(tree, options));
+    return Kernel{.object = writer_.Write(*emitted.module),
+                  .buffers = BufferSpecsOf(emitted.plan),
+                  .scratch_bytes = emitted.plan.scratch_bytes,
+                  .threads = emitted.plan.threads,
+                  .no_effect = WithoutEffect(tree, emitted.effective, emitted.not_parallel)};
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
                                                   const CompileOptions& options) {
-    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+    LF_TRY(const Emitted emitted, Emit(tree, options));
     std::string text;
     llvm::raw_string_ostream stream(text);
-    module->print(stream, nullptr);
+    emitted.module->print(stream, nullptr);
     return text;
   }
 
   std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
                                                         const CompileOptions& options) {
-    LF_TRY(const KernelPlan plan, PlanFor(tree, options));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*module);
+    LF_TRY(const Emitted emitted, Emit(tree, options));
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
   }
 
  private:
-  std::expected<KernelPlan, Failure> PlanFor(const looptree::LoopTree& tree,
-                                             const CompileOptions& options) const {
+  struct Emitted {
+    KernelPlan plan;
+    std::unique_ptr<llvm::Module> module;
+    std::set<looptree::TreeRef> effective;                  // loops of the tree
+    std::map<looptree::TreeRef, std::string> not_parallel;  // likewise
+  };
+
+  std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
+                                       const CompileOptions& options) {
     PlanLimits limits = limits_;
     limits.threads = options.threads;
-    return PlanKernel(tree, limits);
+    LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
+    const auto not_parallel = plan.not_parallel;
+    if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
+      // Strips can make intermediates larger: not beyond the limit.
+      if (auto cut_plan = PlanKernel(cut->tree, limits)) {
+        Emitted emitted = EmitPlan(*std::move(cut_plan));
+        std::set<looptree::TreeRef> effective = cut->effective;
+        for (looptree::TreeRef ref : emitted.effective) effective.insert(cut->origins[ref]);
+        emitted.effective = std::move(effective);
+        emitted.not_parallel = not_parallel;
+        return emitted;
+      }
+    }
+    Emitted emitted = EmitPlan(std::move(plan));
+    emitted.not_parallel = not_parallel;
+    return emitted;
   }
 
-  std::unique_ptr<llvm::Module> Emit(const KernelPlan& plan,
-                                     std::set<looptree::TreeRef>& effective) {
+  Emitted EmitPlan(KernelPlan plan) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
-    effective = EmitKernel(plan, shape_, *module);
+    std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return module;
+    return {std::move(plan), std::move(module), std::move(effective), {}};
   }
 
   const PlanLimits limits_;

@@ -29,6 +29,9 @@ constexpr std::size_t kMaxBlockVariants = 4;
 // Vectors per iteration of a vectorised loop, and how many are written out without a loop.
 constexpr std::int64_t kVectorsPerIteration = 4;
 constexpr std::int64_t kStraightLineVectors = 8;
+// An output of at least this part of the last-level cache can be stored past it.
+constexpr std::int64_t kStreamedShare = 4;
+constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
 class Emitter {
  public:
@@ -45,6 +48,7 @@ class Emitter {
 
   void EmitSteps(const std::vector<Step>& steps);
   const std::set<TreeRef>& effective() const { return effective_; }
+  bool streamed() const { return streamed_; }
 
  private:
   using Tile = std::vector<TileDim>;
@@ -66,6 +70,7 @@ class Emitter {
   void EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit);
   void EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes);
   bool HasUnevenLanes(const Nest& nest, LoopId loop) const;
+  bool Streams(const Nest& nest, LoopId loop) const;
   bool Unrolls(LoopId loop);
 
   llvm::IRBuilderBase& builder_;
@@ -74,6 +79,7 @@ class Emitter {
   LoopState state_;
   BodyEmitter bodies_;
   std::set<TreeRef> effective_;
+  bool streamed_ = false;  // some stores went past the caches
   BlockEmitter blocks_;
   ParallelEmitter parallel_;
 };
@@ -271,6 +277,29 @@ bool Emitter::Vectorises(const Nest& nest, LoopId id) {
   return true;
 }
 
+// Whether all that the vectors of `loop` write is on its way to memory: see docs/LOWERING.md.
+bool Emitter::Streams(const Nest& nest, LoopId loop) const {
+  std::int64_t all_bytes = 0;
+  for (const PlanBuffer& buffer : plan_.buffers) all_bytes += buffer.element_count * kFloatBytes;
+  if (all_bytes <= shape_.cache_bytes) return false;
+  if (plan_.loops[loop].extents.front() < kVectorsPerIteration * shape_.lanes) return false;
+  const auto lanes = static_cast<std::int64_t>(shape_.lanes);
+  const auto streams = [&](const Access& target) {
+    const PlanBuffer& buffer = plan_.buffers[target.buffer];
+    if (buffer.role != BufferSpec::Role::kOutput || StrideOf(target, loop) != 1 ||
+        kStreamedShare * buffer.element_count * kFloatBytes < shape_.cache_bytes) {
+      return false;
+    }
+    return target.constant % lanes == 0 &&
+           std::ranges::all_of(target.terms, [&](const AccessTerm& term) {
+             return term.loop == loop || term.stride * plan_.loops[term.loop].step % lanes == 0;
+           });
+  };
+  return std::ranges::all_of(nest.body->statements, [&](const Statement& statement) {
+    return !statement.target.has_value() || streams(*statement.target);
+  });
+}
+
 // A loop that does not reduce, or one element of one that does.
 void Emitter::EmitInnermost(const Nest& nest) {
   const LoopId id = nest.loops.back()->loop;
@@ -291,7 +320,10 @@ void Emitter::EmitInnermost(const Nest& nest) {
 void Emitter::EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes) {
   LoadCache cache;
   const LoopId loop = nest.loops.back()->loop;
-  bodies_.Emit(*nest.body, {{loop, offset}}, lanes, cache);
+  Lanes used = lanes;
+  used.streams = lanes.width == shape_.lanes && lanes.mask == nullptr && Streams(nest, loop);
+  streamed_ = streamed_ || used.streams;
+  bodies_.Emit(*nest.body, {{loop, offset}}, used, cache);
 }
 
 void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
@@ -417,6 +449,8 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
       plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
   Emitter emitter(builder, plan, shape, buffers, parallel_for);
   emitter.EmitSteps(plan.steps);
+  // Stores past the caches are not ordered with the others.
+  if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
   std::set<TreeRef> effective = emitter.effective();
   for (const PlanLoop& loop : plan.loops) {

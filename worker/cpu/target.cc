@@ -9,6 +9,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -78,7 +79,19 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
 }
 
-VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+namespace {
+
+// Of the last-level cache, as the kernel knows it ("32768K"); the default of VectorShape where it
+// does not. (The C library adds up the caches of all cores of some processors.)
+std::int64_t CacheBytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  std::int64_t size = 0;
+  char unit = 0;
+  if (!(file >> size >> unit) || size <= 0) return VectorShape{}.cache_bytes;
+  return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+}
+
+VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
   if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
   const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
   if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
@@ -86,6 +99,14 @@ VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
   }
   if (subtarget.checkFeatures("+avx2")) return {.lanes = 8, .registers = 16, .masks = true};
   return {.lanes = 4, .registers = 16, .masks = false};
+}
+
+}  // namespace
+
+VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+  VectorShape shape = InstructionsOf(machine);
+  shape.cache_bytes = CacheBytes();
+  return shape;
 }
 
 }  // namespace loopfleet::worker

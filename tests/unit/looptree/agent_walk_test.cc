@@ -121,6 +121,55 @@ TEST(AgentWalk, UndoUndoes) {
   }
 }
 
+// Two nests that differ only in an annotation fuse when it is set: loops further down the way of
+// unroll are then numbered otherwise.
+TEST(AgentWalk, UnrollWhereNestsFuse) {
+  const auto tree = ParseIr(
+      "v:m\nv:n\nv:k\nn:2::0,1,2,:::0:::::\n"
+      "n:14:0,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,unroll,unroll,::\n"
+      "n:15:1,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,,,::\n"
+      "n:1:2,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,,,::\ni:0,\no:3,\n");
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  AgentWalk walk(Benchmark{.start = *tree}, RuleSet::kStructural, 4);
+  ASSERT_TRUE(walk.Apply(Unroll{}).has_value());
+  EXPECT_EQ(TreeText(walk.tree(), {}),
+            "for m in 2 : L0\n"
+            " for n in 4 : L1 unroll\n"
+            "  for k in 3 : L2 unroll\n"
+            "   %1[m, n, k] <- abs(%0)\n"
+            "   %2[m, n, k] <- negate(%1)\n"
+            "   %3[m, n, k] <- write(%2)\n");
+}
+
+// A hundred operations thirty loops deep: a walk does not hold a thousand such trees. It undoes all
+// the same.
+TEST(AgentWalk, UndoReachesFurtherThanMemory) {
+  Program program{.dims = {{"m", 1 << 20}}, .nodes = {{.op = Op::kRead, .dims = {0}}}};
+  for (NodeId id = 0; id < 100; ++id) {
+    program.nodes.push_back({.op = Op::kAbs, .inputs = {id}, .dims = {0}});
+  }
+  program.nodes.push_back({.op = Op::kWrite, .inputs = {100}, .dims = {0}});
+  AgentWalk walk(WholeLoops(std::move(program)), RuleSet::kStructural);
+  std::vector<std::string> states;
+  const auto apply = [&](const Action& action) {
+    states.push_back(TreeText(walk.tree(), {.cursor = walk.cursor()}));
+    const auto applied = walk.Apply(action);
+    ASSERT_TRUE(applied.has_value()) << applied.error().message;
+  };
+  for (int split = 0; split < 19; ++split) ASSERT_NO_FATAL_FAILURE(apply(Split{2}));
+  for (int step = 0; step < 600; ++step) {
+    ASSERT_NO_FATAL_FAILURE(apply(step % 3 == 0   ? Action{Down{}}
+                                  : step % 3 == 1 ? Action{Vectorize{}}
+                                                  : Action{Up{}}));
+  }
+  while (!states.empty()) {
+    ASSERT_TRUE(walk.Apply(Undo{}).has_value());
+    ASSERT_EQ(TreeText(walk.tree(), {.cursor = walk.cursor()}), states.back());
+    states.pop_back();
+  }
+  EXPECT_FALSE(walk.Apply(Undo{}).has_value());
+}
+
 TEST(AgentWalk, SplitStormsEndAtTheLimits) {
   AgentWalk walk(Opened("benchmark://mm-v0/mm8192_64_64"), RuleSet::kStructural);
   int splits = 0;

@@ -20,26 +20,33 @@ class PipelineTest : public ChildrenFixture {
     ChildrenFixture::SetUp();
     monitoring::WorkerLabels labels{.outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
                                     .stages = {"replay", "compile", "verify", "measure"},
-                                    .children = {"compiler", "executor"},
+                                    .children = {"compiler", "verifier", "executor"},
                                     .restart_reasons = RestartReasons()};
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
     const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
     compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
+    verifier_ = std::make_unique<ExecutorProcess>(
+        *nursery_, ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit},
+        ignore);
     executor_ = std::make_unique<ExecutorProcess>(
         *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
     Start({});
   }
   void TearDown() override { pipeline_.reset(); }
 
-  void Start(const Pipeline::Options& options) {
+  void Start(Pipeline::Options options) {
+    options.policy = {.repetitions = 5, .min_repetition_ns = 1000};
     pipeline_.reset();  // and with it, its slot stops for good
-    slot_ = std::make_unique<TimingSlot>(
-        TimingSlot::Options{.policy = {.repetitions = 5, .min_repetition_ns = 1000}},
-        SlotLock::Open(PlanCores().value().slot_core).value(), *executor_, clock_);
+    slot_ = std::make_unique<TimingSlot>(TimingSlot::Options{},
+                                         SlotLock::Open(PlanCores().value().slot_core).value(),
+                                         *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
-        Pipeline::Parts{
-            .compiler = *compiler_, .slot = *slot_, .metrics = *metrics_, .clock = clock_},
+        Pipeline::Parts{.preparers = {{.compiler = *compiler_, .verifier = *verifier_}},
+                        .slot = *slot_,
+                        .code = *code_,
+                        .metrics = *metrics_,
+                        .clock = clock_},
         Conditions{.compiler = backend_.compiler, .policy = "test", .isolation = "test"}, [this] {
           std::lock_guard lock(mutex_);
           ++finished_signals_;
@@ -82,6 +89,7 @@ class PipelineTest : public ChildrenFixture {
   monitoring::Registry registry_;
   std::unique_ptr<monitoring::WorkerMetrics> metrics_;
   std::unique_ptr<CompilerProcess> compiler_;
+  std::unique_ptr<ExecutorProcess> verifier_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::unique_ptr<TimingSlot> slot_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -115,6 +123,7 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
       {Fault::kWrongOutput, FailureCode::kWrongOutput},
       {Fault::kLastElementLeft, FailureCode::kWrongOutput},
       {Fault::kBeside, FailureCode::kWrongOutput},
+      {Fault::kPageBeside, FailureCode::kRunCrash},
       {Fault::kRightOnce, FailureCode::kWrongOutput},
       {Fault::kCrash, FailureCode::kRunCrash},
       {Fault::kIllegal, FailureCode::kRunCrash},
@@ -127,6 +136,8 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
       {Fault::kCompilerHang, FailureCode::kCompileTimeout},
       {Fault::kRefused, FailureCode::kUnsupported},
       {Fault::kNotLinkable, FailureCode::kCompileError},
+      {Fault::kLongCode, FailureCode::kLimitUnroll},
+      {Fault::kHugeScratch, FailureCode::kLimitFootprint},
   };
   std::uint64_t id = 0;
   for (const auto& [fault, code] : faults) {
@@ -188,7 +199,7 @@ TEST_F(PipelineTest, WorkBeyondWhatCanBeVerifiedIsRefused) {
 
 TEST_F(PipelineTest, NeverHoldsMoreThanItsBoundNorOneLeaseTwice) {
   Start({.max_held = 2});
-  // The first one hangs on the slot, so that nothing finishes meanwhile.
+  // The first one hangs, so that nothing finishes meanwhile.
   ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kHang))));
   ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 1024)));
   EXPECT_FALSE(pipeline_->Accept(LeaseOf(3, 1024)));

@@ -82,7 +82,7 @@ class SessionTest : public testing::Test {
 
   void Start(Session::Options options) {
     options.coordinator = endpoint_;
-    options.hello_interval = 50ms;
+    options.conversation.hello_interval = 50ms;
     options.longest_wait = 20ms;
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";

@@ -13,9 +13,7 @@ KernelRunner::KernelRunner(CpuIsa isa) {
   auto compiler = CpuCompiler::Create({.isa = isa});
   LF_CHECK(compiler.has_value(), "{}", compiler.error().message);
   compiler_ = *std::move(compiler);
-  auto linker = Linker::Create();
-  LF_CHECK(linker.has_value(), "{}", linker.error().message);
-  linker_ = *std::move(linker);
+  linker_ = std::make_unique<Linker>();
 }
 
 Kernel KernelRunner::Compile(const LoopTree& tree) {

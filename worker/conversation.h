@@ -1,0 +1,92 @@
+#pragma once
+// Conversation: what a worker says to its coordinator, and when. A state machine: it knows no
+// socket, thread or clock, so that the same code runs in the daemon (worker/session.h) and in the
+// simulation (tests/simulation). One thread at a time.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/wire/message.h"
+#include "worker/lease_runner.h"
+#include "worker/timing/device_watch.h"
+
+namespace loopfleet::worker {
+
+class Conversation {
+ public:
+  struct Options {
+    std::chrono::milliseconds hello_interval{1000};  // until a hello is answered
+    std::uint32_t silent_intervals = 3;              // heartbeats unanswered: say hello again
+    // After the last job of a drain, how long its reports may take to be stored.
+    std::chrono::milliseconds drain_limit{15'000};
+    std::uint32_t max_reports_per_message = 64;
+    // What each heartbeat says of the canaries; a worker without any can say nothing.
+    std::function<CanaryHealth()> canaries = [] { return CanaryHealth{}; };
+  };
+  // The connection that it speaks over.
+  class Line {
+   public:
+    virtual ~Line() = default;
+    virtual bool Send(const wire::WorkerMessage& message) = 0;  // false: it takes no more now
+    virtual Status Reconnect() = 0;  // a new connection, also the first one
+  };
+  enum class Phase { kGoesOn, kOver };
+
+  // `line` and `runner` outlive it. `hello` is what the worker says of itself; `held` is filled in
+  // here.
+  Conversation(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello);
+
+  Status Open(Instant now);  // first of all
+  // A message has come. kInvalid: the coordinator refuses this worker for good.
+  Status Hear(wire::WorkerCommand command, Instant now);
+  // Says what is due; to be called after every Hear, when the runner has reports, and at
+  // NextTimer(). kOver: drained, and goodbye was said.
+  Result<Phase> Turn(Instant now);
+  Instant NextTimer() const;
+
+  // Takes nothing new, finishes what is being timed, and gives the rest back.
+  void StartDrain(Instant now);
+  bool is_draining() const { return is_draining_; }
+  bool is_registered() const { return is_registered_; }  // the last hello was answered
+
+ private:
+  struct Unstored {
+    wire::Report report;
+    bool is_sent = false;
+  };
+  struct Hearer;  // one overload for each kind of command
+
+  Status Reconnect(Instant now);
+  void TakeFinished();
+  void SendReports();
+  void SendHelloIfDue(Instant now);
+  void SendHeartbeatIfDue(Instant now);
+  Status NoticeSilence(Instant now);
+  bool IsDrained(Instant now);
+  void SayGoodbye();
+  std::vector<wire::HeldLease> Held() const;
+
+  const Options options_;
+  Line& line_;
+  LeaseRunner& runner_;
+  wire::WorkerHello hello_;
+
+  bool is_registered_ = false;
+  Instant next_hello_{};
+  Instant next_heartbeat_{};
+  Instant last_heard_{};
+  Nanos heartbeat_interval_{};
+  std::map<LeaseId, Unstored> unstored_;  // bounded: leases are, and a lease ends when it is stored
+
+  bool is_draining_ = false;
+  std::vector<LeaseId> returned_;      // given back by the drain
+  std::optional<Instant> idle_since_;  // of a drain: nothing runs any more
+};
+
+}  // namespace loopfleet::worker
