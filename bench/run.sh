@@ -10,6 +10,8 @@ list() {
 codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
+replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
+timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
 LIST
 }
 
@@ -26,7 +28,9 @@ case "$name" in
   --list) list; exit 0 ;;
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
+  timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 

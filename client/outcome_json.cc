@@ -86,7 +86,7 @@ Json FailureJson(const Failure& failure) {
   Json json;
   json["code"] = info.name;
   json["message"] = failure.message.empty() ? std::string(info.advice) : failure.message;
-  if (failure.action_index) json["action_index"] = *failure.action_index;
+  json["action_index"] = failure.action_index ? Json(*failure.action_index) : Json(nullptr);
   if (failure.signal != 0) json["signal"] = failure.signal;
   json["retryable"] = info.retryable;
   return json;

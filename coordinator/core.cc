@@ -34,6 +34,9 @@ void OnRecovered(Turn& turn, Recovered event) {
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
   state.ticked_at = turn.now.instant;
+  for (const storage::ReferenceClock& clock : event.reference_clocks) {
+    state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
+  }
   if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
   for (Recovered::Job& job : event.jobs) {
@@ -87,10 +90,13 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     changed.insert(batch.id);
   }
   AcknowledgeReports(turn, commit.outcomes);
-  if (commit.cancellation) {
-    state.batches.At(commit.cancellation->batch).cancelling = false;
-    ReplyWithBatch(turn, commit.cancellation->asker, commit.cancellation->batch);
-    changed.insert(commit.cancellation->batch);
+  if (commit.cancels) {
+    Batch& batch = state.batches.At(*commit.cancels);
+    batch.cancelling = false;
+    for (const auto& [peer, number] : std::exchange(batch.cancel_askers, {})) {
+      ReplyWithBatch(turn, {.peer = peer, .number = number}, batch.id);
+    }
+    changed.insert(batch.id);
   }
   for (const BatchId id : changed) {
     for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {

@@ -29,8 +29,7 @@ std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
   auto first = lists_.end();
   for (auto list = lists_.begin(); list != lists_.end(); ++list) {
     if (!Serves(supply, list->first)) continue;
-    if (first == lists_.end() ||
-        list->second.front().order < first->second.front().order) {
+    if (first == lists_.end() || list->second.front().order < first->second.front().order) {
       first = list;
     }
   }

@@ -31,11 +31,15 @@ struct State {
   std::uint64_t epoch = 0;  // 0: Recovered has not come yet
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};               // nothing is granted before: workers re-attach
-  Instant ticked_at{};                 // the last Tick
+  Instant grants_from{};  // nothing is granted before: workers re-attach
+  Instant ticked_at{};    // the last Tick
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
-  std::size_t arriving_jobs = 0;       // in acceptances on their way to disk or held back
+  std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
+
+  // The clock that each hardware class states its times at: the first worker's of that class, kept
+  // with its results. As many as there are kinds of hardware.
+  std::map<std::string, double> reference_mhz;
 
   BatchTable batches;
   JobTable jobs;

@@ -19,7 +19,8 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
   worker.peer = peer;
-  worker.state = WorkerState::kReady;
+  worker.state = worker.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
+                                                               : WorkerState::kReady;
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,11 @@
 
 namespace loopfleet::coordinator {
 
+struct MeasuredJob {
+  Instant reported_at{};
+  AdmittedJob job;
+};
+
 struct Worker {
   wire::WorkerHello facts;     // without `held`
   std::optional<PeerId> peer;  // none: the connection broke, or it is lost
@@ -34,6 +40,11 @@ struct Worker {
   Instant heard_at{};
   std::set<LeaseId> running;  // leases that it has and has not reported
   std::uint64_t finished_jobs = 0;
+  // What its canaries say, and what it measured since they were last known to be steady (the latest
+  // of it): in doubt if they drift.
+  wire::CanaryState canary = wire::CanaryState::kSteady;
+  double canary_ratio = 0;
+  std::deque<MeasuredJob> in_doubt;
   std::uint64_t rank = 0;  // among the candidates; 0: not one of them
 
   const Uuid& id() const { return facts.worker; }
@@ -61,7 +72,8 @@ struct Candidate {
 
 class WorkerRegistry {
  public:
-  // A new worker, or a known one over a new connection or with new facts; ready in any case.
+  // A new worker, or a known one over a new connection or with new facts; ready, but for one that
+  // drifted when it was last heard.
   Worker& Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now);
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;

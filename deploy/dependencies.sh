@@ -15,6 +15,8 @@ build_packages=(
   libzmq3-dev cppzmq-dev libcapnp-dev capnproto
   # storage, metrics, compiler
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  # isolation of kernels
+  libseccomp-dev
   # command line, configuration, text
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
   # tests and benchmarks; the build goes on without them and says so
@@ -22,6 +24,7 @@ build_packages=(
 )
 test_packages=(
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
 )
 

@@ -104,15 +104,15 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
-      malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})) {
+      malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
+      quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})) {
   for (const std::string& device : labels.devices) {
     queued_.emplace(
         device,
         &GaugeFamily(registry, Metric::kQueueJobs).Add(LabelsOf(Metric::kQueueJobs, {device})));
   }
-  for (const WorkerState state :
-       {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
-        WorkerState::kQuarantined}) {
+  for (const WorkerState state : {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
+                                  WorkerState::kQuarantined}) {
     workers_[static_cast<std::size_t>(state)] =
         &GaugeFamily(registry, Metric::kWorkers).Add(LabelsOf(Metric::kWorkers, {NameOf(state)}));
   }
@@ -184,6 +184,8 @@ void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reas
 
 void WorkerMetrics::Connected() { connected_->Set(1); }
 void WorkerMetrics::Disconnected() { connected_->Set(0); }
+
+void CoordinatorMetrics::Quarantined() { quarantines_->Increment(); }
 
 void WorkerMetrics::SamplesTaken(std::uint64_t accepted, std::uint64_t contended) {
   samples_[0]->Increment(static_cast<double>(accepted));

@@ -63,6 +63,7 @@ class CoordinatorMetrics {
   void LookedUp(LookupResult result, std::uint64_t count = 1);
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
+  void Quarantined();  // a worker was
 
  private:
   prometheus::Counter* submitted_;
@@ -77,6 +78,7 @@ class CoordinatorMetrics {
   std::array<prometheus::Counter*, 2> lookups_;
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
+  prometheus::Counter* quarantines_;
 };
 
 struct WorkerLabels {

@@ -90,6 +90,7 @@ struct WorkerWelcome {
   epoch @1 :UInt64;                 # counts the coordinator's starts on this database
   heartbeatMs @2 :UInt32 = 1000;    # how often the worker is to be heard; 0 refused
   capabilities @3 :List(Text);      # as in ClientHello
+  referenceMhz @4 :Float64;         # clock that the worker's hardware class states times at; 0: its own
 }
 
 struct Lease {

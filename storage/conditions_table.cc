@@ -73,9 +73,9 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
   if (known) return *known;
   LF_TRY(const std::int64_t id,
          connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM hardware"));
-  LF_TRY(Query insert,
-         connection_.Start(
-             "INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
+  LF_TRY(
+      Query insert,
+      connection_.Start("INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
   insert.Add(id);
   AddFacts(insert, facts);
   insert.AddChecksum();
@@ -156,6 +156,29 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   const bool is_of_version_1 = row.IsNull() && facts.peaks == DevicePeaks{};
   if (!is_of_version_1 && !row.ChecksumMatches()) return Damaged("hardware", id);
   return facts;
+}
+
+Result<std::vector<ReferenceClock>> ConditionsTable::ReferenceClocks() {
+  std::vector<std::int64_t> ids;
+  {
+    // Rows of version 1 have the clock that the host stated, which is something else.
+    LF_TRY(Query query, connection_.Start("SELECT min(id) FROM hardware "
+                                          "WHERE checksum_2 IS NOT NULL GROUP BY class"));
+    for (;;) {
+      LF_TRY(const bool found, query.Next());
+      if (!found) break;
+      ids.push_back(query.Int64());
+    }
+  }
+  std::vector<ReferenceClock> clocks;
+  for (const std::int64_t id : ids) {
+    const auto facts = FindHardware(id);
+    if (!facts && facts.error().kind != ErrorKind::kCorrupt) return std::unexpected(facts.error());
+    if (facts && facts->clock_mhz > 0) {
+      clocks.push_back({.hardware_class = facts->hardware_class, .mhz = facts->clock_mhz});
+    }
+  }
+  return clocks;
 }
 
 Result<CompilerFacts> ConditionsTable::FindCompiler(std::int64_t id) {

@@ -41,8 +41,8 @@ struct BatchCancelled {
   BatchId batch;
 };
 
-// What this worker measured from `since` on cannot be trusted (its canaries drifted): its results are
-// flagged, and answer nothing any more. What was told to clients stays as it was told.
+// What this worker measured from `since` on cannot be trusted (its canaries drifted): its results
+// are flagged, and answer nothing any more. What was told to clients stays as it was told.
 struct ResultsSuspected {
   std::string worker;
   WallTime since{};
@@ -92,6 +92,13 @@ struct StoredBatch {
 };
 
 // Everything that a coordinator needs to go on where the last one stopped.
+// The reference clock that times of a hardware class are stated at: the first worker's of that
+// class.
+struct ReferenceClock {
+  std::string hardware_class;
+  double mhz = 0;
+};
+
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
   std::uint64_t next_batch = 1;
@@ -100,6 +107,7 @@ struct Recovery {
   // Those whose stored row is not what was written: what was asked is lost. Each still needs its
   // outcome: STORAGE_CORRUPT.
   std::vector<JobId> damaged;
+  std::vector<ReferenceClock> reference_clocks;  // of every class that results are stored of
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.
@@ -111,8 +119,8 @@ struct ResultKey {
   CacheState cache = CacheState::kWarm;
   std::string policy;
   // How good and how new it has to be.
-  double precision = 0;         // the widest interval (half of it, relative) that will do; 0: any
-  WallTime measured_since{};    // not measured before this; the epoch: at any time
+  double precision = 0;       // the widest interval (half of it, relative) that will do; 0: any
+  WallTime measured_since{};  // not measured before this; the epoch: at any time
 };
 
 }  // namespace loopfleet::storage

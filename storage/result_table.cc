@@ -238,8 +238,8 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected) {
   const std::int64_t since = suspected.since.time_since_epoch().count();
   std::vector<ResultId> ids;
   {
-    LF_TRY(Query row, connection_.Start(
-                          "SELECT id, worker, measured_at FROM results ORDER BY id DESC"));
+    LF_TRY(Query row,
+           connection_.Start("SELECT id, worker, measured_at FROM results ORDER BY id DESC"));
     for (;;) {
       LF_TRY(const bool found, row.Next());
       if (!found) break;
@@ -251,7 +251,8 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected) {
     }
   }
   for (const ResultId id : ids) {
-    LF_TRY(Query query, connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
+    LF_TRY(Query query,
+           connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
     LF_TRY_VOID(query.Add(id)
                     .Add(suspected.flagged_at.time_since_epoch().count())
                     .Add(suspected.reason)

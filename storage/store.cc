@@ -119,6 +119,7 @@ Result<Recovery> Store::Recover() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
+  LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   for (const StoredBatch& batch : recovery.unfinished) {
     LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
   }

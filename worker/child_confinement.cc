@@ -70,7 +70,6 @@ Status LowerLimits(const ChildLimits& limits) {
 #endif
   LF_TRY_VOID(Lower(RLIMIT_CORE, 0, "RLIMIT_CORE"));
   LF_TRY_VOID(Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"));
-  LF_TRY_VOID(Lower(RLIMIT_NPROC, 0, "RLIMIT_NPROC"));
   LF_TRY_VOID(Lower(RLIMIT_NOFILE, limits.open_files, "RLIMIT_NOFILE"));
   return {};
 }
@@ -79,7 +78,7 @@ Status Disarm() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
   if (::geteuid() != 0) return {};
-  // EPERM: root of a container that may not change users. kIsolation promises nothing about users.
+  // EPERM: root of a container that may not change users. The isolation promises nothing about users.
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return Refused("setgroups");
   if (::setresgid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresgid");
   if (::setresuid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresuid");

@@ -1,5 +1,6 @@
 #include "worker/child_message.h"
 
+#include <cstring>
 #include <utility>
 
 #include "common/wire/bounds.h"
@@ -11,7 +12,7 @@ namespace {
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
 enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
-enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kDevice, kCanary };
+enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kDevice, kCanary, kForbiddenCall = 0xfc };
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
   writer.Put(std::uint64_t{buffers.size()});
@@ -139,14 +140,17 @@ std::string Encode(const ExecutorRequest& request) {
     PutBuffers(writer, map->buffers);
   } else if (const auto* run = std::get_if<RunRequest>(&request)) {
     writer.Put(RequestTag::kRun);
+    writer.Put(run->number);
     PutCall(writer, run->call);
     writer.Put(run->time_limit_s);
   } else if (const auto* meter = std::get_if<MeterRequest>(&request)) {
     writer.Put(RequestTag::kMeter);
+    writer.Put(meter->number);
     writer.Put(meter->last_cache_bytes);
     writer.Put(meter->time_limit_s);
   } else if (const auto* canary = std::get_if<CanaryRequest>(&request)) {
     writer.Put(RequestTag::kCanary);
+    writer.Put(canary->number);
     writer.Put(canary->probe_steps);
     writer.Put(canary->second_cache_bytes);
     writer.Put(canary->last_cache_bytes);
@@ -154,6 +158,7 @@ std::string Encode(const ExecutorRequest& request) {
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
+    writer.Put(time.number);
     PutCall(writer, time.call);
     Put(writer, time.policy);
     writer.Put(time.time_limit_s);
@@ -176,6 +181,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kRun: {
       RunRequest run;
+      run.number = reader.Get<std::uint64_t>();
       run.call = GetCall(reader);
       run.time_limit_s = reader.Get<std::uint64_t>();
       request = run;
@@ -183,6 +189,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kTime: {
       TimeRequest time;
+      time.number = reader.Get<std::uint64_t>();
       time.call = GetCall(reader);
       time.policy = GetPolicy(reader);
       time.time_limit_s = reader.Get<std::uint64_t>();
@@ -191,6 +198,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kMeter: {
       MeterRequest meter;
+      meter.number = reader.Get<std::uint64_t>();
       meter.last_cache_bytes = reader.Get<std::uint64_t>();
       meter.time_limit_s = reader.Get<std::uint64_t>();
       request = meter;
@@ -198,6 +206,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
     }
     case RequestTag::kCanary: {
       CanaryRequest canary;
+      canary.number = reader.Get<std::uint64_t>();
       canary.probe_steps = reader.Get<std::uint64_t>();
       canary.second_cache_bytes = reader.Get<std::uint64_t>();
       canary.last_cache_bytes = reader.Get<std::uint64_t>();
@@ -214,19 +223,25 @@ std::string Encode(const ExecutorReply& reply) {
   ByteWriter writer;
   if (const auto* done = std::get_if<RunDone>(&reply)) {
     writer.Put(ReplyTag::kRunDone);
+    writer.Put(done->number);
     writer.Put(done->run_ns);
-  } else if (const auto* device = std::get_if<DeviceReading>(&reply)) {
+  } else if (const auto* device = std::get_if<DeviceReply>(&reply)) {
     writer.Put(ReplyTag::kDevice);
-    Put(writer, *device);
+    writer.Put(device->number);
+    Put(writer, device->reading);
   } else if (const auto* canary = std::get_if<CanaryReply>(&reply)) {
     writer.Put(ReplyTag::kCanary);
+    writer.Put(canary->number);
     writer.Put(static_cast<std::uint8_t>(canary->reading ? 1 : 0));
     if (canary->reading) Put(writer, *canary->reading);
-  } else {
-    const auto& timed = std::get<Timed>(reply);
+  } else if (const auto* timed = std::get_if<Timed>(&reply)) {
     writer.Put(ReplyTag::kTimed);
-    writer.Put(timed.outside_ns);
-    Put(writer, timed.samples);
+    writer.Put(timed->number);
+    writer.Put(timed->outside_ns);
+    Put(writer, timed->samples);
+  } else {
+    writer.Put(ReplyTag::kForbiddenCall);
+    writer.Put(std::get<ForbiddenCall>(reply).system_call);
   }
   return writer.Take();
 }
@@ -234,10 +249,19 @@ std::string Encode(const ExecutorReply& reply) {
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
+  if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
   switch (reader.GetEnum(ReplyTag::kCanary)) {
-    case ReplyTag::kRunDone: reply = RunDone{.run_ns = reader.Get<std::uint64_t>()}; break;
+    case ReplyTag::kRunDone: {
+      RunDone done;
+      done.number = reader.Get<std::uint64_t>();
+      done.run_ns = reader.Get<std::uint64_t>();
+      reply = done;
+      break;
+    }
+    case ReplyTag::kForbiddenCall: return std::nullopt;  // above
     case ReplyTag::kTimed: {
       Timed timed;
+      timed.number = reader.Get<std::uint64_t>();
       timed.outside_ns = reader.Get<std::uint64_t>();
       std::optional<Samples> samples = GetSamples(reader);
       if (!samples) return std::nullopt;
@@ -246,13 +270,17 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       break;
     }
     case ReplyTag::kDevice: {
+      DeviceReply device;
+      device.number = reader.Get<std::uint64_t>();
       std::optional<DeviceReading> reading = GetDeviceReading(reader);
       if (!reading) return std::nullopt;
-      reply = *std::move(reading);
+      device.reading = *std::move(reading);
+      reply = std::move(device);
       break;
     }
     case ReplyTag::kCanary: {
       CanaryReply canary;
+      canary.number = reader.Get<std::uint64_t>();
       if (reader.Get<std::uint8_t>() != 0) {
         canary.reading = GetCanaryReading(reader);
         if (!canary.reading) return std::nullopt;
@@ -263,6 +291,22 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   }
   if (!reader.AtEnd()) return std::nullopt;
   return reply;
+}
+
+void EncodeForbiddenCall(std::int32_t system_call, char* bytes) {
+  static_assert(kForbiddenCallBytes == sizeof(ReplyTag) + sizeof system_call);
+  bytes[0] = static_cast<char>(ReplyTag::kForbiddenCall);
+  std::memcpy(bytes + 1, &system_call, sizeof system_call);
+}
+
+std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto tag = reader.Get<std::uint8_t>();
+  const ForbiddenCall call{.system_call = reader.Get<std::int32_t>()};
+  if (!reader.AtEnd() || tag != static_cast<std::uint8_t>(ReplyTag::kForbiddenCall)) {
+    return std::nullopt;
+  }
+  return call;
 }
 
 double TotalNs(const Samples& samples) {

@@ -26,9 +26,11 @@ inline constexpr std::size_t kMaxExecutorReplyBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxKernelBuffers = 1024;
 
 // Exit codes by which a child says why it gives up.
-inline constexpr int kExitOk = 0;            // its channel was closed
-inline constexpr int kExitOutOfMemory = 12;  // an allocation failed
-inline constexpr int kExitBadRequest = 76;   // the daemon sent what cannot be read: a bug
+inline constexpr int kExitOk = 0;              // its channel was closed
+inline constexpr int kExitOutOfMemory = 12;    // an allocation failed
+inline constexpr int kExitNotConfined = 70;    // it could not give up its rights
+inline constexpr int kExitForbiddenCall = 31;  // it made a system call that is not allowed
+inline constexpr int kExitBadRequest = 76;     // the daemon sent what cannot be read: a bug
 
 // ---- compiler -----------------------------------------------------------------------------------
 
@@ -71,23 +73,27 @@ struct CallPlaces {
 };
 // Runs a kernel once. Answered by RunDone.
 struct RunRequest {
+  std::uint64_t number = 0;  // of the request; its reply has the same
   CallPlaces call;
   std::uint64_t time_limit_s = 0;
 };
 // Times a kernel; then fills its buffers in the arena with poison and runs it once more. Answered
 // by Timed.
 struct TimeRequest {
+  std::uint64_t number = 0;
   CallPlaces call;
   SamplingPolicy policy;
   std::uint64_t time_limit_s = 0;
 };
-// Measures what the core and its memory can do. Answered by DeviceReading.
+// Measures what the core and its memory can do. Answered by DeviceReply.
 struct MeterRequest {
+  std::uint64_t number = 0;
   std::uint64_t last_cache_bytes = 0;
   std::uint64_t time_limit_s = 0;
 };
 // Runs the canaries. Answered by CanaryReply.
 struct CanaryRequest {
+  std::uint64_t number = 0;
   std::uint64_t probe_steps = 0;
   std::uint64_t second_cache_bytes = 0;
   std::uint64_t last_cache_bytes = 0;
@@ -97,22 +103,39 @@ using ExecutorRequest =
     std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest>;
 
 struct RunDone {
+  std::uint64_t number = 0;
   std::uint64_t run_ns = 0;
 };
 struct Timed {
+  std::uint64_t number = 0;
   Samples samples;
   // From when the child was free for this request to its reply, without the samples' own time.
   std::uint64_t outside_ns = 0;
 };
+struct DeviceReply {
+  std::uint64_t number = 0;
+  DeviceReading reading;
+};
 struct CanaryReply {
+  std::uint64_t number = 0;
   std::optional<CanaryReading> reading;  // empty: there was no memory for them
 };
-using ExecutorReply = std::variant<RunDone, Timed, DeviceReading, CanaryReply>;
+// Sent by a child of any kind in the place of its reply, right before it ends.
+struct ForbiddenCall {
+  std::int32_t system_call = 0;  // its number on this architecture
+};
+using ExecutorReply = std::variant<RunDone, Timed, DeviceReply, CanaryReply, ForbiddenCall>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);
 std::string Encode(const ExecutorReply& reply);
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes);
+
+// Encode(ForbiddenCall) for signal handlers; `bytes` has room for so many.
+inline constexpr std::size_t kForbiddenCallBytes = 5;
+void EncodeForbiddenCall(std::int32_t system_call, char* bytes);
+// The same message among the compiler's replies.
+std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes);
 
 // The time that the batches of these samples took.
 double TotalNs(const Samples& samples);

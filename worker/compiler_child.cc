@@ -29,14 +29,15 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
 }  // namespace
 
 int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
-                     std::uint64_t time_limit_s) {
+                     const CompilerChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
+  if (!SealProcess(ChildRole::kCompiler, options.isolation, channel.fd())) return kExitNotConfined;
   for (;;) {
     const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxRequestBytes);
     if (!bytes) return kExitOk;
     const std::optional<CompileRequest> request = DecodeCompileRequest(*bytes);
     if (!request) return kExitBadRequest;
-    LimitProcessorTime(time_limit_s);
+    LimitProcessorTime(options.time_limit_s);
     const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
     if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
     const CompileReply reply = Answer(*request, *tree, compiler, linker);

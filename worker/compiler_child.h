@@ -3,12 +3,17 @@
 // channel ends.
 
 #include "worker/channel.h"
+#include "worker/isolation.h"
 #include "worker/kernel.h"
 
 namespace loopfleet::worker {
 
-// Returns the exit code. `time_limit_s` bounds the processor time of one compilation.
+// Returns the exit code. The time limit bounds the processor time of one compilation.
+struct CompilerChildOptions {
+  std::uint64_t time_limit_s = 0;
+  Isolation isolation = Isolation::kProcess;
+};
 int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
-                     std::uint64_t time_limit_s);
+                     const CompilerChildOptions& options);
 
 }  // namespace loopfleet::worker

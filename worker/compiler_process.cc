@@ -46,12 +46,15 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
                                .max_code_bytes = place.size(),
                                .ir = looptree::IrTextOf(tree)};
   if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
-    return Replace(sent.error().kind);
+    return Replaced(EndChild(*child_, sent.error().kind));
   }
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
-  if (!bytes) return Replace(bytes.error().kind);
+  if (!bytes) return Replaced(EndChild(*child_, bytes.error().kind));
   std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
-  if (!reply) return Replace(ErrorKind::kCorrupt);
+  if (!reply) {
+    const std::optional<ForbiddenCall> call = DecodeForbiddenCall(*bytes);
+    return Replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
+  }
   if (!*reply) return std::unexpected(reply->error());
   if (std::optional<Failure> failure = CheckBuffers((*reply)->kernel, tree.program())) {
     return std::unexpected(*std::move(failure));
@@ -59,8 +62,7 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
   return **std::move(reply);
 }
 
-std::expected<CompiledKernel, Failure> CompilerProcess::Replace(ErrorKind error) {
-  const ChildEnd end = EndChild(*child_, error);
+std::expected<CompiledKernel, Failure> CompilerProcess::Replaced(const ChildEnd& end) {
   child_.reset();
   on_restart_(ChildRole::kCompiler, end.cause);
   return std::unexpected(ToCompileFailure(end, limit_));

@@ -32,7 +32,7 @@ class CompilerProcess {
                                                  const CodeArena::Place& place);
 
  private:
-  std::expected<CompiledKernel, Failure> Replace(ErrorKind error);
+  std::expected<CompiledKernel, Failure> Replaced(const ChildEnd& end);
 
   Nursery& nursery_;
   const std::chrono::milliseconds limit_;

@@ -27,7 +27,7 @@ struct Conversation::Hearer {
     log::Info("coordinator.welcome epoch={} heartbeat_ms={}", welcome.epoch, welcome.heartbeat_ms);
     self.heartbeat_interval_ = std::chrono::milliseconds(std::max(welcome.heartbeat_ms, 1U));
     self.next_heartbeat_ = now;
-    for (auto& [lease, unstored] : self.unstored_) unstored.is_sent = false;
+    self.SendAllAgain();
     self.is_registered_ = true;
     return {};
   }
@@ -67,6 +67,11 @@ struct Conversation::Hearer {
 
   Status operator()(const wire::Refused& refused) const {
     const Failure& failure = refused.failure;
+    if (failure.code == FailureCode::kMalformed && self.is_registered_) {
+      log::Warning("coordinator.cannot_read message=\"{}\"", failure.message);
+      self.OnUnreadable(failure.message);
+      return {};
+    }
     if (IsForGood(failure.code)) {
       return Fail(ErrorKind::kInvalid, fmt::format("the coordinator refuses this worker: {}: {}",
                                                    InfoOf(failure.code).name, failure.message));
@@ -101,7 +106,7 @@ Result<Conversation::Phase> Conversation::Turn(Instant now) {
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);
   SendHeartbeatIfDue(now);
-  SendReports();
+  SendReports(now);
   if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
   SayGoodbye();
   return Phase::kOver;
@@ -121,27 +126,69 @@ Status Conversation::Reconnect(Instant now) {
 void Conversation::TakeFinished() {
   for (wire::Report& report : runner_.TakeFinished()) {
     const LeaseId lease = report.lease;
-    unstored_[lease] = {.report = std::move(report)};
+    unstored_[lease] = {.report = std::move(report), .patience = options_.report_patience};
   }
 }
 
-void Conversation::SendReports() {
+void Conversation::SendAllAgain() {
+  alone_.reset();
+  for (auto& [lease, unstored] : unstored_) {
+    unstored.sent_at.reset();
+    unstored.patience = options_.report_patience;
+  }
+}
+
+void Conversation::SendReports(Instant now) {
+  if (unstored_.empty()) is_cautious_ = false;
+  if (alone_ && !unstored_.contains(*alone_)) alone_.reset();
   if (!is_registered_) return;
+  const std::size_t most = is_cautious_ ? 1 : options_.max_reports_per_message;
   auto next = unstored_.begin();
   while (next != unstored_.end()) {
+    if (is_cautious_ && alone_) next = unstored_.find(*alone_);
     wire::Reports reports;
     std::vector<Unstored*> chosen;
     std::size_t bytes = wire::kMessageOverheadBytes;
-    for (; next != unstored_.end() && chosen.size() < options_.max_reports_per_message; ++next) {
-      if (next->second.is_sent) continue;
-      bytes += wire::EncodedSize(next->second.report.evaluation);
+    for (; next != unstored_.end() && chosen.size() < most; ++next) {
+      Unstored& unstored = next->second;
+      if (unstored.sent_at && now < *unstored.sent_at + unstored.patience) {
+        if (is_cautious_ && alone_) return;
+        continue;
+      }
+      bytes += wire::EncodedSize(unstored.report.evaluation);
       if (bytes > wire::kMaxMessageBytes && !chosen.empty()) break;
-      chosen.push_back(&next->second);
-      reports.reports.push_back(next->second.report);
+      chosen.push_back(&unstored);
+      reports.reports.push_back(unstored.report);
     }
     if (chosen.empty() || !line_.Send(reports)) return;  // sent when the connection takes more
-    for (Unstored* unstored : chosen) unstored->is_sent = true;
+    for (Unstored* unstored : chosen) {
+      if (unstored->sent_at) {
+        unstored->patience =
+            std::min<Nanos>(2 * unstored->patience, options_.longest_report_patience);
+      }
+      unstored->sent_at = now;
+    }
+    if (is_cautious_) {
+      alone_ = chosen.front()->report.lease;
+      return;
+    }
   }
+}
+
+// Sent as it is for ever, a report that cannot be read would keep its job for ever.
+void Conversation::OnUnreadable(const std::string& why) {
+  const auto blamed = is_cautious_ && alone_ ? unstored_.find(*alone_) : unstored_.end();
+  is_cautious_ = true;
+  if (blamed != unstored_.end() && blamed->second.is_replaced) {
+    unstored_.erase(blamed);  // no longer held, so the job goes to others
+  } else if (blamed != unstored_.end()) {
+    blamed->second.is_replaced = true;
+    blamed->second.report.evaluation = Evaluation{
+        .verdict = Failure{
+            .code = FailureCode::kWorkerCrashed,
+            .message = fmt::format("the coordinator cannot read the worker's report: {}", why)}};
+  }
+  SendAllAgain();
 }
 
 void Conversation::SendHelloIfDue(Instant now) {

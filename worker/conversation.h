@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -28,6 +29,10 @@ class Conversation {
     std::uint32_t max_reports_per_message = 64;
     // What each heartbeat says of the canaries; a worker without any can say nothing.
     std::function<CanaryHealth()> canaries = [] { return CanaryHealth{}; };
+    // A report that is not said to be stored within this time is sent again; then after twice the
+    // time, and so on up to the longest.
+    std::chrono::milliseconds report_patience{5'000};
+    std::chrono::milliseconds longest_report_patience{60'000};
   };
   // The connection that it speaks over.
   class Line {
@@ -58,13 +63,17 @@ class Conversation {
  private:
   struct Unstored {
     wire::Report report;
-    bool is_sent = false;
+    std::optional<Instant> sent_at;  // none: it is to be sent
+    Nanos patience{};                // then sent again
+    bool is_replaced = false;        // by a failure: the coordinator could not read the original
   };
   struct Hearer;  // one overload for each kind of command
 
   Status Reconnect(Instant now);
   void TakeFinished();
-  void SendReports();
+  void SendReports(Instant now);
+  void SendAllAgain();
+  void OnUnreadable(const std::string& why);
   void SendHelloIfDue(Instant now);
   void SendHeartbeatIfDue(Instant now);
   Status NoticeSilence(Instant now);
@@ -83,6 +92,11 @@ class Conversation {
   Instant last_heard_{};
   Nanos heartbeat_interval_{};
   std::map<LeaseId, Unstored> unstored_;  // bounded: leases are, and a lease ends when it is stored
+
+  // After a message that the coordinator could not read: reports go one by one, each waiting for
+  // the answer to the one before it, so that it shows which one is to blame.
+  bool is_cautious_ = false;
+  std::optional<LeaseId> alone_;  // the one under way
 
   bool is_draining_ = false;
   std::vector<LeaseId> returned_;      // given back by the drain

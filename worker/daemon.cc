@@ -25,6 +25,7 @@
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
 #include "worker/hardware.h"
+#include "worker/isolation.h"
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
 #include "worker/session.h"
@@ -41,7 +42,7 @@ constexpr std::chrono::seconds kStuckAfter{30};
 constexpr std::uint64_t kShareOfMemory = 8;
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const CorePlan& cores, CodeArena& code) {
+                           const CorePlan& cores, Isolation isolation, CodeArena& code) {
   // Shared by the lambdas: made in the nursery, copied into every child by the fork.
   struct Toolchain {
     std::unique_ptr<Compiler> compiler;
@@ -58,13 +59,16 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds](Channel channel) {
-    return RunCompilerChild(std::move(channel), *tools->compiler, *tools->linker,
-                            static_cast<std::uint64_t>(compile_seconds));
+  compiler.run = [tools, compile_seconds, isolation](Channel channel) {
+    return RunCompilerChild(
+        std::move(channel), *tools->compiler, *tools->linker,
+        {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
   };
   for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
-    programs.by_role[role].run = RunExecutorChild;
+    programs.by_role[role].run = [role, isolation](Channel channel) {
+      return RunExecutorChild(std::move(channel), role, isolation);
+    };
   }
   if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
@@ -96,6 +100,21 @@ Status LeaveTimingCore(const CorePlan& cores) {
   return {};
 }
 
+Result<Isolation> FindIsolation(const WorkerConfig& config) {
+  const Isolation isolation = ProbeIsolation();
+  if (isolation == Isolation::kSeccomp) return isolation;
+  if (config.sandbox == SandboxDemand::kFull) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--require-sandbox=full: this host offers '{}' only, for it lets no "
+                            "process filter its system calls (seccomp); allow that, or run without "
+                            "the flag",
+                            IsolationName(isolation)));
+  }
+  log::Warning("worker.sandbox isolation={} message=\"no filter of system calls on this host\"",
+               IsolationName(isolation));
+  return isolation;
+}
+
 void PrintReadyLine(const wire::WorkerHello& hello) {
   const nlohmann::ordered_json line = {
       {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
@@ -123,7 +142,8 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
       : compiler(nursery, config.compile_limit, on_restart),
-        verifier(nursery, {.role = ChildRole::kVerifier, .run_limit = config.run_limit},
+        verifier(nursery,
+                 {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
                  on_restart) {}
 
   CompilerProcess compiler;
@@ -139,8 +159,8 @@ Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock
   auto reading = executor.MeasureDevice(hardware);
   if (locked) slot_lock.Release();
   if (reading) return *std::move(reading);
-  return Fail(ErrorKind::kSystem, "the timing core could not be measured: " +
-                                      reading.error().message);
+  return Fail(ErrorKind::kSystem,
+              "the timing core could not be measured: " + reading.error().message);
 }
 
 // As configured, as measured, or as the host states it.
@@ -158,9 +178,10 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
-  // From here on the order matters: the nursery is forked before there is any thread.
+  // From here on the order matters: all forks of this process come before there is any thread.
+  LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
-  const ChildPrograms programs = MakePrograms(config, backend, cores, *code);
+  const ChildPrograms programs = MakePrograms(config, backend, cores, isolation, *code);
   LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
@@ -185,8 +206,6 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(executor.EnsureChild());
   LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
-  // Times at another clock are not to be compared.
-  hardware.hardware_class += fmt::format(":ref={:.0f}MHz", hardware.clock_mhz);
   DeviceWatch device({}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
@@ -196,23 +215,22 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,
                               .policy = std::string(kPolicyName),
-                              .isolation = std::string(kIsolation)};
+                              .isolation = std::string(IsolationName(isolation))};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline(
-      {.max_held = 2UL * config.slots * config.credit_per_slot,
-       .max_prepared = config.max_prepared,
-       .max_threads = config.max_threads,
-       .max_tensor_bytes =
-           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
-       .workloads = {.max_bytes = config.workload_cache_bytes}},
-      {.preparers = preparers,
-       .slot = slot,
-       .device = device,
-       .code = *code,
-       .metrics = metrics,
-       .clock = clock},
-      conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+                     .max_prepared = config.max_prepared,
+                     .max_threads = config.max_threads,
+                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
+                                                  hardware.memory_bytes / kShareOfMemory),
+                     .workloads = {.max_bytes = config.workload_cache_bytes}},
+                    {.preparers = preparers,
+                     .slot = slot,
+                     .device = device,
+                     .code = *code,
+                     .metrics = metrics,
+                     .clock = clock},
+                    conditions, [&] { wakeup.Signal(); });
 
   Pulse pulse(clock);
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
@@ -233,6 +251,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .clock = clock,
                    .pulse = pulse,
                    .canaries = [&] { return device.health(); },
+                   .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

@@ -118,17 +118,18 @@ class Executor {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     const std::uint64_t start = stopwatch_.NowNs();
     function(pointers_.data());
-    return RunDone{.run_ns = stopwatch_.NowNs() - start};
+    return RunDone{.number = request.number, .run_ns = stopwatch_.NowNs() - start};
   }
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data(),
                         {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
-    Timed timed{.samples = TakeSamples(request.policy,
-                                       {.stopwatch = stopwatch_,
-                                        .probe = ProbeOf(request.policy.probe_steps)},
-                                       runner)};
+    Timed timed{
+        .number = request.number,
+        .samples = TakeSamples(
+            request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
+            runner)};
     for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
     function(pointers_.data());
     timed.outside_ns =
@@ -138,7 +139,8 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
     LimitProcessorTime(request.time_limit_s);
-    return MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes);
+    return DeviceReply{.number = request.number,
+                       .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
@@ -148,7 +150,8 @@ class Executor {
                         CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
                                            .last_cache_bytes = request.last_cache_bytes});
     }
-    return CanaryReply{.reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
+    return CanaryReply{.number = request.number,
+                       .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
   }
 
   // The probe of so many steps; 0: of as many as it finds.
@@ -189,8 +192,9 @@ class Executor {
 
 }  // namespace
 
-int RunExecutorChild(Channel channel) {
+int RunExecutorChild(Channel channel, ChildRole role, Isolation isolation) {
   std::set_new_handler(GiveUpForWantOfMemory);
+  if (!SealProcess(role, isolation, channel.fd())) return kExitNotConfined;
   return Executor(std::move(channel)).Run();
 }
 

@@ -4,10 +4,11 @@
 // daemon shares: inputs read-only, the rest in arenas.
 
 #include "worker/channel.h"
+#include "worker/isolation.h"
 
 namespace loopfleet::worker {
 
-// Returns the exit code.
-int RunExecutorChild(Channel channel);
+// Returns the exit code. `role` is one that runs kernels.
+int RunExecutorChild(Channel channel, ChildRole role, Isolation isolation);
 
 }  // namespace loopfleet::worker

@@ -23,11 +23,11 @@ std::uint64_t WholeSeconds(Nanos duration) {
          1;
 }
 
-template <class Places>
-std::uint32_t PlaceIn(const Places& places, std::uint64_t memory, std::size_t size) {
-  const auto found = std::ranges::find(places, memory, &Places::value_type::memory);
+template <class Place>
+std::uint32_t PlaceIn(std::span<const Place> places, std::uint64_t memory, std::size_t size) {
+  const auto found = std::ranges::find(places, memory, &Place::memory);
   if (found != places.end()) return static_cast<std::uint32_t>(found - places.begin());
-  if (size > kBigBytes) return 0;
+  if (size > kBigBytes || places.size() == 1) return 0;
   const auto oldest =
       std::min_element(places.begin() + 1, places.end(),
                        [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
@@ -43,6 +43,7 @@ ExecutorProcess::ExecutorProcess(Nursery& nursery, const Options& options,
 Status ExecutorProcess::EnsureChild() {
   if (child_) return {};
   LF_TRY(child_, nursery_.Spawn(options_.role));
+  first_request_ = request_count_;
   inputs_places_ = {};
   arena_places_ = {};
   return {};
@@ -53,21 +54,22 @@ Failure ExecutorProcess::NoChild(const Error& error) const {
                       options_.run_limit);
 }
 
-Failure ExecutorProcess::Replace(ErrorKind error) {
-  const ChildEnd end = EndChild(*child_, error);
+Failure ExecutorProcess::Replaced(const ChildEnd& end) {
   child_.reset();
   on_restart_(options_.role, end.cause);
   return ToRunFailure(end, options_.run_limit);
 }
+
+void ExecutorProcess::Renew() { child_.reset(); }
 
 Status ExecutorProcess::Send(const ExecutorRequest& request, std::span<const int> fds) {
   return child_->channel().Send(Encode(request), Now() + options_.run_limit, fds);
 }
 
 Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
-  const auto map = [&](MapRequest::Kind kind, auto& places, const SharedMemory& memory,
+  const auto map = [&](MapRequest::Kind kind, std::span<Place> places, const SharedMemory& memory,
                        const BufferLayout& layout) -> Result<std::uint32_t> {
-    const std::uint32_t number = PlaceIn(places, memory.id(), memory.bytes().size());
+    const std::uint32_t number = PlaceIn<Place>(places, memory.id(), memory.bytes().size());
     Place& place = places[number];
     if (place.memory != memory.id()) {
       place.memory = memory.id();
@@ -85,80 +87,111 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
   LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs,
                             call.workload->layout));
   LF_TRY(places.arena,
-         map(MapRequest::Kind::kArena, arena_places_, call.arena->memory(), call.arena->layout()));
+         map(MapRequest::Kind::kArena, std::span(arena_places_).first(options_.arena_places),
+             call.arena->memory(), call.arena->layout()));
   return places;
 }
 
 template <class Reply>
-std::expected<Reply, Failure> ExecutorProcess::Await(Instant deadline) {
+std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
+                                                                    Instant deadline) {
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxExecutorReplyBytes);
-  if (!bytes) return std::unexpected(Replace(bytes.error().kind));
+  if (!bytes) return std::unexpected(Replaced(EndChild(*child_, bytes.error().kind)));
   std::optional<ExecutorReply> reply = DecodeExecutorReply(*bytes);
-  if (reply && std::holds_alternative<Reply>(*reply)) return std::get<Reply>(*std::move(reply));
-  return std::unexpected(Replace(ErrorKind::kCorrupt));
+  if (reply) {
+    if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
+      return std::unexpected(Replaced(EndChild(*child_, *call)));
+    }
+    if (auto* answer = std::get_if<Reply>(&*reply)) {
+      if (answer->number == number) return std::move(*answer);
+      if (answer->number < number && answer->number > 0) {
+        // A kernel that ran before answered for itself, and then the child did.
+        static_cast<void>(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+        return std::nullopt;
+      }
+    }
+  }
+  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
 }
 
 std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  for (;;) {  // twice at most: a new child has no old answers
+    LF_TRY(const std::optional<Nanos> took, TryRun(call));
+    if (took) return *took;
+  }
+}
+
+std::expected<std::optional<Nanos>, Failure> ExecutorProcess::TryRun(const KernelCall& call) {
+  const std::uint64_t requests_before = request_count_;
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(NoChild(started.error()));
   }
+  ran_in_new_child_ = first_request_ == requests_before;
   const Instant start = Now();
   const Result<CallPlaces> places = Attach(call);
-  if (!places) return std::unexpected(Replace(places.error().kind));
-  const Status sent =
-      Send(RunRequest{.call = *places, .time_limit_s = WholeSeconds(options_.run_limit)}, {});
-  if (!sent) return std::unexpected(Replace(sent.error().kind));
-  const auto done = Await<RunDone>(start + options_.run_limit);
-  if (!done) return std::unexpected(done.error());
+  if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
+  const std::uint64_t number = ++request_count_;
+  const Status sent = Send(
+      RunRequest{
+          .number = number, .call = *places, .time_limit_s = WholeSeconds(options_.run_limit)},
+      {});
+  if (!sent) return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+  LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
+  if (!done) return std::nullopt;
   return Now() - start;
 }
 
-template <class Reply>
-std::expected<Reply, Failure> ExecutorProcess::AskIdle(const ExecutorRequest& request) {
+template <class Reply, class Request>
+std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
   LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
-  if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(NoChild(started.error()));
+  for (;;) {  // twice at most: a new child has no old answers
+    if (const Status started = EnsureChild(); !started) {
+      return std::unexpected(NoChild(started.error()));
+    }
+    request.number = ++request_count_;
+    request.time_limit_s = WholeSeconds(options_.run_limit);
+    const Instant start = Now();
+    if (const Status sent = Send(request, {}); !sent) {
+      return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+    }
+    LF_TRY(std::optional<Reply> reply, Await<Reply>(request.number, start + options_.run_limit));
+    if (reply) return *std::move(reply);
   }
-  const Instant start = Now();
-  if (const Status sent = Send(request, {}); !sent) {
-    return std::unexpected(Replace(sent.error().kind));
-  }
-  return Await<Reply>(start + options_.run_limit);
 }
 
 std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
     const HardwareFacts& hardware) {
-  return AskIdle<DeviceReading>(MeterRequest{.last_cache_bytes = hardware.l3_bytes,
-                                             .time_limit_s = WholeSeconds(options_.run_limit)});
+  LF_TRY(DeviceReply reply,
+         AskIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
+  return std::move(reply.reading);
 }
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  const auto reply = AskIdle<CanaryReply>(
-      CanaryRequest{.probe_steps = probe_steps,
-                    .second_cache_bytes = hardware.l2_bytes,
-                    .last_cache_bytes = hardware.l3_bytes,
-                    .time_limit_s = WholeSeconds(options_.run_limit)});
+  const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                                        .second_cache_bytes = hardware.l2_bytes,
+                                                        .last_cache_bytes = hardware.l3_bytes});
   return reply ? reply->reading : std::nullopt;
 }
 
-Status ExecutorProcess::SendTime(const Asked& asked) {
+Status ExecutorProcess::SendTime(Asked& asked) {
   LF_TRY_VOID(EnsureChild());
+  asked.number = ++request_count_;
   LF_TRY(const CallPlaces places, Attach(asked.call));
-  return Send(
-      TimeRequest{
-          .call = places, .policy = asked.policy, .time_limit_s = WholeSeconds(asked.limit)},
-      {});
+  return Send(TimeRequest{.number = asked.number,
+                          .call = places,
+                          .policy = asked.policy,
+                          .time_limit_s = WholeSeconds(asked.limit)},
+              {});
 }
 
 void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
   // What the policy can need, the run afterwards, and one in reserve; evicting the caches is not
   // known beforehand, and far below the limit of a run.
-  const Nanos limit =
-      options_.run_limit + 2 * run_took +
-      Nanos(static_cast<std::int64_t>(
-          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
+  const Nanos limit = options_.run_limit + 2 * run_took +
+                      Nanos(static_cast<std::int64_t>(
+                          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
   // If the child is gone, Finish of the one before finds out, or of this one.
   static_cast<void>(SendTime(begun_.back()));
@@ -166,30 +199,39 @@ void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy
 
 std::expected<Timed, Failure> ExecutorProcess::Finish() {
   LF_CHECK(!begun_.empty(), "nothing was begun");
-  const auto finish = [&]() -> std::expected<Timed, Failure> {
-    const Asked& asked = begun_.front();
-    if (!child_) return std::unexpected(NoChild({.message = "none could be started"}));
-    // Its time counts from now, or from when the one before had ended.
-    std::expected<Timed, Failure> timed = Await<Timed>(Now() + asked.limit);
-    if (!timed) return timed;
-    const double claimed = TotalNs(timed->samples);
-    const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
-    if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
-      return std::unexpected(Replace(ErrorKind::kCorrupt));
-    }
-    if (begun_.size() > 1) {
-      begun_[1].may_run_since = std::max(
-          begun_[1].may_run_since, asked.may_run_since + Nanos(static_cast<std::int64_t>(claimed)));
-    }
-    return timed;
-  };
-  std::expected<Timed, Failure> timed = finish();
+  std::expected<std::optional<Timed>, Failure> timed = TryFinish();
+  if (timed && !*timed) {  // twice at most: a new child has no old answers
+    SendAllAgain();
+    timed = TryFinish();
+    LF_CHECK(!timed || *timed, "a new child answered an old request");
+  }
   begun_.pop_front();
-  if (!child_) {  // what was asked after it went with it
-    for (Asked& asked : begun_) {
-      asked.may_run_since = Now();
-      if (!SendTime(asked)) break;
-    }
+  if (!child_) SendAllAgain();  // what was asked after it went with it
+  if (!timed) return std::unexpected(std::move(timed).error());
+  return **std::move(timed);
+}
+
+void ExecutorProcess::SendAllAgain() {
+  for (Asked& asked : begun_) {
+    asked.may_run_since = Now();
+    if (!SendTime(asked)) return;
+  }
+}
+
+std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
+  const Asked& asked = begun_.front();
+  if (!child_) return std::unexpected(NoChild({.message = "none could be started"}));
+  // Its time counts from now: the one before has ended.
+  LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, Now() + asked.limit));
+  if (!timed) return timed;
+  const double claimed = TotalNs(timed->samples);
+  const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
+  if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
+    return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  }
+  if (begun_.size() > 1) {
+    begun_[1].may_run_since = std::max(
+        begun_[1].may_run_since, asked.may_run_since + Nanos(static_cast<std::int64_t>(claimed)));
   }
   return timed;
 }

@@ -35,6 +35,9 @@ class ExecutorProcess {
  public:
   struct Options {
     ChildRole role = ChildRole::kExecutor;
+    // How many arenas the child may have mapped at a time, up to kArenaPlaces. With 1, a kernel
+    // that goes astray cannot reach what others write.
+    std::uint32_t arena_places = kArenaPlaces;
     std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
   };
   ExecutorProcess(Nursery& nursery, const Options& options, RestartListener on_restart);
@@ -44,6 +47,11 @@ class ExecutorProcess {
 
   // Runs the kernel once; its outputs are in the arena then. How long that took.
   std::expected<Nanos, Failure> Run(const KernelCall& call);
+  // The child that the last Run was given had never run another kernel, so whatever went wrong was
+  // that kernel's doing.
+  bool ran_in_new_child() const { return ran_in_new_child_; }
+  // The next call gets a new child.
+  void Renew();
 
   // Asks for a kernel to be timed, and then run once more with its buffers poisoned. `run_took` is
   // how long one run takes, as far as is known: what is allowed depends on it. Finish gives the
@@ -52,30 +60,36 @@ class ExecutorProcess {
   std::expected<Timed, Failure> Finish();
   std::size_t begun() const { return begun_.size(); }
 
-  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was no
-  // memory for them, or the child died of them.
+  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
+  // no memory for them, or the child died of them.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
 
  private:
   struct Asked {
+    std::uint64_t number = 0;  // of the request
     KernelCall call;
     SamplingPolicy policy;
     Nanos limit{};
     Instant may_run_since{};  // it cannot have been started earlier
   };
 
+  // nullopt: the answer to an older request; the child cannot be trusted any more, and is gone.
   template <class Reply>
-  std::expected<Reply, Failure> Await(Instant deadline);
-  template <class Reply>
-  std::expected<Reply, Failure> AskIdle(const ExecutorRequest& request);
+  std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
+  // One try; nullopt as above.
+  std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
+  std::expected<std::optional<Timed>, Failure> TryFinish();
+  void SendAllAgain();
+  template <class Reply, class Request>
+  std::expected<Reply, Failure> AskIdle(Request request);
   // Has what the call works on mapped by the child, and tells where.
   Result<CallPlaces> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
-  Status SendTime(const Asked& asked);
+  Status SendTime(Asked& asked);
   Failure NoChild(const Error& error) const;
-  Failure Replace(ErrorKind error);
+  Failure Replaced(const ChildEnd& end);
 
   // Which memory is mapped where, and when each place was last used.
   struct Place {
@@ -90,6 +104,9 @@ class ExecutorProcess {
   std::array<Place, kInputsPlaces> inputs_places_;
   std::array<Place, kArenaPlaces> arena_places_;
   std::uint64_t call_count_ = 0;
+  std::uint64_t request_count_ = 0;
+  std::uint64_t first_request_ = 0;  // how many there were before this child
+  bool ran_in_new_child_ = false;
   std::deque<Asked> begun_;
 };
 

@@ -22,6 +22,7 @@ extern "C" {
 
 #include "common/base/check.h"
 #include "worker/byte_codec.h"
+#include "worker/child_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -31,7 +32,6 @@ constexpr std::size_t kMaxControlBytes = 4096;
 constexpr std::chrono::seconds kPrepareTimeout{60};
 constexpr std::chrono::seconds kSpawnTimeout{10};
 constexpr std::chrono::seconds kEndTimeout{10};
-constexpr int kExitNotConfined = 70;
 
 Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
 

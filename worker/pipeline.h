@@ -32,9 +32,9 @@ namespace loopfleet::worker {
 class Pipeline final : public LeaseRunner {
  public:
   struct Options {
-    std::size_t max_held = 64;     // leases at once, waiting ones included
-    std::size_t max_prepared = 4;  // verified and waiting for the slot
-    std::uint32_t max_threads = 1;  // that a kernel may use
+    std::size_t max_held = 64;                 // leases at once, waiting ones included
+    std::size_t max_prepared = 4;              // verified and waiting for the slot
+    std::uint32_t max_threads = 1;             // that a kernel may use
     std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
     // Of one run of a job. The reference that outputs are compared with takes about a second for
@@ -53,7 +53,7 @@ class Pipeline final : public LeaseRunner {
   struct Parts {
     std::vector<Preparer> preparers;  // a thread for each
     TimingSlot& slot;                 // used by the timing thread
-    DeviceWatch& device;              // used by the timing thread
+    DeviceWatch& device;
     CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;

@@ -69,6 +69,9 @@ Status Session::ReceiveAll() {
       log::Warning("coordinator.unreadable message=\"{}\"", command.error().message);
       continue;
     }
+    if (const auto* welcome = std::get_if<wire::WorkerWelcome>(&*command)) {
+      if (welcome->reference_mhz > 0) parts_.set_reference_clock(welcome->reference_mhz);
+    }
     LF_TRY_VOID(conversation_.Hear(*std::move(command), parts_.clock.Now()));
     ShowRegistration();
   }

@@ -38,6 +38,8 @@ class Session final : private Conversation::Line {
     const Clock& clock;
     Pulse& pulse;                            // beats once each turn
     std::function<CanaryHealth()> canaries;  // what each heartbeat says of them
+    // That the coordinator wants times to be stated at.
+    std::function<void(double mhz)> set_reference_clock;
     std::function<Status()> check_children;  // an error ends the session: nothing can run any more
   };
   // `hello` is what the worker says of itself; `held` is filled in here.

@@ -10,6 +10,9 @@
 
 namespace loopfleet::worker {
 
+// How much isolation a worker must have to run.
+enum class SandboxDemand { kAny, kFull };
+
 struct WorkerConfig {
   std::string coordinator = "tcp://127.0.0.1:5571";  // its endpoint for workers
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
@@ -17,9 +20,10 @@ struct WorkerConfig {
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
   std::uint32_t max_threads = 1;                     // that a kernel may use
-  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that are
-  // to agree must have the same.
+  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
+  // are to agree must have the same.
   double reference_clock_mhz = 0;
+  SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.

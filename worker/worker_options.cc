@@ -19,10 +19,16 @@ struct Wishes {
   std::vector<std::string> labels;
   std::string keys;
   std::string log_level = "info";
+  std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
   std::int64_t run_limit_ms = 10'000;
   std::string config_file;
 };
+
+constexpr const char* kFooter =
+    "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
+    "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
+    "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
 
 std::unexpected<NoStart> BadConfig(std::string text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
@@ -49,6 +55,9 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
                  "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
                  "whose results are to be shared must have the same")
       ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
+  app.add_option("--require-sandbox", wishes.sandbox,
+                 "full: refuse to run where system calls cannot be filtered; any: go without")
       ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
@@ -90,14 +99,14 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   WorkerConfig config;
   Wishes wishes;
   CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
+  app.footer(kFooter);
   AddOptions(app, config, wishes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage,
-                                   .text = fmt::format("loopfleet-worker: {}\n", error.what())});
+    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
@@ -114,6 +123,11 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
     return BadConfig(fmt::format(
         "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));
   }
+  if (wishes.sandbox != "any" && wishes.sandbox != "full") {
+    return BadConfig(
+        fmt::format("loopfleet-worker: --require-sandbox {}: use any or full\n", wishes.sandbox));
+  }
+  config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);
   config.run_limit = std::chrono::milliseconds(wishes.run_limit_ms);

@@ -110,10 +110,18 @@ Answer<void> Ask(const ClientSettings& settings, std::vector<Entry>& entries) {
   }
   if (jobs.empty()) return {};
   LF_TRY(Client client, Connect(settings));
-  LF_TRY_VOID(client.Evaluate(jobs, [&](const Outcome& outcome) {
-    if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
-  }));
-  return {};
+  LF_TRY(const BatchId batch, client.Submit(jobs));
+  auto followed = client.Follow(batch, [&](const wire::OutcomePage& page) {
+    for (const Outcome& outcome : page.outcomes) {
+      if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
+    }
+  });
+  if (followed) return {};
+  followed.error().message += fmt::format(
+      "\nbatch {} goes on; `loopfleet batch wait {} --jsonl` comes back to it, `loopfleet batch "
+      "cancel {}` ends it",
+      batch, batch, batch);
+  return std::unexpected(std::move(followed).error());
 }
 
 bool PrintForPeople(const Entry& entry) {
@@ -123,7 +131,8 @@ bool PrintForPeople(const Entry& entry) {
   }
   const Asked& asked = std::get<Asked>(entry);
   if (!asked.outcome->evaluation.ok()) {
-    fmt::print(stderr, "{}\n{}loopfleet: {}\n", SourceText(asked.spec.source), TreeOf(asked.spec),
+    fmt::print(stderr, "{}\n{}loopfleet: job {}: {}\n", SourceText(asked.spec.source),
+               TreeOf(asked.spec), asked.outcome->job,
                FailureText(asked.outcome->evaluation.failure()));
     return false;
   }

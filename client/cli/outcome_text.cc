@@ -78,7 +78,7 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
   for (const std::string& note : evaluation.no_effect) {
     text += fmt::format("without effect: {}\n", note);
   }
-  text += OriginText(outcome) + "\n";
+  text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {
     const Conditions& conditions = *evaluation.conditions;
     text +=

@@ -141,13 +141,13 @@ void AddWorkerCommands(CommandLine& line) {
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunList(*flags, run); });
   list.add_flag("--json", flags->json, "print one JSON array");
-  CLI::App& show = line.AddCommand(
-      noun,
-      {.name = "show",
-       .description = "What one worker is: its device, measured peaks, canaries",
-       .examples = "loopfleet worker show $(hostname) --json"},
-      CommandLine::Talks::kToCoordinator,
-      [flags](const CommandRun& run) { return RunShow(*flags, run); });
+  CLI::App& show =
+      line.AddCommand(noun,
+                      {.name = "show",
+                       .description = "What one worker is: its device, measured peaks, canaries",
+                       .examples = "loopfleet worker show $(hostname) --json"},
+                      CommandLine::Talks::kToCoordinator,
+                      [flags](const CommandRun& run) { return RunShow(*flags, run); });
   show.add_option("worker", flags->name, "its name or id, or how that begins")
       ->required()
       ->type_name("WORKER");

@@ -1,6 +1,7 @@
 #pragma once
 // BoundedQueue: hands values from one thread to another. Any number of threads may push and pop.
-// Never holds more than its capacity; Close() wakes everybody, and what was queued can still be popped.
+// Never holds more than its capacity; Close() wakes everybody, and what was queued can still be
+// popped.
 
 #include <chrono>
 #include <condition_variable>
@@ -99,8 +100,8 @@ class BoundedQueue {
   mutable std::mutex mutex_;
   std::condition_variable not_full_;
   std::condition_variable not_empty_;
-  std::deque<T> items_;   // guarded by mutex_
-  bool closed_ = false;   // guarded by mutex_
+  std::deque<T> items_;  // guarded by mutex_
+  bool closed_ = false;  // guarded by mutex_
 };
 
 }  // namespace loopfleet

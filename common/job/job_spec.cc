@@ -9,8 +9,8 @@ namespace {
 
 Failure NotYet(std::string_view field, std::string_view only) {
   return Failure{.code = FailureCode::kUnsupported,
-                 .message = fmt::format("field '{}' does not work in this version; leave it out ({})",
-                                        field, only)};
+                 .message = fmt::format(
+                     "field '{}' does not work in this version; leave it out ({})", field, only)};
 }
 
 }  // namespace
@@ -50,14 +50,14 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
   }
   if (spec.precision != 0 &&
       (spec.precision < kFinestPrecision || spec.precision > kCoarsestPrecision)) {
-    return senseless("precision", fmt::format("{}", spec.precision),
-                     fmt::format("from {} to {}, or 0 for the default", kFinestPrecision,
-                                 kCoarsestPrecision));
+    return senseless(
+        "precision", fmt::format("{}", spec.precision),
+        fmt::format("from {} to {}, or 0 for the default", kFinestPrecision, kCoarsestPrecision));
   }
   if (spec.budget_ms != 0 && (spec.budget_ms < kLeastBudgetMs || spec.budget_ms > kMostBudgetMs)) {
-    return senseless("budget_ms", fmt::format("{}", spec.budget_ms),
-                     fmt::format("from {} to {}, or 0 for the default", kLeastBudgetMs,
-                                 kMostBudgetMs));
+    return senseless(
+        "budget_ms", fmt::format("{}", spec.budget_ms),
+        fmt::format("from {} to {}, or 0 for the default", kLeastBudgetMs, kMostBudgetMs));
   }
   if (spec.max_age_s < 0) {
     return senseless("max_age_s", fmt::format("{}", spec.max_age_s), "0 is any age");
@@ -66,9 +66,8 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
 }
 
 looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec) {
-  return {.rules = spec.rules,
-          .on_illegal = spec.on_illegal,
-          .merge_all_first = spec.merge_all_first};
+  return {
+      .rules = spec.rules, .on_illegal = spec.on_illegal, .merge_all_first = spec.merge_all_first};
 }
 
 std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {

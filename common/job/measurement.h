@@ -20,6 +20,7 @@ std::string_view GradeName(Grade grade);  // "A"
 enum SampleFlag : std::uint8_t {
   kSampleAccepted = 0,
   kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
+  kSamplePreempted = 2,  // the system ran something else on the core in its middle
 };
 
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the

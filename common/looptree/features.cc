@@ -39,7 +39,9 @@ class StrideTable {
   // Each loop counts once for each tensor it walks over, however many operations below read it.
   void AddTensor(NodeId tensor) {
     const auto& consumers = tree_.facts().nodes[tensor].consumers;
-    if (consumers.empty()) return;
+    const bool is_read = std::any_of(consumers.begin(), consumers.end(),
+                                     [&](NodeId consumer) { return tree_.LeafOf(consumer); });
+    if (!is_read) return;  // a view of a view: its strides are part of the later one's
     const auto scope = tree_.ScopeOf(BufferOf(tree_, tensor));
     const Strides strides = StridesOf(tree_, tensor);
     std::vector<bool> seen(tree_.nodes().size(), false);

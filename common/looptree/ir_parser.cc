@@ -218,7 +218,7 @@ class IrParser {
   }
 
   Checked<LoopSpec> ParseLoop(std::string_view item, std::string_view annotation_text) const {
-    const auto fields = SplitText(item, ';');
+    const auto fields = SplitText(item, ';', 4);
     const auto field = [&](std::size_t i) {
       return fields.size() == 3 ? ParseInteger(fields[i]) : std::nullopt;
     };

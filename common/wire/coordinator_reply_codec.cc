@@ -21,11 +21,11 @@ constexpr EnumTable kJobStates{
                             std::pair{schema::JobState::FINISHED, JobState::kFinished}}};
 
 constexpr EnumTable kWorkerStates{
-    "worker state", std::array{std::pair{schema::WorkerState::READY, WorkerState::kReady},
-                               std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
-                               std::pair{schema::WorkerState::LOST, WorkerState::kLost},
-                               std::pair{schema::WorkerState::QUARANTINED,
-                                         WorkerState::kQuarantined}}};
+    "worker state",
+    std::array{std::pair{schema::WorkerState::READY, WorkerState::kReady},
+               std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
+               std::pair{schema::WorkerState::LOST, WorkerState::kLost},
+               std::pair{schema::WorkerState::QUARANTINED, WorkerState::kQuarantined}}};
 
 void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {
   WriteVersion(welcome.version, builder.initVersion());

@@ -86,10 +86,10 @@ HardwareFacts ReadHardware(schema::HardwareFacts::Reader reader) {
   facts.memory_bytes = reader.getMemoryBytes();
   facts.host = ReadFact(reader.getHost(), "host name");
   facts.kernel = ReadFact(reader.getKernel(), "kernel");
-  facts.peaks = {.flop_per_second = ReadAmount(reader.getPeakFlopPerSecond(), "peak flop/s"),
-                 .read_bytes_per_second = ReadAmount(reader.getReadBytesPerSecond(), "peak read"),
-                 .triad_bytes_per_second =
-                     ReadAmount(reader.getTriadBytesPerSecond(), "peak triad")};
+  facts.peaks = {
+      .flop_per_second = ReadAmount(reader.getPeakFlopPerSecond(), "peak flop/s"),
+      .read_bytes_per_second = ReadAmount(reader.getReadBytesPerSecond(), "peak read"),
+      .triad_bytes_per_second = ReadAmount(reader.getTriadBytesPerSecond(), "peak triad")};
   return facts;
 }
 

@@ -264,6 +264,7 @@ struct WorkerWelcome {
   std::uint64_t epoch = 0;
   std::uint32_t heartbeat_ms = 1000;      // how often the worker is to be heard
   std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
+  double reference_mhz = 0;  // clock that the worker's hardware class states times at; 0: its own
   friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
 };
 

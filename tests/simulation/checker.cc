@@ -51,6 +51,15 @@ void Checker::Doubt(LeaseId id) {
   }
 }
 
+void Checker::DoubtAllOf(const Uuid& worker) {
+  for (const auto& [lease, view] : leases_) {
+    if (view.worker == worker) Doubt(lease);
+  }
+}
+
+// How long a worker may be silent.
+Nanos Checker::Patience() const { return mix_.limits.heartbeat * mix_.limits.missed_heartbeats; }
+
 void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
   if (const auto* hello = std::get_if<wire::WorkerHello>(&message)) {
     return HeardHello(now, peer, *hello);
@@ -58,8 +67,9 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   const auto id = worker_at_.find(peer);
   if (id == worker_at_.end()) return;  // it is told to say hello
   WorkerView& worker = workers_[id->second];
-  if (worker.peer != peer) return;  // so it is, too
-  worker.heard = now;
+  // After a silence it may have been given up, or not.
+  if (worker.peer != peer || now - worker.heard > Patience()) DoubtAllOf(id->second);
+  if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
     for (const auto& [lease, view] : leases_) {
@@ -77,9 +87,7 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
         --granted_in_life_[lease->second.job];
       }
     }
-    for (const auto& [lease, view] : leases_) {
-      if (view.worker == id->second) Doubt(lease);
-    }
+    DoubtAllOf(id->second);
     worker.peer.clear();
   }
 }
@@ -108,18 +116,20 @@ void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
     const auto known = reports_.find(FingerprintOf(report.evaluation));
-    if (known == reports_.end()) continue;
-    if (lease->second.standing != Standing::kEnded) known->second.rightful.insert(report.lease);
-    if (IsTriedAgain(report.evaluation) || known->second.truth == Truth::kLie) {
+    const bool is_known = known != reports_.end();  // not: a failure that took a report's place
+    if (is_known && lease->second.standing != Standing::kEnded) {
+      known->second.rightful.insert(report.lease);
+    }
+    if (IsTriedAgain(report.evaluation) || (is_known && known->second.truth == Truth::kLie)) {
       Doubt(report.lease);
     } else {
-      lease->second.is_reported = true;
+      lease->second.is_reported = lease->second.standing == Standing::kHeld;
     }
   }
 }
 
-void Checker::WillReport(const wire::Report& report, Truth truth) {
-  reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth};
+void Checker::WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
+  reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth, .worker = worker};
 }
 
 void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& undelivered) {
@@ -131,9 +141,7 @@ void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& u
       --granted_in_life_[view->second.job];
     }
   }
-  for (const auto& [lease, view] : leases_) {
-    if (view.worker == id->second) Doubt(lease);
-  }
+  DoubtAllOf(id->second);
   if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
 }
 
@@ -148,12 +156,17 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
     }
   } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
     Stored(*stored);
+  } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
+    if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
+      DoubtAllOf(id->second);
+      if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
+    }
   }
 }
 
 void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease) {
   const auto at = worker_at_.find(peer);
-  if (at == worker_at_.end() || workers_[at->second].peer != peer) {
+  if (at == worker_at_.end()) {
     return Violate("leases go to workers that said hello", fmt::format("lease {}", lease.lease));
   }
   const WorkerView& worker = workers_[at->second];
@@ -192,10 +205,10 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
             fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
                         lease.attempt, granted_in_life_[lease.job]));
   }
-  const Nanos patience = mix_.limits.heartbeat * mix_.limits.missed_heartbeats;
+  if (lease.attempt > 1 && mix_.poison == 0) Surprised("a job was leased again");
   for (const LeaseId other : leases_of_[lease.job]) {
     LeaseView& view = leases_[other];
-    const bool is_silent = now - workers_[view.worker].heard > patience;
+    const bool is_silent = now - workers_[view.worker].heard > Patience();
     if (view.standing == Standing::kHeld && (view.is_reported || !is_silent)) {
       Violate("no job twice at once",
               fmt::format("job {}: lease {} while lease {} is {}", lease.job, lease.lease, other,
@@ -203,7 +216,9 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
     }
     view.standing = Standing::kEnded;
   }
-  leases_[lease.lease] = {.job = lease.job, .worker = at->second};
+  // Of the same turn in which the connection was found broken, it goes nowhere.
+  const Standing standing = worker.peer == peer ? Standing::kHeld : Standing::kDoubtful;
+  leases_[lease.lease] = {.job = lease.job, .worker = at->second, .standing = standing};
   leases_of_[lease.job].insert(lease.lease);
   const auto held = std::ranges::count_if(leases_, [&](const auto& entry) {
     return entry.second.worker == at->second && entry.second.standing == Standing::kHeld &&
@@ -246,6 +261,10 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
     cancel_heard_.insert(cancel->batch);
+  }
+  // Of one that came twice, the answer may be to the first.
+  if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
+    if (before->second.was_greeted && !asked.was_greeted) return;
   }
   asked_[{peer, request.number}] = std::move(asked);
 }
@@ -435,6 +454,10 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
   if (outcome.evaluation.tree_key != measure.tree ||
       view.report.evaluation.tree_key != measure.tree) {
     Violate("I3 an answer is about its tree", fmt::format("job {}", outcome.job));
+  }
+  if (outcome.worker != view.worker) {
+    Violate("I3 an outcome names who measured it",
+            fmt::format("job {}: '{}', not '{}'", outcome.job, outcome.worker, view.worker));
   }
   if (outcome.source != OutcomeSource::kMeasured) {
     if (spec.freshness == Freshness::kMeasureAnew) {

@@ -48,7 +48,7 @@ class Checker {
   void FoundUnreachable(const PeerId& client);
 
   // ---- what parties know of themselves
-  void WillReport(const wire::Report& report, Truth truth);
+  void WillReport(const wire::Report& report, Truth truth, const std::string& worker);
   void WroteNonsense(const Error& error);  // the disk was told something that contradicts it
   void Surprised(std::string_view what);   // must not happen where nothing goes wrong
 
@@ -77,6 +77,7 @@ class Checker {
   struct ReportView {
     wire::Report report;
     Truth truth = Truth::kHonest;
+    std::string worker;
     std::set<LeaseId> rightful;  // leases under which it arrived while they may have stood
   };
   struct RequestView {
@@ -96,6 +97,8 @@ class Checker {
   void HeardReports(const Uuid& worker, const wire::Reports& reports);
   void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
   void Doubt(LeaseId lease);
+  void DoubtAllOf(const Uuid& worker);
+  Nanos Patience() const;
   void Stored(const wire::ReportsStored& stored);
 
   void Answered(const Asked& asked, const wire::Accepted& accepted);

@@ -73,6 +73,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.1)) mix.bytes = Bytes::kEncoded;
   if (dice.Chance(0.02)) mix.medium = Medium::kSqlite;
   if (mix.bytes == Bytes::kValues) mix[Fault::kCorrupt] = 0;
+  mix.checks_core = dice.Chance(0.1);
   mix.clients = dice.Between(1, 3);
   mix.workers = dice.Between(1, 4);
   mix.cuda_workers = dice.Chance(0.3) ? 1 : 0;

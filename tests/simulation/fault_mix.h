@@ -56,6 +56,8 @@ struct FaultMix {
   Bytes bytes = Bytes::kValues;
   Medium medium = Medium::kModel;
 
+  bool checks_core = false;  // the core's own invariants, after every event
+
   std::size_t clients = 1;
   std::size_t workers = 1;
   std::size_t cuda_workers = 0;  // of those

@@ -29,6 +29,7 @@ constexpr std::string_view kUsage = R"(loopfleet-simulation [OPTIONS]
   --without a,b        takes these kinds of faults out of it
   --shrink             takes out every kind of fault that the violation does not need
   --twice              runs each seed twice: the traces have to be the same
+  --disk               the real storage, on a file system that crashes, in every seed
   --hashes             prints the hash of each seed's trace
   --bug NAME           plants this bug (--bugs lists them)
   --hunt MOST          plants each bug in turn and counts seeds until it is found
@@ -53,6 +54,7 @@ struct Options {
   bool is_shrunk = false;
   bool is_run_twice = false;
   bool shows_hashes = false;
+  bool is_on_disk = false;
   std::vector<Fault> without;
   const PlantedBugInfo* bug = nullptr;
   std::uint64_t hunt = 0;  // the most seeds for each bug
@@ -63,8 +65,9 @@ struct Options {
 FaultMix MixOf(std::uint64_t seed, const Options& options) {
   FaultMix mix = FaultMix::Draw(seed);
   for (const Fault fault : options.without) mix[fault] = 0;
+  if (options.is_on_disk) mix.medium = Medium::kSqlite;
   if (options.bug != nullptr) {
-    mix.medium = options.bug->needs_sqlite ? Medium::kSqlite : Medium::kModel;
+    mix.medium = options.bug->medium;
   }
   return mix;
 }
@@ -236,6 +239,8 @@ std::optional<Options> Parse(std::vector<std::string_view> words) {
       options.is_shrunk = true;
     } else if (name == "--twice") {
       options.is_run_twice = true;
+    } else if (name == "--disk") {
+      options.is_on_disk = true;
     } else if (name == "--hashes") {
       options.shows_hashes = true;
     } else if (name == "--bug" && word != words.end()) {

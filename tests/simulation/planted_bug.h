@@ -23,17 +23,18 @@ class PlantedBug {
   virtual void OnLimits(coordinator::Limits&) {}
   // The event is about to be given to the core; others may be put before it, or it taken out.
   virtual void OnEvents(std::vector<coordinator::Event>&, const coordinator::Core&) {}
+  virtual void OnMoment(coordinator::Moment&) {}
   // The core wants these done.
   virtual void OnEffects(coordinator::Effects&, const coordinator::Core&) {}
   // The disk as the coordinator sees it.
-  virtual Disk* Wrap(Disk* disk) { return disk; }
+  virtual std::unique_ptr<Disk> Wrap(Disk&) { return nullptr; }  // none: as it is
 };
 
 struct PlantedBugInfo {
   std::string_view name;
   std::string_view what;
   std::function<std::unique_ptr<PlantedBug>()> make;
-  bool needs_sqlite = false;  // it is in the file system under the real storage
+  Medium medium = Medium::kModel;  // kSqlite: it is in the file system under the real storage
 };
 
 std::span<const PlantedBugInfo> PlantedBugs();

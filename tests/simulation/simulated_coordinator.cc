@@ -26,7 +26,8 @@ constexpr Nanos kStopLimit = seconds(5);
 
 SimulatedCoordinator::SimulatedCoordinator(const Parts& parts, std::uint64_t seed)
     : parts_(parts),
-      disk_(parts.bug != nullptr ? parts.bug->Wrap(&parts.disk) : &parts.disk),
+      wrapped_(parts.bug != nullptr ? parts.bug->Wrap(parts.disk) : nullptr),
+      disk_(wrapped_ ? wrapped_.get() : &parts.disk),
       dice_(seed, 2) {}
 
 template <class Action>
@@ -73,23 +74,18 @@ void SimulatedCoordinator::Start() {
       [this](const PeerId& peer, wire::ClientRequest request) {
         Deliver(std::pair(peer, std::move(request)));
       },
+      // What could not be read is refused by the shell alone. The number may be as garbled as the
+      // rest, so this is nothing to hold against the coordinator.
       [this](const PeerId& peer, const Unreadable& garbled) {
-        Effects effects;
-        effects.push_back(
-            coordinator::ReplyToClient{.peer = peer,
-                                       .number = garbled.number,
-                                       .message = wire::Refused{.failure = garbled.failure}});
-        RunAlone(std::move(effects));
+        (void)parts_.clients.Send(
+            peer, {.number = garbled.number, .message = wire::Refused{.failure = garbled.failure}});
       });
   parts_.workers.Open(
       [this](const PeerId& peer, wire::WorkerMessage message) {
         Deliver(std::pair(peer, std::move(message)));
       },
       [this](const PeerId& peer, const Unreadable& garbled) {
-        Effects effects;
-        effects.push_back(coordinator::SendToWorker{
-            .peer = peer, .command = wire::Refused{.failure = garbled.failure}});
-        RunAlone(std::move(effects));
+        (void)parts_.workers.Send(peer, wire::Refused{.failure = garbled.failure});
       });
 }
 
@@ -188,23 +184,16 @@ void SimulatedCoordinator::Give(Event event) {
     waiting.pop_front();
     if (parts_.bug != nullptr) parts_.bug->OnEvents(events, *core_);
     for (Event& one : events) {
-      Effects effects = core_->On(std::move(one), Now());
+      coordinator::Moment now = Now();
+      if (parts_.bug != nullptr) parts_.bug->OnMoment(now);
+      Effects effects = core_->On(std::move(one), now);
+      if (parts_.mix.checks_core) core_->CheckInvariants();
       if (parts_.bug != nullptr) parts_.bug->OnEffects(effects, *core_);
       std::vector<Event> next;
       Run(std::move(effects), next);
       if (life_ != life) return;
       std::ranges::move(next, std::back_inserter(waiting));
     }
-  }
-}
-
-// What the shell says by itself.
-void SimulatedCoordinator::RunAlone(Effects effects) {
-  const std::uint64_t life = life_;
-  std::vector<Event> next;
-  Run(std::move(effects), next);
-  for (Event& event : next) {
-    if (life_ == life) Give(std::move(event));
   }
 }
 
@@ -333,16 +322,10 @@ void SimulatedCoordinator::SecondPasses() {
     is_full_ = !is_full_ && !is_healed_;
     parts_.disk.SetFull(is_full_);
   }
-  if (dice_.Chance(Rate(Fault::kFreezeCoordinator))) {
+  if (dice_.Chance(Rate(Fault::kFreezeCoordinator)) && parts_.agenda.now() >= frozen_until_) {
     const Nanos pause = dice_.Between(Nanos(milliseconds(200)), Nanos(seconds(5)));
     frozen_until_ = parts_.agenda.now() + pause;
-    After(pause, [this, life = life_] {
-      while (!unread_.empty() && life_ == life) {
-        Incoming next = std::move(unread_.front());
-        unread_.pop_front();
-        Deliver(std::move(next));
-      }
-    });
+    After(pause, [this] { Thaw(); });
   }
   if (dice_.Chance(Rate(Fault::kKillCoordinator))) {
     if (dice_.Chance(0.5)) {
@@ -353,6 +336,15 @@ void SimulatedCoordinator::SecondPasses() {
     }
   }
   if (dice_.Chance(Rate(Fault::kStopCoordinator))) Stop();
+}
+
+void SimulatedCoordinator::Thaw() {
+  const std::uint64_t life = life_;
+  while (life_ == life && !unread_.empty()) {
+    Incoming next = std::move(unread_.front());
+    unread_.pop_front();
+    Deliver(std::move(next));
+  }
 }
 
 void SimulatedCoordinator::Kill(Disk::Crash how) {

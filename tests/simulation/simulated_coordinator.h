@@ -49,7 +49,6 @@ class SimulatedCoordinator {
   coordinator::Moment Now() const;
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
   void Give(coordinator::Event event);
-  void RunAlone(coordinator::Effects effects);
   void Run(coordinator::Effects effects, std::vector<coordinator::Event>& next);
   void Recover(storage::Recovery recovery);
   void Deliver(Incoming incoming);
@@ -63,6 +62,7 @@ class SimulatedCoordinator {
   void SecondPasses();  // once each second of its life: what may befall it
   void StartWriting();
   void FinishWriting(std::span<const storage::Write> group);
+  void Thaw();
   void Kill(Disk::Crash how);
   void Stop();
   void WaitUntilWritten(Instant stop_by);
@@ -73,7 +73,8 @@ class SimulatedCoordinator {
   void After(Nanos delay, Action action);  // unless this life has ended by then
 
   const Parts parts_;
-  Disk* disk_;  // as the coordinator sees it
+  std::unique_ptr<Disk> wrapped_;  // by a planted bug
+  Disk* disk_;                     // as the coordinator sees it
   Dice dice_;
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;

@@ -186,17 +186,10 @@ void SimulatedWorker::SecondPasses() {
                      static_cast<WorkerPort::Deaf>(dice_.Between(0, 2)));
     if (dice_.Chance(0.5)) parts_.port.Cut(link_);
   }
-  if (dice_.Chance(Rate(Fault::kFreezeWorker))) {
+  if (dice_.Chance(Rate(Fault::kFreezeWorker)) && parts_.agenda.now() >= frozen_until_) {
     const Nanos pause = dice_.Between(Nanos(milliseconds(500)), Nanos(seconds(8)));
     frozen_until_ = parts_.agenda.now() + pause;
-    After(pause, [this, life = life_] {
-      while (!unread_.empty() && life_ == life) {
-        wire::WorkerCommand next = std::move(unread_.front());
-        unread_.pop_front();
-        Hear(std::move(next));
-      }
-      if (life_ == life) Turn();
-    });
+    After(pause, [this] { Thaw(); });
   }
   if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
     conversation_->StartDrain(parts_.agenda.now());
@@ -204,6 +197,16 @@ void SimulatedWorker::SecondPasses() {
   } else if (dice_.Chance(Rate(Fault::kKillWorker))) {
     Die(dice_.Between(Nanos(milliseconds(10)), Nanos(seconds(4))));
   }
+}
+
+void SimulatedWorker::Thaw() {
+  const std::uint64_t life = life_;
+  while (life_ == life && !unread_.empty()) {
+    wire::WorkerCommand next = std::move(unread_.front());
+    unread_.pop_front();
+    Hear(std::move(next));
+  }
+  if (life_ == life) Turn();
 }
 
 void SimulatedWorker::Die(Nanos until_restart) {
@@ -253,13 +256,16 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
     auto& lie = std::get<Measurement>(verdict);
     switch (dice_.Between(0, 4)) {
       case 0: lie.elapsed_ns = -ns; break;
-      case 1: lie.samples_ns.clear(); break;
+      case 1:
+        lie.samples_ns.clear();
+        lie.sample_flags.clear();
+        break;
       case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
       case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
       default: lie.elapsed_low_ns = ns + 2; break;
     }
   }
-  parts_.checker.WillReport(report, truth);
+  parts_.checker.WillReport(report, truth, hello_.name);
   return report;
 }
 

@@ -48,6 +48,7 @@ class SimulatedWorker final : private worker::Conversation::Line {
   void Turn();
   void WakeUpAt(Instant when);
   void SecondPasses();
+  void Thaw();
   void Die(Nanos until_restart);
   double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
   template <class Action>

@@ -83,7 +83,7 @@ class World {
 
  private:
   std::unique_ptr<Disk> MakeDisk(std::uint64_t seed) const {
-    if (mix_.medium == Medium::kSqlite) return MakeStoreDisk(seed);
+    if (mix_.medium == Medium::kSqlite) return std::make_unique<StoreDisk>(seed);
     return std::make_unique<ModelDisk>();
   }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/strip_mining.h"
@@ -123,6 +124,7 @@ class CpuCompiler::Impl {
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
+    WriteDirectly(plan);
     std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;

@@ -296,7 +296,8 @@ bool Emitter::Streams(const Nest& nest, LoopId loop) const {
            });
   };
   return std::ranges::all_of(nest.body->statements, [&](const Statement& statement) {
-    return !statement.target.has_value() || streams(*statement.target);
+    return statement.reduced.empty() &&
+           (!statement.target.has_value() || streams(*statement.target));
   });
 }
 

@@ -336,6 +336,7 @@ class Cutter {
         if (cut.loop.has_value()) has_strip_.insert(node);
       }
     }
+    KeepApart(schedule);
     auto tree = tree_.WithSchedule(std::move(schedule));
     if (!tree.has_value() || !HasSameShape(*tree)) return std::nullopt;
     StripMinedTree result{.tree = *std::move(tree), .origins = {}, .effective = {}};
@@ -354,6 +355,22 @@ class Cutter {
   bool IsUnder(NodeId node, TreeRef loop) const {
     const TreeRef leaf = *tree_.LeafOf(node);
     return loop < leaf && leaf < tree_.nodes()[loop].end;
+  }
+
+  // Loops that have come to look like the next operation's are not to be shared with it.
+  void KeepApart(Schedule& schedule) const {
+    for (std::size_t i = 1; i < leaves_.size(); ++i) {
+      const NodeId before = leaves_[i - 1];
+      const NodeId node = leaves_[i];
+      if (!is_changed_.contains(before) && !is_changed_.contains(node)) continue;
+      if (tree_.nodes()[*tree_.LeafOf(before)].parent ==
+          tree_.nodes()[*tree_.LeafOf(node)].parent) {
+        continue;
+      }
+      std::vector<LoopSpec>& loops = schedule[before].loops;
+      const std::size_t shared = SharedLoops(tree_, before, node);
+      if (shared < loops.size()) loops[shared].reusable = false;
+    }
   }
 
   // Operations that ran in one body still do, and others share as many loops as they did.

@@ -19,18 +19,16 @@ void CacheEvictor::Release(std::byte* memory) { std::free(memory); }
 
 bool CacheEvictor::Evict(std::uint64_t cache_bytes) {
   const std::uint64_t cache = cache_bytes > 0 ? cache_bytes : kCommonCache;
-  const std::size_t wanted =
-      std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
+  const std::size_t wanted = std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
   if (size_ < wanted) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted)));
     size_ = memory_ ? wanted : 0;
     if (!memory_) return false;
+    // So that the pages are its own, and not one page of zeros.
+    std::fill_n(memory_.get(), size_, std::byte{1});
   }
-  // Written, so that the lines are this memory's own and not copies of one page of zeros.
-  volatile std::byte* const bytes = memory_.get();
-  for (std::size_t i = 0; i < size_; i += kLine) {
-    bytes[i] = static_cast<std::byte>(static_cast<unsigned char>(bytes[i]) + 1U);
-  }
+  const volatile std::byte* const bytes = memory_.get();
+  for (std::size_t i = 0; i < size_; i += kLine) static_cast<void>(bytes[i]);
   return true;
 }
 

@@ -46,8 +46,8 @@ CanarySuite::CanarySuite(const CoreKernels& kernels, const Sizes& sizes)
     : kernels_(kernels),
       cache_floats_(Floats(
           (sizes.second_cache_bytes > 0 ? sizes.second_cache_bytes : kCommonSecondCache) / 2)),
-      memory_floats_(Floats(
-          std::clamp<std::size_t>(sizes.last_cache_bytes * 2, kLeastMemory, kMostMemory))),
+      memory_floats_(
+          Floats(std::clamp<std::size_t>(sizes.last_cache_bytes * 2, kLeastMemory, kMostMemory))),
       memory_(nullptr, &std::free) {}
 
 std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CoreProbe& probe) {
@@ -67,8 +67,8 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   const double arithmetic =
       LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kArithmeticSteps); });
   // One try more: the first brings it into the cache.
-  const double cache = LeastNs(stopwatch, kTries + 1,
-                               [&] { sink = kernels_.read(memory_.get(), cache_floats_); });
+  const double cache =
+      LeastNs(stopwatch, kTries + 1, [&] { sink = kernels_.read(memory_.get(), cache_floats_); });
   reading.took[static_cast<std::size_t>(Canary::kArithmetic)] = arithmetic * per_ns;
   reading.took[static_cast<std::size_t>(Canary::kSecondCache)] = cache * per_ns;
   return reading;

@@ -1,7 +1,7 @@
 #pragma once
-// Canaries: three fixed kernels that are always the same (arithmetic, the second cache, memory), run
-// now and then between jobs. Where they stop taking as long as they did, the figures of jobs cannot
-// be compared with earlier ones either.
+// Canaries: three fixed kernels that are always the same (arithmetic, the second cache, memory),
+// run now and then between jobs. Where they stop taking as long as they did, the figures of jobs
+// cannot be compared with earlier ones either.
 
 #include <array>
 #include <cstddef>
@@ -53,7 +53,8 @@ class CanarySuite {
 class CanaryWatch {
  public:
   struct Options {
-    std::size_t window = 9;  // readings; their median is what counts, so a short disturbance does not
+    std::size_t window =
+        9;  // readings; their median is what counts, so a short disturbance does not
     // Relative, for each canary, beyond which it drifts. The memory of a virtual machine is shared
     // with neighbours: it differs by half from minute to minute without anything being wrong.
     std::array<double, kCanaries> tolerance = {0.02, 0.05, 1.0};
@@ -65,8 +66,8 @@ class CanaryWatch {
 
   // The first window is what later ones are compared with; nothing is said before it is full.
   bool IsDrifting() const { return drifting_.has_value(); }
-  // Time now to time at first, of the canary that is furthest out of its tolerance, or nearest to it;
-  // 0 before anything can be said.
+  // Time now to time at first, of the canary that is furthest out of its tolerance, or nearest to
+  // it; 0 before anything can be said.
   double ratio() const { return ratio_; }
   std::optional<Canary> drifting() const { return drifting_; }
   // When the oldest reading of the last window that was steady was taken: what was measured before

@@ -1,3 +1,4 @@
+#pragma once
 // Included by each core_kernels_*.cc, and by nothing else, with kVectorBytes defined: the same
 // kernels for each instruction set, in vectors of the compiler's own. Everything is in an unnamed
 // namespace: two instruction sets must not share a function.

@@ -16,6 +16,8 @@ class CoreProbe {
   // From a chain of dependent operations of known latency, which who shares the core hardly slows.
   // About 8 us. 0: not known for this processor.
   virtual double ClockMhz() = 0;
+  // How often this thread had to leave its core to others since it began.
+  virtual std::uint64_t Preemptions() = 0;
 };
 
 }  // namespace loopfleet::worker

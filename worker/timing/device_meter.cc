@@ -55,9 +55,8 @@ void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch,
   constexpr std::size_t kStep = 256;
   const std::size_t part = count / 3 / kStep * kStep;
   float* const a = memory.get();
-  reading.triad_bytes_per_second =
-      BestRate(stopwatch, 3 * part * sizeof(float),
-               [&] { kernels.triad(a, a + part, a + 2 * part, part); });
+  reading.triad_bytes_per_second = BestRate(
+      stopwatch, 3 * part * sizeof(float), [&] { kernels.triad(a, a + part, a + 2 * part, part); });
 }
 
 }  // namespace
@@ -102,10 +101,10 @@ DevicePeaks PeaksOf(const DeviceReading& reading, double quiet_cycles, double re
   constexpr double kNsPerSecond = 1e9;
   // Without a clock, the probe's cycles are nanoseconds.
   const double cycles_per_second =
-      reading.clock_mhz > 0
-          ? (reference_mhz > 0 ? reference_mhz : reading.clock_mhz) * kHertzPerMhz
-          : kNsPerSecond;
-  peaks.flop_per_second = static_cast<double>(reading.probe_flop) / quiet_cycles * cycles_per_second;
+      reading.clock_mhz > 0 ? (reference_mhz > 0 ? reference_mhz : reading.clock_mhz) * kHertzPerMhz
+                            : kNsPerSecond;
+  peaks.flop_per_second =
+      static_cast<double>(reading.probe_flop) / quiet_cycles * cycles_per_second;
   return peaks;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // DeviceWatch: what this worker knows of its timing core, and what follows from it for figures: how
 // quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether the
-// canaries are steady. Belongs to the timing thread; health() may be called from any.
+// canaries are steady. Belongs to the timing thread, but for what may be called from any.
 
 #include <cstdint>
 #include <expected>
@@ -37,29 +37,33 @@ class DeviceWatch {
   // `hardware` has the reference clock; its peaks are filled in from the reading.
   DeviceWatch(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
 
-  const HardwareFacts& hardware() const { return hardware_; }
+  // From any thread: what the coordinator wants times to be stated at, from the next figure on.
+  void SetReferenceClock(double mhz);
+  // With peaks at the reference clock.
+  HardwareFacts hardware() const;
 
   // What a job asks for, with what the sampler has to know of the core.
   SamplingPolicy PolicyFor(const JobSpec& spec) const;
 
-  // The figure, or why there is none: CUT, UNSTABLE_TIMING. Also learns how quiet the core can be.
+  // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING. Also
+  // learns how quiet the core can be.
   std::expected<Measurement, Failure> Judge(const Samples& samples, const JobSpec& spec,
-                                            const WorkDone& work);
+                                            const WorkDone& work, const HardwareFacts& hardware);
 
   bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
-  std::uint64_t probe_steps() const { return probe_steps_; }
+  std::uint64_t probe_steps() const { return reading_.probe_steps; }
   // Also when there was none to be had: the next one is due an interval later.
   void ObserveCanary(const std::optional<CanaryReading>& reading, Instant now);
-  CanaryHealth health() const;
+  CanaryHealth health() const;  // from any thread
 
  private:
   const Options options_;
-  const std::uint64_t probe_steps_;
-  HardwareFacts hardware_;
+  const DeviceReading reading_;
   QuietLevel quiet_;
   Instant next_canary_{};
   mutable std::mutex mutex_;
-  CanaryWatch canaries_;  // guarded by mutex_
+  HardwareFacts hardware_;  // guarded by mutex_
+  CanaryWatch canaries_;    // guarded by mutex_
 };
 
 }  // namespace loopfleet::worker

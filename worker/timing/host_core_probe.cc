@@ -1,5 +1,7 @@
 #include "worker/timing/host_core_probe.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -62,6 +64,12 @@ std::uint64_t HostCoreProbe::ThroughputNs() {
   const std::uint64_t start = stopwatch_.NowNs();
   kernels_.multiply_adds(steps_);
   return std::max<std::uint64_t>(stopwatch_.NowNs() - start, 1);
+}
+
+std::uint64_t HostCoreProbe::Preemptions() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_THREAD, &usage) != 0) return 0;
+  return static_cast<std::uint64_t>(usage.ru_nivcsw);
 }
 
 double HostCoreProbe::ClockMhz() {

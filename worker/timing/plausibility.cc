@@ -9,10 +9,11 @@ namespace {
 
 Failure Impossible(double claimed, double peak, std::string_view unit) {
   constexpr double kGiga = 1e9;
-  return {.code = FailureCode::kUnstableTiming,
-          .message = fmt::format("the samples would mean {:.4g} {}, which is above what this device "
-                                 "was measured to do, {:.4g}; no figure can be given",
-                                 claimed / kGiga, unit, peak / kGiga)};
+  return {
+      .code = FailureCode::kUnstableTiming,
+      .message = fmt::format("the samples would mean {:.4g} {}, which is above what this device "
+                             "was measured to do, {:.4g}; no figure can be given",
+                             claimed / kGiga, unit, peak / kGiga)};
 }
 
 }  // namespace

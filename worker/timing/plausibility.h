@@ -1,6 +1,6 @@
 #pragma once
-// Whether a figure can be true on this device. What is above the measured peak is refused: the kernel
-// did not do the work, or the clock lies.
+// Whether a figure can be true on this device. What is above the measured peak is refused: the
+// kernel did not do the work, or the clock lies.
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@ struct WorkDone {
   std::uint32_t threads = 1;
 };
 
-// UNSTABLE_TIMING with what is wrong, or nothing. Bandwidth is only judged where it can be proved that
-// memory was written: outputs several times as large as the last cache.
+// UNSTABLE_TIMING with what is wrong, or nothing. Bandwidth is only judged where it can be proved
+// that memory was written: outputs several times as large as the last cache.
 std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
                                      const HardwareFacts& hardware);
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kNsPerMs = 1e6;
 constexpr double kMhzPerPerNs = 1e3;
+// After the patience, times the least number of samples.
+constexpr std::uint32_t kMostTries = 5;
 
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -30,7 +32,7 @@ class Sampling {
     started_at_ = with_.stopwatch.NowNs();
     Probe();
     do {
-      TakeBatch();
+      TakeRepetition();
       Probe();
       Judge();
     } while (MayGoOn());
@@ -59,52 +61,62 @@ class Sampling {
   void FindIterations() {
     samples_.iterations = 1;
     if (policy_.cache == CacheState::kCold) return FindReadingCost();
-    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow at
-    // most tenfold a step, for the first runs are cold and say too little. Runs that are counted here
-    // were a tenth of a batch at least, so what they say is good enough to end with.
+    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow
+    // at most tenfold a step, for the first runs are cold and say too little. Runs that are counted
+    // here were a tenth of a repetition at least, so what they say is good enough to end with.
     constexpr double kMargin = 1.05;
     constexpr std::uint64_t kLargestStep = 10;
     for (;;) {
       const std::uint64_t elapsed = TimeRuns(samples_.iterations);
-      if (elapsed >= policy_.min_batch_ns || samples_.iterations >= policy_.max_iterations) return;
+      if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations)
+        return;
       const double wanted =
-          std::ceil(kMargin * static_cast<double>(policy_.min_batch_ns) *
+          std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) *
                     static_cast<double>(samples_.iterations) / static_cast<double>(elapsed));
       const auto most = std::min(samples_.iterations * kLargestStep, policy_.max_iterations);
       const bool is_known = wanted < static_cast<double>(most);
       samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
-      if (is_known && elapsed >= policy_.min_batch_ns / kLargestStep) return;
+      if (is_known && elapsed >= policy_.min_repetition_ns / kLargestStep) return;
     }
   }
 
   void Probe() {
+    // Cold, it would count how long its own code takes to come back into the caches.
+    if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
     const double clock = samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz : kMhzPerPerNs;
     probes_.push_back(static_cast<double>(with_.probe.ThroughputNs()) * clock / kMhzPerPerNs);
   }
 
-  void TakeBatch() {
+  void TakeRepetition() {
     if (policy_.cache == CacheState::kCold) runner_.EvictCaches();
+    const std::uint64_t preemptions = with_.probe.Preemptions();
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
     if (policy_.cache == CacheState::kCold) {
       elapsed = elapsed > reading_ns_ ? elapsed - reading_ns_ : 1;
     }
     samples_.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples_.iterations));
-    samples_.flags.push_back(kSampleAccepted);
+    samples_.flags.push_back(with_.probe.Preemptions() == preemptions ? kSampleAccepted
+                                                                      : kSamplePreempted);
   }
 
-  // Every batch anew: without a known level, a quicker probe makes earlier ones look contended.
+  // Every repetition anew: without a known level, a quicker probe makes earlier ones look
+  // contended.
   void Judge() {
-    const double quiet = policy_.quiet_cycles > 0 ? policy_.quiet_cycles
-                                                  : *std::ranges::min_element(probes_);
+    const double quiet =
+        policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
     accepted_.clear();
+    unpreempted_ = 0;
     timed_ns_ = 0;
     std::vector<double> beside;
     for (std::size_t i = 0; i < samples_.ns.size(); ++i) {
       const double slower = std::max(probes_[i], probes_[i + 1]) / quiet;
-      samples_.flags[i] = slower > kContendedFrom ? kSampleContended : kSampleAccepted;
-      if (samples_.flags[i] == kSampleContended) {
-        beside.push_back(slower);
-      } else {
+      const bool is_preempted = (samples_.flags[i] & kSamplePreempted) != 0;
+      const bool is_contended = slower > kContendedFrom;
+      samples_.flags[i] = static_cast<std::uint8_t>((is_preempted ? kSamplePreempted : 0) |
+                                                    (is_contended ? kSampleContended : 0));
+      if (is_contended) beside.push_back(slower);
+      if (!is_preempted) ++unpreempted_;
+      if (samples_.flags[i] == kSampleAccepted) {
         accepted_.push_back(samples_.ns[i]);
         timed_ns_ += samples_.ns[i] * static_cast<double>(samples_.iterations);
       }
@@ -120,9 +132,16 @@ class Sampling {
     }
     const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
     if (accepted_.size() < policy_.least_samples) {
-      return spent < policy_.patience_ns || samples_.ns.size() < policy_.least_samples;
+      if (spent < policy_.patience_ns) return true;
+      // A busy system may have taken the whole patience for itself in the middle of one run.
+      return unpreempted_ < policy_.least_samples &&
+             samples_.ns.size() < kMostTries * policy_.least_samples;
     }
-    if (accepted_.size() >= policy_.most_samples || spent >= policy_.budget_ns) return false;
+    if (accepted_.size() >= policy_.most_samples) return false;
+    if (spent >= policy_.budget_ns) {
+      // A figure that would be refused is worth the patience.
+      return spent < policy_.patience_ns && MedianWithInterval(accepted_).spread() > kWidestSpread;
+    }
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
     // Sorting them all after each one would cost more than it could save.
     if (accepted_.size() < next_look_) return true;
@@ -143,10 +162,11 @@ class Sampling {
   const Instruments& with_;
   IterationRunner& runner_;
   Samples samples_;
-  std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside batch i
+  std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside repetition i
   std::vector<double> accepted_;  // of samples_.ns
-  double timed_ns_ = 0;           // in accepted batches
-  std::size_t next_look_ = 0;     // at the interval
+  std::size_t unpreempted_ = 0;
+  double timed_ns_ = 0;        // in accepted repetitions
+  std::size_t next_look_ = 0;  // at the interval
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
 };
@@ -179,10 +199,10 @@ SamplingPolicy PolicyFor(const JobSpec& spec) {
 }
 
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
-  // The last batch begins before the patience is over. Two runs find the iterations, and there are
-  // always the least samples.
+  // The last repetition begins before the patience is over, or there are not even the least
+  // samples. Two runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) +
-         (policy.least_samples + 3) * (run_ns + policy.min_batch_ns);
+         (kMostTries * policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
 }
 
 Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,

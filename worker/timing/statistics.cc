@@ -18,8 +18,8 @@ double MedianOfSorted(std::span<const double> sorted) {
   return (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t /
-// sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
+// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t
+// / sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
 // samples of a normal distribution.
 constexpr std::array<double, 5> kStretch = {1, 1, 12.7, 2.9, 1.5};
 
@@ -78,12 +78,18 @@ std::expected<Measurement, Failure> Summarise(const Samples& samples, double ref
   const double clock = ClockMhz(measurement);
   const double scale = clock > 0 && reference_mhz > 0 ? clock / reference_mhz : 1;
   std::vector<double> accepted;
+  std::vector<double> unpreempted;
   for (std::size_t i = 0; i < samples.ns.size(); ++i) {
     measurement.samples_ns.push_back(samples.ns[i] * scale);
     if (samples.flags[i] == kSampleAccepted) accepted.push_back(measurement.samples_ns.back());
+    if ((samples.flags[i] & kSamplePreempted) == 0) {
+      unpreempted.push_back(measurement.samples_ns.back());
+    }
   }
   const bool is_accepted = accepted.size() >= kLeastAccepted;
-  std::vector<double> used = is_accepted ? std::move(accepted) : measurement.samples_ns;
+  // What was preempted is known to be wrong; what is contended may be right.
+  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
+  std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
   std::ranges::sort(used);
   Interval interval = IntervalOfSorted(used);
   if (!is_accepted) {

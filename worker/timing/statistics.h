@@ -35,7 +35,7 @@ Interval MedianWithInterval(std::vector<double> samples);
 
 Grade GradeOf(double spread);
 
-// Fewer accepted samples than this, and the figures are over all of them.
+// Fewer accepted samples than this, and the figures are over all but the preempted ones.
 inline constexpr std::size_t kLeastAccepted = 3;
 // An interval wider than this says nothing: UNSTABLE_TIMING.
 inline constexpr double kWidestSpread = 0.5;

@@ -29,7 +29,7 @@ std::vector<double> GetNumbers(ByteReader& reader, std::uint64_t most) {
 void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.least_samples);
   writer.Put(policy.most_samples);
-  writer.Put(policy.min_batch_ns);
+  writer.Put(policy.min_repetition_ns);
   writer.Put(policy.precision);
   writer.Put(policy.least_timed_ns);
   writer.Put(policy.budget_ns);
@@ -48,7 +48,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   SamplingPolicy policy;
   policy.least_samples = reader.Get<std::uint32_t>();
   policy.most_samples = reader.Get<std::uint32_t>();
-  policy.min_batch_ns = reader.Get<std::uint64_t>();
+  policy.min_repetition_ns = reader.Get<std::uint64_t>();
   policy.precision = reader.Get<double>();
   policy.least_timed_ns = reader.Get<std::uint64_t>();
   policy.budget_ns = reader.Get<std::uint64_t>();
@@ -86,13 +86,13 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
   samples.slowdown = reader.Get<double>();
   samples.clock_before_mhz = reader.Get<double>();
   samples.clock_after_mhz = reader.Get<double>();
-  const bool can_be = reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
-                      std::ranges::all_of(samples.ns, IsAboveZero) &&
-                      std::ranges::all_of(samples.flags,
-                                          [](auto flag) { return flag <= kSampleContended; }) &&
-                      IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) &&
-                      samples.slowdown >= 1 && IsAmount(samples.clock_before_mhz) &&
-                      IsAmount(samples.clock_after_mhz);
+  const bool can_be =
+      reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
+      std::ranges::all_of(samples.ns, IsAboveZero) &&
+      std::ranges::all_of(
+          samples.flags, [](auto flag) { return flag <= (kSampleContended | kSamplePreempted); }) &&
+      IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
+      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz);
   if (!can_be) return std::nullopt;
   return samples;
 }

@@ -28,9 +28,13 @@ inline std::string_view NameOf(RuleSet rules) {
   return "";
 }
 
-// AllKinds, and one whose results are no whole numbers.
+// AllKinds, the named programs, and one whose results are no whole numbers.
 inline std::vector<NamedBenchmark> KindsToWalk() {
   std::vector<NamedBenchmark> kinds = AllKinds();
+  for (const char* name : {"positive_product5_4_6", "mmbias4_6_5", "twomm3_4_5_2", "chain6_9",
+                           "reduce_add5_7", "reduce_max7_5", "shift4_11", "conv1d14_3"}) {
+    kinds.push_back({name, Opened(std::string("benchmark://program-v0/") + name)});
+  }
   kinds.push_back({"chain",  // elementwise, one after the other
                    WholeLoops({.dims = {{"m", 6}, {"n", 10}},
                                .nodes = {{.op = Op::kRead, .dims = {0, 1}},

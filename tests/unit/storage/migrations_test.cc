@@ -25,7 +25,7 @@ class MigrationsTest : public ScratchDatabase {
 
 TEST_F(MigrationsTest, ANewFileGetsTheSchema) {
   OpenStore();
-  EXPECT_EQ(NumberByHand("PRAGMA user_version"), 1);
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), 2);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
                          "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite%'"),
             0);
@@ -33,11 +33,41 @@ TEST_F(MigrationsTest, ANewFileGetsTheSchema) {
             static_cast<std::int64_t>(FailureTable().size()));
 }
 
+// tests/golden/storage/version1.db was written by a real cluster of version 1: two measurements of
+// mm64_64_64 and a failure.
+TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
+  std::filesystem::copy_file(
+      std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version1.db", path());
+  {
+    const auto refused = StoreReader::Open(path());
+    ASSERT_FALSE(refused);  // only the writer changes it
+  }
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), 2);
+  const auto reader = OpenReader();
+  const auto outcomes = reader->ReadOutcomes({1}, 0, 10);
+  ASSERT_TRUE(outcomes) << outcomes.error().message;
+  ASSERT_EQ(outcomes->size(), 2U);
+  const Evaluation& evaluation = outcomes->front().evaluation;
+  ASSERT_TRUE(evaluation.ok());
+  EXPECT_DOUBLE_EQ(evaluation.measurement().elapsed_ns, 2829.2083333333335);
+  EXPECT_EQ(evaluation.measurement().clock_before_mhz, 0);  // was not measured then
+  EXPECT_EQ(evaluation.conditions->hardware.peaks, DevicePeaks{});
+  EXPECT_EQ(evaluation.conditions->policy, "fixed15x60us");
+  const auto found = reader->FindResult(KeyFor(evaluation));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(*found);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE status = 'ok'"), 2);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE failure = 'INVALID_ACTION'"), 1);
+  // What its host stated is no reference clock.
+  EXPECT_TRUE(store->Recover()->reference_clocks.empty());
+}
+
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {
   OpenStore();
-  RunByHand("PRAGMA user_version = 2");
+  RunByHand("PRAGMA user_version = 3");
   ExpectRefused(ErrorKind::kInvalid,
-                "has schema version 2, this program works with 1: use the newer");
+                "has schema version 3, this program works with 2: use the newer");
 }
 
 TEST_F(MigrationsTest, AVersionThatNeverWasIsRefusedByReaders) {

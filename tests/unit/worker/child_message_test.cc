@@ -24,7 +24,7 @@ CompiledKernel SomeKernel() {
 
 std::string SomeReply() {
   return Encode(
-      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}}, .outside_ns = 9}));
+      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
 }
 
 TEST(ChildMessageTest, CompileRequestsComeBack) {
@@ -68,17 +68,43 @@ TEST(ChildMessageTest, ExecutorRequestsComeBack) {
   EXPECT_EQ(std::get<RunRequest>(*ran).call.arena, 7U);
   EXPECT_EQ(std::get<RunRequest>(*ran).time_limit_s, 11U);
 
-  const TimeRequest time{.policy = {.repetitions = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
+  const TimeRequest time{.policy = {.least_samples = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
   const auto timed = DecodeExecutorRequest(Encode(ExecutorRequest(time)));
   ASSERT_TRUE(timed);
-  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.repetitions, 3U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.least_samples, 3U);
   EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_repetition_ns, 4U);
+}
+
+TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
+  const MeterRequest meter{.last_cache_bytes = 1, .time_limit_s = 2};
+  const auto metered = DecodeExecutorRequest(Encode(ExecutorRequest(meter)));
+  ASSERT_TRUE(metered);
+  EXPECT_EQ(std::get<MeterRequest>(*metered).last_cache_bytes, 1U);
+  const CanaryRequest canary{
+      .probe_steps = 3, .second_cache_bytes = 4, .last_cache_bytes = 5, .time_limit_s = 6};
+  const auto sung = DecodeExecutorRequest(Encode(ExecutorRequest(canary)));
+  ASSERT_TRUE(sung);
+  EXPECT_EQ(std::get<CanaryRequest>(*sung).second_cache_bytes, 4U);
+
+  const DeviceReply device{.number = 8, .reading = {.probe_steps = 7, .probe_cycles = {1, 2}}};
+  const auto read = DecodeExecutorReply(Encode(ExecutorReply(device)));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<DeviceReply>(*read).number, 8U);
+  EXPECT_EQ(std::get<DeviceReply>(*read).reading, device.reading);
+  const auto none = DecodeExecutorReply(Encode(ExecutorReply(CanaryReply{})));
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(std::get<CanaryReply>(*none).reading);
+  const auto some = DecodeExecutorReply(
+      Encode(ExecutorReply(CanaryReply{.reading = CanaryReading{.took = {1, 2, 3}}})));
+  ASSERT_TRUE(some);
+  EXPECT_EQ(std::get<CanaryReply>(*some).reading->took[2], 3);
 }
 
 TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {
   const auto decode = [](std::vector<double> ns, std::uint64_t iterations = 1) {
-    return DecodeExecutorReply(
-        Encode(ExecutorReply(Timed{.samples = {.iterations = iterations, .ns = std::move(ns)}})));
+    Timed timed{.samples = {.iterations = iterations, .ns = std::move(ns)}};
+    timed.samples.flags.assign(timed.samples.ns.size(), kSampleAccepted);
+    return DecodeExecutorReply(Encode(ExecutorReply(timed)));
   };
   EXPECT_TRUE(decode({1.5, 2.5}));
   EXPECT_FALSE(decode({}));

@@ -36,11 +36,15 @@ class ChildrenFixture : public testing::Test {
       *compiler = backend_.make_compiler();
       *linker = backend_.make_linker();
     };
-    programs_.by_role[ChildRole::kCompiler].run = [compiler, linker](Channel channel) {
-      return RunCompilerChild(std::move(channel), **compiler, **linker, 60);
+    const Isolation isolation = isolation_;
+    programs_.by_role[ChildRole::kCompiler].run = [compiler, linker, isolation](Channel channel) {
+      return RunCompilerChild(std::move(channel), **compiler, **linker,
+                              {.time_limit_s = 60, .isolation = isolation});
     };
     for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
-      programs_.by_role[role].run = RunExecutorChild;
+      programs_.by_role[role].run = [role, isolation](Channel channel) {
+        return RunExecutorChild(std::move(channel), role, isolation);
+      };
     }
     for (auto& [role, program] : programs_.by_role) {
       program.limits.private_bytes = std::uint64_t{256} << 20;
@@ -54,6 +58,7 @@ class ChildrenFixture : public testing::Test {
     return [this](ChildRole role, ChildEnd::Cause cause) { restarts_.emplace_back(role, cause); };
   }
 
+  const Isolation isolation_ = ProbeIsolation();
   Backend backend_;
   std::unique_ptr<CodeArena> code_;
   ChildPrograms programs_;

@@ -13,7 +13,8 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr SamplingPolicy kShort{.repetitions = 3, .min_repetition_ns = 1000};
+constexpr SamplingPolicy kShort{
+    .least_samples = 3, .most_samples = 3, .min_repetition_ns = 1000, .max_samples = 3};
 
 class ExecutorProcessTest : public ChildrenFixture {
  protected:
@@ -108,7 +109,8 @@ TEST_F(ExecutorProcessTest, AnswersComeInTheOrderOfTheQuestions) {
     calls.push_back(CallOf(1024, workload));
     places.push_back(*std::exchange(place_, std::nullopt));
     SamplingPolicy policy = kShort;
-    policy.repetitions = static_cast<std::uint32_t>(i + 1);
+    policy.least_samples = policy.most_samples = policy.max_samples =
+        static_cast<std::uint32_t>(i + 1);
     executor_->Begin(calls.back(), policy, std::chrono::milliseconds(1));
     if (calls.size() < 4) continue;
     const auto timed = executor_->Finish();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "worker/byte_codec.h"
+#include "worker/isolation.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -32,6 +33,11 @@ int Obey(Channel channel) {
     if (*word == "fork") answer = ::fork() < 0 ? "refused" : "forked";
     if (*word == "uid") answer = std::to_string(::geteuid());
     if (*word == "home") answer = std::getenv("HOME") != nullptr ? "has an environment" : "none";
+    if (*word == "seal") {
+      const bool sealed =
+          SealProcess(ChildRole::kExecutor, Isolation::kProcess, channel.fd()).has_value();
+      answer = sealed ? "sealed" : "not sealed";
+    }
     if (*word == "descriptors") {
       int count = 0;
       for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
@@ -168,6 +174,7 @@ TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
   EXPECT_EQ(Ask(*child, "home"), "none");
   EXPECT_EQ(Ask(*child, "write"), "refused");
   EXPECT_NE(Ask(*child, "uid"), "0");
+  EXPECT_EQ(Ask(*child, "seal"), "sealed");
   EXPECT_EQ(Ask(*child, "fork"), "refused");
   ::close(leaked);
 }

@@ -35,7 +35,6 @@ class PipelineTest : public ChildrenFixture {
   void TearDown() override { pipeline_.reset(); }
 
   void Start(Pipeline::Options options) {
-    options.policy = {.repetitions = 5, .min_repetition_ns = 1000};
     pipeline_.reset();  // and with it, its slot stops for good
     slot_ = std::make_unique<TimingSlot>(TimingSlot::Options{},
                                          SlotLock::Open(PlanCores().value().slot_core).value(),
@@ -44,6 +43,7 @@ class PipelineTest : public ChildrenFixture {
         options,
         Pipeline::Parts{.preparers = {{.compiler = *compiler_, .verifier = *verifier_}},
                         .slot = *slot_,
+                        .device = device_,
                         .code = *code_,
                         .metrics = *metrics_,
                         .clock = clock_},
@@ -92,6 +92,8 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<ExecutorProcess> verifier_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::unique_ptr<TimingSlot> slot_;
+  // Nothing is known of the device: no peaks, no quiet level, no clock.
+  DeviceWatch device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
   std::unique_ptr<Pipeline> pipeline_;
 
   std::mutex mutex_;
@@ -163,11 +165,38 @@ TEST_F(PipelineTest, AWrongKernelIsNeverTimed) {
   EXPECT_EQ(evaluations.at(1).stages[Stage::kMeasure], Nanos{0});
 }
 
+TEST_F(PipelineTest, MoreThreadsThanThereAreIsForAnotherWorker) {
+  wire::Lease lease = LeaseOf(1, 1024);
+  lease.spec.threads = 4;
+  ASSERT_TRUE(pipeline_->Accept(lease));
+  const Evaluation evaluation = Collect(1).at(1);
+  EXPECT_EQ(evaluation.failure().code, FailureCode::kNoMatchingWorker);
+}
+
+TEST_F(PipelineTest, CutAndColdAreAsTheJobAsks) {
+  wire::Lease cut = LeaseOf(1, 1 << 20);
+  cut.spec.cut_above_ns = 1;
+  wire::Lease cold = LeaseOf(2, 1024);
+  cold.spec.cache = CacheState::kCold;
+  cold.spec.budget_ms = 50;
+  ASSERT_TRUE(pipeline_->Accept(cut));
+  ASSERT_TRUE(pipeline_->Accept(cold));
+  const auto evaluations = Collect(2);
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kCut);
+  ASSERT_TRUE(evaluations.at(2).conditions);
+  EXPECT_EQ(evaluations.at(2).conditions->cache, CacheState::kCold);
+  if (evaluations.at(2).ok()) {  // a single run of a host that is busy may say nothing
+    EXPECT_EQ(evaluations.at(2).measurement().iterations_per_sample, 1U);
+  } else {
+    EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kUnstableTiming);
+  }
+}
+
 TEST_F(PipelineTest, WhatCannotBeRebuiltIsAFailureOfTheJob) {
   wire::Lease invalid = LeaseOf(1, 1024);
   invalid.spec.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/0"};
   wire::Lease unsupported = LeaseOf(2, 1024);
-  unsupported.spec.threads = 4;
+  unsupported.spec.priority = 4;
   wire::Lease illegal = LeaseOf(3, 1024, {looptree::SwapUp{}});
   ASSERT_TRUE(pipeline_->Accept(invalid));
   ASSERT_TRUE(pipeline_->Accept(unsupported));

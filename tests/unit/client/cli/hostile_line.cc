@@ -40,7 +40,7 @@ std::string Repeated(std::string_view part, std::size_t times) {
 
 HostileLines::Line HostileLines::Next() {
   // Long lines cost a thousand others to make, so they are rarer.
-  if (random_.Below(200) == 0) return LongLine();
+  if (random_.Below(500) == 0) return LongLine();
   switch (random_.Below(22)) {
     case 0:
     case 1:
@@ -107,8 +107,13 @@ std::string HostileLines::Name() {
       "split",   "split_2",   "split_3",    "split_4",     "split_7",       "split_16",
       "split_0", "split_1",   "split_-1",   "split_1024",  "splt_4",        "",
       "UP",      " up",       "down\\u0000"};
-  if (random_.Below(8) == 0) return "split_" + Number();
-  return std::string(OneOf(kNames));
+  constexpr std::string_view kGood[] = {"up",      "down",  "swap_up", "swap_down", "split_2",
+                                        "split_5", "merge", "unroll",  "vectorize", "undo"};
+  switch (random_.Below(16)) {
+    case 0: return "split_" + Number();
+    case 1: return std::string(OneOf(kNames));
+    default: return std::string(OneOf(kGood));
+  }
 }
 
 std::string HostileLines::Uri() {
@@ -349,27 +354,27 @@ HostileLines::Line HostileLines::LongLine() {
   const std::string_view part = OneOf(fill);
   const std::string filling = Repeated(part, size / part.size());
   switch (random_.Below(8)) {
-    case 0: return {"long line", filling};
-    case 1: return {"long line", LineOf("uri", "benchmark://mm-v0/mm" + filling, "")};
-    case 2: return {"long line", fmt::format("{{\"ir\": \"{}\"}}", filling)};
-    case 3: return {"long line", fmt::format("{{\"ir\": \"v:m\\nn:2::{}\"}}", filling)};
+    case 0: return {"long bytes", filling};
+    case 1: return {"long uri", LineOf("uri", "benchmark://mm-v0/mm" + filling, "")};
+    case 2: return {"long program", fmt::format("{{\"ir\": \"{}\"}}", filling)};
+    case 3: return {"long node", fmt::format("{{\"ir\": \"v:m\\nn:2::{}\"}}", filling)};
     case 4:
-      return {"long line",
+      return {"long view",
               fmt::format("{{\"ir\": \"v:i\\nv:o\\nn:2::0,:::0:::::\\nn:3:0,:1,:{}:0=0,:0:::::\\n"
                           "i:0,\\no:1,\\n\"}}",
                           filling)};
     case 5:
-      return {"long line",
+      return {"long actions without names",
               LineOf("uri", "benchmark://mm-v0/mm8_8_8", Repeated("\"\",", size / 3) + "\"\"")};
     case 6:
-      return {"long line",
+      return {"long actions",
               LineOf("uri", "benchmark://mm-v0/mm8_8_8", Repeated("\"up\",", size / 5) + "\"up\"")};
     default: {
       std::string keys = "{\"uri\": \"x\"";
       for (std::size_t i = 0; keys.size() < size; ++i) {
         fmt::format_to(std::back_inserter(keys), ",\"k{}\":{}", i, i);
       }
-      return {"long line", keys + "}"};
+      return {"long keys", keys + "}"};
     }
   }
 }

@@ -17,8 +17,10 @@ TEST(DeviceMeterTest, ReferenceClocksAreOnAGrid) {
 }
 
 TEST(DeviceMeterTest, PeakIsOfTheQuietProbeAtTheReferenceClock) {
-  const DeviceReading reading{
-      .probe_steps = 2'000, .probe_flop = 640'000, .clock_mhz = 3'690, .read_bytes_per_second = 2e10};
+  const DeviceReading reading{.probe_steps = 2'000,
+                              .probe_flop = 640'000,
+                              .clock_mhz = 3'690,
+                              .read_bytes_per_second = 2e10};
   const DevicePeaks peaks = PeaksOf(reading, 10'000, 3'700);  // 64 flop a cycle
   EXPECT_NEAR(peaks.flop_per_second, 236.8e9, 1e6);
   EXPECT_EQ(peaks.read_bytes_per_second, 2e10);

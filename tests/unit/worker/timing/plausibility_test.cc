@@ -7,9 +7,8 @@ namespace {
 
 HardwareFacts Device() {
   HardwareFacts facts{.l3_bytes = 32ULL << 20};
-  facts.peaks = {.flop_per_second = 100e9,
-                 .read_bytes_per_second = 20e9,
-                 .triad_bytes_per_second = 25e9};
+  facts.peaks = {
+      .flop_per_second = 100e9, .read_bytes_per_second = 20e9, .triad_bytes_per_second = 25e9};
   return facts;
 }
 
@@ -26,14 +25,13 @@ TEST(PlausibilityTest, AboveItIsRefused) {
 }
 
 TEST(PlausibilityTest, EachThreadHasAPeak) {
-  EXPECT_FALSE(
-      WhyImpossible({.elapsed_ns = 10}, {.flop_count = 2'000, .threads = 2}, Device()));
+  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 2'000, .threads = 2}, Device()));
   EXPECT_TRUE(WhyImpossible({.elapsed_ns = 10}, {.flop_count = 3'000, .threads = 2}, Device()));
 }
 
 TEST(PlausibilityTest, WhatWasNotMeasuredRefusesNothing) {
-  EXPECT_FALSE(WhyImpossible({.elapsed_ns = 1},
-                             {.flop_count = 1'000'000, .output_bytes = 1ULL << 40}, {}));
+  EXPECT_FALSE(
+      WhyImpossible({.elapsed_ns = 1}, {.flop_count = 1'000'000, .output_bytes = 1ULL << 40}, {}));
 }
 
 TEST(PlausibilityTest, BandwidthOnlyWhereMemoryMustHaveBeenWritten) {

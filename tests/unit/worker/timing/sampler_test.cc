@@ -18,7 +18,7 @@ std::size_t CountOf(const Samples& samples, std::uint8_t flag) {
   return static_cast<std::size_t>(std::ranges::count(samples.flags, flag));
 }
 
-TEST(SamplerTest, FastKernelsFillTheBatch) {
+TEST(SamplerTest, FastKernelsFillTheRepetition) {
   for (const std::uint64_t run_ns : {1U, 7U, 100U, 999U, 5'210U, 59'999U}) {
     ScriptedCore core{.run_ns = run_ns};
     const Samples samples = core.Take(WithQuietLevel());
@@ -41,7 +41,7 @@ TEST(SamplerTest, EqualSamplesAreEnoughOnceEnoughTimeWasSampled) {
 
 TEST(SamplerTest, UnequalOnesGoOnToTheMost) {
   ScriptedCore core;
-  core.extra_ns = [](std::size_t batch) { return batch % 3 * 3'000; };  // by 0, 5, 10 %
+  core.extra_ns = [](std::size_t repetition) { return repetition % 3 * 3'000; };  // by 0, 5, 10 %
   EXPECT_EQ(core.Take(WithQuietLevel()).ns.size(), 15U);
 }
 
@@ -55,7 +55,7 @@ TEST(SamplerTest, SlowKernelsNeedFewRuns) {
 
 TEST(SamplerTest, TheBudgetEndsUnequalSamplesOfSlowKernels) {
   ScriptedCore core{.run_ns = 1'000'000};
-  core.extra_ns = [](std::size_t batch) { return batch % 2 * 100'000; };
+  core.extra_ns = [](std::size_t repetition) { return repetition % 2 * 100'000; };
   const Samples samples = core.Take(WithQuietLevel());
   EXPECT_GE(samples.ns.size(), 3U);
   EXPECT_LE(samples.ns.size(), 5U);  // 5 ms
@@ -67,7 +67,7 @@ TEST(SamplerTest, ButThereAreAlwaysTheLeast) {
 }
 
 // Contended and quiet phases of 300 us in turn.
-TEST(SamplerTest, ContendedBatchesAreFlaggedAndRepeated) {
+TEST(SamplerTest, ContendedRepetitionsAreFlaggedAndRepeated) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now / 300'000 % 2 == 0 ? 1.0 : 1.15; };
   const Samples samples = core.Take(WithQuietLevel());
@@ -128,7 +128,9 @@ TEST(SamplerTest, AClockThatMovesIsSeenAndCostsTheGrade) {
 
 TEST(SamplerTest, OneOffSpikesThatNoProbeSeesMoveNothing) {
   ScriptedCore core;
-  core.extra_ns = [](std::size_t batch) { return batch == 4 || batch == 9 ? 400'000 : 0; };
+  core.extra_ns = [](std::size_t repetition) {
+    return repetition == 4 || repetition == 9 ? 400'000 : 0;
+  };
   const auto measurement = Summarise(core.Take(WithQuietLevel()), 0);
   ASSERT_TRUE(measurement);
   EXPECT_NEAR(measurement->elapsed_ns, 5'000, 1);
@@ -136,10 +138,43 @@ TEST(SamplerTest, OneOffSpikesThatNoProbeSeesMoveNothing) {
   EXPECT_GT(measurement->elapsed_mean_ns, 5'500);
 }
 
+TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
+  ScriptedCore core{.run_ns = 1'000'000};
+  core.preempts = [](std::size_t repetition) { return repetition % 2 == 1; };
+  const Samples samples = core.Take(WithQuietLevel());
+  EXPECT_GE(CountOf(samples, kSamplePreempted), 2U);
+  const auto measurement = Summarise(samples, 0);
+  ASSERT_TRUE(measurement);
+  EXPECT_NEAR(measurement->elapsed_ns, 1e6, 1);
+  EXPECT_EQ(measurement->grade, Grade::kA);
+}
+
+// Every other run is interrupted for longer than the whole patience.
+TEST(SamplerTest, ASystemThatTakesThePatienceIsOutlasted) {
+  ScriptedCore core;
+  core.extra_ns = [](std::size_t call) { return call % 2 == 1 ? 40'000'000 : 0; };
+  core.preempts = [](std::size_t call) { return call % 2 == 1; };
+  const Samples samples = core.Take(WithQuietLevel());
+  EXPECT_EQ(CountOf(samples, kSampleAccepted), 3U);
+  const auto measurement = Summarise(samples, 0);
+  ASSERT_TRUE(measurement);
+  EXPECT_NEAR(measurement->elapsed_ns, 5'000, 1);
+}
+
+TEST(SamplerTest, GoesOnWhileTheFigureWouldBeRefused) {
+  ScriptedCore core{.run_ns = 1'000'000};
+  core.extra_ns = [](std::size_t repetition) { return repetition == 3 ? 7'000'000 : 0; };  // unseen
+  const Samples samples = core.Take(WithQuietLevel());
+  EXPECT_TRUE(Summarise(samples, 0));
+  EXPECT_GE(samples.ns.size(), 9U);  // from 9 on the interval leaves the extremes out
+}
+
 // Slower and slower, as a core that heats up: the interval is wide, and the grade says so.
 TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
   ScriptedCore core;
-  core.extra_ns = [](std::size_t batch) { return batch * 1'200; };  // 2 % of a batch each time
+  core.extra_ns = [](std::size_t repetition) {
+    return repetition * 1'200;
+  };  // 2 % of a repetition each time
   const auto measurement = Summarise(core.Take(WithQuietLevel()), 0);
   ASSERT_TRUE(measurement);
   EXPECT_NE(measurement->grade, Grade::kA);
@@ -147,7 +182,7 @@ TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
 
 TEST(SamplerTest, PrecisionStopsEarlyAndGoesOnForLong) {
   ScriptedCore noisy;
-  noisy.extra_ns = [](std::size_t batch) { return batch * 7 % 11 * 600; };  // 0 to 10 %
+  noisy.extra_ns = [](std::size_t repetition) { return repetition * 7 % 11 * 600; };  // 0 to 10 %
   SamplingPolicy fine = PolicyFor({.precision = 0.01});
   fine.quiet_cycles = kQuietCycles;
   const Samples many = noisy.Take(fine);
@@ -190,7 +225,7 @@ TEST(SamplerTest, ContentionAloneCutsNothing) {
 
 TEST(SamplerTest, WhatIsNearTheBoundIsMeasured) {
   ScriptedCore core{.run_ns = 1'005'000};
-  core.extra_ns = [](std::size_t batch) { return batch % 2 * 20'000; };
+  core.extra_ns = [](std::size_t repetition) { return repetition % 2 * 20'000; };
   SamplingPolicy policy = PolicyFor({.cut_above_ns = 1'010'000});
   policy.quiet_cycles = kQuietCycles;
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);
@@ -230,8 +265,8 @@ TEST(SamplerTest, TheSupervisorWaitsLongEnough) {
       const std::uint64_t start = core.now;
       core.Take(WithQuietLevel());
       EXPECT_LE(core.now - start,
-                LongestNs(WithQuietLevel(), static_cast<std::uint64_t>(
-                                                static_cast<double>(run_ns) * slow)))
+                LongestNs(WithQuietLevel(),
+                          static_cast<std::uint64_t>(static_cast<double>(run_ns) * slow)))
           << run_ns;
     }
   }

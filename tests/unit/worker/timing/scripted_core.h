@@ -16,15 +16,20 @@ class ScriptedCore {
   // By how much everything is slower at a moment: 1 is quiet.
   std::function<double(std::uint64_t now_ns)> slowdown = [](std::uint64_t) { return 1.0; };
   std::function<double(std::uint64_t now_ns)> clock_mhz = [](std::uint64_t) { return 3000.0; };
-  // Of the n-th timed batch or run, 0-based: a disturbance of its own that no probe sees.
+  // Of the n-th timed repetition or run, 0-based: a disturbance of its own that no probe sees.
   std::function<std::uint64_t(std::size_t)> extra_ns = [](std::size_t) { return 0; };
+  // Whether the system interrupts the n-th call of the kernel for something else.
+  std::function<bool(std::size_t)> preempts = [](std::size_t) { return false; };
   std::uint64_t run_ns = 5'000;
   std::uint64_t probe_ns = 3'000;  // when quiet, at 3000 MHz: 9,000 cycles
   std::uint64_t now = 1'000'000;
-  std::vector<std::uint64_t> batches;  // runs in each
+  std::vector<std::uint64_t> repetitions;  // runs in each
   std::size_t evictions = 0;
+  std::uint64_t preemptions = 0;
 
-  std::uint64_t runs() const { return std::accumulate(batches.begin(), batches.end(), 0UL); }
+  std::uint64_t runs() const {
+    return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
+  }
 
   Samples Take(const SamplingPolicy& policy) {
     Watch watch(*this);
@@ -43,14 +48,19 @@ class ScriptedCore {
     explicit Probe(ScriptedCore& its) : core(its) {}
     std::uint64_t ThroughputNs() override { return core.Spend(core.probe_ns); }
     double ClockMhz() override { return core.clock_mhz(core.now); }
+    std::uint64_t Preemptions() override { return core.preemptions; }
     ScriptedCore& core;
   };
   struct Kernel final : IterationRunner {
     explicit Kernel(ScriptedCore& its) : core(its) {}
     void Run(std::uint64_t iterations) override {
       core.Spend(core.run_ns * iterations);
-      core.now += core.extra_ns(core.batches.size());
-      core.batches.push_back(iterations);
+      core.now += core.extra_ns(core.repetitions.size());
+      if (core.preempts(core.repetitions.size())) {
+        ++core.preemptions;
+        core.now += 4'000'000;  // a time slice
+      }
+      core.repetitions.push_back(iterations);
     }
     void EvictCaches() override { ++core.evictions; }
     ScriptedCore& core;

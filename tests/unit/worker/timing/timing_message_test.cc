@@ -19,7 +19,7 @@ Samples SomeSamples() {
 TEST(TimingMessageTest, PolicyRoundTrips) {
   const SamplingPolicy policy{.least_samples = 1,
                               .most_samples = 2,
-                              .min_batch_ns = 3,
+                              .min_repetition_ns = 3,
                               .precision = 0.5,
                               .least_timed_ns = 5,
                               .budget_ns = 6,
