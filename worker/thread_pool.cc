@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <latch>
 #include <type_traits>
 
 namespace loopfleet::worker {
@@ -31,12 +32,16 @@ ThreadPool::ThreadPool(const std::vector<int>& cores)
     : entry_{.parallel_for = {.run = &ThreadPool::RunEntry}, .pool = this},
       places_(std::make_unique<Place[]>(cores.size())) {
   static_assert(std::is_standard_layout_v<Entry>);
+  // All that needs rights is done when this returns: the caller may be about to give them up.
+  std::latch started(static_cast<std::ptrdiff_t>(cores.empty() ? 0 : cores.size() - 1));
   for (std::size_t i = 1; i < cores.size(); ++i) {
-    helpers_.emplace_back([this, i, core = cores[i]] {
+    helpers_.emplace_back([this, i, core = cores[i], &started] {
       PinTo(core);
+      started.count_down();
       Help(static_cast<std::int64_t>(i));
     });
   }
+  started.wait();
 }
 
 ThreadPool::~ThreadPool() {
