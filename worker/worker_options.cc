@@ -9,6 +9,7 @@
 
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
+#include "common/job/job_spec.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -40,6 +41,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
       ->capture_default_str();
   app.add_option("--device", wishes.device, "What to run kernels on: cpu")->capture_default_str();
   app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
+      ->capture_default_str();
+  app.add_option("--max-threads", config.max_threads,
+                 "Threads that a kernel may use at most; 0 for one on each core")
+      ->check(CLI::Range(std::uint32_t{0}, kMostThreads))
       ->capture_default_str();
   app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")

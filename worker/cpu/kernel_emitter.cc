@@ -12,6 +12,7 @@
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
 #include "worker/cpu/nest.h"
+#include "worker/cpu/parallel_emitter.h"
 #include "worker/kernel.h"
 
 namespace loopfleet::worker {
@@ -34,14 +35,16 @@ constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
 class Emitter {
  public:
+  // `parallel_for`: null in a kernel for one thread.
   Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
-          const Values& buffers)
+          const Values& buffers, Value* parallel_for)
       : builder_(builder),
         plan_(plan),
         shape_(shape),
         state_(builder, plan, buffers),
         bodies_(builder, state_),
-        blocks_(builder, plan, shape, state_, effective_) {}
+        blocks_(builder, plan, shape, state_, effective_),
+        parallel_(builder, plan, state_, parallel_for) {}
 
   void EmitSteps(const std::vector<Step>& steps);
   const std::set<TreeRef>& effective() const { return effective_; }
@@ -52,6 +55,7 @@ class Emitter {
 
   void EmitBody(const Body& body);  // outside any nest
   void EmitLoop(const LoopStep& step);
+  void EmitSerialLoop(const LoopStep& step);
   void EmitEachIteration(LoopId loop, const std::function<void()>& emit);
   // The loops of `nest` from `level` inwards; the one at `block_level`, if any, starts a block.
   void EmitNest(const Nest& nest, std::size_t level, std::optional<std::size_t> block_level);
@@ -77,7 +81,16 @@ class Emitter {
   std::set<TreeRef> effective_;
   bool streamed_ = false;  // some stores went past the caches
   BlockEmitter blocks_;
+  ParallelEmitter parallel_;
 };
+
+bool HoldsParallelLoop(const KernelPlan& plan, const std::vector<Step>& steps) {
+  return plan.threads > 1 && std::ranges::any_of(steps, [&](const Step& step) {
+           const auto* loop = std::get_if<LoopStep>(&step.what);
+           return loop != nullptr &&
+                  (plan.loops[loop->loop].parallel || HoldsParallelLoop(plan, loop->steps));
+         });
+}
 
 void Emitter::EmitSteps(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
@@ -125,7 +138,18 @@ void Emitter::EmitEachIteration(LoopId loop, const std::function<void()>& emit) 
 }
 
 void Emitter::EmitLoop(const LoopStep& step) {
-  if (const std::optional<Nest> nest = NestAt(step)) {
+  const PlanLoop& loop = plan_.loops[step.loop];
+  if (!loop.parallel) {
+    EmitSerialLoop(step);
+    return;
+  }
+  parallel_.Emit(step, [&](const LoopStep& innermost) { EmitSerialLoop(innermost); });
+}
+
+void Emitter::EmitSerialLoop(const LoopStep& step) {
+  const std::optional<Nest> nest = NestAt(step);
+  // A loop to be split cannot be part of a nest that starts outside it.
+  if (nest.has_value() && !HoldsParallelLoop(plan_, step.steps)) {
     EmitNest(*nest, 0, BlockLoopOf(plan_, *nest, shape_));
     return;
   }
@@ -407,6 +431,13 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
   return starts;
 }
 
+// Behind the buffers (worker/kernel.h).
+Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
+  llvm::Type* pointer = builder.getPtrTy();
+  Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(BufferSpecsOf(plan).size()));
+  return builder.CreateLoad(pointer, slot);
+}
+
 }  // namespace
 
 std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
@@ -418,12 +449,19 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kKernelSymbol, module);
   SetAttributes(shape, *function);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
-  Emitter emitter(builder, plan, shape, BufferStarts(builder, plan, function->getArg(0)));
+  const Values buffers = BufferStarts(builder, plan, function->getArg(0));
+  Value* parallel_for =
+      plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
+  Emitter emitter(builder, plan, shape, buffers, parallel_for);
   emitter.EmitSteps(plan.steps);
   // Stores past the caches are not ordered with the others.
   if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
-  return emitter.effective();
+  std::set<TreeRef> effective = emitter.effective();
+  for (const PlanLoop& loop : plan.loops) {
+    if (loop.parallel) effective.insert(*loop.ref);
+  }
+  return effective;
 }
 
 }  // namespace loopfleet::worker
