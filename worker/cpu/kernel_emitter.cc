@@ -279,6 +279,8 @@ bool Emitter::Vectorises(const Nest& nest, LoopId id) {
 
 // Whether all that the vectors of `loop` write is on its way to memory: see docs/LOWERING.md.
 bool Emitter::Streams(const Nest& nest, LoopId loop) const {
+  // A thread's part may begin within a vector, and the fence at the end is one thread's only.
+  if (plan_.threads > 1) return false;
   std::int64_t all_bytes = 0;
   for (const PlanBuffer& buffer : plan_.buffers) all_bytes += buffer.element_count * kFloatBytes;
   if (all_bytes <= shape_.cache_bytes) return false;
