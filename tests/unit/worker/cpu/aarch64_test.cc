@@ -20,7 +20,7 @@ using looptree::Tensor;
 
 constexpr const char* kCrossCompiler = "aarch64-linux-gnu-gcc";
 constexpr const char* kEmulator = "qemu-aarch64-static -L /usr/aarch64-linux-gnu";
-constexpr std::size_t kTrees = 60;
+constexpr std::size_t kTrees = 40;
 
 class AArch64 : public ::testing::Test {
  protected:
