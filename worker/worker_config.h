@@ -19,7 +19,7 @@ struct WorkerConfig {
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
-  std::uint32_t max_threads = 1;                     // that a kernel may use
+  std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
   // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
   // are to agree must have the same.
   double reference_clock_mhz = 0;

@@ -43,7 +43,7 @@ class ChildrenFixture : public testing::Test {
     };
     for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
       programs_.by_role[role].run = [role, isolation](Channel channel) {
-        return RunExecutorChild(std::move(channel), role, isolation);
+        return RunExecutorChild(std::move(channel), {.role = role, .isolation = isolation, .cores = {}});
       };
     }
     for (auto& [role, program] : programs_.by_role) {
