@@ -27,6 +27,7 @@ struct Wishes {
 };
 
 constexpr const char* kFooter =
+    "`loopfleet-worker emit --help`: write the code of a job instead.\n"
     "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
     "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
     "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
@@ -67,7 +68,6 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
   app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");
-  app.footer("`loopfleet-worker emit --help`: write the code of a job instead.");
 }
 
 std::optional<log::Level> ParseLevel(const std::string& name) {
