@@ -35,6 +35,7 @@ constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"kill_worker", 0.15},
     {"freeze_worker", 0.15},
     {"drain_worker", 0.1},
+    {"drift_worker", 0.1},
     {"flaky_device", 0.2},
     {"lie", 0.2},
     {"vanish", 0.15},
