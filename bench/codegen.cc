@@ -1,7 +1,7 @@
 // The compiler: how long it takes from tree to callable, and how fast what it makes is, beside what
 // others make. In one process and unconfined: only the compiler is measured.
 //
-//   bench_codegen [--only latency,orders,best,article,add] [--seconds 60]
+//   bench_codegen [--only latency,orders,threads,best,article,add] [--seconds 60]
 
 #include <fmt/format.h>
 #include <time.h>
@@ -27,7 +27,9 @@
 #include "bench/schedule_search.h"
 #include "client/scratch_dir.h"
 #include "common/looptree/text.h"
+#include "common/looptree/transform.h"
 #include "common/looptree/walk.h"
+#include "worker/thread_pool.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -192,6 +194,44 @@ Result<void> RunOrders(Toolchain& tools) {
   return {};
 }
 
+// ------------------------------------------------- threads: the same tree on one core and on two
+
+Result<looptree::LoopTree> WithThreads(const looptree::Source& source, const std::string& actions) {
+  LF_TRY(const auto replayed, TreeOf(source, actions));
+  const looptree::LoopAnnotation outermost{0, looptree::Annotation::kThread};
+  auto tree = looptree::Annotate(replayed.tree, {&outermost, 1});
+  if (!tree) return Fail(ErrorKind::kInvalid, tree.error().message);
+  return *std::move(tree);
+}
+
+Result<void> RunThreads(Toolchain& tools) {
+  const worker::ThreadPool pool({0, 1});
+  const std::pair<std::string, std::string> cases[] = {
+      {"benchmark://mm-v0/mm128_128_128", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+      {"benchmark://mm-v0/mm256_256_256", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+      {"benchmark://mm-v0/mm512_512_512", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+  };
+  for (const auto& [uri, actions] : cases) {
+    LF_TRY(const looptree::LoopTree tree, WithThreads(BenchmarkUri{uri}, actions));
+    const Expected expected(tree.program());
+    LF_TRY(CompiledTree one, CompiledTree::Make(tools, tree, expected));
+    LF_TRY(CompiledTree two, CompiledTree::Make(tools, tree, expected, &pool));
+    const std::vector<Standing> standings =
+        Compete({InProcess("two", [&] { two.Run(); }), InProcess("one", [&] { one.Run(); })}, {});
+    const auto flops = static_cast<double>(looptree::FlopCount(tree.program()));
+    Print({.bench = "codegen",
+           .name = fmt::format("two threads, {}", uri),
+           .value = flops / standings[0].median_ns,
+           .unit = "GFLOP/s",
+           .peer = "the same tree on one thread",
+           .peer_value = flops / standings[1].median_ns,
+           .details = {{"best", flops / standings[0].best_ns},
+                       {"peer_best", flops / standings[1].best_ns},
+                       {"actions", actions + ", and thread on the outermost loop"}}});
+  }
+  return {};
+}
+
 // ------------------------------------------------------------- best: a search against the
 // libraries
 
@@ -329,6 +369,7 @@ Result<void> Run(const Options& options) {
   LF_TRY(Toolchain tools, MakeToolchain());
   if (options.Has("latency")) LF_TRY_VOID(RunLatency(tools));
   if (options.Has("orders")) LF_TRY_VOID(RunOrders(tools));
+  if (options.Has("threads")) LF_TRY_VOID(RunThreads(tools));
   if (options.Has("article") || options.Has("add")) {
     auto numpy = NumpyPeer::Start(LOOPFLEET_SOURCE_DIR "/bench/numpy_peer.py");
     if (!numpy)

@@ -51,8 +51,9 @@ Expected::Expected(const looptree::Program& program) {
 }
 
 Result<CompiledTree> CompiledTree::Make(Toolchain& tools, const looptree::LoopTree& tree,
-                                        const Expected& expected) {
-  const auto kernel = tools.compiler->Compile(tree);
+                                        const Expected& expected, const worker::ThreadPool* pool) {
+  const auto kernel =
+      tools.compiler->Compile(tree, {.threads = pool == nullptr ? 1 : pool->size()});
   if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
   CompiledTree made;
   LF_TRY(made.linked_, tools.linker->Link(kernel->object));
@@ -65,6 +66,10 @@ Result<CompiledTree> CompiledTree::Make(Toolchain& tools, const looptree::LoopTr
     if (spec.role == worker::BufferSpec::Role::kInput) {
       std::ranges::copy(expected.inputs[index], made.pointers_.back());
     }
+  }
+  if (pool != nullptr) {
+    const void* behind = pool->parallel_for();
+    made.pointers_.push_back(static_cast<float*>(const_cast<void*>(behind)));
   }
   made.Run();
   LF_TRY_VOID(CompareOutputs(*kernel, made.pointers_, expected.reference));

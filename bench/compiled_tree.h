@@ -11,6 +11,7 @@
 #include "common/looptree/loop_tree.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
+#include "worker/thread_pool.h"
 
 namespace loopfleet::bench {
 
@@ -31,8 +32,10 @@ struct Expected {
 class CompiledTree {
  public:
   // Compiles, links, runs once and compares: kCorrupt if the outputs differ.
+  // `pool`: what its parallel loops run on, all of it; null: they are serial.
   static Result<CompiledTree> Make(Toolchain& tools, const looptree::LoopTree& tree,
-                                   const Expected& expected);
+                                   const Expected& expected,
+                                   const worker::ThreadPool* pool = nullptr);
 
   void Run() { function_(pointers_.data()); }
 

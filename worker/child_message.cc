@@ -57,6 +57,7 @@ CompiledKernel GetKernel(ByteReader& reader) {
     buffer.element_count = reader.Get<std::uint64_t>();
   }
   kernel.scratch_bytes = reader.Get<std::uint64_t>();
+  kernel.threads = reader.Get<std::uint32_t>();
   kernel.no_effect.resize(reader.GetCount(wire::kMaxNotes));
   for (std::string& annotation : kernel.no_effect) {
     annotation = reader.GetText().substr(0, wire::kMaxNoteBytes);
@@ -80,6 +81,7 @@ std::string Encode(const CompileRequest& request) {
   ByteWriter writer;
   writer.Put(request.code_address);
   writer.Put(request.max_code_bytes);
+  writer.Put(request.threads);
   writer.PutText(request.ir);
   return writer.Take();
 }
@@ -89,6 +91,7 @@ std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes) {
   CompileRequest request;
   request.code_address = reader.Get<std::uint64_t>();
   request.max_code_bytes = reader.Get<std::uint64_t>();
+  request.threads = reader.Get<std::uint32_t>();
   request.ir = reader.GetText();
   if (!reader.AtEnd()) return std::nullopt;
   return request;
@@ -113,6 +116,7 @@ std::string EncodeCompileReply(const CompileReply& reply) {
     writer.Put(buffer.element_count);
   }
   writer.Put(kernel.scratch_bytes);
+  writer.Put(kernel.threads);
   writer.Put(std::uint64_t{kernel.no_effect.size()});
   for (const std::string& annotation : kernel.no_effect) writer.PutText(annotation);
   return writer.Take();

@@ -37,6 +37,7 @@ inline constexpr int kExitBadRequest = 76;     // the daemon sent what cannot be
 struct CompileRequest {
   std::uint64_t code_address = 0;  // that the code is linked for
   std::uint64_t max_code_bytes = 0;
+  std::uint32_t threads = 1;  // that the kernel may use
   std::string ir;  // the tree's IR text
 };
 std::string Encode(const CompileRequest& request);

@@ -15,7 +15,7 @@ namespace {
 
 CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tree,
                     Compiler& compiler, CodeLinker& linker) {
-  LF_TRY(Kernel kernel, compiler.Compile(tree));
+  LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads}));
   Result<CodeImage> code =
       linker.LinkAt(kernel.object, request.code_address, request.max_code_bytes);
   if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};

@@ -36,7 +36,8 @@ Status CompilerProcess::EnsureChild() {
 }
 
 std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
-                                                                const CodeArena::Place& place) {
+                                                                const CodeArena::Place& place,
+                                                                const CompileOptions& options) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(ToCompileFailure(
         {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
@@ -44,6 +45,7 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
   const CompileRequest request{.code_address = place.address(),
                                .max_code_bytes = place.size(),
+                               .threads = options.threads,
                                .ir = looptree::IrTextOf(tree)};
   if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
     return Replaced(EndChild(*child_, sent.error().kind));

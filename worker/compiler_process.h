@@ -29,7 +29,8 @@ class CompilerProcess {
   Status EnsureChild();
   // The code is linked for `place`, and not in it yet.
   std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
-                                                 const CodeArena::Place& place);
+                                                 const CodeArena::Place& place,
+                                                 const CompileOptions& options = {});
 
  private:
   std::expected<CompiledKernel, Failure> Replaced(const ChildEnd& end);

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
+#include "common/job/job_spec.h"
 #include "common/wire/socket.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
@@ -42,6 +44,17 @@ namespace {
 constexpr std::chrono::seconds kStuckAfter{30};
 // While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
+
+// What kernels run on: the timing core, and others for their parallel loops, as many as they may
+// have.
+std::vector<int> KernelCores(const WorkerConfig& config, const CorePlan& cores) {
+  std::vector<int> chosen = {cores.slot_core};
+  const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
+  for (int core = 0; cores.others && core < CPU_SETSIZE && chosen.size() < most; ++core) {
+    if (CPU_ISSET(static_cast<std::size_t>(core), &*cores.others)) chosen.push_back(core);
+  }
+  return chosen;
+}
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
                            const CorePlan& cores, Isolation isolation, CodeArena& code) {
@@ -73,9 +86,12 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
   reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
   for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
-    programs.by_role[role].run = [role, isolation](Channel& channel) {
-      return RunExecutorChild(channel, role, isolation);
-    };
+    programs.by_role[role].run =
+        [options = ExecutorChildOptions{.role = role,
+                                        .isolation = isolation,
+                                        .cores = KernelCores(config, cores)}](Channel& channel) {
+          return RunExecutorChild(channel, options);
+        };
   }
   if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
@@ -132,7 +148,7 @@ void PrintReadyLine(const wire::WorkerHello& hello) {
 }
 
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
-                            const std::string& http) {
+                            std::uint32_t max_threads, const std::string& http) {
   wire::WorkerHello hello;
   hello.worker = Uuid::Random();
   hello.pid = static_cast<std::uint32_t>(::getpid());
@@ -143,7 +159,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.hardware = conditions.hardware;
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
-  hello.max_threads = config.max_threads;
+  hello.max_threads = max_threads;
   return hello;
 }
 
@@ -198,6 +214,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   // From here on the order matters: all forks of this process come before there is any thread.
   LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
+  const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
   const ChildPrograms programs = MakePrograms(config, backend, cores, isolation, *code);
   LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
@@ -239,7 +256,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   wire::Context context;
   Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
                      .max_prepared = config.max_prepared,
-                     .max_threads = config.max_threads,
+                     .max_threads = max_threads,
                      .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
                                                   hardware.memory_bytes / kShareOfMemory),
                      .workloads = {.max_bytes = config.workload_cache_bytes}},
@@ -261,7 +278,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
            }
            return reasons;
          }));
-  const wire::WorkerHello hello = MakeHello(config, conditions, http->address());
+  const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
   Session session({.coordinator = config.coordinator},
                   {.context = context,
                    .wakeup = wakeup,

@@ -12,6 +12,7 @@
 #include "worker/child_message.h"
 #include "worker/hardware.h"
 #include "worker/mapped_buffers.h"
+#include "worker/thread_pool.h"
 #include "worker/timing/cache_evictor.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/core_kernels.h"
@@ -87,7 +88,7 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  explicit Executor(Channel& channel) : channel_(channel) {}
+  Executor(Channel& channel, const ThreadPool& pool) : channel_(channel), pool_(pool) {}
 
   int Run() {
     for (;;) {
@@ -184,12 +185,15 @@ class Executor {
         pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
       }
     }
+    // Behind the buffers (worker/kernel.h). Only kernels for several threads look there.
+    pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
     ResetArithmetic();
     ForgetFetchedCode();
     return reinterpret_cast<KernelFunction>(call.entry);
   }
 
   Channel& channel_;
+  const ThreadPool& pool_;
   const SystemStopwatch stopwatch_;
   const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
   std::unique_ptr<HostCoreProbe> probe_;
@@ -203,10 +207,11 @@ class Executor {
 
 }  // namespace
 
-int RunExecutorChild(Channel& channel, ChildRole role, Isolation isolation) {
+int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
-  if (!SealProcess(role, isolation, channel.fd())) return kExitNotConfined;
-  return Executor(channel).Run();
+  const ThreadPool pool(options.cores);
+  if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
+  return Executor(channel, pool).Run();
 }
 
 }  // namespace loopfleet::worker

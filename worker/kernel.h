@@ -7,6 +7,9 @@
 // outputs, then scratch. Tensors are dense and row-major over the node's dims; every buffer is 64-byte
 // aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps nothing
 // between runs.
+//
+// A kernel with `threads` > 1 finds behind those pointers one more: that of a ParallelFor
+// (worker/parallel_for.h), which runs its parallel loops. Others do not look at it.
 
 #include <cstdint>
 #include <expected>
@@ -34,8 +37,13 @@ struct Kernel {
   std::string object;                   // relocatable object file of the host, defining kKernelSymbol
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
+  std::uint32_t threads = 1;            // that its parallel loops are split over; 1: it has none
   std::vector<std::string> no_effect;   // annotations that changed nothing: "L3 vectorize"
   friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+struct CompileOptions {
+  std::uint32_t threads = 1;  // that loops annotated `thread` may be split over
 };
 
 // The machine code of a kernel, laid out for one address: to be copied there as it is, and called at
@@ -51,7 +59,8 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
   // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED where the tree cannot be compiled.
-  virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) = 0;
+  virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                                 const CompileOptions& options = {}) = 0;
 };
 
 // Lays kernels out as code. One object belongs to one thread of one compiler child.

@@ -164,7 +164,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
 
   CodeArena::Place code = parts_.code.Take();
   const std::expected<CompiledKernel, Failure> compiled =
-      preparer.compiler.Compile(replayed->tree, code);
+      preparer.compiler.Compile(replayed->tree, code, {.threads = lease.spec.threads});
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(compiled.error());

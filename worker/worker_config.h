@@ -19,10 +19,10 @@ struct WorkerConfig {
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
+  std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
   // Of computing what a program's outputs must be, once for a program.
   std::chrono::milliseconds reference_limit{60'000};
   SandboxDemand sandbox = SandboxDemand::kAny;
-  std::uint32_t max_threads = 1;  // that a kernel may use
   // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
   // are to agree must have the same.
   double reference_clock_mhz = 0;

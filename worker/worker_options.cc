@@ -9,6 +9,7 @@
 
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
+#include "common/job/job_spec.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -26,6 +27,7 @@ struct Wishes {
 };
 
 constexpr const char* kFooter =
+    "`loopfleet-worker emit --help`: write the code of a job instead.\n"
     "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
     "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
     "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
@@ -40,6 +42,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
       ->capture_default_str();
   app.add_option("--device", wishes.device, "What to run kernels on: cpu")->capture_default_str();
   app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
+      ->capture_default_str();
+  app.add_option("--max-threads", config.max_threads,
+                 "Threads that a kernel may use at most; 0 for one on each core")
+      ->check(CLI::Range(std::uint32_t{0}, kMostThreads))
       ->capture_default_str();
   app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
@@ -62,7 +68,6 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
   app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");
-  app.footer("`loopfleet-worker emit --help`: write the code of a job instead.");
 }
 
 std::optional<log::Level> ParseLevel(const std::string& name) {

@@ -133,6 +133,22 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((bad.returncode, bad.stdout), (2, ""))
         self.assertIn("nearest: asm", bad.stderr)
 
+    def test_parallel_loops_run_on_the_threads_of_the_job(self):
+        (worker,) = self.cluster.json("worker", "list")
+        if worker["max_threads"] < 2:
+            self.skipTest("this machine has one core")
+        uri = "benchmark://loop_tool-cpu-v0/100001"  # its outer loop is [thread] from the start
+        done, outcomes = self.cluster.submit(
+            [{"benchmark": uri, "actions": [], "threads": n, "fresh": True, "tag": n}
+             for n in (1, 2)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        one, two = sorted(outcomes, key=lambda outcome: outcome["tag"])
+        self.assertEqual((one["status"], two["status"]), ("ok", "ok"))
+        self.assertEqual((one["threads"], two["threads"]), (1, 2))
+        self.assertEqual(one["no_effect"], ["L0 thread"])
+        self.assertEqual(two["no_effect"], [])
+        self.assertNotEqual(one["compiler"]["code_hash"], two["compiler"]["code_hash"])
+
     def test_worker_list(self):
         (worker,) = self.cluster.json("worker", "list")
         self.assertEqual(worker["pid"], self.cluster.workers[0].pid)

@@ -8,6 +8,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -38,13 +39,17 @@ const char* NameOf(Annotation annotation) {
 }
 
 std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
-                                       const std::set<looptree::TreeRef>& effective) {
+                                       const std::set<looptree::TreeRef>& effective,
+                                       const std::map<looptree::TreeRef, std::string>& reasons) {
   std::vector<std::string> names;
   for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
     const looptree::TreeNode& node = tree.nodes()[ref];
     if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
     if (node.annotation == Annotation::kNone || effective.contains(ref)) continue;
     names.push_back(fmt::format("L{} {}", ref, NameOf(node.annotation)));
+    if (const auto why = reasons.find(ref); why != reasons.end()) {
+      names.back() += ": " + why->second;
+    }
   }
   return names;
 }
@@ -53,30 +58,36 @@ std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
 
 class CpuCompiler::Impl {
  public:
-  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
-      : limits_(limits),
+  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const CpuCompilerOptions& options)
+      : limits_(options.limits),
         machine_(std::move(machine)),
         shape_(ShapeOf(*machine_)),
-        writer_(*machine_) {}
+        writer_(*machine_) {
+    shape_.cache_bytes = options.cache_bytes.value_or(shape_.cache_bytes);
+  }
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {
-    LF_TRY(const Emitted emitted, Emit(tree));
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
     return Kernel{.object = writer_.Write(*emitted.module),
                   .buffers = BufferSpecsOf(emitted.plan),
                   .scratch_bytes = emitted.plan.scratch_bytes,
-                  .no_effect = WithoutEffect(tree, emitted.effective)};
+                  .threads = emitted.plan.threads,
+                  .no_effect = WithoutEffect(tree, emitted.effective, emitted.not_parallel)};
   }
 
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree) {
-    LF_TRY(const Emitted emitted, Emit(tree));
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
     std::string text;
     llvm::raw_string_ostream stream(text);
     emitted.module->print(stream, nullptr);
     return text;
   }
 
-  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree) {
-    LF_TRY(const Emitted emitted, Emit(tree));
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
     return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
   }
 
@@ -84,22 +95,30 @@ class CpuCompiler::Impl {
   struct Emitted {
     KernelPlan plan;
     std::unique_ptr<llvm::Module> module;
-    std::set<looptree::TreeRef> effective;  // loops of the tree
+    std::set<looptree::TreeRef> effective;                  // loops of the tree
+    std::map<looptree::TreeRef, std::string> not_parallel;  // likewise
   };
 
-  std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree) {
-    LF_TRY(KernelPlan plan, PlanKernel(tree, limits_));
+  std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
+                                       const CompileOptions& options) {
+    PlanLimits limits = limits_;
+    limits.threads = options.threads;
+    LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
+    const auto not_parallel = plan.not_parallel;
     if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
       // Strips can make intermediates larger: not beyond the limit.
-      if (auto cut_plan = PlanKernel(cut->tree, limits_)) {
+      if (auto cut_plan = PlanKernel(cut->tree, limits)) {
         Emitted emitted = EmitPlan(*std::move(cut_plan));
         std::set<looptree::TreeRef> effective = cut->effective;
         for (looptree::TreeRef ref : emitted.effective) effective.insert(cut->origins[ref]);
         emitted.effective = std::move(effective);
+        emitted.not_parallel = not_parallel;
         return emitted;
       }
     }
-    return EmitPlan(std::move(plan));
+    Emitted emitted = EmitPlan(std::move(plan));
+    emitted.not_parallel = not_parallel;
+    return emitted;
   }
 
   Emitted EmitPlan(KernelPlan plan) {
@@ -114,12 +133,12 @@ class CpuCompiler::Impl {
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return {std::move(plan), std::move(module), std::move(effective)};
+    return {std::move(plan), std::move(module), std::move(effective), {}};
   }
 
   const PlanLimits limits_;
   std::unique_ptr<llvm::LLVMTargetMachine> machine_;
-  const VectorShape shape_;
+  VectorShape shape_;
   ObjectWriter writer_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;
@@ -130,20 +149,23 @@ CpuCompiler::~CpuCompiler() = default;
 
 Result<std::unique_ptr<CpuCompiler>> CpuCompiler::Create(const CpuCompilerOptions& options) {
   LF_TRY(auto machine, MakeTargetMachine(options.isa));
-  auto impl = std::make_unique<Impl>(std::move(machine), options.limits);
+  auto impl = std::make_unique<Impl>(std::move(machine), options);
   return std::unique_ptr<CpuCompiler>(new CpuCompiler(std::move(impl)));
 }
 
-std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree) {
-  return impl_->Compile(tree);
+std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree,
+                                                    const CompileOptions& options) {
+  return impl_->Compile(tree, options);
 }
 
-std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
-  return impl_->CompileToIr(tree);
+std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree,
+                                                             const CompileOptions& options) {
+  return impl_->CompileToIr(tree, options);
 }
 
-std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree) {
-  return impl_->CompileToAssembly(tree);
+std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree,
+                                                                   const CompileOptions& options) {
+  return impl_->CompileToAssembly(tree, options);
 }
 
 CompilerFacts CpuCompilerFacts() {

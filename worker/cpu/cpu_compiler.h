@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
@@ -24,7 +25,8 @@ enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
-  PlanLimits limits;
+  PlanLimits limits;  // but for its threads: each kernel has its own
+  std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
 };
 
 class CpuCompiler final : public Compiler {
@@ -33,12 +35,15 @@ class CpuCompiler final : public Compiler {
   static Result<std::unique_ptr<CpuCompiler>> Create(const CpuCompilerOptions& options = {});
   ~CpuCompiler() override;
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override;
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options = {}) override;
 
   // The LLVM IR that Compile makes the object from, and the object as assembly: for people and
   // tests.
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);
-  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree);
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options = {});
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options = {});
 
  private:
   class Impl;

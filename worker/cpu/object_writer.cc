@@ -64,14 +64,20 @@ void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
-// The caller may use SSE instructions, which are slow while the upper halves of registers are in
-// use. (One of the passes left out would see to it.)
+// Whoever is called or returned to may use SSE instructions, which are slow while the upper halves
+// of registers are in use. (One of the passes left out would see to it.)
 void ClearUpperHalves(llvm::Module& module) {
+  const auto leaves = [](const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    return llvm::isa<llvm::ReturnInst>(instruction) || (call != nullptr && call->isIndirectCall());
+  };
   for (llvm::Function& function : module) {
     for (llvm::BasicBlock& block : function) {
-      if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator())) continue;
-      llvm::IRBuilder<> builder(block.getTerminator());
-      builder.CreateIntrinsic(llvm::Intrinsic::x86_avx_vzeroupper, {}, {});
+      for (llvm::Instruction& instruction : block) {
+        if (!leaves(instruction)) continue;
+        llvm::IRBuilder<> builder(&instruction);
+        builder.CreateIntrinsic(llvm::Intrinsic::x86_avx_vzeroupper, {}, {});
+      }
     }
   }
 }

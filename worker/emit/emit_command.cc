@@ -130,6 +130,7 @@ std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
   facts["object_bytes"] = kernel.object.size();
   facts["compiler"] = {
       {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
+  facts["threads"] = kernel.threads;
   facts["scratch_bytes"] = kernel.scratch_bytes;
   facts["buffers"] = nlohmann::ordered_json::array();
   for (const BufferSpec& buffer : kernel.buffers) {
@@ -141,23 +142,24 @@ std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
 }
 
 std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTree& tree,
-                                           CpuCompiler& compiler) {
+                                           const CompileOptions& options, CpuCompiler& compiler) {
   switch (format) {
     case Format::kC: return CSourceOf(tree);
-    case Format::kLlvmIr: return compiler.CompileToIr(tree);
-    case Format::kAssembly: return compiler.CompileToAssembly(tree);
+    case Format::kLlvmIr: return compiler.CompileToIr(tree, options);
+    case Format::kAssembly: return compiler.CompileToAssembly(tree, options);
     case Format::kObject:
     case Format::kFacts: break;
   }
-  LF_TRY(const Kernel kernel, compiler.Compile(tree));
+  LF_TRY(const Kernel kernel, compiler.Compile(tree, options));
   return format == Format::kFacts ? FactsText(tree, kernel) : kernel.object;
 }
 
 // Whether this program, on this host, makes what was measured.
-void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree) {
+void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
+                    const CompileOptions& options) {
   const auto compiler = CpuCompiler::Create();
   if (!compiler) return;
-  const auto kernel = (*compiler)->Compile(tree);
+  const auto kernel = (*compiler)->Compile(tree, options);
   if (!kernel) return;
   const std::string made = CodeHash(kernel->object);
   if (made == wanted) {
@@ -198,9 +200,10 @@ int EmitMain(int argc, const char* const* argv) {
   if (!replayed) return failed(replayed.error());
   const auto compiler = CpuCompiler::Create({.isa = *isa});
   if (!compiler) return Complain(kExitFailed, compiler.error().message);
-  const auto code = CodeOf(*format, replayed->tree, **compiler);
+  const CompileOptions options{.threads = spec->threads};
+  const auto code = CodeOf(*format, replayed->tree, options, **compiler);
   if (!code) return failed(code.error());
-  if (!flags.code_hash.empty()) CompareWithRow(flags.code_hash, replayed->tree);
+  if (!flags.code_hash.empty()) CompareWithRow(flags.code_hash, replayed->tree, options);
   if (std::fwrite(code->data(), 1, code->size(), stdout) != code->size() ||
       std::fflush(stdout) != 0) {
     return Complain(kExitFailed, "standard output cannot be written");

@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 #include "worker/lowering/access_map.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/parallel_loops.h"
 #include "worker/lowering/scratch_layout.h"
 
 namespace loopfleet::worker {
@@ -59,6 +60,7 @@ class Planner {
 
   std::expected<KernelPlan, Failure> Plan() {
     for (const looptree::Dim& dim : program_.dims) plan_.dim_sizes.push_back(dim.size);
+    FindThreads();
     CollectLeaves();
     AddTensors();
     AddIntermediates();
@@ -71,6 +73,7 @@ class Planner {
   }
 
  private:
+  void FindThreads();
   void CollectLeaves();
   Leaf LeafAt(TreeRef ref) const;
   std::vector<OperandSource> SourcesOf(NodeId node) const;
@@ -99,6 +102,7 @@ class Planner {
   const Program& program_;
   const PlanLimits limits_;
   KernelPlan plan_;
+  std::vector<TreeRef> parallel_;  // ascending
   std::map<NodeId, Leaf> leaves_;
   std::map<NodeId, BufferId> tensors_;  // of reads and writes
   std::map<NodeId, Held> held_;         // of nodes with a leaf
@@ -106,6 +110,16 @@ class Planner {
   std::map<LoopId, std::vector<Step>> fills_;      // not yet attached to their loop
   std::map<NodeId, std::uint32_t> index_in_body_;  // of its statement
 };
+
+void Planner::FindThreads() {
+  if (limits_.threads < 2) return;
+  ParallelLoops loops = FindParallelLoops(tree_);
+  plan_.not_parallel = std::move(loops.refused);
+  for (const std::vector<TreeRef>& group : loops.groups) {
+    parallel_.insert(parallel_.end(), group.begin(), group.end());
+  }
+  if (!parallel_.empty()) plan_.threads = limits_.threads;
+}
 
 void Planner::CollectLeaves() {
   const std::span<const TreeNode> nodes = tree_.nodes();
@@ -214,19 +228,27 @@ ScratchNeed Planner::NeedOf(const PlanBuffer& buffer) const {
           .end = nodes[last].end};
 }
 
+// First what all threads share, then what the first thread has for itself, the second, and so on.
 void Planner::PlaceIntermediates() {
-  std::vector<ScratchNeed> needs;
-  std::vector<PlanBuffer*> buffers;
-  for (PlanBuffer& buffer : plan_.buffers) {
-    if (buffer.role != BufferSpec::Role::kScratch) continue;
-    buffers.push_back(&buffer);
-    needs.push_back(NeedOf(buffer));
+  for (bool per_thread : {false, true}) {
+    std::vector<ScratchNeed> needs;
+    std::vector<PlanBuffer*> buffers;
+    for (PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.role != BufferSpec::Role::kScratch) continue;
+      buffer.per_thread = std::ranges::any_of(
+          parallel_, [&](TreeRef loop) { return AtOrAbove(loop, held_.at(buffer.node).scope); });
+      if (buffer.per_thread != per_thread) continue;
+      buffers.push_back(&buffer);
+      needs.push_back(NeedOf(buffer));
+    }
+    const ScratchLayout layout = LayOutScratch(needs);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i]->scratch_offset =
+          static_cast<std::int64_t>(plan_.scratch_bytes + layout.offsets[i]);
+    }
+    plan_.scratch_bytes += layout.bytes * (per_thread ? plan_.threads : 1);
+    if (per_thread) plan_.thread_bytes = layout.bytes;
   }
-  const ScratchLayout layout = LayOutScratch(needs);
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    buffers[i]->scratch_offset = static_cast<std::int64_t>(layout.offsets[i]);
-  }
-  plan_.scratch_bytes = layout.bytes;
 }
 
 std::expected<void, Failure> Planner::CheckFootprint() const {
@@ -261,7 +283,8 @@ void Planner::AddLoops() {
                   .dim = nodes[ref].dim,
                   .step = nodes[ref].inner,
                   .extents = {program_.dims[nodes[ref].dim].size},
-                  .annotation = nodes[ref].annotation};
+                  .annotation = nodes[ref].annotation,
+                  .parallel = std::ranges::binary_search(parallel_, ref)};
     for (TreeRef up = nodes[ref].parent; up != kNoParent; up = nodes[up].parent) {
       if (nodes[up].dim != loop.dim) continue;
       const PlanLoop& outer = plan_.loops[LoopIdOf(up)];

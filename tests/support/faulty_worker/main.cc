@@ -42,7 +42,8 @@ class FaultyCompiler final : public Compiler {
   FaultyCompiler(std::unique_ptr<Compiler> compiler, Objects objects)
       : compiler_(std::move(compiler)), objects_(std::move(objects)) {}
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override {
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) override {
     if (HasDim(tree, kCompilerCrash) || HasDim(tree, HOSTILE_COMPILE_CRASH)) std::abort();
     if (HasDim(tree, kCompilerHang) || HasDim(tree, HOSTILE_COMPILE_HANG)) {
       for (;;) ::sched_yield();
@@ -50,7 +51,7 @@ class FaultyCompiler final : public Compiler {
     if (HasDim(tree, HOSTILE_COMPILE_BOMB)) {
       for (;;) *static_cast<volatile char*>(std::malloc(std::size_t{16} << 20)) = 1;
     }
-    std::expected<Kernel, Failure> kernel = compiler_->Compile(tree);
+    std::expected<Kernel, Failure> kernel = compiler_->Compile(tree, options);
     if (!kernel) return kernel;
     for (const auto& [size, object] : objects_) {
       if (HasDim(tree, size)) kernel->object = object;

@@ -47,7 +47,7 @@ class ChildrenFixture : public testing::Test {
     };
     for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
       programs_.by_role[role].run = [role, isolation](Channel& channel) {
-        return RunExecutorChild(channel, role, isolation);
+        return RunExecutorChild(channel, {.role = role, .isolation = isolation, .cores = {}});
       };
     }
     for (auto& [role, program] : programs_.by_role) {

@@ -140,7 +140,8 @@ class FakeLinker final : public CodeLinker {
 
 class FakeCompiler final : public Compiler {
  public:
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override {
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions&) override {
     const looptree::Program& program = tree.program();
     const std::int64_t elements = program.ElementCount(program.outputs.at(0));
     Kernel kernel{.object = std::to_string(elements)};

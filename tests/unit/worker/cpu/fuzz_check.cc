@@ -62,7 +62,7 @@ std::string FuzzCheck::Check(const FuzzCase& fuzz) {
   const CachedReference::Known& known = references_.Of(tree.program(), fuzz.input_seed);
   if (fuzz.isa == "c") return CheckInC(tree, known);
   KernelRunner& runner = RunnerFor(fuzz.isa);
-  const auto kernel = runner.TryCompile(tree);
+  const auto kernel = runner.TryCompile(tree, {.threads = fuzz.threads});
   if (!kernel) {
     ++refused_;
     return kernel.error().code == FailureCode::kLimitUnroll ? "" : kernel.error().message;

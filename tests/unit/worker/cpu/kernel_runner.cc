@@ -26,7 +26,7 @@ std::vector<Tensor> KernelRunner::Run(const Kernel& kernel, const std::vector<Te
                                       std::string& problems) {
   auto linked = linker_->Link(kernel.object);
   LF_CHECK(linked.has_value(), "{}", linked.error().message);
-  return RunGuarded((*linked)->function(), kernel.buffers, inputs, problems);
+  return RunGuarded((*linked)->function(), kernel.buffers, inputs, problems, pool_.parallel_for());
 }
 
 std::string KernelRunner::Check(const LoopTree& tree, std::uint64_t seed, Oracles oracles) {

@@ -12,6 +12,7 @@
 #include "common/looptree/loop_tree.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
+#include "worker/thread_pool.h"
 
 namespace loopfleet::worker {
 
@@ -20,9 +21,13 @@ class KernelRunner {
   explicit KernelRunner(CpuIsa isa);
 
   Kernel Compile(const looptree::LoopTree& tree);
-  std::expected<Kernel, Failure> TryCompile(const looptree::LoopTree& tree) {
-    return compiler_->Compile(tree);
+  std::expected<Kernel, Failure> TryCompile(const looptree::LoopTree& tree,
+                                            const CompileOptions& options = {}) {
+    return compiler_->Compile(tree, options);
   }
+  // Threads for kernels that want them: as many as the tests ever ask for.
+  static constexpr std::uint32_t kThreads = 4;
+
   // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
@@ -36,6 +41,7 @@ class KernelRunner {
   int checked() const { return checked_; }  // trees that were not refused
 
  private:
+  const ThreadPool pool_{{0, 1, 0, 1}};  // two on one core: they meet in every order
   std::unique_ptr<CpuCompiler> compiler_;
   std::unique_ptr<Linker> linker_;
   int checked_ = 0;
