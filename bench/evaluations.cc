@@ -86,7 +86,8 @@ nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
 
 // What kernels took of the timing core so far, outside their timed batches.
 struct SlotOverhead {
-  double seconds = 0;
+  double outside_s = 0;
+  double handover_s = 0;  // of that, what is not sampling
   double kernels = 0;
 };
 
@@ -94,12 +95,14 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   const auto workers = client.ListWorkers();
   if (!workers || workers->workers.empty()) return Fail(ErrorKind::kNotFound, "there is no worker");
   LF_TRY(const auto metrics, ReadMetrics(workers->workers.front().http));
-  const auto value = [&](const std::string& kind) {
-    const auto found = metrics.find(fmt::format(
-        R"(loopfleet_worker_stage_duration_seconds_{}{{stage="slot_overhead"}})", kind));
+  const auto value = [&](const std::string& kind, const std::string& stage) {
+    const auto found = metrics.find(
+        fmt::format(R"(loopfleet_worker_stage_duration_seconds_{}{{stage="{}"}})", kind, stage));
     return found == metrics.end() ? 0.0 : found->second;
   };
-  return SlotOverhead{.seconds = value("sum"), .kernels = value("count")};
+  return SlotOverhead{.outside_s = value("sum", "slot_overhead"),
+                      .handover_s = value("sum", "slot_handover"),
+                      .kernels = value("count", "slot_overhead")};
 }
 
 Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
@@ -111,8 +114,9 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
   LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  const double overhead_us =
-      (after.seconds - before.seconds) / (after.kernels - before.kernels) * 1e6;
+  const auto mean_us = [&](double SlotOverhead::* part) {
+    return (after.*part - before.*part) / (after.kernels - before.kernels) * 1e6;
+  };
   LF_TRY(const double peer, PeerRate(jobs));
   Print({.bench = "evaluations",
          .name = name,
@@ -127,7 +131,8 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
                      {"timing_share", fresh->slot_busy},
-                     {"outside_batches_us", overhead_us}}});
+                     {"outside_batches_us", mean_us(&SlotOverhead::outside_s)},
+                     {"handover_us", mean_us(&SlotOverhead::handover_s)}}});
   if (fresh->failed > 0) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));

@@ -11,6 +11,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
+isolation    what confining kernels costs, and how soon the next runs after a crash
 queue        durable null jobs per second through the coordinator, beside redis lists
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
@@ -31,6 +32,7 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
+  isolation) targets=(bench_isolation) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;

@@ -282,6 +282,7 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(ReplyTag::kTimed);
     writer.Put(timed->number);
     writer.Put(timed->outside_ns);
+    writer.Put(timed->handover_ns);
     Put(writer, timed->samples);
   } else {
     writer.Put(ReplyTag::kForbiddenCall);
@@ -307,6 +308,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       Timed timed;
       timed.number = reader.Get<std::uint64_t>();
       timed.outside_ns = reader.Get<std::uint64_t>();
+      timed.handover_ns = reader.Get<std::uint64_t>();
       std::optional<Samples> samples = GetSamples(reader);
       if (!samples) return std::nullopt;
       timed.samples = *std::move(samples);

@@ -38,7 +38,7 @@ struct CompileRequest {
   std::uint64_t code_address = 0;  // that the code is linked for
   std::uint64_t max_code_bytes = 0;
   std::uint32_t threads = 1;  // that the kernel may use
-  std::string ir;  // the tree's IR text
+  std::string ir;             // the tree's IR text
 };
 std::string Encode(const CompileRequest& request);
 std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes);
@@ -134,6 +134,8 @@ struct Timed {
   Samples samples;
   // From when the child was free for this request to its reply, without the samples' own time.
   std::uint64_t outside_ns = 0;
+  // The part of it that is not sampling: taking the request, mapping, and the run that is checked.
+  std::uint64_t handover_ns = 0;
 };
 struct DeviceReply {
   std::uint64_t number = 0;

@@ -105,6 +105,7 @@ monitoring::WorkerLabels MetricLabels() {
     labels.stages.emplace_back(StageName(stage));
   }
   labels.stages.emplace_back(kSlotOverheadLabel);
+  labels.stages.emplace_back(kSlotHandoverLabel);
   for (const ChildRole role :
        {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));

@@ -136,15 +136,18 @@ class Executor {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data(),
                         {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
+    const std::uint64_t sampling = stopwatch_.NowNs();
     Timed timed{
         .number = request.number,
         .samples = TakeSamples(
             request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
             runner)};
+    const std::uint64_t sampled = stopwatch_.NowNs();
     for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
     function(pointers_.data());
-    timed.outside_ns =
-        stopwatch_.NowNs() - free_since_ns_ - static_cast<std::uint64_t>(TotalNs(timed.samples));
+    const std::uint64_t took = stopwatch_.NowNs() - free_since_ns_;
+    timed.outside_ns = took - static_cast<std::uint64_t>(TotalNs(timed.samples));
+    timed.handover_ns = took - (sampled - sampling);
     return timed;
   }
 

@@ -314,7 +314,10 @@ void Pipeline::TimeLoop() {
     const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     // The core is not to wait while this result is looked at.
     if (!on_slot.empty()) FillSlot(on_slot);
-    if (timed) parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
+    if (timed) {
+      parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
+      parts_.metrics.StageTook(kSlotHandoverLabel, Nanos(timed->handover_ns));
+    }
     if (!timed) {
       evaluation.verdict = timed.error();
     } else if (auto measured = Judge(done, timed->samples)) {

@@ -31,9 +31,10 @@
 
 namespace loopfleet::worker {
 
-// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
-// batches.
+// The labels, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches, and for the part of that which is not sampling.
 inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
+inline constexpr std::string_view kSlotHandoverLabel = "slot_handover";
 
 class Pipeline final : public LeaseRunner {
  public:

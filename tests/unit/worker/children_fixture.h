@@ -21,7 +21,7 @@ namespace loopfleet::worker {
 
 // How long a hanging child is waited for. Correct children answer within milliseconds; the limit
 // is generous to them because the machine may be busy.
-inline constexpr std::chrono::milliseconds kHangLimit{1000};
+inline constexpr std::chrono::milliseconds kHangLimit{2000};
 
 class ChildrenFixture : public testing::Test {
  protected:

@@ -18,10 +18,11 @@ class PipelineTest : public ChildrenFixture {
  protected:
   void SetUp() override {
     ChildrenFixture::SetUp();
-    monitoring::WorkerLabels labels{.outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
-                                    .stages = {"replay", "compile", "verify", "measure", "slot_overhead"},
-                                    .children = {"compiler", "verifier", "executor"},
-                                    .restart_reasons = RestartReasons()};
+    monitoring::WorkerLabels labels{
+        .outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
+        .stages = {"replay", "compile", "verify", "measure", "slot_overhead", "slot_handover"},
+        .children = {"compiler", "verifier", "executor"},
+        .restart_reasons = RestartReasons()};
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
     const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
     compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
