@@ -218,7 +218,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
     ASSERT_TRUE(evaluation.ok()) << id << ": " << evaluation.failure().message;
     EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
     EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
-    EXPECT_EQ(evaluation.conditions->isolation, "process+rlimits");
+    EXPECT_EQ(evaluation.conditions->isolation, IsolationName(BestIsolation()));
   }
   EXPECT_EQ(evaluations.at(1).flop_count, 2U * 64 * 64 * 64);
 }
