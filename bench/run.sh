@@ -7,7 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 list() {
   cat <<'LIST'
-codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
+codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
+             search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
+             [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line

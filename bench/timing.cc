@@ -142,8 +142,8 @@ class Bench {
     for (std::size_t i = 0; i < kRepeated; ++i) {
       few.push_back(corpus[i * corpus.size() / kRepeated]);
     }
-    LF_TRY(scratch_, client::ScratchDir::Create());
-    database_ = scratch_->path() / "timing.db";  // one for all: the reference clock stays
+    LF_TRY(const auto scratch, client::ScratchDir::Create());
+    database_ = scratch.path() / "timing.db";  // one for all: the reference clock stays
     LF_TRY_VOID(RunAgainstItself(few));
     LF_TRY_VOID(RunBesideNeighbour(few));
     return RunRanking({corpus.begin(), corpus.begin() + kSchedules});
@@ -336,7 +336,6 @@ class Bench {
   const Options options_;
   const Clock::time_point begun_at_;
   std::ofstream raw_;
-  std::optional<client::ScratchDir> scratch_;
   std::filesystem::path database_;
   BySchedule quiet_;
   std::uint32_t failed_ = 0;

@@ -57,6 +57,9 @@ std::expected<json, std::string> ParseJsonLine(std::string_view line, const Json
       if (depth == 1 && !keys.insert(*key).second) {
         throw OutOfBounds{fmt::format("the field '{}' is given twice", Shown(*key))};
       }
+      if (keys.size() > bounds.fields) {
+        throw OutOfBounds{fmt::format("more than {} fields", bounds.fields)};
+      }
     } else if (event != json::parse_event_t::object_end &&
                event != json::parse_event_t::array_end && ++values > bounds.values) {
       throw OutOfBounds{fmt::format("more than {} values{}", bounds.values, Behind(key))};

@@ -14,7 +14,8 @@ namespace loopfleet::client {
 
 struct JsonBounds {
   int nesting = 4;             // arrays and objects inside each other
-  std::size_t values = 65536;  // in all; parsing ends at the first one too many
+  std::size_t fields = 256;    // of the outermost object; parsing ends at the first one too many
+  std::size_t values = 65536;  // in all; likewise
 };
 
 // The error is one line: "not JSON: unexpected '}' at column 37, behind the key 'actions'". No key

@@ -3,6 +3,7 @@
 #
 #   deploy/dependencies.sh            what building and running needs
 #   deploy/dependencies.sh --tests    and what the tests need besides
+#   deploy/dependencies.sh --bench    and what the benchmarks compare with; a peer that is not there is null
 #   deploy/dependencies.sh --list     only print the names
 #
 # Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
@@ -30,14 +31,21 @@ test_packages=(
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
 )
 
+bench_packages=(
+  # matrix products: libraries, each on one thread
+  libopenblas0-serial libblis4-serial libxsmm-dev
+  python3-numpy  # the article's workload, and an addition
+)
+
 packages=("${build_packages[@]}")
 list_only=no
 for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") ;;
+    --bench) packages+=("${bench_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      sed -n '2,9s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)

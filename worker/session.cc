@@ -21,7 +21,8 @@ Conversation::Options WithCanaries(Conversation::Options options,
 Session::Session(const Options& options, const Parts& parts, wire::WorkerHello hello)
     : options_(options),
       parts_(parts),
-      conversation_(WithCanaries(options.conversation, parts.canaries), *this, parts.runner, std::move(hello)) {}
+      conversation_(WithCanaries(options.conversation, parts.canaries), *this, parts.runner,
+                    std::move(hello)) {}
 
 Session::~Session() = default;
 

@@ -165,7 +165,13 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
   if (!only_moves && !IsLoop(state.tree, state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
-  return std::visit(Step{state, rules, limits, action}, action);
+  LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
+  // Nests that fuse leave fewer nodes: the cursor's old number may be an operation's now, or
+  // nobody's. The original's rules leave it on an operation.
+  if (rules == RuleSet::kStructural || next.cursor >= next.tree.nodes().size()) {
+    next.cursor = LastLoopUpTo(next.tree, next.cursor, rules);
+  }
+  return next;
 }
 
 }  // namespace

@@ -91,6 +91,21 @@ struct ModelDisk::Writer {
     return {};
   }
 
+  Status operator()(const storage::ResultsSuspected& suspected) const {
+    for (auto& [tree, jobs] : state.measured) {
+      std::erase_if(jobs, [&](JobId job) {
+        const Outcome& outcome = state.outcomes.at(job);
+        return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since;
+      });
+    }
+    return {};
+  }
+
+  Status operator()(const storage::BatchClosed& closed) const {
+    state.batches.at(closed.batch).closed = true;
+    return {};
+  }
+
   Status operator()(const storage::BatchCancelled& cancelled) const {
     storage::StoredBatch& batch = state.batches[cancelled.batch];
     if (!batch.batch) return Fail(ErrorKind::kInvalid, "there is no such batch");

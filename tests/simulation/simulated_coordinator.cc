@@ -100,7 +100,8 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
   coordinator::Recovered event{.epoch = recovery.epoch,
                                .next_batch = recovery.next_batch,
                                .batches = std::move(recovery.unfinished),
-                               .damaged = std::move(recovery.damaged)};
+                               .damaged = std::move(recovery.damaged),
+                               .reference_clocks = std::move(recovery.reference_clocks)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
     event.jobs.push_back({job.job, disk_->Admit(std::move(job.spec), {})});
   }

@@ -19,6 +19,13 @@ monitoring::CoordinatorMetrics& Metrics() {
   return metrics;
 }
 
+// No job of the simulation asks how old a result is.
+class StoppedClock final : public Clock {
+ public:
+  Instant Now() const override { return {}; }
+  WallTime WallNow() const override { return WallTime(std::chrono::seconds(1'700'000'000)); }
+};
+
 }  // namespace
 
 StoreDisk::StoreDisk(std::uint64_t seed) : files_(seed) {
@@ -45,6 +52,7 @@ Result<storage::Recovery> StoreDisk::Open() {
 }
 
 Status StoreDisk::OpenAll() {
+  static const StoppedClock kClock;
   const std::filesystem::path path = directory_ / "simulated.db";
   LF_TRY(store_, storage::Store::Open(path));
   LF_TRY(reader_, storage::StoreReader::Open(path));
@@ -56,7 +64,7 @@ Status StoreDisk::OpenAll() {
                               "WHERE integrity_check <> 'ok'"));
     if (damaged != 0) return Fail(ErrorKind::kCorrupt, "the database is damaged");
   }
-  admitter_ = std::make_unique<coordinator::Admitter>(*reader_, Metrics());
+  admitter_ = std::make_unique<coordinator::Admitter>(*reader_, Metrics(), kClock);
   answers_ = std::make_unique<coordinator::StoredAnswers>(*reader_);
   return {};
 }

@@ -46,7 +46,7 @@ class BlockEmitter {
     LoadCache invariant;       // loaded before the block's loops, as they do not move it
   };
 
-  std::vector<Slot> SlotsOf(const RegisterBlock& block);
+  std::vector<Slot> SlotsOf(const Nest& nest, const RegisterBlock& block);
   void DecideRest(Work& work) const;
   void LoadInvariants(Work& work);
   Values InitialValues(const Work& work);

@@ -58,11 +58,13 @@ std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
 
 class CpuCompiler::Impl {
  public:
-  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
-      : limits_(limits),
+  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const CpuCompilerOptions& options)
+      : limits_(options.limits),
         machine_(std::move(machine)),
         shape_(ShapeOf(*machine_)),
-        writer_(*machine_) {}
+        writer_(*machine_) {
+    shape_.cache_bytes = options.cache_bytes.value_or(shape_.cache_bytes);
+  }
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
@@ -136,7 +138,7 @@ class CpuCompiler::Impl {
 
   const PlanLimits limits_;
   std::unique_ptr<llvm::LLVMTargetMachine> machine_;
-  const VectorShape shape_;
+  VectorShape shape_;
   ObjectWriter writer_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;
@@ -147,7 +149,7 @@ CpuCompiler::~CpuCompiler() = default;
 
 Result<std::unique_ptr<CpuCompiler>> CpuCompiler::Create(const CpuCompilerOptions& options) {
   LF_TRY(auto machine, MakeTargetMachine(options.isa));
-  auto impl = std::make_unique<Impl>(std::move(machine), options.limits);
+  auto impl = std::make_unique<Impl>(std::move(machine), options);
   return std::unique_ptr<CpuCompiler>(new CpuCompiler(std::move(impl)));
 }
 

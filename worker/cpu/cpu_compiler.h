@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
@@ -25,6 +26,7 @@ enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
   PlanLimits limits;  // but for its threads: each kernel has its own
+  std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
 };
 
 class CpuCompiler final : public Compiler {

@@ -279,6 +279,8 @@ bool Emitter::Vectorises(const Nest& nest, LoopId id) {
 
 // Whether all that the vectors of `loop` write is on its way to memory: see docs/LOWERING.md.
 bool Emitter::Streams(const Nest& nest, LoopId loop) const {
+  // A thread's part may begin within a vector, and the fence at the end is one thread's only.
+  if (plan_.threads > 1) return false;
   std::int64_t all_bytes = 0;
   for (const PlanBuffer& buffer : plan_.buffers) all_bytes += buffer.element_count * kFloatBytes;
   if (all_bytes <= shape_.cache_bytes) return false;
@@ -311,7 +313,9 @@ void Emitter::EmitInnermost(const Nest& nest) {
     return;
   }
   const std::int64_t known = state_.ConstantExtent(dim);
-  if (known > 0 && (known / shape_.lanes <= kStraightLineVectors || Unrolls(id))) {
+  const std::int64_t straight = CallsIn(*nest.body) == 0 ? kStraightLineVectors : 1;
+  const std::int64_t lanes = ShapeAlong(*nest.body, id, shape_).lanes;
+  if (known > 0 && (known / lanes <= straight || Unrolls(id))) {
     EmitPieces(nest, id, known);
   } else {
     EmitVectors(nest, id, extent);
@@ -328,7 +332,7 @@ void Emitter::EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lane
 }
 
 void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
-  for (const Piece& piece : PiecesOf(extent, shape_)) {
+  for (const Piece& piece : PiecesOf(extent, ShapeAlong(*nest.body, loop, shape_))) {
     EmitLanes(nest, piece.offset,
               {.width = piece.width,
                .active = piece.active,
@@ -338,7 +342,8 @@ void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
 }
 
 void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
-  const auto width = static_cast<std::int64_t>(shape_.lanes);
+  const unsigned lanes = ShapeAlong(*nest.body, loop, shape_).lanes;
+  const auto width = static_cast<std::int64_t>(lanes);
   const std::int64_t longest = plan_.loops[loop].extents.front();
   const auto rounded = [&](std::int64_t multiple) {
     return builder_.CreateAnd(extent, state_.Constant(-multiple));
@@ -353,13 +358,14 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
     state_.Run(range, {}, [&](Value*, const Values&) {
       for (std::int64_t i = 0; i < vectors; ++i) {
         EmitLanes(nest, i * width,
-                  {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = nullptr});
+                  {.width = lanes, .active = lanes, .loop = loop, .mask = nullptr});
       }
       return Values{};
     });
   };
   Value* start = state_.Constant(0);
-  if (longest >= kVectorsPerIteration * width) {
+  // Calls make long code, and gain nothing by standing side by side.
+  if (longest >= kVectorsPerIteration * width && CallsIn(*nest.body) == 0) {
     Value* limit = rounded(kVectorsPerIteration * width);
     run(start, limit, kVectorsPerIteration);
     start = limit;
@@ -377,8 +383,8 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
                               .may_be_empty = true,
                               .unroll = false};
   state_.Run(rest, {}, [&](Value* offset, const Values&) {
-    Value* mask = bodies_.RuntimeMask(shape_.lanes, builder_.CreateSub(extent, offset));
-    EmitLanes(nest, 0, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = mask});
+    Value* mask = bodies_.RuntimeMask(lanes, builder_.CreateSub(extent, offset));
+    EmitLanes(nest, 0, {.width = lanes, .active = lanes, .loop = loop, .mask = mask});
     return Values{};
   });
 }

@@ -14,6 +14,7 @@ using looptree::DimId;
 
 // Beside the accumulators: the operands of the operation under way.
 constexpr std::size_t kWorkingRegisters = 2;
+constexpr unsigned kScatteredLanes = 4;
 
 bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
   return nest.Reduces(nest.loops[outermost]->loop);
@@ -66,7 +67,8 @@ std::optional<Candidate> CandidateFor(const KernelPlan& plan, const Nest& nest,
                                       std::size_t outermost, const std::vector<TileDim>& tile,
                                       const TileDim& columns, const VectorShape& shape) {
   if (columns.extent < 2 ||
-      PieceCount(columns.extent, shape) > VectorsBeside(RowCount(tile, columns.dim), shape)) {
+      PieceCount(columns.extent, ShapeAlong(*nest.body, columns.loop, shape)) >
+          VectorsBeside(RowCount(tile, columns.dim), shape)) {
     return std::nullopt;
   }
   Candidate candidate;
@@ -84,12 +86,13 @@ std::optional<Candidate> ReducedCandidate(const KernelPlan& plan, const Nest& ne
                                           std::size_t outermost, const std::vector<TileDim>& tile,
                                           LoopId loop, const VectorShape& shape) {
   const std::int64_t extent = plan.loops[loop].extents.front();
-  if (plan.loops[loop].step != 1 || VectorsBeside(RowCount(tile, std::nullopt), shape) == 0) {
+  if (plan.loops[loop].step != 1 || RowCount(tile, std::nullopt) > kReducingRows) {
     return std::nullopt;
   }
   Candidate candidate;
   candidate.block.rows = tile;
-  const std::int64_t lanes = std::min<std::int64_t>(extent, shape.lanes);
+  const std::int64_t lanes =
+      std::min<std::int64_t>(extent, ShapeAlong(*nest.body, loop, shape).lanes);
   candidate.block.reduce_width = std::bit_floor(static_cast<unsigned>(lanes));
   candidate.block.lanes_reduce = candidate.block.reduce_width > 1;
   candidate.cost = CostPerPoint(nest, loop, candidate.block.reduce_width);
@@ -175,6 +178,31 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
   return pieces;
 }
 
+std::size_t CallsIn(const Body& body) {
+  return static_cast<std::size_t>(std::ranges::count_if(body.statements, [](const Statement& s) {
+    return s.op == looptree::Op::kExp || s.op == looptree::Op::kLog;
+  }));
+}
+
+VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) {
+  const auto is_scattered = [&](const Access& access) {
+    const std::int64_t stride = StrideOf(access, loop);
+    return stride != 0 && stride != 1;
+  };
+  const bool scattered = std::ranges::any_of(body.statements, [&](const Statement& statement) {
+    const bool loads = std::ranges::any_of(statement.operands, [&](const Operand& operand) {
+      const Access* access = std::get_if<Access>(&operand);
+      return access != nullptr && is_scattered(*access);
+    });
+    // Where a reduction goes matters once, at its end.
+    return loads || (statement.reduced.empty() && statement.target.has_value() &&
+                     is_scattered(*statement.target));
+  });
+  VectorShape along = shape;
+  if (scattered || CallsIn(body) > 0) along.lanes = std::min(shape.lanes, kScatteredLanes);
+  return along;
+}
+
 std::size_t PieceCount(std::int64_t extent, const VectorShape& shape) {
   const std::int64_t whole = extent / shape.lanes;
   return static_cast<std::size_t>(whole) + PiecesOf(extent % shape.lanes, shape).size();
@@ -210,7 +238,8 @@ bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost
 }
 
 double VectorCost(const Nest& nest, LoopId loop, std::int64_t extent, const VectorShape& shape) {
-  const auto pieces = static_cast<double>(PieceCount(extent, shape));
+  const VectorShape along = ShapeAlong(*nest.body, loop, shape);
+  const auto pieces = static_cast<double>(PieceCount(extent, along));
   return CostPerPoint(nest, loop, static_cast<double>(extent) / pieces);
 }
 

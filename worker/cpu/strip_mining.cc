@@ -74,7 +74,10 @@ class Chooser {
 
   void Visit(const std::vector<Step>& steps);
   void Decide(const Body& body);
-  void DecideReduction(const Nest& nest, std::size_t first, const Columns& columns);
+  Body Widened(const Body& body) const;
+  void DecideReduction(const Nest& nest, const Columns& columns);
+  std::int64_t ExtentOf(const Nest& nest, LoopId id) const;
+  std::size_t FirstOfNest() const;
   std::vector<Columns> CandidatesOf(const Nest& nest) const;
   std::optional<Columns> Best(const Nest& nest) const;
   const PlanLoop& LoopAt(std::size_t depth) const { return plan_.loops[path_[depth]->loop]; }
@@ -128,10 +131,31 @@ std::vector<Chooser::Columns> Chooser::CandidatesOf(const Nest& nest) const {
     });
     if (!side_by_side) continue;
     candidates.push_back({.depth = depth,
-                          .cost = VectorCost(nest, id, loop.extents.front(), shape_),
+                          .cost = VectorCost(nest, id, ExtentOf(nest, id), shape_),
                           .annotated = loop.annotation == Annotation::kVectorize});
   }
   return candidates;
+}
+
+// What vectors along `loop` can cover: all that the block has of its dim.
+std::int64_t Chooser::ExtentOf(const Nest& nest, LoopId id) const {
+  const PlanLoop& loop = plan_.loops[id];
+  if (nest.Reduces(id)) return loop.extents.front();
+  for (std::size_t depth = FirstOfNest(); depth < path_.size(); ++depth) {
+    if (!nest.Reduces(path_[depth]->loop)) continue;
+    if (!MovesEvenly(plan_, nest, depth)) break;
+    const std::vector<TileDim> tile = TileInside(plan_, nest, depth);
+    const auto inside = std::ranges::find(tile, loop.dim, &TileDim::dim);
+    return inside == tile.end() ? loop.extents.front() : inside->extent;
+  }
+  return loop.extents.front();
+}
+
+// Loops are only turned over inside the nest.
+std::size_t Chooser::FirstOfNest() const {
+  std::size_t first = path_.size() - 1;
+  while (first > 0 && path_[first - 1]->steps.size() == 1) --first;
+  return first;
 }
 
 std::optional<Chooser::Columns> Chooser::Best(const Nest& nest) const {
@@ -148,37 +172,65 @@ std::optional<Chooser::Columns> Chooser::Best(const Nest& nest) const {
   return chosen;
 }
 
+// The body as it would be if the loops that are innermost over their dims went inside: what is held
+// for one iteration of such a loop would be held for all of them, and move with it.
+Body Chooser::Widened(const Body& body) const {
+  Body widened = body;
+  const auto widen = [&](Access& access) {
+    const PlanBuffer& buffer = plan_.buffers[access.buffer];
+    if (buffer.role != BufferSpec::Role::kScratch) return;
+    const std::vector<DimId>& dims = tree_.program().nodes[buffer.node].dims;
+    for (const LoopStep* step : path_) {
+      const PlanLoop& loop = plan_.loops[step->loop];
+      const auto at = std::ranges::find(dims, loop.dim);
+      if (loop.step != 1 || at == dims.end() || StrideOf(access, step->loop) != 0) continue;
+      std::int64_t stride = 1;
+      for (auto i = static_cast<std::size_t>(at - dims.begin()) + 1; i < dims.size(); ++i) {
+        stride *= buffer.extents[i];
+      }
+      access.terms.push_back({step->loop, stride});
+    }
+  };
+  for (Statement& statement : widened.statements) {
+    for (Operand& operand : statement.operands) {
+      if (Access* access = std::get_if<Access>(&operand)) widen(*access);
+    }
+    if (statement.target.has_value()) widen(*statement.target);
+  }
+  return widened;
+}
+
 void Chooser::Decide(const Body& body) {
   if (path_.size() < 2 || !body.once.empty()) return;
   for (std::size_t depth = 0; depth < path_.size(); ++depth) {
     if (IsCut(depth)) return;  // another body under the same loop has decided
   }
-  Nest nest{.loops = path_, .body = &body};
-  const std::optional<Columns> columns = Best(nest);
+  const Nest nest{.loops = path_, .body = &body};
+  const Body widened = Widened(body);
+  const std::optional<Columns> columns = Best({.loops = path_, .body = &widened});
   if (!columns.has_value()) return;
   if (nest.reduction() == nullptr) {
     if (columns->depth + 1 < path_.size()) Add(CutAt(*columns, kMemoryVectors));
     return;
   }
-  // Loops are only turned over inside the nest.
-  std::size_t first = path_.size() - 1;
-  while (first > 0 && path_[first - 1]->steps.size() == 1) --first;
-  DecideReduction(nest, first, *columns);
+  DecideReduction(nest, *columns);
 }
 
-void Chooser::DecideReduction(const Nest& nest, std::size_t first, const Columns& columns) {
+void Chooser::DecideReduction(const Nest& nest, const Columns& columns) {
   const LoopId id = path_[columns.depth]->loop;
   const PlanLoop& loop = plan_.loops[id];
   const Lanes lanes = nest.Reduces(id) ? Lanes::kReduce : Lanes::kSpread;
   const std::optional<DimId> columns_dim =
       lanes == Lanes::kReduce ? std::nullopt : std::optional(loop.dim);
   std::optional<std::size_t> innermost;  // of the reduced loops
-  for (std::size_t depth = first; depth < path_.size(); ++depth) {
+  for (std::size_t depth = FirstOfNest(); depth < path_.size(); ++depth) {
     if (!nest.Reduces(path_[depth]->loop) || !MovesEvenly(plan_, nest, depth)) continue;
     innermost = depth;
     const std::vector<TileDim> tile = TileInside(plan_, nest, depth);
     const auto most = static_cast<std::int64_t>(VectorsBeside(RowCount(tile, columns_dim), shape_));
-    if (most == 0) continue;
+    if (most == 0 || (lanes == Lanes::kReduce && RowCount(tile, columns_dim) > kReducingRows)) {
+      continue;
+    }
     if (lanes == Lanes::kReduce) return;
     const auto inside = std::ranges::find(tile, loop.dim, &TileDim::dim);
     if (columns.depth < depth) {
@@ -186,7 +238,9 @@ void Chooser::DecideReduction(const Nest& nest, std::size_t first, const Columns
       Add(CutAt(columns, std::min(kBlockVectors, most)));
       return;
     }
-    if (static_cast<std::int64_t>(PieceCount(inside->extent, shape_)) <= most) return;  // it fits
+    if (static_cast<std::int64_t>(PieceCount(inside->extent, ShapeAlong(*nest.body, id, shape_))) <=
+        most)
+      return;                                              // it fits
     if (inside->extent != loop.extents.front()) continue;  // the schedule itself has cut it
     Cut cut = CutAt(columns, most);
     cut.reduced = LoopAt(depth).ref;
@@ -210,13 +264,17 @@ void Chooser::Sink(std::size_t reduced, const Columns& columns, Lanes lanes) {
     const PlanLoop& loop = LoopAt(depth - 1);
     const std::int64_t loop_extent = loop.extents.front();
     if (lanes == Lanes::kSpread && loop.dim == LoopAt(columns.depth).dim) {
+      const bool fits =
+          PieceCount(loop_extent, shape_) <= VectorsBeside(static_cast<std::size_t>(rows), shape_);
+      if (!fits && depth - 1 != columns.depth) break;  // the innermost one can be cut
       columns_inside = loop_extent;
       continue;
     }
     std::int64_t& extent = covered.try_emplace(loop.dim, 1).first->second;
     const std::int64_t more = rows / extent * loop_extent;
     if (loop_extent > shape_.registers ||
-        VectorsBeside(static_cast<std::size_t>(more), shape_) < kLeastVectors) {
+        VectorsBeside(static_cast<std::size_t>(more), shape_) < kLeastVectors ||
+        (lanes == Lanes::kReduce && static_cast<std::size_t>(more) > kReducingRows)) {
       break;
     }
     extent = loop_extent;

@@ -25,27 +25,39 @@ Vector Splat(float value) {
 // Keeps the optimiser from knowing the value or dropping it.
 void Hide(Vector& vector) { asm volatile("" : "+m"(vector)); }
 
+Vector Load(const float* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// What is added comes from the first cache, as the operands of real kernels do: whoever shares the
+// core's load ports and that cache shows, too. A third of the smallest such cache there is.
+constexpr std::size_t kOperandFloats = kChains * kLanes * (10'240 / (kChains * kVectorBytes));
+struct alignas(64) Operands {
+  std::array<float, kOperandFloats> values;
+  Operands() { values.fill(0.001F); }
+};
+
 // The values stay near 1: x * 0.999 + 0.001, so nothing becomes denormal or infinite.
 void MultiplyAdds(std::uint64_t steps) {
+  static const Operands operands;
   std::array<Vector, kChains> x;
   for (Vector& chain : x) {
     chain = Splat(1.0F);
     Hide(chain);
   }
   Vector scale = Splat(0.999F);
-  Vector offset = Splat(0.001F);
   Hide(scale);
-  Hide(offset);
+  const float* const end = operands.values.data() + kOperandFloats;
+  const float* next = operands.values.data();
   for (std::uint64_t i = 0; i < steps; ++i) {
-    for (Vector& chain : x) chain = chain * scale + offset;
+    for (std::size_t k = 0; k < kChains; ++k) x[k] = x[k] * scale + Load(next + k * kLanes);
+    next += kChains * kLanes;
+    if (next == end) next = operands.values.data();
+    asm volatile("" : "+r"(next));  // what it points to is loaded anew each time
   }
   for (Vector& chain : x) Hide(chain);
-}
-
-Vector Load(const float* from) {
-  Vector vector;
-  std::memcpy(&vector, from, sizeof vector);
-  return vector;
 }
 
 float Read(const float* data, std::size_t count) {

@@ -66,8 +66,11 @@ class Sampling {
     // here were a tenth of a repetition at least, so what they say is good enough to end with.
     constexpr double kMargin = 1.05;
     constexpr std::uint64_t kLargestStep = 10;
+    int tries_left = 3;
     for (;;) {
+      const std::uint64_t preemptions = with_.probe.Preemptions();
       const std::uint64_t elapsed = TimeRuns(samples_.iterations);
+      if (with_.probe.Preemptions() != preemptions && tries_left-- > 0) continue;
       if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations)
         return;
       const double wanted =

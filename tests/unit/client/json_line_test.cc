@@ -1,12 +1,13 @@
 #include "client/json_line.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loopfleet::client {
 namespace {
 
 std::string ErrorOf(std::string_view line) {
-  const auto parsed = ParseJsonLine(line, {.nesting = 4, .values = 100});
+  const auto parsed = ParseJsonLine(line, {.nesting = 4, .fields = 10, .values = 100});
   return parsed ? "parsed" : parsed.error();
 }
 
@@ -38,6 +39,14 @@ TEST(JsonLine, StopsAtTheFirstValueTooMany) {
   EXPECT_EQ(ErrorOf(many + "]}"), "parsed");  // the object and the array are values too
   EXPECT_EQ(ErrorOf(many + ",0]}"), "more than 100 values, behind the key 'a'");
   EXPECT_EQ(ErrorOf(many + ",0 and what is no JSON"), "more than 100 values, behind the key 'a'");
+}
+
+TEST(JsonLine, StopsAtTheFirstFieldTooMany) {
+  std::string many = "{\"k0\": 0";
+  for (int i = 1; i < 10; ++i) many += fmt::format(",\"k{}\": 0", i);
+  EXPECT_EQ(ErrorOf(many + "}"), "parsed");
+  EXPECT_EQ(ErrorOf(many + ",\"k10\": 0}"), "more than 10 fields");
+  EXPECT_EQ(ErrorOf("[" + many + "}]"), "parsed");
 }
 
 TEST(JsonLine, BoundsNestingAndRefusesAKeyTwice) {

@@ -141,6 +141,24 @@ TEST(AgentWalk, UnrollWhereNestsFuse) {
             "   %3[m, n, k] <- write(%2)\n");
 }
 
+// Taking the annotations off the write's nest fuses it with the one above, which ends before the
+// cursor's old number: the cursor is then on the last loop.
+TEST(AgentWalk, TheCursorStaysOnATreeThatBecameShorter) {
+  const auto tree = ParseIr(
+      "v:m\nv:k\nv:n\nn:2::0,1,:::0:::::\nn:2::1,2,:::0:::::\n"
+      "n:7:0,1,:0,1,2,:::0:0;8;0,2;1;0,2;3;0,1;5;0,::,,,,::\n"
+      "n:5:2,:0,2,:::0:0;8;0,2;1;0,2;3;0,1;5;0,::,,,,::\n"
+      "n:1:3,:0,2,:::0:0;8;0,2;1;0,2;3;0,::,unroll,unroll,::\ni:0,1,\no:4,\n");
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  ASSERT_EQ(tree->nodes().size(), 9u);
+  AgentWalk walk(Benchmark{.start = *tree}, RuleSet::kStructural, 7);
+  ASSERT_TRUE(walk.Apply(Unroll{}).has_value());
+  EXPECT_EQ(walk.tree().nodes().size(), 7u);
+  EXPECT_EQ(walk.cursor(), 3u);
+  EXPECT_EQ(walk.tree().nodes()[walk.cursor()].kind, TreeNode::Kind::kLoop);
+  EXPECT_TRUE(walk.Apply(Split{5}).has_value());
+}
+
 // A hundred operations thirty loops deep: a walk does not hold a thousand such trees. It undoes all
 // the same.
 TEST(AgentWalk, UndoReachesFurtherThanMemory) {

@@ -126,11 +126,11 @@ HardwareFacts RandomMessages::Hardware() {
           .l2_bytes = random_.Next(),
           .l3_bytes = random_.Next(),
           .memory_bytes = random_.Next(),
-          .host = Text(),
-          .kernel = Text(),
           .peaks = {.flop_per_second = Real(),
                     .read_bytes_per_second = Real(),
-                    .triad_bytes_per_second = Real()}};
+                    .triad_bytes_per_second = Real()},
+          .host = Text(),
+          .kernel = Text()};
 }
 
 CompilerFacts RandomMessages::Compiler() {

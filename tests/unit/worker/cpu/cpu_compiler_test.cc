@@ -126,6 +126,30 @@ TEST(CpuCompiler, RefusesTooLargeAFootprint) {
   EXPECT_EQ(kernel.error().code, FailureCode::kLimitFootprint);
 }
 
+TEST(CpuCompiler, StoresPastTheCachesWhatIsLargerThanThey) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 3);
+  const auto n = b.Dim("n", 1600);
+  b.Write(b.Compute(looptree::Op::kAdd, {b.Read({m, n}), b.Read({m, n})}, {m, n}), {m, n});
+  const LoopTree tree = PlainTree(b.program());
+  const std::vector<looptree::Tensor> inputs = SmallIntegers(tree.program(), 5);
+  for (const CpuIsa isa : {CpuIsa::kHost, CpuIsa::kAvx2, CpuIsa::kBaseline}) {
+    if (!HostRuns(isa)) continue;
+    const auto streams = [&](std::int64_t cache_bytes) {
+      const auto compiler = Make({.isa = isa, .cache_bytes = cache_bytes});
+      std::string problems;
+      const auto outputs = KernelRunner(isa).Run(compiler->Compile(tree).value(), inputs, problems);
+      EXPECT_EQ(problems, "");
+      for (std::size_t i = 0; i < outputs[0].size(); ++i) {
+        EXPECT_EQ(outputs[0][i], inputs[0][i] + inputs[1][i]);
+      }
+      return compiler->CompileToIr(tree)->find("!nontemporal") != std::string::npos;
+    };
+    EXPECT_TRUE(streams(3 * 4 * 4800 - 1));
+    EXPECT_FALSE(streams(3 * 4 * 4800));
+  }
+}
+
 TEST(CpuCompiler, ShowsItsIr) {
   const auto ir = Make({.isa = CpuIsa::kBaseline})->CompileToIr(Open("benchmark://mm-v0/mm8_8_8"));
   ASSERT_TRUE(ir.has_value());

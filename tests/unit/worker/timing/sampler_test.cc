@@ -149,6 +149,12 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_EQ(measurement->grade, Grade::kA);
 }
 
+TEST(SamplerTest, AnInterruptedFirstRunDoesNotMakeTheKernelSlow) {
+  ScriptedCore core;
+  core.preempts = [](std::size_t call) { return call == 0; };
+  EXPECT_GE(core.Take(WithQuietLevel()).iterations, 12U);
+}
+
 // Every other run is interrupted for longer than the whole patience.
 TEST(SamplerTest, ASystemThatTakesThePatienceIsOutlasted) {
   ScriptedCore core;
