@@ -120,9 +120,9 @@ class HostileKernelTest(unittest.TestCase):
                          [(self.worker["worker"], self.worker["pid"])], "the same daemon")
 
     def test_a_million_bodies_are_refused_before_they_are_made(self):
-        unroll_all = {"benchmark": "benchmark://mm-v0/mm100_100_100",
-                      "actions": ["unroll", "down", "unroll", "down", "unroll"], "fresh": True}
-        _, outcomes = self.cluster.submit([unroll_all, product(16)] * RUNS)
+        unrolled = {"benchmark": "benchmark://mm-v0/mm2_1000000_2",
+                    "actions": ["down", "down", "unroll"], "fresh": True}
+        _, outcomes = self.cluster.submit([unrolled, product(16)] * RUNS)
         outcomes.sort(key=lambda outcome: outcome["index"])
         for outcome in outcomes[0::2]:
             self.assertEqual(outcome["error"]["code"], "LIMIT_UNROLL", outcome)

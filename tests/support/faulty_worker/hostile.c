@@ -91,7 +91,8 @@ void loopfleet_kernel(float* const* buffers) {
   __builtin_trap();
 #elif defined(HOSTILE_div0)
   volatile int zero = 0;
-  volatile int result = 1 / zero;
+  volatile int seven = 7; /* 1 / x would need no division */
+  volatile int result = seven / zero;
   (void)result;
 #elif defined(HOSTILE_infinite_loop)
   for (volatile int forever = 1; forever;) {
