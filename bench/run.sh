@@ -10,6 +10,7 @@ list() {
 codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
+store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 LIST
 }
 
@@ -27,6 +28,7 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  store) targets=(bench_store) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 

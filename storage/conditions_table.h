@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
@@ -25,6 +26,7 @@ class ConditionsTable {
 
   // To be called when a transaction was undone: what it interned is gone.
   void Forget() {
+    latest_ = nullptr;
     ids_.clear();
     conditions_.clear();
   }
@@ -41,6 +43,7 @@ class ConditionsTable {
 
   Connection& connection_;
   std::unordered_map<Conditions, ConditionsId, Hash> ids_;
+  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // of ids_: most ask it again
   std::unordered_map<ConditionsId, Conditions> conditions_;
 };
 

@@ -82,7 +82,8 @@ Query::Query(Query&& other) noexcept
       row_(other.row_),
       parameter_(other.parameter_),
       column_(other.column_),
-      bind_code_(other.bind_code_) {}
+      bind_code_(other.bind_code_),
+      pieces_bound_(other.pieces_bound_) {}
 
 Query::~Query() {
   if (statement_ == nullptr) return;
@@ -95,7 +96,7 @@ void Query::Note(int code) {
 }
 
 Query& Query::AddInt64(std::int64_t value) {
-  AppendNumber(*row_, SQLITE_INTEGER, value);
+  AppendNumber(row_->bytes, SQLITE_INTEGER, value);
   Note(sqlite3_bind_int64(statement_, ++parameter_, value));
   return *this;
 }
@@ -103,39 +104,56 @@ Query& Query::AddInt64(std::int64_t value) {
 Query& Query::Add(double value) {
   value +=
       0.0;  // no negative zero: SQLite may give it back positive, and the checksum would differ
-  AppendNumber(*row_, SQLITE_FLOAT, value);
+  AppendNumber(row_->bytes, SQLITE_FLOAT, value);
   Note(sqlite3_bind_double(statement_, ++parameter_, value));
   return *this;
 }
 
-// SQLITE_TRANSIENT: SQLite copies, so a temporary may be passed.
+// Texts and blobs are bound when the statement runs, from the bytes that the checksum is over.
 Query& Query::Add(std::string_view text) {
-  Append(*row_, SQLITE_TEXT, text);
-  Note(sqlite3_bind_text64(statement_, ++parameter_, text.data() ? text.data() : "", text.size(),
-                           SQLITE_TRANSIENT, SQLITE_UTF8));
+  Append(row_->bytes, SQLITE_TEXT, text);
+  row_->pieces.push_back({.parameter = ++parameter_,
+                          .type = SQLITE_TEXT,
+                          .offset = row_->bytes.size() - text.size(),
+                          .size = text.size()});
   return *this;
 }
 
 Query& Query::Add(std::span<const std::uint8_t> blob) {
-  Append(*row_, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
-  Note(blob.empty() ? sqlite3_bind_zeroblob(statement_, ++parameter_, 0)
-                    : sqlite3_bind_blob64(statement_, ++parameter_, blob.data(), blob.size(),
-                                          SQLITE_TRANSIENT));
+  Append(row_->bytes, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
+  row_->pieces.push_back({.parameter = ++parameter_,
+                          .type = SQLITE_BLOB,
+                          .offset = row_->bytes.size() - blob.size(),
+                          .size = blob.size()});
   return *this;
 }
 
+void Query::BindPieces(Lifetime lifetime) {
+  if (std::exchange(pieces_bound_, true)) return;
+  const auto destructor = lifetime == Lifetime::kThisStep ? SQLITE_STATIC : SQLITE_TRANSIENT;
+  for (const Piece& piece : row_->pieces) {
+    const char* data = row_->bytes.data() + piece.offset;
+    if (piece.type == SQLITE_TEXT) {
+      Note(sqlite3_bind_text64(statement_, piece.parameter, data, piece.size, destructor,
+                               SQLITE_UTF8));
+    } else if (piece.size == 0) {  // a blob without bytes, not NULL
+      Note(sqlite3_bind_zeroblob(statement_, piece.parameter, 0));
+    } else {
+      Note(sqlite3_bind_blob64(statement_, piece.parameter, data, piece.size, destructor));
+    }
+  }
+  row_->pieces.clear();
+}
+
 Query& Query::AddNull() {
-  Append(*row_, SQLITE_NULL, {});
+  Append(row_->bytes, SQLITE_NULL, {});
   Note(sqlite3_bind_null(statement_, ++parameter_));
   return *this;
 }
 
-Query& Query::AddChecksum() {
-  Note(sqlite3_bind_int64(statement_, ++parameter_, ChecksumOf(*row_)));
-  return *this;
-}
+Query& Query::AddChecksum() { return AddInt64(ChecksumOf(row_->bytes)); }
 
-Result<bool> Query::Next() {
+Result<bool> Query::Step() {
   if (bind_code_ != SQLITE_OK) return FailWith(database_, bind_code_);
   column_ = 0;
   const int code = sqlite3_step(statement_);
@@ -144,8 +162,14 @@ Result<bool> Query::Next() {
   return FailWith(database_, code);
 }
 
+Result<bool> Query::Next() {
+  BindPieces(Lifetime::kUntilReset);
+  return Step();
+}
+
 Status Query::Run() {
-  LF_TRY(const bool row, Next());
+  BindPieces(Lifetime::kThisStep);  // it runs to its end, and is reset before the bytes change
+  LF_TRY(const bool row, Step());
   LF_CHECK(!row, "a row from {}", sqlite3_sql(statement_));
   return {};
 }
@@ -182,25 +206,25 @@ std::optional<std::string> Query::OptionalText() {
 }
 
 bool Query::ChecksumMatches() {
-  row_->clear();
+  row_->bytes.clear();
   for (int column = 0; column < column_; ++column) {
     const int type = sqlite3_column_type(statement_, column);
     switch (type) {
       case SQLITE_INTEGER:
-        AppendNumber(*row_, type,
+        AppendNumber(row_->bytes, type,
                      static_cast<std::int64_t>(sqlite3_column_int64(statement_, column)));
         break;
       case SQLITE_FLOAT:
-        AppendNumber(*row_, type, sqlite3_column_double(statement_, column));
+        AppendNumber(row_->bytes, type, sqlite3_column_double(statement_, column));
         break;
       default: {
         const void* data = sqlite3_column_blob(statement_, column);
-        Append(*row_, type, Chars(data, sqlite3_column_bytes(statement_, column)));
+        Append(row_->bytes, type, Chars(data, sqlite3_column_bytes(statement_, column)));
       }
     }
   }
   const bool is_number = sqlite3_column_type(statement_, column_) == SQLITE_INTEGER;
-  return Int64() == ChecksumOf(*row_) && is_number;
+  return Int64() == ChecksumOf(row_->bytes) && is_number;
 }
 
 Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path& path,
@@ -240,7 +264,8 @@ Result<Query> Connection::Start(const char* sql) {
     if (code != SQLITE_OK) return FailWith(database_, code);
   }
   LF_CHECK(!sqlite3_stmt_busy(statement), "already running: {}", sql);
-  row_.clear();
+  row_.bytes.clear();
+  row_.pieces.clear();
   return Query(database_, statement, &row_);
 }
 

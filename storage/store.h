@@ -26,6 +26,8 @@
 
 namespace loopfleet::storage {
 
+class ResultKeys;
+
 // How long Open() waits for another writer to go, so that a quick restart meets no lock of its
 // past.
 inline constexpr std::chrono::milliseconds kLockWait{1000};
@@ -58,6 +60,10 @@ class Store {
 
   // This start's number; 1 for a new database.
   std::uint64_t epoch() const;
+
+  // Where results are looked for, kept up to date by Apply(): a reader in this process that is given
+  // it (StoreReader::Open) need not build one of its own. Any thread may read it.
+  std::shared_ptr<const ResultKeys> result_keys() const;
 
   // Applies the writes in order, in one transaction that is on disk when this returns. On an error
   // nothing of the group was applied, and the Store can be used on, except after kClosed.

@@ -1,0 +1,1 @@
+-- Version 2: nothing yet.
