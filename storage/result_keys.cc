@@ -145,6 +145,16 @@ Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHas
   return ids;
 }
 
+std::uint32_t ResultKeys::Generation(ResultHash hash) const {
+  const std::lock_guard lock(mutex_);
+  return generations_[hash % generations_.size()];
+}
+
+void ResultKeys::AddRecent(const Entry& entry) {
+  recent_.Add(entry);
+  ++generations_[entry.hash % generations_.size()];
+}
+
 Result<bool> ResultKeys::FindInRun(Connection& connection, const Run& run, ResultHash hash,
                                    ResultId below, std::size_t max, std::vector<ResultId>& ids) {
   // Equal hashes may go over several chunks: begin in the last one that starts below.
@@ -221,7 +231,7 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
                                         : std::nullopt)
                   .first;
     }
-    if (known->second) recent_.Add({Join(tree, *known->second), id});
+    if (known->second) AddRecent({Join(tree, *known->second), id});
     last_id_ = id;
   }
 }
@@ -247,12 +257,12 @@ Status ResultKeys::Seal(Connection& connection) {
   std::vector<Entry> entries;
   {
     const std::lock_guard lock(mutex_);  // only this thread changes it
-    if (recent_.entries().size() < kRunEntries) return {};
+    if (recent_.entries().size() < run_entries_) return {};
     entries = recent_.entries();
   }
-  for (auto next = entries.begin(); entries.end() - next >= std::ptrdiff_t{kRunEntries};
-       next += kRunEntries) {
-    LF_TRY_VOID(WriteRun(connection, std::vector<Entry>(next, next + kRunEntries)));
+  const auto size = static_cast<std::ptrdiff_t>(run_entries_);
+  for (auto next = entries.begin(); entries.end() - next >= size; next += size) {
+    LF_TRY_VOID(WriteRun(connection, std::vector<Entry>(next, next + size)));
   }
   return {};
 }
@@ -297,7 +307,7 @@ Status ResultKeys::WriteRun(Connection& connection, std::vector<Entry> entries) 
 void ResultKeys::Publish(std::span<const Entry> added) {
   if (added.empty() && sealed_.empty()) return;
   const std::lock_guard lock(mutex_);
-  for (const Entry& entry : added) recent_.Add(entry);
+  for (const Entry& entry : added) AddRecent(entry);
   if (!added.empty()) last_id_ = added.back().id;
   for (auto& run : sealed_) runs_.push_back(std::move(run));
   if (!sealed_.empty()) recent_.DropThrough(runs_.back()->last_id);

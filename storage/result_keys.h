@@ -34,6 +34,7 @@ ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
 class ResultKeys {
  public:
   static constexpr std::size_t kRunEntries = 262'144;
+  explicit ResultKeys(std::size_t run_entries = kRunEntries) : run_entries_(run_entries) {}
 
   struct Entry {
     ResultHash hash;
@@ -48,6 +49,9 @@ class ResultKeys {
   // kCorrupt: a page of a run is not what was written.
   Result<std::vector<ResultId>> Find(Connection& connection, ResultHash hash, ResultId below,
                                      std::size_t max) const;
+  // Changes whenever there is a new row that may be about `hash`: what Find() gave is good for as
+  // long as this stays.
+  std::uint32_t Generation(ResultHash hash) const;
 
   // ---- the writer's, in a transaction ----
   // Removes the runs that are not known, so that their results are read as new ones.
@@ -81,17 +85,20 @@ class ResultKeys {
     std::vector<std::uint32_t> newest_;   // of each chain: 1 + its newest entry; 0: none
   };
 
+  void AddRecent(const Entry& entry);  // mutex_ is held
   Status LoadRuns(Connection& connection);
   Status LoadRows(Connection& connection, ConditionsTable& conditions);
   Status WriteRun(Connection& connection, std::vector<Entry> entries);
   static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
                                 ResultId below, std::size_t max, std::vector<ResultId>& ids);
 
+  const std::size_t run_entries_;
   std::vector<std::shared_ptr<const Run>> sealed_;  // the writer's: by the transaction under way
 
   mutable std::mutex mutex_;
   Recent recent_;                                  // guarded by mutex_
   std::vector<std::shared_ptr<const Run>> runs_;   // guarded by mutex_; oldest first
+  std::vector<std::uint32_t> generations_ = std::vector<std::uint32_t>(65'536);  // guarded by mutex_
   ResultId last_id_ = 0;                           // guarded by mutex_: everything up to it is known
 };
 

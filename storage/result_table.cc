@@ -232,19 +232,29 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
 
 Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key) {
   const ResultHash hash = HashOf(key);
+  const std::uint32_t generation = keys_.Generation(hash);  // before looking: it may change meanwhile
+  if (const auto known = answers_.find(hash);
+      known != answers_.end() && known->second.generation == generation &&
+      Matches(known->second.result.evaluation, key)) {
+    return known->second.result;
+  }
+  LF_TRY(auto found, FindStored(key, hash));
+  if (found) {
+    if (answers_.size() >= kMaxAnswers) answers_.clear();
+    answers_.insert_or_assign(hash, Answer{.generation = generation, .result = *found});
+  }
+  return found;
+}
+
+Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key, ResultHash hash) {
   ResultId below = std::numeric_limits<ResultId>::max();
   while (true) {
     LF_TRY(const auto ids, keys_.Find(connection_, hash, below, kCandidates));
     if (ids.empty()) return std::nullopt;
     for (const ResultId id : ids) {
-      auto answer = answers_.find(id);
-      if (answer == answers_.end()) {
-        LF_TRY(StoredResult result, Find(id));
-        if (answers_.size() >= kMaxAnswers) answers_.clear();
-        answer = answers_.emplace(id, std::move(result)).first;
-      }
+      LF_TRY(StoredResult result, Find(id));
       // The hash led here; only the row itself says what it is.
-      if (Matches(answer->second.evaluation, key)) return answer->second;
+      if (Matches(result.evaluation, key)) return result;
     }
     below = ids.back();
   }

@@ -52,6 +52,7 @@ class ResultTable {
 
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
+  Result<std::optional<StoredResult>> FindStored(const ResultKey& key, ResultHash hash);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
 
@@ -62,8 +63,12 @@ class ResultTable {
   std::optional<ResultId> next_id_;  // the writer's; read from the table when it is not known
   // The writer's: rows written or found lately, so that many askers of one result cost one look.
   std::unordered_map<Identity, ResultId, IdentityHash> same_;
-  // A reader's: rows that answered lately. A row is never changed.
-  std::unordered_map<ResultId, StoredResult> answers_;
+  // A reader's: what answered lately, good while no newer row may answer.
+  struct Answer {
+    std::uint32_t generation = 0;
+    StoredResult result;
+  };
+  std::unordered_map<ResultHash, Answer> answers_;
 };
 
 }  // namespace loopfleet::storage

@@ -66,6 +66,7 @@ class Query {
   }
   std::optional<std::int64_t> OptionalInt64();
   std::optional<std::string> OptionalText();
+  std::string KeyText();  // of any type, for people
   void Skip() { ++column_; }
   // Reads the next column: is it the checksum of all columns before it?
   bool ChecksumMatches();
@@ -98,8 +99,10 @@ class Query {
   Row* row_;  // borrowed from the connection
   int parameter_ = 0;
   int column_ = 0;
+  int summed_ = 0;     // columns of this row whose bytes are in sum_
   int bind_code_ = 0;  // the first refusal of a parameter
   bool pieces_bound_ = false;
+  bool once_ = false;  // the statement is this run's alone
 };
 
 class Connection {
@@ -114,9 +117,14 @@ class Connection {
   // runs of one statement at a time, and no two of any being bound at a time: bind all parameters of
   // one, and run it, before the next.
   Result<Query> Start(const char* sql);
+  // The same for a text that is not a literal; prepared for this run alone.
+  Result<Query> StartOnce(const std::string& sql);
 
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
   Result<std::int64_t> Number(const char* sql);  // the first column of the first row
+
+  // Makes this database a copy of the other one, as that is now, durably.
+  Status CopyFrom(Connection& other);
 
   bool InTransaction() const;
   std::string path() const;

@@ -35,18 +35,29 @@ void CreatePrivately(const std::filesystem::path& path) {
   const UniqueFd created(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 }
 
+// SQLite stays with a rollback journal, and says so in a row and not in an error, where it cannot
+// make a log. That journal would be worse than slow: see Configure().
+Status UseLog(Connection& connection) {
+  LF_TRY(Query query, connection.Start("PRAGMA journal_mode = WAL"));
+  LF_TRY(const bool answered, query.Next());
+  if (answered && query.Text() == "wal") return {};
+  return Fail(ErrorKind::kSystem,
+              fmt::format("database {}: cannot keep a log (journal_mode = WAL) beside it: is the "
+                          "directory writable, and a file system that can share memory?",
+                          connection.path()));
+}
+
 Status Configure(Connection& connection, const StoreOptions& options) {
+  LF_TRY_VOID(UseLog(connection));
   LF_TRY_VOID(connection.Run(R"sql(
-    PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = FULL;               -- NORMAL loses acknowledged rows when the power fails
-    -- Rows land at random places of one index: pages that many groups change are written back once.
-    PRAGMA wal_autocheckpoint = 8192;        -- pages: 32 MiB of log
     PRAGMA cache_size = -65536;              -- KiB
     -- The constraints are for whoever else writes. Here each table checks what it is given in C++:
     -- evaluating them costs as much as the rest of a row.
     PRAGMA ignore_check_constraints = ON;
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
   )sql"));
+  LF_TRY_VOID(connection.Run(
+      fmt::format("PRAGMA wal_autocheckpoint = {}", options.log_pages).c_str()));
   if (options.max_file_bytes == 0) return {};
   LF_TRY(const std::int64_t page_bytes, connection.Number("PRAGMA page_size"));
   const auto pages = options.max_file_bytes / static_cast<std::uint64_t>(page_bytes);
@@ -77,8 +88,12 @@ Result<std::uint64_t> BeginEpoch(Connection& connection) {
 }  // namespace
 
 struct Store::Impl {
-  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started)
-      : lock(std::move(taken)), connection(std::move(opened)), epoch(started) {}
+  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started,
+       const StoreOptions& options)
+      : lock(std::move(taken)),
+        connection(std::move(opened)),
+        epoch(started),
+        keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
   Status ApplyAll(std::span<const Write> writes);
   Status CheckEpoch();
@@ -92,7 +107,7 @@ struct Store::Impl {
   WriterLock lock;  // freed last
   std::unique_ptr<Connection> connection;
   const std::uint64_t epoch;
-  const std::shared_ptr<ResultKeys> keys = std::make_shared<ResultKeys>();
+  const std::shared_ptr<ResultKeys> keys;
   ConditionsTable conditions{*connection};
   ResultTable results{*connection, conditions, *keys};
   JobTable jobs{*connection};
@@ -113,7 +128,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_TRY_VOID(Configure(*connection, options));
   LF_TRY_VOID(Migrate(*connection));
   LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
-  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch);
+  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
@@ -152,6 +167,9 @@ Result<Recovery> Store::Recover() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
+  std::size_t jobs = 0;
+  for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
+  recovery.jobs.reserve(jobs);
   for (const StoredBatch& batch : recovery.unfinished) {
     LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
   }

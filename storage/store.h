@@ -38,6 +38,11 @@ inline constexpr std::chrono::milliseconds kBusyWait{5000};
 struct StoreOptions {
   // The most that the database file may take on disk; 0: what the disk has. Beyond it: kFull.
   std::uint64_t max_file_bytes = 0;
+  // How far the log grows before it is folded into the file, in pages of 4 KiB: pages that many
+  // groups change are written back once. 32 MiB.
+  std::uint32_t log_pages = 8192;
+  // Results in memory before they are sealed into a run (storage/result_keys.h).
+  std::size_t run_entries = 262'144;
 };
 
 class Store {
