@@ -2,6 +2,8 @@
 // samples) accepted and finished, in transactions that are on disk; at several sizes of the
 // database, beside a plain table with the three usual indices.
 
+#include "storage/store.h"
+
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -17,7 +19,6 @@
 #include "bench/result_line.h"
 #include "bench/table_peer.h"
 #include "common/base/random.h"
-#include "storage/store.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::bench {
@@ -49,9 +50,7 @@ double CpuSeconds() {
 // Wall and processor time since it was made.
 class Stopwatch {
  public:
-  double wall() const {
-    return std::chrono::duration<double>(SteadyClock::now() - start_).count();
-  }
+  double wall() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
   double cpu() const { return CpuSeconds() - cpu_; }
 
  private:
@@ -194,8 +193,9 @@ class Ingest {
 };
 
 std::string SizeName(std::uint64_t rows) {
-  return rows == 0 ? "empty" : rows >= 1'000'000 ? fmt::format("{} M", rows / 1'000'000)
-                                                 : fmt::format("{} k", rows / 1'000);
+  return rows == 0           ? "empty"
+         : rows >= 1'000'000 ? fmt::format("{} M", rows / 1'000'000)
+                             : fmt::format("{} k", rows / 1'000);
 }
 
 void PrintRate(const std::string& name, double count, double wall, double cpu,
@@ -287,8 +287,8 @@ Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
     const PeerRate peer_ingest{
         .text = "one table of results with three indices, the same groups, synchronous=FULL",
         .per_second = peer_rate};
-    PrintRate(fmt::format("accept and finish, {}", SizeName(size)),
-              static_cast<double>(cost.jobs), cost.wall, cost.cpu, "jobs/s", peer_ingest);
+    PrintRate(fmt::format("accept and finish, {}", SizeName(size)), static_cast<double>(cost.jobs),
+              cost.wall, cost.cpu, "jobs/s", peer_ingest);
     LF_TRY(const auto reader, StoreReader::Open(directory / "store.db", store->result_keys()));
     LF_TRY(const double peer_lookups, peer.LookUp(kLookups));
     const PeerRate peer_lookup{.text = "its index by key", .per_second = peer_lookups};

@@ -57,8 +57,9 @@ Result<std::unique_ptr<sqlite3_stmt, TablePeer::Close>> TablePeer::Prepare(const
 
 Result<double> TablePeer::Insert(std::uint64_t rows, std::uint32_t rows_per_transaction) {
   constexpr std::array<double, 15> kSamples{5000.25};
-  constexpr char kActions[] = "down,up,swap_down,split_2,down,up,swap_down,split_2,down,up,"
-                              "swap_down,split_2,down,up,swap_down,split_2,down,up,down,up";
+  constexpr char kActions[] =
+      "down,up,swap_down,split_2,down,up,swap_down,split_2,down,up,"
+      "swap_down,split_2,down,up,swap_down,split_2,down,up,down,up";
   const auto start = SteadyClock::now();
   for (std::uint64_t done = 0; done < rows;) {
     LF_TRY_VOID(Run("BEGIN IMMEDIATE"));

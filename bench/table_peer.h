@@ -1,6 +1,6 @@
 #pragma once
-// The peer of `store`: what one would write down first. One SQLite table of results with an index by
-// key, one by job and one by time; WAL, synchronous=FULL, prepared statements, the same groups.
+// The peer of `store`: what one would write down first. One SQLite table of results with an index
+// by key, one by job and one by time; WAL, synchronous=FULL, prepared statements, the same groups.
 
 #include <sqlite3.h>
 

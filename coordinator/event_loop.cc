@@ -24,11 +24,10 @@ void EventLoop::Recover(storage::Recovery recovery) {
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
     event.jobs.push_back(
-        {job.job,
-         job.replayed
-             ? AdmittedJob{.spec = std::move(job.spec),
-                           .admission = ToMeasure{job.replayed->tree, job.replayed->placement}}
-             : parts_.admitter.Admit(std::move(job.spec), {})});
+        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
+                                             .admission = ToMeasure{job.replayed->tree,
+                                                                    job.replayed->placement}}
+                               : parts_.admitter.Admit(std::move(job.spec), {})});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());

@@ -78,7 +78,9 @@ bool StorageThread::WriteBacklog() {
       continue;
     }
     const ErrorKind kind = applied.error().kind;
-    if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable) {
+    // No room, a disk that fails, somebody who holds the file: time may help. The rest does not
+    // pass: damage, a newer writer, or a bug of ours.
+    if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable && kind != ErrorKind::kSystem) {
       {
         std::lock_guard lock(mutex_);
         fatal_ = applied.error();
@@ -109,9 +111,9 @@ Status StorageThread::Apply(std::span<Persist> group) {
 }
 
 void StorageThread::RefuseWhatMayBe(const Error& error) {
-  const Failure failure{
-      .code = error.kind == ErrorKind::kFull ? FailureCode::kStorageFull : FailureCode::kBusy,
-      .message = error.message};
+  const Failure failure{.code = error.kind == ErrorKind::kUnavailable ? FailureCode::kBusy
+                                                                      : FailureCode::kStorageFull,
+                        .message = error.message};
   std::vector<Event> refused;
   std::erase_if(backlog_, [&](const Persist& persist) {
     if (persist.when_full != WhenFull::kRefuse) return false;

@@ -2,9 +2,9 @@
 // StorageThread: writes what the core wants on disk, as much as has gathered in one transaction
 // (group commit), and tells the event loop.
 //
-// When the disk has no room, what may be refused is refused, at once and for as long as that lasts;
-// the rest is kept, in order, and tried again until there is room. So writes reach the disk in the
-// order of their tokens, but for the refused ones.
+// When the disk has no room, or fails, what may be refused is refused, at once and for as long as
+// that lasts; the rest is kept, in order, and tried again until it works. So writes reach the disk
+// in the order of their tokens, but for the refused ones.
 
 #include <atomic>
 #include <chrono>

@@ -98,9 +98,8 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
     write.jobs.push_back(job.spec);
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
     write.replayed.push_back(
-        measure == nullptr
-            ? std::nullopt
-            : std::optional(storage::ReplayedTo{measure->tree, measure->placement}));
+        measure == nullptr ? std::nullopt
+                           : std::optional(storage::ReplayedTo{measure->tree, measure->placement}));
   }
   if (!first) batch.accepting = Accepting::kAppend;
   const std::uint32_t first_index = batch.job_count;

@@ -40,9 +40,8 @@ std::vector<std::uint64_t> NewFilter(std::size_t keys) {
 }
 
 bool MayHave(const std::vector<std::uint64_t>& filter, ResultHash hash) {
-  return ForEachBit(hash, filter.size(), [&](std::size_t word, std::uint64_t bit) {
-    return (filter[word] & bit) != 0;
-  });
+  return ForEachBit(hash, filter.size(),
+                    [&](std::size_t word, std::uint64_t bit) { return (filter[word] & bit) != 0; });
 }
 
 template <class T>
@@ -89,7 +88,8 @@ ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions) {
                                conditions.threads, conditions.cache, conditions.policy));
 }
 
-// ---- Recent --------------------------------------------------------------------------------------
+// ---- Recent
+// --------------------------------------------------------------------------------------
 
 void ResultKeys::Recent::Add(const Entry& entry) {
   entries_.push_back(entry);
@@ -125,7 +125,8 @@ void ResultKeys::Recent::DropThrough(ResultId last) {
   Rebuild();
 }
 
-// ---- reading -------------------------------------------------------------------------------------
+// ---- reading
+// -------------------------------------------------------------------------------------
 
 Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHash hash,
                                                ResultId below, std::size_t max) const {
@@ -186,8 +187,7 @@ Status ResultKeys::Refresh(Connection& connection, ConditionsTable& conditions) 
 
 Status ResultKeys::LoadRuns(Connection& connection) {
   const std::lock_guard lock(mutex_);
-  LF_TRY(Query row,
-         connection.Start("SELECT * FROM result_key_runs WHERE run > ? ORDER BY run"));
+  LF_TRY(Query row, connection.Start("SELECT * FROM result_key_runs WHERE run > ? ORDER BY run"));
   row.Add(runs_.empty() ? 0 : runs_.back()->run);
   while (true) {
     LF_TRY(const bool more, row.Next());
@@ -207,8 +207,8 @@ Status ResultKeys::LoadRuns(Connection& connection) {
 
 Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions) {
   const std::lock_guard lock(mutex_);
-  LF_TRY(Query row, connection.Start(
-                        "SELECT id, tree_key, conditions FROM results WHERE id > ? ORDER BY id"));
+  LF_TRY(Query row,
+         connection.Start("SELECT id, tree_key, conditions FROM results WHERE id > ? ORDER BY id"));
   row.Add(last_id_);
   std::unordered_map<ConditionsId, std::optional<ResultHash>> hashes;
   while (true) {
@@ -236,7 +236,8 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
   }
 }
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing
+// -------------------------------------------------------------------------------------
 
 Status ResultKeys::DropUnknownRuns(Connection& connection) {
   std::int64_t known = 0;
@@ -283,13 +284,14 @@ Status ResultKeys::WriteRun(Connection& connection, std::vector<Entry> entries) 
     });
   }
   for (std::size_t from = 0; from < entries.size(); from += kChunkEntries) {
-    const auto chunk = std::span(entries).subspan(from, std::min(kChunkEntries, entries.size() - from));
+    const auto chunk =
+        std::span(entries).subspan(from, std::min(kChunkEntries, entries.size() - from));
     LF_TRY(Query insert, connection.Start("INSERT INTO result_key_chunks VALUES (?,?,?)"));
-    LF_TRY_VOID(insert.Add(run->run * kChunksPerRun + std::ssize(run->directory))
-                    .Add(std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()),
-                                   chunk.size_bytes()))
-                    .AddChecksum()
-                    .Run());
+    LF_TRY_VOID(
+        insert.Add(run->run * kChunksPerRun + std::ssize(run->directory))
+            .Add(std::span(reinterpret_cast<const std::uint8_t*>(chunk.data()), chunk.size_bytes()))
+            .AddChecksum()
+            .Run());
     run->directory.push_back(chunk.front().hash);
   }
   LF_TRY(Query insert, connection.Start("INSERT INTO result_key_runs VALUES (?,?,?,?,?,?)"));

@@ -81,8 +81,9 @@ class ResultKeys {
    private:
     void Rebuild();
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> before_;   // of each entry: 1 + the one before it in its chain; 0: none
-    std::vector<std::uint32_t> newest_;   // of each chain: 1 + its newest entry; 0: none
+    std::vector<std::uint32_t>
+        before_;  // of each entry: 1 + the one before it in its chain; 0: none
+    std::vector<std::uint32_t> newest_;  // of each chain: 1 + its newest entry; 0: none
   };
 
   void AddRecent(const Entry& entry);  // mutex_ is held
@@ -96,10 +97,11 @@ class ResultKeys {
   std::vector<std::shared_ptr<const Run>> sealed_;  // the writer's: by the transaction under way
 
   mutable std::mutex mutex_;
-  Recent recent_;                                  // guarded by mutex_
-  std::vector<std::shared_ptr<const Run>> runs_;   // guarded by mutex_; oldest first
-  std::vector<std::uint32_t> generations_ = std::vector<std::uint32_t>(65'536);  // guarded by mutex_
-  ResultId last_id_ = 0;                           // guarded by mutex_: everything up to it is known
+  Recent recent_;                                 // guarded by mutex_
+  std::vector<std::shared_ptr<const Run>> runs_;  // guarded by mutex_; oldest first
+  std::vector<std::uint32_t> generations_ =
+      std::vector<std::uint32_t>(65'536);  // guarded by mutex_
+  ResultId last_id_ = 0;                   // guarded by mutex_: everything up to it is known
 };
 
 }  // namespace loopfleet::storage

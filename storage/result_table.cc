@@ -232,10 +232,11 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
 
 Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key) {
   const ResultHash hash = HashOf(key);
-  const std::uint32_t generation = keys_.Generation(hash);  // before looking: it may change meanwhile
-  if (const auto known = answers_.find(hash);
-      known != answers_.end() && known->second.generation == generation &&
-      Matches(known->second.result.evaluation, key)) {
+  const std::uint32_t generation =
+      keys_.Generation(hash);  // before looking: it may change meanwhile
+  if (const auto known = answers_.find(hash); known != answers_.end() &&
+                                              known->second.generation == generation &&
+                                              Matches(known->second.result.evaluation, key)) {
     return known->second.result;
   }
   LF_TRY(auto found, FindStored(key, hash));

@@ -60,7 +60,7 @@ class ResultTable {
   ConditionsTable& conditions_;
   const ResultKeys& keys_;
   std::vector<ResultKeys::Entry> added_;  // the writer's
-  std::optional<ResultId> next_id_;  // the writer's; read from the table when it is not known
+  std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
   // The writer's: rows written or found lately, so that many askers of one result cost one look.
   std::unordered_map<Identity, ResultId, IdentityHash> same_;
   // A reader's: what answered lately, good while no newer row may answer.

@@ -53,8 +53,7 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
   auto unfinished = to;
   unfinished += ".unfinished";
   {
-    const UniqueFd made(
-        ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd made(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!made) return SystemError("make", unfinished);
   }
   Status copied = CopyInto(*source, unfinished);

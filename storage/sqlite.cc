@@ -263,8 +263,8 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
-  // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still a
-  // rollback journal (when the file is made), removing that is made durable, too: a journal that
+  // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still
+  // a rollback journal (when the file is made), removing that is made durable, too: a journal that
   // comes back with the power undoes the making of the file, and all that was acknowledged since.
   LF_TRY_VOID(connection->Run("PRAGMA synchronous = EXTRA"));
   return connection;
@@ -302,7 +302,8 @@ Result<Query> Connection::StartOnce(const std::string& sql) {
 Status Connection::CopyFrom(Connection& other) {
   sqlite3_backup* backup = sqlite3_backup_init(database_, "main", other.database_, "main");
   if (backup == nullptr) return FailWith(database_, sqlite3_errcode(database_));
-  // All at once, in one reading transaction: in steps, each commit of the writer would begin it anew.
+  // All at once, in one reading transaction: in steps, each commit of the writer would begin it
+  // anew.
   const int step = sqlite3_backup_step(backup, -1);
   const int code = sqlite3_backup_finish(backup);
   if (step == SQLITE_DONE && code == SQLITE_OK) return {};

@@ -52,7 +52,7 @@ class Query {
   Query& AddChecksum();  // of every parameter so far, earlier checksums included
 
   Result<bool> Next();  // is there a (next) row? Its columns are read from the first on
-  Status Run();         // for a statement that gives no rows; cheaper than Next(): nothing is copied
+  Status Run();  // for a statement that gives no rows; cheaper than Next(): nothing is copied
 
   // The next column. Text and blobs stay valid until Next().
   bool IsNull() const;  // is it? Does not go on
@@ -114,8 +114,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // Prepares the statement on its first use. It is known by its address: pass literals only. No two
-  // runs of one statement at a time, and no two of any being bound at a time: bind all parameters of
-  // one, and run it, before the next.
+  // runs of one statement at a time, and no two of any being bound at a time: bind all parameters
+  // of one, and run it, before the next.
   Result<Query> Start(const char* sql);
   // The same for a text that is not a literal; prepared for this run alone.
   Result<Query> StartOnce(const std::string& sql);

@@ -56,8 +56,8 @@ Status Configure(Connection& connection, const StoreOptions& options) {
     PRAGMA ignore_check_constraints = ON;
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
   )sql"));
-  LF_TRY_VOID(connection.Run(
-      fmt::format("PRAGMA wal_autocheckpoint = {}", options.log_pages).c_str()));
+  LF_TRY_VOID(
+      connection.Run(fmt::format("PRAGMA wal_autocheckpoint = {}", options.log_pages).c_str()));
   if (options.max_file_bytes == 0) return {};
   LF_TRY(const std::int64_t page_bytes, connection.Number("PRAGMA page_size"));
   const auto pages = options.max_file_bytes / static_cast<std::uint64_t>(page_bytes);
@@ -190,7 +190,8 @@ Status Store::Impl::RecoverJobs(const StoredBatch& batch, Recovery& recovery) {
   };
   Status failed;
   LF_TRY_VOID(jobs.ForEach(batch.batch, 0, [&](JobId id, Result<UnfinishedJob> job) {
-    if (id.index < next || id.index >= batch.job_count) return JobTable::Go::kOn;  // not a job of ours
+    if (id.index < next || id.index >= batch.job_count)
+      return JobTable::Go::kOn;  // not a job of ours
     skip_to(id.index);
     ++next;
     if (finished[id.index]) return JobTable::Go::kOn;

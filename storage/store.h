@@ -66,8 +66,8 @@ class Store {
   // This start's number; 1 for a new database.
   std::uint64_t epoch() const;
 
-  // Where results are looked for, kept up to date by Apply(): a reader in this process that is given
-  // it (StoreReader::Open) need not build one of its own. Any thread may read it.
+  // Where results are looked for, kept up to date by Apply(): a reader in this process that is
+  // given it (StoreReader::Open) need not build one of its own. Any thread may read it.
   std::shared_ptr<const ResultKeys> result_keys() const;
 
   // Applies the writes in order, in one transaction that is on disk when this returns. On an error

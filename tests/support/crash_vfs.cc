@@ -74,8 +74,8 @@ struct CrashVfs::State {
   Verdict Next() {
     if (dark) return Verdict::kDark;
     ++operations;
-    const bool hit = fail_at != 0 && (lasting == Lasting::kOnce ? operations == fail_at
-                                                                : operations >= fail_at);
+    const bool hit =
+        fail_at != 0 && (lasting == Lasting::kOnce ? operations == fail_at : operations >= fail_at);
     if (!hit) return Verdict::kGo;
     failed = true;
     if (fault == DiskFault::kPowerFailure) {
@@ -190,18 +190,18 @@ int ChangeDisk(File* self, Change change, int io_error) {
 }
 
 int Write(sqlite3_file* file, const void* from, int amount, sqlite3_int64 offset) {
-  return ChangeDisk(Of(file),
-                 {.kind = Change::Kind::kWrite,
-                  .offset = static_cast<std::size_t>(offset),
-                  .bytes = std::string(static_cast<const char*>(from),
-                                       static_cast<std::size_t>(amount))},
-                 SQLITE_IOERR_WRITE);
+  return ChangeDisk(
+      Of(file),
+      {.kind = Change::Kind::kWrite,
+       .offset = static_cast<std::size_t>(offset),
+       .bytes = std::string(static_cast<const char*>(from), static_cast<std::size_t>(amount))},
+      SQLITE_IOERR_WRITE);
 }
 
 int Truncate(sqlite3_file* file, sqlite3_int64 size) {
   return ChangeDisk(Of(file),
-                 {.kind = Change::Kind::kTruncate, .offset = static_cast<std::size_t>(size)},
-                 SQLITE_IOERR_TRUNCATE);
+                    {.kind = Change::Kind::kTruncate, .offset = static_cast<std::size_t>(size)},
+                    SQLITE_IOERR_TRUNCATE);
 }
 
 int Sync(sqlite3_file* file, int /*flags*/) {
@@ -419,8 +419,8 @@ void CrashVfs::Reboot(std::uint64_t seed) {
     const std::uint64_t mood = random.Below(4);  // 0: nothing, 1: everything, else: some
     for (const Change& change : disk.changes) {
       if (mood == 0 || (mood != 1 && random.Below(2) == 0)) continue;
-      const bool tear = mood != 1 && change.kind == Change::Kind::kWrite &&
-                        !change.bytes.empty() && random.Below(3) == 0;
+      const bool tear = mood != 1 && change.kind == Change::Kind::kWrite && !change.bytes.empty() &&
+                        random.Below(3) == 0;
       changes.push_back(tear ? Torn(change, random) : change);
     }
     if (mood == 3) {

@@ -36,11 +36,11 @@ class CrashVfs {
   // Fails the operation with this number (the first is 1), and, if `lasting`, all after it.
   enum class Lasting { kOnce, kUntilMended };
   void FailAt(std::uint64_t operation, DiskFault fault, Lasting lasting = Lasting::kOnce);
-  void Mend();  // no fault from now on (a power failure stays until Reboot)
+  void Mend();          // no fault from now on (a power failure stays until Reboot)
   bool failed() const;  // has the fault happened?
 
-  // The power is back: what was not durable is kept or lost as `seed` says. Every connection must be
-  // closed (closing does nothing any more after a power failure).
+  // The power is back: what was not durable is kept or lost as `seed` says. Every connection must
+  // be closed (closing does nothing any more after a power failure).
   void Reboot(std::uint64_t seed);
 
   // A file as it is, durable at once.

@@ -69,8 +69,8 @@ class DatabaseCheckTest : public ScratchDatabase {
   }
 
   const std::map<std::string, int> kTables = {
-      {"batches", 10},  {"requests", 8},   {"jobs", 11},           {"outcomes", 25},
-      {"results", 21},  {"hardware", 16},  {"compilers", 5},       {"conditions", 8},
+      {"batches", 10},        {"requests", 8},         {"jobs", 11},     {"outcomes", 25},
+      {"results", 21},        {"hardware", 16},        {"compilers", 5}, {"conditions", 8},
       {"result_key_runs", 6}, {"result_key_chunks", 3}};
 };
 

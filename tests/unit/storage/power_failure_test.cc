@@ -22,7 +22,8 @@ constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
 constexpr std::uint64_t kGroups = 12;
 constexpr std::uint64_t kSeeds = 5;
 
-// Group n: batch n with three jobs, one finished at once; and the one before gets its second outcome.
+// Group n: batch n with three jobs, one finished at once; and the one before gets its second
+// outcome.
 std::vector<Write> Group(std::uint64_t n) {
   JobsAccepted accepted = SomeBatch(n, {PlainSpec(2), PlainSpec(3), FullSpec()});
   accepted.request_id.bytes.fill(static_cast<std::uint8_t>(n));
@@ -86,7 +87,8 @@ TEST_F(PowerFailureTest, AtEveryOperation) {
   std::uint64_t failures = 0;
   for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      SCOPED_TRACE(fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
+      SCOPED_TRACE(
+          fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
       CrashVfs disk;
       disk.FailAt(at, DiskFault::kPowerFailure);
       const std::uint64_t acknowledged = Write(1);
@@ -216,7 +218,8 @@ TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
   std::uint64_t begun = 0;
   for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      SCOPED_TRACE(fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
+      SCOPED_TRACE(
+          fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
       CrashVfs disk;
       disk.Put(path(), old);
       disk.FailAt(at, DiskFault::kPowerFailure);

@@ -27,8 +27,8 @@ class ResultKeysTest : public ScratchDatabase {
     const auto n = static_cast<std::uint32_t>(evaluations.size());
     std::vector<Write> writes = {SomeBatch(++batch_, std::vector<JobSpec>(n, PlainSpec(2)))};
     for (std::uint32_t i = 0; i < n; ++i) {
-      writes.push_back(JobFinished{SomeOutcome(
-          {.batch = batch_, .index = i, .sequence = i + 1}, PlainSpec(2), evaluations[i])});
+      writes.push_back(JobFinished{SomeOutcome({.batch = batch_, .index = i, .sequence = i + 1},
+                                               PlainSpec(2), evaluations[i])});
     }
     const Status applied = store.Apply(writes);
     ASSERT_TRUE(applied) << applied.error().message;
@@ -57,7 +57,7 @@ TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
     }
     Add(*store, evaluations);
     for (std::uint32_t tree = 0; tree < kTrees; ++tree) {
-      const int expected = tree % 12 == 0 ? round
+      const int expected = tree % 12 == 0                ? round
                            : round >= 4 && tree % 4 == 0 ? 4
                            : round >= 3 && tree % 3 == 0 ? 3
                            : round >= 2 && tree % 2 == 0 ? 2
@@ -100,8 +100,8 @@ TEST_F(ResultKeysTest, AGroupThatFailsAddsNothing) {
   std::vector<Write> bad = {
       SomeBatch(++batch_, {PlainSpec(2), PlainSpec(2)}),
       JobFinished{SomeOutcome({.batch = batch_, .index = 0}, PlainSpec(2), Measured(2, 2))},
-      JobFinished{SomeOutcome({.batch = batch_, .index = 0, .sequence = 2}, PlainSpec(2),
-                              Measured(3, 3))}};
+      JobFinished{
+          SomeOutcome({.batch = batch_, .index = 0, .sequence = 2}, PlainSpec(2), Measured(3, 3))}};
   EXPECT_FALSE(store->Apply(bad));
   EXPECT_EQ(ElapsedOf(*reader, 2), 0);
   --batch_;

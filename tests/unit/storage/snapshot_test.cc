@@ -2,12 +2,12 @@
 
 #include "storage/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <thread>
 
 #include "storage/database_check.h"
-#include <fmt/format.h>
-
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
