@@ -214,6 +214,9 @@ int Sync(sqlite3_file* file, int /*flags*/) {
   }
   self->disk->durable = self->disk->content;
   self->disk->changes.clear();
+  for (auto& [name, disk] : self->state->files) {  // metadata reaches the disk in order
+    if (!disk.exists) disk.durable.reset();
+  }
   return SQLITE_OK;
 }
 

@@ -4,8 +4,9 @@
 // SQLite's default file system (so the code under test need not know).
 //
 // The model: what xSync made durable stays. Of the writes and truncations since, a power failure
-// keeps any subset, in any order, and tears a write at any 512-byte sector. A deletion without
-// syncing the directory may come undone. Shared memory (of WAL) is lost.
+// keeps any subset, in any order, and tears a write at any 512-byte sector. A deletion whose
+// directory was not synced may come undone until some later sync: file systems that keep a journal
+// of their own write what they did to directories in order. Shared memory (of WAL) is lost.
 //
 // One thread at a time; any number of connections.
 
