@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <new>
@@ -13,7 +14,7 @@
 
 #include "common/base/random.h"
 
-namespace loopfleet::testing {
+namespace loopfleet {
 namespace {
 
 constexpr std::size_t kSector = 512;
@@ -62,8 +63,9 @@ struct CrashVfs::State {
   std::map<std::string, Disk> files;
   SplitMix64 random{1};
 
-  std::uint64_t operations = 0;
-  std::uint64_t fail_at = 0;  // 0: never
+  // Told and asked from beside the thread that works.
+  std::atomic<std::uint64_t> operations = 0;
+  std::atomic<std::uint64_t> fail_at = 0;  // 0: never
   DiskFault fault = DiskFault::kIoError;
   Lasting lasting = Lasting::kOnce;
   bool failed = false;
@@ -455,4 +457,4 @@ std::string CrashVfs::Get(const std::filesystem::path& path) const {
   return known == state_->files.end() ? std::string() : known->second.content;
 }
 
-}  // namespace loopfleet::testing
+}  // namespace loopfleet

@@ -8,7 +8,7 @@
 // directory was not synced may come undone until some later sync: file systems that keep a journal
 // of their own write what they did to directories in order. Shared memory (of WAL) is lost.
 //
-// One thread at a time; any number of connections.
+// One thread at a time uses files, with any number of connections; others may arm, mend and count.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-namespace loopfleet::testing {
+namespace loopfleet {
 
 enum class DiskFault {
   kPowerFailure,  // at this operation, and nothing works any more until Reboot()
@@ -54,4 +54,4 @@ class CrashVfs {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace loopfleet::testing
+}  // namespace loopfleet

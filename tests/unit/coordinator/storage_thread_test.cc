@@ -106,8 +106,8 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
 
 // Whatever the disk does at whichever operation: nothing is said to be on disk that is not, what
 // may be refused is refused with a type, what may not is kept, and all goes on by itself.
-void ExpectToOutlast(loopfleet::testing::DiskFault fault) {
-  using loopfleet::testing::CrashVfs;
+void ExpectToOutlast(loopfleet::DiskFault fault) {
+  using loopfleet::CrashVfs;
   std::uint64_t operations = 1;
   for (std::uint64_t at = 1; at <= operations; ++at) {
     SCOPED_TRACE(fmt::format("fault at operation {} of {}", at, operations));
@@ -168,10 +168,10 @@ void ExpectToOutlast(loopfleet::testing::DiskFault fault) {
 }
 
 TEST_F(StorageThreadTest, ADiskThatFillsAtEachOperation) {
-  ExpectToOutlast(loopfleet::testing::DiskFault::kFull);
+  ExpectToOutlast(loopfleet::DiskFault::kFull);
 }
 TEST_F(StorageThreadTest, ADiskThatFailsAtEachOperation) {
-  ExpectToOutlast(loopfleet::testing::DiskFault::kIoError);
+  ExpectToOutlast(loopfleet::DiskFault::kIoError);
 }
 
 TEST_F(StorageThreadTest, WhatContradictsTheDatabaseIsFatal) {

@@ -14,8 +14,6 @@
 namespace loopfleet::storage {
 namespace {
 
-using testing::CrashVfs;
-using testing::DiskFault;
 
 // Small, so that a short run folds its log and seals runs again and again.
 constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
