@@ -6,7 +6,6 @@
 #include <chrono>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -67,10 +66,6 @@ std::vector<std::int64_t> Strides(std::span<const LoopSpec> loops) {
   return strides;
 }
 
-struct CloseLibrary {
-  void operator()(void* library) const { ::dlclose(library); }
-};
-
 std::string LoopsInC(const Program& program, std::span<const LoopSpec> loops) {
   std::string text;
   std::map<DimId, std::string> begin, end;  // of what is left of each dim, as C expressions
@@ -111,7 +106,9 @@ Result<std::string> MatmulInC(const looptree::LoopTree& tree) {
   return text + std::string(loops.size() + 1, '}') + "\n";
 }
 
-Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem::path& dir) {
+void CKernel::CloseLibrary::operator()(void* library) const { ::dlclose(library); }
+
+Result<CKernel> CKernel::Make(const looptree::LoopTree& tree, const std::filesystem::path& dir) {
   LF_TRY(const std::string text, MatmulInC(tree));
   const std::filesystem::path source = dir / "kernel.c";
   const std::filesystem::path binary = dir / "kernel.so";
@@ -121,32 +118,46 @@ Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem
   if (const auto status = compiler.WaitFor(kCompileLimit); !status || status->code != 0) {
     return Fail(ErrorKind::kSystem, "cc does not compile the kernel");
   }
-  const std::unique_ptr<void, CloseLibrary> library(
-      ::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (library == nullptr) return Fail(ErrorKind::kSystem, ::dlerror());
-  using Kernel = void (*)(const float*, const float*, float*);
-  const auto kernel = reinterpret_cast<Kernel>(::dlsym(library.get(), "kernel"));
-  if (kernel == nullptr) return Fail(ErrorKind::kSystem, "the library has no kernel");
+  CKernel kernel;
+  kernel.library_.reset(::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL));
+  // Loaded, it needs no name; the next one gets the same and is another file.
+  std::filesystem::remove(binary);
+  if (kernel.library_ == nullptr) return Fail(ErrorKind::kSystem, ::dlerror());
+  kernel.function_ = reinterpret_cast<void (*)(const float*, const float*, float*)>(
+      ::dlsym(kernel.library_.get(), "kernel"));
+  if (kernel.function_ == nullptr) return Fail(ErrorKind::kSystem, "the library has no kernel");
 
   const Program& program = tree.program();
   const Product product = *FindProduct(program);
-  const std::vector<float> left(program.ElementCount(product.left), 1);
-  const std::vector<float> right(program.ElementCount(product.right), 1);
-  std::vector<float> out(program.ElementCount(product.sum));
+  const auto elements = [&](NodeId node) {
+    return static_cast<std::uint64_t>(program.ElementCount(node));
+  };
+  kernel.left_ = MakeBuffer(elements(product.left), 1);
+  kernel.right_ = MakeBuffer(elements(product.right), 1);
+  kernel.out_ = MakeBuffer(elements(product.sum), 0);
+  kernel.Run();
+  // The least that the peer can do: see that the loops cover everything once.
+  float wanted = 1;
+  for (const DimId dim : program.ReducedDims(product.sum)) {
+    wanted *= static_cast<float>(program.dims[dim].size);
+  }
+  for (std::uint64_t i = 0; i < elements(product.sum); ++i) {
+    if (kernel.out_[i] != wanted) {
+      return Fail(ErrorKind::kCorrupt, "the C kernel computes something else");
+    }
+  }
+  return kernel;
+}
+
+Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem::path& dir) {
+  LF_TRY(CKernel kernel, CKernel::Make(tree, dir));
   const auto start = std::chrono::steady_clock::now();
   std::int64_t runs = 0;
   Nanos elapsed{0};
   while (elapsed < kTimingBudget) {
-    kernel(left.data(), right.data(), out.data());
+    kernel.Run();
     ++runs;
     elapsed = std::chrono::steady_clock::now() - start;
-  }
-  // The least that the peer can do: see that the loops cover everything once.
-  const auto reduced = program.ReducedDims(product.sum);
-  float wanted = 1;
-  for (const DimId dim : reduced) wanted *= static_cast<float>(program.dims[dim].size);
-  for (const float value : out) {
-    if (value != wanted) return Fail(ErrorKind::kCorrupt, "the C kernel computes something else");
   }
   return static_cast<double>(elapsed.count()) / static_cast<double>(runs);
 }

@@ -5,8 +5,10 @@
 // every advantage.
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
+#include "bench/aligned_buffer.h"
 #include "common/base/result.h"
 #include "common/looptree/loop_tree.h"
 
@@ -15,6 +17,25 @@ namespace loopfleet::bench {
 // The loops of the tree's one product, in their order and with their splits, as a function
 // `void kernel(const float*, const float*, float*)`. kInvalid: the program is no matrix product.
 Result<std::string> MatmulInC(const looptree::LoopTree& tree);
+
+// The function, compiled and loaded, with buffers of its own.
+class CKernel {
+ public:
+  // kSystem if cc fails; kCorrupt if one run shows that the loops do not cover everything once.
+  static Result<CKernel> Make(const looptree::LoopTree& tree, const std::filesystem::path& dir);
+
+  void Run() { function_(left_.get(), right_.get(), out_.get()); }
+
+ private:
+  struct CloseLibrary {
+    void operator()(void* library) const;
+  };
+  std::unique_ptr<void, CloseLibrary> library_;
+  void (*function_)(const float*, const float*, float*) = nullptr;
+  Buffer left_;
+  Buffer right_;
+  Buffer out_;
+};
 
 // Evaluates it the peer's way; gives nanoseconds for one run. Files go to `dir`, and away again.
 Result<double> EvaluateInC(const looptree::LoopTree& tree, const std::filesystem::path& dir);

@@ -1,34 +1,50 @@
-// From tree to callable: how long compiling and linking take over the committed corpus, and how
-// fast the kernels of a few named schedules are, beside the same loops in C through `cc -O3`. In
-// one process and unconfined: only the compiler is measured.
+// The compiler: how long it takes from tree to callable, and how fast what it makes is, beside what
+// others make. In one process and unconfined: only the compiler is measured.
+//
+//   bench_codegen [--only latency,orders,threads,best,article,add] [--seconds 60]
 
 #include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <limits>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "bench/c_peer.h"
+#include "bench/compiled_tree.h"
+#include "bench/contest.h"
 #include "bench/corpus.h"
+#include "bench/gemm_peers.h"
+#include "bench/llvm_o3.h"
+#include "bench/numpy_peer.h"
+#include "bench/programs.h"
 #include "bench/result_line.h"
+#include "bench/schedule_search.h"
 #include "client/scratch_dir.h"
+#include "common/looptree/text.h"
+#include "common/looptree/transform.h"
 #include "common/looptree/walk.h"
-#include "worker/cpu/cpu_compiler.h"
-#include "worker/cpu/linker.h"
+#include "worker/thread_pool.h"
 
 namespace loopfleet::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using looptree::BenchmarkUri;
 
-constexpr std::size_t kAlignment = 64;
+struct Options {
+  std::string only;  // names of sections; empty: all
+  std::int64_t seconds = 60;
+
+  bool Has(std::string_view section) const {
+    return only.empty() || only.find(section) != std::string::npos;
+  }
+};
 
 double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -41,36 +57,37 @@ double ThreadMilliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-struct Toolchain {
-  std::unique_ptr<worker::CpuCompiler> compiler;
-  std::unique_ptr<worker::Linker> linker;
-};
-
-Result<Toolchain> MakeToolchain() {
-  Toolchain tools;
-  LF_TRY(tools.compiler, worker::CpuCompiler::Create());
-  LF_TRY(tools.linker, worker::Linker::Create());
-  return tools;
-}
-
 double AtShare(std::vector<double> values, double share) {
   std::ranges::sort(values);
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
+Result<looptree::Replayed> TreeOf(const looptree::Source& source, const std::string& actions) {
+  const auto parsed = looptree::ParseActionList(actions);
+  if (!parsed) return Fail(ErrorKind::kInvalid, parsed.error().message);
+  auto replayed = looptree::Replay(source, *parsed);
+  if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
+  return *std::move(replayed);
+}
+
+// ------------------------------------------------------------------------- latency: tree to
+// callable
+
 struct Timings {
   std::vector<double> total;
   std::vector<double> total_cpu;
   std::vector<double> link;
+  std::vector<double> o3;  // of some of them
   std::size_t object_bytes = 0;
 };
 
-Result<void> Compile(Toolchain& tools, const JobSpec& job, Timings& timings) {
-  const auto replayed = ReplayJob(job);
-  if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
+constexpr std::size_t kO3Share = 8;  // LLVM's own pipeline takes long: every so manieth tree
+
+Result<void> Compile(Toolchain& tools, LlvmO3& o3, const looptree::LoopTree& tree,
+                     Timings& timings) {
   const double cpu_start = ThreadMilliseconds();
   const auto start = Clock::now();
-  const auto kernel = tools.compiler->Compile(replayed->tree);
+  const auto kernel = tools.compiler->Compile(tree);
   if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
   const auto compiled = Clock::now();
   LF_TRY(const auto linked, tools.linker->Link(kernel->object));
@@ -78,97 +95,295 @@ Result<void> Compile(Toolchain& tools, const JobSpec& job, Timings& timings) {
   timings.total_cpu.push_back(ThreadMilliseconds() - cpu_start);
   timings.link.push_back(MillisecondsSince(compiled));
   timings.object_bytes += kernel->object.size();
+  if (timings.total.size() % kO3Share != 1) return {};
+  const auto ir = tools.compiler->CompileToIr(tree);
+  if (!ir) return Fail(ErrorKind::kInvalid, ir.error().message);
+  LF_TRY(const double milliseconds, o3.Compile(*ir));
+  timings.o3.push_back(milliseconds + timings.link.back());
   return {};
 }
 
-Result<void> CompileCorpus(Toolchain& tools) {
-  LF_TRY(const std::vector<JobSpec> jobs,
-         ReadCorpus(LOOPFLEET_SOURCE_DIR "/bench/corpus/matmul_walks.jsonl"));
-  std::map<std::string, Timings> by_benchmark;
-  for (const JobSpec& job : jobs) {
-    const auto* uri = std::get_if<looptree::BenchmarkUri>(&job.source);
-    if (uri == nullptr) return Fail(ErrorKind::kInvalid, "the corpus names benchmarks by URI");
-    LF_TRY_VOID(Compile(tools, job, by_benchmark[uri->text]));
-  }
-  for (const auto& [benchmark, timings] : by_benchmark) {
-    const std::size_t trees = timings.total.size();
+Result<void> RunLatency(Toolchain& tools) {
+  LF_TRY(LlvmO3 o3, LlvmO3::Create());
+  for (const char* corpus : {"matmul_walks", "kinds_walks"}) {
+    LF_TRY(const std::vector<JobSpec> jobs,
+           ReadCorpus(fmt::format("{}/bench/corpus/{}.jsonl", LOOPFLEET_SOURCE_DIR, corpus)));
+    std::map<std::string, Timings> by_benchmark;
+    for (const JobSpec& job : jobs) {
+      const auto replayed = ReplayJob(job);
+      if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
+      const auto* uri = std::get_if<BenchmarkUri>(&job.source);
+      LF_TRY_VOID(
+          Compile(tools, o3, replayed->tree, by_benchmark[uri == nullptr ? job.tag : uri->text]));
+    }
+    Timings all;
+    for (const auto& [benchmark, timings] : by_benchmark) {
+      const std::size_t trees = timings.total.size();
+      all.total.insert(all.total.end(), timings.total.begin(), timings.total.end());
+      Print({.bench = "codegen",
+             .name = "tree to callable, median over walks of " + benchmark,
+             .value = AtShare(timings.total, 0.5),
+             .unit = "ms",
+             .peer = "the same IR through LLVM's O3 pipeline and code generator, and linked",
+             .peer_value = AtShare(timings.o3, 0.5),
+             .details = {{"p90", AtShare(timings.total, 0.9)},
+                         {"max", AtShare(timings.total, 1)},
+                         {"processor_time_median", AtShare(timings.total_cpu, 0.5)},
+                         {"link_median", AtShare(timings.link, 0.5)},
+                         {"trees", trees},
+                         {"object_bytes_mean", timings.object_bytes / trees}}});
+    }
     Print({.bench = "codegen",
-           .name = "tree to callable, median over walks of " + benchmark,
-           .value = AtShare(timings.total, 0.5),
+           .name = fmt::format("tree to callable, median over all of {}", corpus),
+           .value = AtShare(all.total, 0.5),
            .unit = "ms",
-           .details = {{"p90", AtShare(timings.total, 0.9)},
-                       {"max", AtShare(timings.total, 1)},
-                       {"processor_time_median", AtShare(timings.total_cpu, 0.5)},
-                       {"link_median", AtShare(timings.link, 0.5)},
-                       {"trees", trees},
-                       {"object_bytes_mean", timings.object_bytes / trees}}});
+           .details = {{"p90", AtShare(all.total, 0.9)},
+                       {"p99", AtShare(all.total, 0.99)},
+                       {"max", AtShare(all.total, 1)},
+                       {"trees", all.total.size()}}});
   }
   return {};
 }
 
-using Buffer = std::unique_ptr<float, decltype(&std::free)>;
-
-// The best of many runs, in nanoseconds: the compiler's figure, not a measurement in the product's
-// sense.
-double BestRun(const worker::Kernel& kernel, worker::KernelFunction function) {
-  std::vector<Buffer> buffers;
-  std::vector<float*> pointers;
-  for (const worker::BufferSpec& spec : kernel.buffers) {
-    const std::size_t bytes = (spec.element_count * 4 + kAlignment - 1) / kAlignment * kAlignment;
-    buffers.emplace_back(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
-    std::fill_n(buffers.back().get(), spec.element_count, 1.0F);
-    pointers.push_back(buffers.back().get());
-  }
-  double best = std::numeric_limits<double>::infinity();
-  const auto stop = Clock::now() + std::chrono::milliseconds(300);
-  while (Clock::now() < stop) {
-    constexpr int kRuns = 5;
-    const auto start = Clock::now();
-    for (int i = 0; i < kRuns; ++i) function(pointers.data());
-    best = std::min(best, MillisecondsSince(start) * 1e6 / kRuns);
-  }
-  return best;
-}
+// ---------------------------------------------------- orders: default loop orders and a tile, and
+// cc
 
 struct Named {
   std::string name;
   std::string actions;  // from the plain m, k, n
 };
 
-Result<void> RunNamed(Toolchain& tools, int size, const Named& schedule) {
-  const auto actions = looptree::ParseActionList(schedule.actions);
-  if (!actions) return Fail(ErrorKind::kInvalid, actions.error().message);
-  const auto replayed = looptree::Replay(
-      looptree::BenchmarkUri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", size)}, *actions);
-  if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
-  const auto kernel = tools.compiler->Compile(replayed->tree);
-  if (!kernel) return Fail(ErrorKind::kInvalid, kernel.error().message);
-  LF_TRY(const auto linked, tools.linker->Link(kernel->object));
-  const double flops = 2.0 * size * size * size;
-  const double ours = flops / BestRun(*kernel, linked->function());
+Result<void> RunOrder(Toolchain& tools, int size, const Named& schedule) {
+  LF_TRY(
+      const auto replayed,
+      TreeOf(BenchmarkUri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", size)}, schedule.actions));
+  LF_TRY(CompiledTree ours,
+         CompiledTree::Make(tools, replayed.tree, Expected(replayed.tree.program())));
   LF_TRY(const auto scratch, client::ScratchDir::Create());
-  LF_TRY(const double peer_ns, EvaluateInC(replayed->tree, scratch.path()));
+  LF_TRY(CKernel peer, CKernel::Make(replayed.tree, scratch.path()));
+  const std::vector<Standing> standings =
+      Compete({InProcess("ours", [&] { ours.Run(); }), InProcess("cc", [&] { peer.Run(); })},
+              {.rounds = 15, .batch = std::chrono::milliseconds(1)});
+  const double flops = 2.0 * size * size * size;
   Print({.bench = "codegen",
          .name = fmt::format("matmul {}, {}", size, schedule.name),
-         .value = ours,
+         .value = flops / standings[0].median_ns,
          .unit = "GFLOP/s",
-         .peer = "the same loops in C, cc -O3",
-         .peer_value = flops / peer_ns,
-         .details = {{"actions", schedule.actions}}});
+         .peer = "the same loops in C, cc -O3 -march=native",
+         .peer_value = flops / standings[1].median_ns,
+         .details = {{"best", flops / standings[0].best_ns},
+                     {"peer_best", flops / standings[1].best_ns},
+                     {"actions", schedule.actions}}});
   return {};
 }
 
-Result<void> Run() {
-  LF_TRY(Toolchain tools, MakeToolchain());
-  LF_TRY_VOID(CompileCorpus(tools));
+Result<void> RunOrders(Toolchain& tools) {
   const Named schedules[] = {
       {"m k n", ""},
       {"m n k", "down,swap_down"},
+      {"k m n", "swap_down"},
+      {"k n m", "swap_down,swap_down"},
+      {"n m k", "down,down,swap_up,swap_up"},
+      {"n k m", "down,down,swap_up,swap_up,down,swap_down"},
       // m/4, n/32, k, then a tile of 4 by 32
       {"tiled 4 x 32", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
   };
   for (const int size : {64, 128, 256}) {
-    for (const Named& schedule : schedules) LF_TRY_VOID(RunNamed(tools, size, schedule));
+    for (const Named& schedule : schedules) LF_TRY_VOID(RunOrder(tools, size, schedule));
+  }
+  return {};
+}
+
+// ------------------------------------------------- threads: the same tree on one core and on two
+
+Result<looptree::LoopTree> WithThreads(const looptree::Source& source, const std::string& actions) {
+  LF_TRY(const auto replayed, TreeOf(source, actions));
+  const looptree::LoopAnnotation outermost{0, looptree::Annotation::kThread};
+  auto tree = looptree::Annotate(replayed.tree, {&outermost, 1});
+  if (!tree) return Fail(ErrorKind::kInvalid, tree.error().message);
+  return *std::move(tree);
+}
+
+Result<void> RunThreads(Toolchain& tools) {
+  const worker::ThreadPool pool({0, 1});
+  const std::pair<std::string, std::string> cases[] = {
+      {"benchmark://mm-v0/mm128_128_128", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+      {"benchmark://mm-v0/mm256_256_256", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+      {"benchmark://mm-v0/mm512_512_512", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+  };
+  for (const auto& [uri, actions] : cases) {
+    LF_TRY(const looptree::LoopTree tree, WithThreads(BenchmarkUri{uri}, actions));
+    const Expected expected(tree.program());
+    LF_TRY(CompiledTree one, CompiledTree::Make(tools, tree, expected));
+    LF_TRY(CompiledTree two, CompiledTree::Make(tools, tree, expected, &pool));
+    const std::vector<Standing> standings =
+        Compete({InProcess("two", [&] { two.Run(); }), InProcess("one", [&] { one.Run(); })}, {});
+    const auto flops = static_cast<double>(looptree::FlopCount(tree.program()));
+    Print({.bench = "codegen",
+           .name = fmt::format("two threads, {}", uri),
+           .value = flops / standings[0].median_ns,
+           .unit = "GFLOP/s",
+           .peer = "the same tree on one thread",
+           .peer_value = flops / standings[1].median_ns,
+           .details = {{"best", flops / standings[0].best_ns},
+                       {"peer_best", flops / standings[1].best_ns},
+                       {"actions", actions + ", and thread on the outermost loop"}}});
+  }
+  return {};
+}
+
+// ------------------------------------------------------------- best: a search against the
+// libraries
+
+Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
+  const BenchmarkUri uri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", size)};
+  LF_TRY(const auto start, TreeOf(uri, ""));
+  LF_TRY(const Found found, SearchSchedule(tools, start.benchmark,
+                                           {.budget = std::chrono::seconds(seconds),
+                                            .seed = static_cast<std::uint64_t>(size)}));
+  // Fresh: compiled again, in other buffers.
+  const auto replayed = looptree::Replay(uri, found.actions);
+  if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
+  const Expected expected(replayed->tree.program());
+  LF_TRY(CompiledTree ours, CompiledTree::Make(tools, replayed->tree, expected));
+
+  const auto elements = static_cast<std::uint64_t>(size) * static_cast<std::uint64_t>(size);
+  const Buffer a = MakeBuffer(elements, 1);
+  const Buffer b = MakeBuffer(elements, 1);
+  const Buffer c = MakeBuffer(elements, 0);
+  std::vector<Contestant> contestants = {InProcess("ours", [&] { ours.Run(); })};
+  for (const GemmPeer& peer : GemmPeers(size)) {
+    if (!peer.multiply) {
+      fmt::print(stderr, "codegen: no {} to compare with: {}\n", peer.name, peer.missing);
+      Print({.bench = "codegen",
+             .name = fmt::format("matmul {}, {}", size, peer.name),
+             .unit = "GFLOP/s",
+             .peer = peer.name});
+      continue;
+    }
+    contestants.push_back(InProcess(
+        peer.name, [&, multiply = peer.multiply] { multiply(a.get(), b.get(), c.get()); }));
+  }
+  const std::vector<Standing> standings = Compete(contestants, {.rounds = 41});
+  const double flops = 2.0 * size * size * size;
+  nlohmann::ordered_json all;
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    all[contestants[i].name] = {{"median", flops / standings[i].median_ns},
+                                {"best", flops / standings[i].best_ns}};
+    if (i > 0 && (best == 0 || standings[i].median_ns < standings[best].median_ns)) best = i;
+  }
+  std::string actions;
+  for (const looptree::Action& action : found.actions) {
+    actions += (actions.empty() ? "" : ",") + looptree::ActionName(action);
+  }
+  ResultLine line{
+      .bench = "codegen",
+      .name = fmt::format("matmul {}, best of a {} s search", size, seconds),
+      .value = flops / standings[0].median_ns,
+      .unit = "GFLOP/s",
+      .peer = best == 0 ? "" : "the best of the libraries: " + contestants[best].name,
+      .peer_value = std::nullopt,
+      .details = {
+          {"gflop_per_second", all}, {"actions", actions}, {"schedules_tried", found.evaluated}}};
+  if (best > 0) line.peer_value = flops / standings[best].median_ns;
+  Print(line);
+  return {};
+}
+
+// --------------------------------------------- article: a matrix product of positive products only
+
+constexpr std::int64_t kArticleRows = 33;
+constexpr std::int64_t kArticleColumns = 48;
+
+Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) {
+  const looptree::IrText ir{
+      looptree::IrTextOf(PositiveProducts(kArticleRows, kArticleColumns, depth))};
+  // m/5, k, then a tile of 5 rows by all 48 columns
+  const std::string actions = "split_5,down,swap_down";
+  LF_TRY(const auto replayed, TreeOf(ir, actions));
+  // The input of one element has to be 0.
+  Expected expected(replayed.tree.program());
+  expected.inputs.back().assign(1, 0);
+  expected.reference = looptree::Evaluate(replayed.tree.program(), expected.inputs);
+  LF_TRY(CompiledTree ours, CompiledTree::Make(tools, replayed.tree, expected));
+  std::vector<Contestant> contestants = {InProcess("ours", [&] { ours.Run(); })};
+  if (numpy != nullptr) {
+    for (const char* name : {"broadcast_nk", "broadcast_k"}) {
+      contestants.push_back(
+          {.name = name, .time = [=](int runs) { return numpy->Time(name, depth, runs); }});
+    }
+  }
+  const std::vector<Standing> standings = Compete(contestants, {.rounds = 15});
+  ResultLine line{.bench = "codegen",
+                  .name = fmt::format("sum of positive products, M={} N={} K={}: runs per second",
+                                      kArticleRows, kArticleColumns, depth),
+                  .value = 1e9 / standings[0].median_ns,
+                  .unit = "1/s",
+                  .peer = "numpy broadcasting, the faster of two ways",
+                  .peer_value = std::nullopt,
+                  .details = {{"us", standings[0].median_ns * 1e-3}, {"actions", actions}}};
+  if (numpy != nullptr) {
+    const double peer_ns = std::min(standings[1].median_ns, standings[2].median_ns);
+    line.peer_value = 1e9 / peer_ns;
+    line.details["numpy"] = numpy->version();
+    line.details["numpy_k_in_the_middle_us"] = standings[1].median_ns * 1e-3;
+    line.details["numpy_k_innermost_us"] = standings[2].median_ns * 1e-3;
+  }
+  Print(line);
+  return {};
+}
+
+// ------------------------------------------------------- add: 8 M floats, beside numpy and stores
+
+Result<void> RunAdd(Toolchain& tools, NumpyPeer* numpy) {
+  constexpr std::int64_t kElements = 8388607;  // the largest that the dataset has
+  LF_TRY(const auto replayed,
+         TreeOf(looptree::IrText{looptree::IrTextOf(VectorSum(kElements))}, ""));
+  LF_TRY(CompiledTree ours,
+         CompiledTree::Make(tools, replayed.tree, Expected(replayed.tree.program())));
+  std::vector<Contestant> contestants = {InProcess("ours", [&] { ours.Run(); })};
+  if (numpy != nullptr) {
+    contestants.push_back(
+        {.name = "numpy", .time = [=](int runs) { return numpy->Time("add", kElements, runs); }});
+  }
+  const std::vector<Standing> standings = Compete(contestants, {.rounds = 31});
+  constexpr double kBytes = 3.0 * 4 * kElements;
+  ResultLine line{.bench = "codegen",
+                  .name = "add of 8388607 floats",
+                  .value = kBytes / standings[0].median_ns,
+                  .unit = "GB/s",
+                  .peer = "numpy, np.add(a, b, out=c)",
+                  .peer_value = std::nullopt,
+                  .details = {{"best", kBytes / standings[0].best_ns}}};
+  if (numpy != nullptr) {
+    line.peer_value = kBytes / standings[1].median_ns;
+    line.details["peer_best"] = kBytes / standings[1].best_ns;
+    line.details["numpy"] = numpy->version();
+  }
+  Print(line);
+  return {};
+}
+
+Result<void> Run(const Options& options) {
+  LF_TRY(Toolchain tools, MakeToolchain());
+  if (options.Has("latency")) LF_TRY_VOID(RunLatency(tools));
+  if (options.Has("orders")) LF_TRY_VOID(RunOrders(tools));
+  if (options.Has("threads")) LF_TRY_VOID(RunThreads(tools));
+  if (options.Has("article") || options.Has("add")) {
+    auto numpy = NumpyPeer::Start(LOOPFLEET_SOURCE_DIR "/bench/numpy_peer.py");
+    if (!numpy)
+      fmt::print(stderr, "codegen: no numpy to compare with: {}\n", numpy.error().message);
+    NumpyPeer* peer = numpy ? &*numpy : nullptr;
+    if (options.Has("article")) {
+      for (const std::int64_t depth : {16, 64, 128, 256, 1024}) {
+        LF_TRY_VOID(RunArticle(tools, peer, depth));
+      }
+    }
+    if (options.Has("add")) LF_TRY_VOID(RunAdd(tools, peer));
+  }
+  if (options.Has("best")) {
+    for (const int size : {64, 128, 256, 512}) LF_TRY_VOID(RunBest(tools, size, options.seconds));
   }
   return {};
 }
@@ -176,8 +391,14 @@ Result<void> Run() {
 }  // namespace
 }  // namespace loopfleet::bench
 
-int main() {
-  const auto done = loopfleet::bench::Run();
+int main(int count, char** arguments) {
+  loopfleet::bench::Options options;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string_view name = arguments[i];
+    if (name == "--only") options.only = arguments[i + 1];
+    if (name == "--seconds") options.seconds = std::stoll(arguments[i + 1]);
+  }
+  const auto done = loopfleet::bench::Run(options);
   if (!done) fmt::print(stderr, "codegen: {}\n", done.error().message);
   return done ? 0 : 1;
 }

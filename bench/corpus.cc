@@ -18,6 +18,8 @@ namespace {
 
 using looptree::Action;
 
+constexpr std::uint64_t kMostDraws = 20'000;
+
 // What changes a tree, and what moves the cursor to where the next change is.
 std::vector<Action> Drawable() {
   std::vector<Action> actions = {looptree::Up{}, looptree::Down{}, looptree::SwapUp{},
@@ -39,16 +41,18 @@ std::vector<Action> LegalOnes(const looptree::AgentWalk& walk, std::span<const A
 }  // namespace
 
 std::vector<JobSpec> DrawWalks(const CorpusOptions& options) {
-  const looptree::Source source = looptree::BenchmarkUri{options.benchmark};
+  const looptree::Source source = options.ir.empty()
+                                      ? looptree::Source(looptree::BenchmarkUri{options.benchmark})
+                                      : looptree::Source(looptree::IrText{options.ir});
   const auto benchmark = looptree::OpenBenchmark(source);
   LF_CHECK(benchmark.has_value(), "{}", benchmark.error().message);
   const std::vector<Action> drawable = Drawable();
   SplitMix64 random(options.seed);
   std::set<looptree::TreeKey> seen;
   std::vector<JobSpec> walks;
-  while (walks.size() < options.walks) {
+  for (std::uint64_t drawn = 0; walks.size() < options.walks && drawn < kMostDraws; ++drawn) {
     looptree::AgentWalk walk(*benchmark, looptree::RuleSet::kStructural);
-    JobSpec spec{.source = source};
+    JobSpec spec{.source = source, .tag = options.tag};
     const std::uint64_t length = 1 + random.Below(options.max_actions);
     while (spec.actions.size() < length) {
       const std::vector<Action> legal = LegalOnes(walk, drawable);

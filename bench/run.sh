@@ -7,10 +7,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 list() {
   cat <<'LIST'
-codegen      tree to callable over the corpus, and GFLOP/s of named schedules beside cc -O3
+codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
+             search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
+             [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
+replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
+timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
 LIST
 }
 
@@ -27,8 +31,10 @@ case "$name" in
   --list) list; exit 0 ;;
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
+  timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
+  replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
+#include "client/json_line.h"
 #include "common/base/suggestion.h"
 #include "common/looptree/limits.h"
 #include "common/wire/codec.h"
@@ -144,35 +144,14 @@ class FieldReader {
   std::optional<std::string> complaint_;
 };
 
-// Parses with bounded nesting and without accepting a key twice.
 std::expected<json, std::string> ParseObject(std::string_view line) {
-  bool too_deep = false;
-  std::optional<std::string> twice;
-  std::set<std::string> keys;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxNesting) too_deep = true;
-    if (event == json::parse_event_t::key && depth == 1 && parsed.is_string() &&
-        !keys.insert(parsed.get<std::string>()).second) {
-      twice = parsed.get<std::string>();
-    }
-    return !too_deep;
-  };
-  json object;
-  try {
-    object = json::parse(line, watch);
-  } catch (const json::exception& error) {
-    std::string_view reason = error.what();
-    if (const auto end = reason.find("] "); end != reason.npos) reason.remove_prefix(end + 2);
-    return std::unexpected(fmt::format("not JSON: {}", reason));
-  }
-  if (too_deep) return std::unexpected(fmt::format("nested deeper than {}", kMaxNesting));
-  if (twice) return std::unexpected(fmt::format("the field '{}' is given twice", *twice));
-  if (!object.is_object()) {
+  auto value = ParseJsonLine(line, {.nesting = kMaxNesting});
+  if (value && !value->is_object()) {
     return std::unexpected(
         fmt::format("a job is a JSON object, not {}: {{\"benchmark\": ..., \"actions\": [...]}}",
-                    object.type_name()));
+                    value->type_name()));
   }
-  return object;
+  return value;
 }
 
 // What can be shown of a job whatever is wrong with it.
@@ -276,6 +255,7 @@ std::expected<JobSpec, RejectedJob> ParseJobLine(std::string_view line) {
   if (fields.complaint()) return reject(Malformed(*fields.complaint()));
   if (auto failure = ReadActions(names, spec)) return reject(*std::move(failure));
   if (auto failure = wire::OutOfBounds(spec)) return reject(*std::move(failure));
+  if (auto failure = SenselessField(spec)) return reject(*std::move(failure));
   return spec;
 }
 

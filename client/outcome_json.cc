@@ -22,6 +22,11 @@ void AddMeasurement(Json& json, const Evaluation& evaluation) {
   json["elapsed_mean_ns"] = figure(measurement.elapsed_mean_ns);
   json["samples_ns"] = measurement.samples_ns;
   json["sample_flags"] = measurement.sample_flags;
+  json["accepted_samples"] = ok ? Json(AcceptedSamples(measurement)) : Json(nullptr);
+  const auto clock = [](double mhz) { return mhz > 0 ? Json(mhz) : Json(nullptr); };
+  json["clock_mhz"] = {{"before", clock(measurement.clock_before_mhz)},
+                       {"after", clock(measurement.clock_after_mhz)},
+                       {"moved", ClockMoved(measurement)}};
   json["iterations_per_sample"] = ok ? Json(measurement.iterations_per_sample) : Json(nullptr);
   json["gflop_per_second"] =
       ok ? Figure(GflopPerSecond(evaluation.flop_count, measurement)) : Json(nullptr);
@@ -81,16 +86,26 @@ Json FailureJson(const Failure& failure) {
   Json json;
   json["code"] = info.name;
   json["message"] = failure.message.empty() ? std::string(info.advice) : failure.message;
-  if (failure.action_index) json["action_index"] = *failure.action_index;
+  json["action_index"] = failure.action_index ? Json(*failure.action_index) : Json(nullptr);
   if (failure.signal != 0) json["signal"] = failure.signal;
   json["retryable"] = info.retryable;
   return json;
 }
 
 Json HardwareJson(const HardwareFacts& facts) {
-  return Json{{"class", facts.hardware_class}, {"model", facts.model},         {"isa", facts.isa},
-              {"clock_mhz", facts.clock_mhz},  {"microcode", facts.microcode}, {"host", facts.host},
-              {"kernel", facts.kernel}};
+  const auto rate = [](double per_second) {
+    return per_second > 0 ? Json(per_second / 1e9) : Json(nullptr);
+  };
+  return Json{{"class", facts.hardware_class},
+              {"model", facts.model},
+              {"isa", facts.isa},
+              {"clock_mhz", facts.clock_mhz},
+              {"microcode", facts.microcode},
+              {"host", facts.host},
+              {"kernel", facts.kernel},
+              {"peak_gflop_per_second", rate(facts.peaks.flop_per_second)},
+              {"read_gb_per_second", rate(facts.peaks.read_bytes_per_second)},
+              {"triad_gb_per_second", rate(facts.peaks.triad_bytes_per_second)}};
 }
 
 Json OutcomeJson(const Outcome& outcome) {

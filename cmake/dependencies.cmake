@@ -16,6 +16,7 @@ find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19)
+pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(zmq REQUIRED libzmq>=4.3.4)  # older ones have known CVEs
 find_path(CIVETWEB_INCLUDE_DIR civetweb.h REQUIRED)
@@ -31,7 +32,8 @@ target_compile_definitions(lf_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 if(TARGET LLVM)
   target_link_libraries(lf_llvm INTERFACE LLVM)  # the shared libLLVM
 else()
-  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader)
+  llvm_map_components_to_libnames(LLVM_LIBS core orcjit native passes irreader AllTargetsCodeGens
+                                  AllTargetsDescs AllTargetsInfos)
   target_link_libraries(lf_llvm INTERFACE ${LLVM_LIBS})
 endif()
 

@@ -1,5 +1,7 @@
 #include "coordinator/admission.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -68,6 +70,9 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
   if (auto unsupported = UnsupportedField(spec)) {
     return {.spec = std::move(spec), .admission = *std::move(unsupported)};
   }
+  if (auto senseless = SenselessField(spec)) {
+    return {.spec = std::move(spec), .admission = *std::move(senseless)};
+  }
   const ReplayMemory::Replayed& replayed = memory_.Replay(spec);
   if (const auto* failure = std::get_if<Failure>(&replayed)) {
     return {.spec = std::move(spec), .admission = *failure};
@@ -83,13 +88,22 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
 
 std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
                                                       const StoredConditions& conditions) {
+  // Until when a result must have been measured, at the earliest; the epoch where any age will do.
+  WallTime measured_since{};
+  if (spec.max_age_s > 0) {
+    const double now_s = std::chrono::duration<double>(clock_.WallNow().time_since_epoch()).count();
+    measured_since = WallTime(std::chrono::duration_cast<Nanos>(
+        std::chrono::duration<double>(std::max(now_s - spec.max_age_s, 0.0))));
+  }
   for (const WorkerKind& kind : conditions[static_cast<std::size_t>(measure.placement)]) {
     auto found = reader_.FindResult({.tree = measure.tree,
                                      .hardware_class = kind.hardware_class,
                                      .compiler = kind.compiler,
                                      .threads = spec.threads,
                                      .cache = spec.cache,
-                                     .policy = kind.policy});
+                                     .policy = kind.policy,
+                                     .precision = spec.precision,
+                                     .measured_since = measured_since});
     if (!found) {
       // Measuring anew is always right; the damage is told to whoever keeps the database.
       log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/job/job_spec.h"
 #include "coordinator/event.h"
 #include "coordinator/worker_registry.h"
@@ -47,8 +48,9 @@ class ReplayMemory {
 // One thread's: it reads from storage.
 class Admitter {
  public:
-  Admitter(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics)
-      : reader_(reader), metrics_(metrics) {}
+  Admitter(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics,
+           const Clock& clock)
+      : reader_(reader), metrics_(metrics), clock_(clock) {}
 
   AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
 
@@ -59,6 +61,7 @@ class Admitter {
   static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;
   storage::StoreReader& reader_;
   monitoring::CoordinatorMetrics& metrics_;
+  const Clock& clock_;
   ReplayMemory memory_{kMemoryBytes};
 };
 

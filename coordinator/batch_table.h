@@ -26,6 +26,8 @@ struct Batch {
   bool open = true;  // takes more jobs
   bool cancelled = false;
   bool cancelling = false;  // cancelled, and that is not on disk yet
+  // Who is to be told once it is: the latest request of each connection.
+  std::map<PeerId, std::uint64_t> cancel_askers;
   Accepting accepting = Accepting::kNothing;
   std::uint32_t job_count = 0;  // with those on their way to disk
   std::uint32_t accepted = 0;   // without

@@ -9,6 +9,7 @@
 namespace loopfleet::coordinator {
 
 inline void Reply(Turn& turn, const Asker& asker, wire::CoordinatorMessage message) {
+  if (asker.peer.empty()) return;  // nobody asked: a batch of the coordinator's own
   turn.effects.push_back(
       ReplyToClient{.peer = asker.peer, .number = asker.number, .message = std::move(message)});
 }

@@ -29,15 +29,18 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
           .http = worker.facts.http,
           .hardware = worker.facts.hardware,
-          .compiler = worker.facts.compiler};
+          .compiler = worker.facts.compiler,
+          .max_threads = worker.facts.max_threads,
+          .canary_ratio = worker.canary_ratio};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   batch.open = false;
   batch.cancelled = true;
   batch.cancelling = true;
+  batch.cancel_askers[asker.peer] = asker.number;
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
-  turn.commit.cancellation = Cancellation{.batch = batch.id, .asker = asker};
+  turn.commit.cancels = batch.id;
   CancelUnfinished(turn, batch, 0);
 }
 
@@ -88,6 +91,10 @@ struct QuestionVisitor {
     const bool settled = batch == nullptr || batch->cancelled ||
                          batch->accepting == Accepting::kFirstMessage ||
                          (!batch->open && batch->finished == batch->job_count);
+    if (batch != nullptr && batch->cancelling) {  // asked again: storage does not know it yet
+      batch->cancel_askers[asker.peer] = asker.number;
+      return;
+    }
     if (settled) return ReplyWithBatch(turn, asker, cancel.batch);
     CancelWholeBatch(turn, *batch, asker);
   }

@@ -36,16 +36,11 @@ struct OutcomeRecord {
   std::optional<Question> settles;  // the answer that need not be kept any more
 };
 
-struct Cancellation {
-  BatchId batch;
-  Asker asker;
-};
-
 // All outcomes that one event led to.
 struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
-  std::optional<Cancellation> cancellation;
+  std::optional<BatchId> cancels;
 };
 
 using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;

@@ -13,6 +13,13 @@
 namespace loopfleet::coordinator {
 namespace {
 
+constexpr const char* kFooter =
+    "Settings: flags, then environment variables (LOOPFLEET_COORDINATOR_ and the flag's name, "
+    "such\n"
+    "as LOOPFLEET_COORDINATOR_LISTEN_CLIENTS), then the table [coordinator] of the file that\n"
+    "--config names.\n"
+    "Exit codes: 0 ended as asked, 1 failed while running, 2 usage, 78 bad configuration.";
+
 std::unexpected<NoStart> BadConfig(const std::string& text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig,
                                  .text = fmt::format("loopfleet-coordinator: {}\n", text)});
@@ -39,6 +46,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   std::string log_level = "info";
   CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
                "loopfleet-coordinator");
+  app.footer(kFooter);
   app.add_option("--listen-clients", options.listen_clients, "Endpoint for clients")
       ->capture_default_str();
   app.add_option("--listen-workers", options.listen_workers, "Endpoint for workers")
@@ -54,8 +62,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{
-        .exit_code = kExitUsage, .text = fmt::format("loopfleet-coordinator: {}\n", error.what())});
+    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   const auto file = config_file.empty() ? std::nullopt : std::optional(config_file);
   if (const Status applied = ApplySettings(

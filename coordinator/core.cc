@@ -34,7 +34,9 @@ void OnRecovered(Turn& turn, Recovered event) {
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
   state.ticked_at = turn.now.instant;
-  state.served_at.fill(turn.now.instant);
+  for (const storage::ReferenceClock& clock : event.reference_clocks) {
+    state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
+  }
   if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
   for (Recovered::Job& job : event.jobs) {
@@ -88,10 +90,13 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     changed.insert(batch.id);
   }
   AcknowledgeReports(turn, commit.outcomes);
-  if (commit.cancellation) {
-    state.batches.At(commit.cancellation->batch).cancelling = false;
-    ReplyWithBatch(turn, commit.cancellation->asker, commit.cancellation->batch);
-    changed.insert(commit.cancellation->batch);
+  if (commit.cancels) {
+    Batch& batch = state.batches.At(*commit.cancels);
+    batch.cancelling = false;
+    for (const auto& [peer, number] : std::exchange(batch.cancel_askers, {})) {
+      ReplyWithBatch(turn, {.peer = peer, .number = number}, batch.id);
+    }
+    changed.insert(batch.id);
   }
   for (const BatchId id : changed) {
     for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
@@ -117,20 +122,26 @@ void OnPersistRefused(Turn& turn, const PersistRefused& event) {
   OnAcceptanceRefused(turn, std::move(*acceptance), event.failure);
 }
 
+std::string WhyUnserved(const Demand& demand, std::chrono::seconds grace) {
+  if (demand.threads == 1) {
+    return fmt::format("no worker for its device was there for {} s", grace.count());
+  }
+  return fmt::format("no worker for its device that gives a kernel {} threads was there for {} s",
+                     demand.threads, grace.count());
+}
+
 // Jobs that no worker could run for the whole grace.
 void ExpireUnserved(Turn& turn) {
   State& state = turn.state;
   std::uint32_t left = state.limits.max_expiries_per_tick;
-  for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-    Instant& served_at = state.served_at[static_cast<std::size_t>(placement)];
-    if (state.workers.HasReady(placement)) served_at = turn.now.instant;
-    while (const auto front = state.ready.Front(placement)) {
+  for (auto& [demand, served_at] : state.served_at) {
+    if (state.workers.HasReady(demand)) served_at = turn.now.instant;
+    while (const auto front = state.ready.Front(demand)) {
       const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
       if (turn.now.instant - waits_since < state.limits.no_worker_grace || left-- == 0) break;
       FinishJob(turn, *front,
                 FailedBy({.code = FailureCode::kNoMatchingWorker,
-                          .message = fmt::format("no worker for its device was there for {} s",
-                                                 state.limits.no_worker_grace.count())},
+                          .message = WhyUnserved(demand, state.limits.no_worker_grace)},
                          Verdict::kNobodyCame));
     }
   }

@@ -86,7 +86,15 @@ struct OutcomesWereStored {
 struct RequestWasRefused {
   FailureCode code = FailureCode::kBusy;
 };
-enum class WorkerChange : std::uint8_t { kJoined, kReattached, kLeft, kLost, kRefused };
+enum class WorkerChange : std::uint8_t {
+  kJoined,
+  kReattached,
+  kLeft,
+  kLost,
+  kRefused,
+  kQuarantined,
+  kReleased,  // from quarantine
+};
 struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
   std::string name;

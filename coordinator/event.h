@@ -59,6 +59,7 @@ struct Recovered {
   std::vector<storage::StoredBatch> batches;
   std::vector<Job> jobs;       // unfinished, in order
   std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
+  std::vector<storage::ReferenceClock> reference_clocks;
 };
 
 // A wire::SubmitJobs, with what had to be looked up for it.

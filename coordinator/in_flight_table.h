@@ -27,13 +27,16 @@
 
 namespace loopfleet::coordinator {
 
-// What makes two questions equal: the conditions that a job may choose. More join as fields of
-// JobSpec begin to work.
+// What makes two questions equal: the conditions that a job may choose, and how it wants to be
+// measured: who asks for less precision does not get in the way of who asks for more.
 struct Question {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
+  double precision = 0;
+  double budget_ms = 0;
+  std::uint64_t cut_above_ns = 0;
   friend bool operator==(const Question&, const Question&) = default;
 };
 struct QuestionHash {

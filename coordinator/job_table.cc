@@ -10,7 +10,10 @@ Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
   return {.tree = admission.tree,
           .placement = admission.placement,
           .threads = spec.threads,
-          .cache = spec.cache};
+          .cache = spec.cache,
+          .precision = spec.precision,
+          .budget_ms = spec.budget_ms,
+          .cut_above_ns = spec.cut_above_ns};
 }
 
 Question QuestionOf(const Job& job) {

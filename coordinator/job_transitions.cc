@@ -47,11 +47,16 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .evaluation = std::move(ending.evaluation)}});
 }
 
+Demand DemandOf(const Job& job) {
+  return {.placement = job.placement, .threads = job.spec.threads};
+}
+
 void PutInQueue(Turn& turn, Job& job) {
-  job.progress = Queued{turn.state.ready.PushBack(job.id, job.placement)};
+  turn.state.served_at.try_emplace(DemandOf(job), turn.now.instant);
+  job.progress = Queued{turn.state.ready.PushBack(job.id, DemandOf(job))};
 }
 void PutInFront(Turn& turn, Job& job) {
-  job.progress = Queued{turn.state.ready.PushFront(job.id, job.placement)};
+  job.progress = Queued{turn.state.ready.PushFront(job.id, DemandOf(job))};
 }
 
 Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
@@ -133,8 +138,11 @@ void GrantTo(Turn& turn, DeviceKind device) {
     wire::Leases leases;
     leases.leases.reserve(shares[i]);
     for (std::uint32_t n = 0; n < shares[i]; ++n) {
-      leases.leases.push_back(GrantLease(turn, worker, *state.ready.PopFor(device)));
+      const auto job = state.ready.PopFor(worker.supply());
+      if (!job) break;  // what is left needs more threads than it has
+      leases.leases.push_back(GrantLease(turn, worker, *job));
     }
+    if (leases.leases.empty()) continue;
     turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
   }
 }

@@ -27,6 +27,9 @@ struct Limits {
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
 
   std::uint32_t max_attempts = 3;  // promise I7
+  // Measurements of one worker that are made anew when it turns out to have drifted; what it
+  // measured beside them is only flagged, and measured anew when somebody asks.
+  std::uint32_t max_remeasured = 256;
 
   std::chrono::milliseconds heartbeat{1000};  // how often workers are to be heard
   std::uint32_t missed_heartbeats = 3;        // then a worker is lost

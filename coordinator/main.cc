@@ -49,7 +49,7 @@ Status Serve(const CoordinatorOptions& options) {
   Core core({.limits = {}, .name = NameOfThisProcess()});
   Observer observer(metrics);
   StoredAnswers answers(*reader);
-  Admitter admitter(*reader, metrics);
+  Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup);
   EffectRunner runner(clients, workers, storage, answers, observer);
   EventLoop loop({.core = core,

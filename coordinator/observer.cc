@@ -15,6 +15,8 @@ std::string_view NameOf(WorkerChange change) {
     case WorkerChange::kLeft: return "left";
     case WorkerChange::kLost: return "lost";
     case WorkerChange::kRefused: return "refused";
+    case WorkerChange::kQuarantined: return "quarantined";
+    case WorkerChange::kReleased: return "released";
   }
   LF_CHECK(false, "worker change {}", static_cast<int>(change));
 }
@@ -50,6 +52,7 @@ struct ObservationVisitor {
   }
 
   void operator()(const WorkerChanged& changed) const {
+    if (changed.change == WorkerChange::kQuarantined) metrics.Quarantined();
     log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
               changed.leases);
   }
@@ -89,6 +92,7 @@ void Observer::ShowFleet(const Core& core) {
   metrics_.SetWorkers(WorkerState::kReady, core.Workers(wire::WorkerState::kReady));
   metrics_.SetWorkers(WorkerState::kDraining, core.Workers(wire::WorkerState::kDraining));
   metrics_.SetWorkers(WorkerState::kLost, core.Workers(wire::WorkerState::kLost));
+  metrics_.SetWorkers(WorkerState::kQuarantined, core.Workers(wire::WorkerState::kQuarantined));
 }
 
 }  // namespace loopfleet::coordinator

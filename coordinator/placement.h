@@ -1,6 +1,7 @@
 #pragma once
 // Placement: who gets how much of what is ready. Pure functions over plain values.
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,21 @@ constexpr bool Serves(DeviceKind device, Placement placement) {
     case Placement::kCuda: return device == DeviceKind::kCuda;
   }
   return false;
+}
+
+// What a job needs of its worker.
+struct Demand {
+  Placement placement = Placement::kCpu;
+  std::uint32_t threads = 1;
+  friend auto operator<=>(const Demand&, const Demand&) = default;
+};
+// What a worker has.
+struct Supply {
+  DeviceKind device = DeviceKind::kCpu;
+  std::uint32_t max_threads = 1;
+};
+constexpr bool Serves(const Supply& supply, const Demand& demand) {
+  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads;
 }
 
 // Shares `ready` jobs out to workers, given the free credit of each, longest idle first: nobody

@@ -1,58 +1,76 @@
 #include "coordinator/ready_queue.h"
 
+#include <iterator>
+
 #include "common/base/check.h"
-#include "coordinator/placement.h"
 
 namespace loopfleet::coordinator {
-namespace {
 
-constexpr std::array kPlacements = {Placement::kCpu, Placement::kCuda, Placement::kAny};
-
-}  // namespace
-
-ReadyQueue::Place ReadyQueue::PushBack(JobId job, Placement placement) {
-  List& list = ListOf(placement);
+ReadyQueue::Place ReadyQueue::PushBack(JobId job, const Demand& demand) {
+  List& list = lists_[demand];
   list.push_back({.order = next_back_++, .job = job});
-  return {.placement = placement, .entry = std::prev(list.end())};
+  return {.demand = demand, .entry = std::prev(list.end())};
 }
 
-ReadyQueue::Place ReadyQueue::PushFront(JobId job, Placement placement) {
-  List& list = ListOf(placement);
+ReadyQueue::Place ReadyQueue::PushFront(JobId job, const Demand& demand) {
+  List& list = lists_[demand];
   list.push_front({.order = next_front_--, .job = job});
-  return {.placement = placement, .entry = list.begin()};
+  return {.demand = demand, .entry = list.begin()};
 }
 
-void ReadyQueue::Remove(Place place) { ListOf(place.placement).erase(place.entry); }
+void ReadyQueue::Remove(const Place& place) {
+  const auto list = lists_.find(place.demand);
+  LF_CHECK(list != lists_.end(), "no job demands what job {} does", place.entry->job);
+  list->second.erase(place.entry);
+  if (list->second.empty()) lists_.erase(list);
+}
 
-std::optional<JobId> ReadyQueue::PopFor(DeviceKind device) {
-  List* first = nullptr;
-  for (const Placement placement : kPlacements) {
-    List& list = ListOf(placement);
-    if (list.empty() || !Serves(device, placement)) continue;
-    if (first == nullptr || list.front().order < first->front().order) first = &list;
+std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
+  auto first = lists_.end();
+  for (auto list = lists_.begin(); list != lists_.end(); ++list) {
+    if (!Serves(supply, list->first)) continue;
+    if (first == lists_.end() || list->second.front().order < first->second.front().order) {
+      first = list;
+    }
   }
-  if (first == nullptr) return std::nullopt;
-  const JobId job = first->front().job;
-  first->pop_front();
+  if (first == lists_.end()) return std::nullopt;
+  const JobId job = first->second.front().job;
+  first->second.pop_front();
+  if (first->second.empty()) lists_.erase(first);
   return job;
 }
 
 std::size_t ReadyQueue::CountFor(DeviceKind device) const {
   std::size_t count = 0;
-  for (const Placement placement : kPlacements) {
-    if (Serves(device, placement)) count += Size(placement);
+  for (const auto& [demand, list] : lists_) {
+    if (Serves(device, demand.placement)) count += list.size();
   }
   return count;
 }
 
-std::optional<JobId> ReadyQueue::Front(Placement placement) const {
-  const List& list = ListOf(placement);
-  if (list.empty()) return std::nullopt;
-  return list.front().job;
+std::optional<JobId> ReadyQueue::Front(const Demand& demand) const {
+  const auto list = lists_.find(demand);
+  if (list == lists_.end()) return std::nullopt;
+  return list->second.front().job;
+}
+
+std::size_t ReadyQueue::Size(Placement placement) const {
+  std::size_t count = 0;
+  for (const auto& [demand, list] : lists_) {
+    if (demand.placement == placement) count += list.size();
+  }
+  return count;
+}
+
+std::size_t ReadyQueue::size() const {
+  std::size_t count = 0;
+  for (const auto& [demand, list] : lists_) count += list.size();
+  return count;
 }
 
 void ReadyQueue::CheckInvariants() const {
-  for (const List& list : lists_) {
+  for (const auto& [demand, list] : lists_) {
+    LF_CHECK(!list.empty(), "an empty list of jobs for {} threads", demand.threads);
     for (auto entry = list.begin(); entry != list.end(); ++entry) {
       LF_CHECK(entry == list.begin() || std::prev(entry)->order < entry->order,
                "job {} is out of order", entry->job);

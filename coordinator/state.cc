@@ -59,9 +59,7 @@ void State::CheckInvariants() const {
     queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
   });
-  LF_CHECK(queued == ready.Size(Placement::kCpu) + ready.Size(Placement::kCuda) +
-                         ready.Size(Placement::kAny),
-           "{} jobs say that they are queued", queued);
+  LF_CHECK(queued == ready.size(), "{} jobs say that they are queued", queued);
 
   std::size_t running = 0;
   leases.ForEachUnordered([&](const LeaseRecord& lease) {

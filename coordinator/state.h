@@ -2,8 +2,8 @@
 // State: all that the core knows: nine small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "common/base/clock.h"
@@ -31,10 +31,15 @@ struct State {
   std::uint64_t epoch = 0;  // 0: Recovered has not come yet
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};               // nothing is granted before: workers re-attach
-  Instant ticked_at{};                 // the last Tick
-  std::array<Instant, 3> served_at{};  // by Placement: when a ready worker was last there
-  std::size_t arriving_jobs = 0;       // in acceptances on their way to disk or held back
+  Instant grants_from{};  // nothing is granted before: workers re-attach
+  Instant ticked_at{};    // the last Tick
+  // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
+  std::map<Demand, Instant> served_at;
+  std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
+
+  // The clock that each hardware class states its times at: the first worker's of that class, kept
+  // with its results. As many as there are kinds of hardware.
+  std::map<std::string, double> reference_mhz;
 
   BatchTable batches;
   JobTable jobs;

@@ -1,24 +1,10 @@
 #include "coordinator/storage_thread.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "common/base/log.h"
 
 namespace loopfleet::coordinator {
-namespace {
-
-std::size_t RowsOf(const Persist& persist) {
-  std::size_t rows = 0;
-  for (const storage::Write& write : persist.writes) {
-    const auto* accepted = std::get_if<storage::JobsAccepted>(&write);
-    rows += accepted == nullptr ? 1 : 1 + accepted->jobs.size();
-  }
-  return rows;
-}
-
-}  // namespace
 
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
                              const Clock& clock, wire::Wakeup& done)
@@ -44,37 +30,28 @@ std::optional<Error> StorageThread::fatal() const {
 
 void StorageThread::Run() {
   while (true) {
-    std::vector<Persist> fresh;
     if (backlog_.empty()) {
-      fresh = queue_.PopAll();
+      std::vector<Persist> fresh = queue_.PopAll();
       if (fresh.empty()) return;  // closed
+      for (Persist& persist : fresh) backlog_.Add(std::move(persist));
     } else {
       // No room a moment ago. New work must not wait for it: it is refused or queued behind.
-      while (auto persist = queue_.TryPop()) fresh.push_back(*std::move(persist));
+      while (auto persist = queue_.TryPop()) backlog_.Add(*std::move(persist));
     }
-    std::ranges::move(fresh, std::back_inserter(backlog_));
-    if (WriteBacklog()) continue;
+    if (WriteBacklogOff()) continue;
     if (stopping_ || fatal()) return;
     std::this_thread::sleep_for(kRetryPause);
   }
 }
 
-bool StorageThread::WriteBacklog() {
+bool StorageThread::WriteBacklogOff() {
   while (!backlog_.empty()) {
-    std::size_t rows = 0;
-    std::size_t count = 0;
-    while (count < backlog_.size() && (count == 0 || rows < kMaxRowsPerCommit)) {
-      rows += RowsOf(backlog_[count++]);
-    }
     const Instant start = clock_.Now();
-    const Status applied = Apply(std::span(backlog_).first(count));
+    const Status applied = store_.Apply(backlog_.StartGroup());
     if (applied) {
-      metrics_.Committed(clock_.Now() - start, rows);
+      metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       if (full_.exchange(false)) log::Info("storage.has_room");
-      std::vector<Event> persisted;
-      for (std::size_t i = 0; i < count; ++i) persisted.push_back(Persisted{backlog_[i].token});
-      backlog_.erase(backlog_.begin(), backlog_.begin() + static_cast<std::ptrdiff_t>(count));
-      Tell(std::move(persisted));
+      Tell(backlog_.Applied());
       continue;
     }
     const ErrorKind kind = applied.error().kind;
@@ -89,38 +66,11 @@ bool StorageThread::WriteBacklog() {
       return false;
     }
     if (!full_.exchange(true)) log::Warning("storage.no_room reason={}", applied.error().message);
-    const std::size_t before = backlog_.size();
-    RefuseWhatMayBe(applied.error());
-    // What is left may fit now. If nothing went, only time can help.
-    if (backlog_.size() == before) return false;
+    std::vector<Event> refused = backlog_.NoRoom(applied.error());
+    if (refused.empty()) return false;  // only time can help
+    Tell(std::move(refused));           // what is left may fit now
   }
   return true;
-}
-
-Status StorageThread::Apply(std::span<Persist> group) {
-  if (group.size() == 1) return store_.Apply(group.front().writes);
-  std::vector<storage::Write> writes;
-  for (Persist& persist : group) std::ranges::move(persist.writes, std::back_inserter(writes));
-  Status applied = store_.Apply(writes);
-  if (applied) return applied;
-  auto next = writes.begin();  // put back, to be tried again
-  for (Persist& persist : group) {
-    for (storage::Write& write : persist.writes) write = std::move(*next++);
-  }
-  return applied;
-}
-
-void StorageThread::RefuseWhatMayBe(const Error& error) {
-  const Failure failure{.code = error.kind == ErrorKind::kUnavailable ? FailureCode::kBusy
-                                                                      : FailureCode::kStorageFull,
-                        .message = error.message};
-  std::vector<Event> refused;
-  std::erase_if(backlog_, [&](const Persist& persist) {
-    if (persist.when_full != WhenFull::kRefuse) return false;
-    refused.push_back(PersistRefused{.token = persist.token, .failure = failure});
-    return true;
-  });
-  Tell(std::move(refused));
 }
 
 void StorageThread::Tell(std::vector<Event> events) {

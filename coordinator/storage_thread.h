@@ -1,17 +1,13 @@
 #pragma once
 // StorageThread: writes what the core wants on disk, as much as has gathered in one transaction
-// (group commit), and tells the event loop.
-//
-// When the disk has no room, or fails, what may be refused is refused, at once and for as long as
-// that lasts; the rest is kept, in order, and tried again until it works. So writes reach the disk
-// in the order of their tokens, but for the refused ones.
+// (group commit), and tells the event loop. What shares a transaction, and what is refused when the
+// disk has no room, or fails, is the WriteBacklog's to decide (write_backlog.h).
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -21,6 +17,7 @@
 #include "common/wire/socket.h"
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
+#include "coordinator/write_backlog.h"
 #include "monitoring/metrics.h"
 #include "storage/store.h"
 
@@ -46,15 +43,12 @@ class StorageThread {
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::size_t kMaxWaiting = 65'536;        // Persists
-  static constexpr std::size_t kMaxRowsPerCommit = 20'000;  // about 0.2 s
+  static constexpr std::size_t kMaxWaiting = 65'536;  // Persists
   static constexpr auto kRetryPause = std::chrono::milliseconds(100);
 
   void Run();
-  // Writes the backlog from its front; true if it is empty afterwards.
-  bool WriteBacklog();
-  Status Apply(std::span<Persist> group);
-  void RefuseWhatMayBe(const Error& error);
+  // True if the backlog is empty afterwards.
+  bool WriteBacklogOff();
   void Tell(std::vector<Event> events);
 
   storage::Store& store_;
@@ -63,7 +57,7 @@ class StorageThread {
   wire::Wakeup& done_;
 
   BoundedQueue<Persist> queue_{kMaxWaiting};
-  std::vector<Persist> backlog_;  // the thread's own
+  WriteBacklog backlog_;  // the thread's own
   std::atomic<bool> full_{false};
   std::atomic<bool> stopping_{false};
 

@@ -7,6 +7,7 @@
 
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "coordinator/limits.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -39,7 +40,8 @@ wire::Refused NotFound(std::string message) {
 wire::Refused Unreadable(const Error& error) {
   const FailureCode code =
       error.kind == ErrorKind::kCorrupt ? FailureCode::kStorageCorrupt : FailureCode::kBusy;
-  return {.failure = {.code = code, .message = error.message}};
+  return {.failure = {.code = code, .message = error.message},
+          .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
@@ -175,6 +176,21 @@ void OnSubmission(Turn& turn, Submission submission) {
     return;
   }
   StartAccepting(turn, *batch, std::move(submission));
+}
+
+void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
+  State& state = turn.state;
+  if (jobs.empty() || WhyNoRoom(state, nullptr, jobs.size())) return;
+  Batch& batch = state.batches.Add(
+      {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
+  Submission submission{.jobs = std::move(jobs)};
+  // No client has the nil id, and a batch id is never used twice.
+  std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
+  submission.digest = "own";
+  state.clients.AddPending({.client = batch.client, .request = submission.request_id},
+                           {.digest = submission.digest, .asker = {}});
+  ExpectAnswers(turn, submission.jobs);
+  StartAccepting(turn, batch, std::move(submission));
 }
 
 void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {

@@ -19,7 +19,8 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
   worker.peer = peer;
-  worker.state = WorkerState::kReady;
+  worker.state = worker.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
+                                                               : WorkerState::kReady;
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);
@@ -90,9 +91,9 @@ std::vector<Candidate> WorkerRegistry::Candidates(DeviceKind device, std::size_t
   return candidates;
 }
 
-bool WorkerRegistry::HasReady(Placement placement) const {
+bool WorkerRegistry::HasReady(const Demand& demand) const {
   return std::ranges::any_of(workers_, [&](const auto& entry) {
-    return entry.second.state == WorkerState::kReady && Serves(entry.second.device(), placement);
+    return entry.second.state == WorkerState::kReady && Serves(entry.second.supply(), demand);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,8 +24,14 @@
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
 #include "coordinator/event.h"
+#include "coordinator/placement.h"
 
 namespace loopfleet::coordinator {
+
+struct MeasuredJob {
+  Instant reported_at{};
+  AdmittedJob job;
+};
 
 struct Worker {
   wire::WorkerHello facts;     // without `held`
@@ -33,10 +40,16 @@ struct Worker {
   Instant heard_at{};
   std::set<LeaseId> running;  // leases that it has and has not reported
   std::uint64_t finished_jobs = 0;
+  // What its canaries say, and what it measured since they were last known to be steady (the latest
+  // of it): in doubt if they drift.
+  wire::CanaryState canary = wire::CanaryState::kSteady;
+  double canary_ratio = 0;
+  std::deque<MeasuredJob> in_doubt;
   std::uint64_t rank = 0;  // among the candidates; 0: not one of them
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
+  Supply supply() const { return {.device = device(), .max_threads = facts.max_threads}; }
   std::uint32_t FreeCredit() const {
     return running.size() >= facts.credit
                ? 0
@@ -59,7 +72,8 @@ struct Candidate {
 
 class WorkerRegistry {
  public:
-  // A new worker, or a known one over a new connection or with new facts; ready in any case.
+  // A new worker, or a known one over a new connection or with new facts; ready, but for one that
+  // drifted when it was last heard.
   Worker& Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now);
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;
@@ -74,7 +88,7 @@ class WorkerRegistry {
 
   // At most `max` of this device, longest waiting first.
   std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
-  bool HasReady(Placement placement) const;
+  bool HasReady(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
   std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/report_check.h"
 
@@ -85,23 +86,76 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
     return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
+  // Workers of one class are only to be compared at one clock; each measured a moment of its own.
+  double& clock_mhz = hello.hardware.clock_mhz;
+  if (clock_mhz > 0) {
+    clock_mhz =
+        state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
+  }
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
   Send(turn, peer,
        wire::WorkerWelcome{
            .epoch = state.epoch,
-           .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count())});
+           .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
+           .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(turn, worker, held);
   const bool reattached = known || !held.empty();
   Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());
 }
 
+WorkerState StateSaid(const wire::Heartbeat& heartbeat) {
+  if (heartbeat.drain == wire::DrainState::kDraining) return WorkerState::kDraining;
+  return heartbeat.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
+                                                          : WorkerState::kReady;
+}
+
+// The worker is not what it was: nothing that it has, and nothing that it measured since it was
+// last seen to be steady, can be compared with other figures.
+void Distrust(Turn& turn, Worker& worker, Nanos steady_since) {
+  turn.writes.push_back(storage::ResultsSuspected{
+      .worker = worker.facts.name,
+      .since = turn.now.wall - steady_since,
+      .flagged_at = turn.now.wall,
+      .reason =
+          fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio)});
+  wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
+  Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
+  ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
+  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
+  std::vector<AdmittedJob> anew;
+  for (MeasuredJob& measured : worker.in_doubt) {
+    if (measured.reported_at < turn.now.instant - steady_since) continue;
+    measured.job.spec.freshness = Freshness::kMeasureAnew;
+    anew.push_back(std::move(measured.job));
+  }
+  worker.in_doubt.clear();
+  SubmitOwnBatch(turn, std::move(anew));
+}
+
+void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
+  const auto before = std::exchange(worker.canary, heartbeat.canary);
+  worker.canary_ratio = heartbeat.canary_ratio;
+  const Nanos steady_since = std::chrono::milliseconds(heartbeat.steady_since_ms);
+  if (heartbeat.canary == wire::CanaryState::kSteady) {
+    // What was measured before the last steady window is past doubt. Nothing can be said before
+    // there was one.
+    const Instant doubt_from = turn.now.instant - steady_since;
+    while (heartbeat.canary_ratio > 0 && !worker.in_doubt.empty() &&
+           worker.in_doubt.front().reported_at < doubt_from) {
+      worker.in_doubt.pop_front();
+    }
+    if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
+  } else if (before != heartbeat.canary) {
+    Distrust(turn, worker, steady_since);
+  }
+}
+
 void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   State& state = turn.state;
-  state.workers.SetState(worker, heartbeat.drain == wire::DrainState::kDraining
-                                     ? WorkerState::kDraining
-                                     : WorkerState::kReady);
+  state.workers.SetState(worker, StateSaid(heartbeat));
   Send(turn, *worker.peer, wire::HeartbeatAnswer{});
+  OnCanaries(turn, worker, heartbeat);
 
   // A lease granted a moment ago may have crossed this heartbeat; an old one never arrived.
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
@@ -147,6 +201,15 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
     ReturnLease(turn, lease.id, LeaseEnd::kLost);
     return Keep::kForgetNow;
+  }
+  if (evaluation.ok()) {
+    MeasuredJob measured{
+        .reported_at = turn.now.instant,
+        .job = {.spec = job.spec,
+                .admission = ToMeasure{.tree = job.tree, .placement = job.placement}}};
+    measured.job.spec.tag.clear();  // its asker has the answer
+    worker.in_doubt.push_back(std::move(measured));
+    if (worker.in_doubt.size() > state.limits.max_remeasured) worker.in_doubt.pop_front();
   }
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);

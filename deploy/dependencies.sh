@@ -3,6 +3,7 @@
 #
 #   deploy/dependencies.sh            what building and running needs
 #   deploy/dependencies.sh --tests    and what the tests need besides
+#   deploy/dependencies.sh --bench    and what the benchmarks compare with; a peer that is not there is null
 #   deploy/dependencies.sh --list     only print the names
 #
 # Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
@@ -15,13 +16,25 @@ build_packages=(
   libzmq3-dev cppzmq-dev libcapnp-dev capnproto
   # storage, metrics, compiler
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  # isolation of kernels
+  libseccomp-dev
   # command line, configuration, text
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
   # tests and benchmarks; the build goes on without them and says so
   libgtest-dev libbenchmark-dev
 )
 test_packages=(
+  # one test runs kernels for AArch64 under emulation
+  qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
+  python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
+)
+
+bench_packages=(
+  # matrix products: libraries, each on one thread
+  libopenblas0-serial libblis4-serial libxsmm-dev
+  python3-numpy  # the article's workload, and an addition
 )
 
 packages=("${build_packages[@]}")
@@ -29,9 +42,10 @@ list_only=no
 for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") ;;
+    --bench) packages+=("${bench_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      sed -n '2,9s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)

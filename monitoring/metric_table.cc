@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, 1> kStateLabel = {"state"};
 constexpr std::array<std::string_view, 1> kStageLabel = {"stage"};
 constexpr std::array<std::string_view, 1> kResultLabel = {"result"};
 constexpr std::array<std::string_view, 1> kCodeLabel = {"code"};
+constexpr std::array<std::string_view, 1> kVerdictLabel = {"verdict"};
+constexpr std::array<std::string_view, 1> kAccessLabel = {"access"};
 constexpr std::array<std::string_view, 2> kRestartLabels = {"child", "reason"};
 
 // One set of bounds for all stages, so that they can be compared: 10 us (a replay) to 1 h (a wait
@@ -27,7 +29,7 @@ constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
                                        1e-2, 3e-2, 0.1,  0.3,  1.0,  10.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 17> kTable = {{
+constexpr std::array<MetricSpec, 23> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -138,6 +140,49 @@ constexpr std::array<MetricSpec, 17> kTable = {{
      MetricType::kGauge,
      "loopfleet_worker_connected",
      "1 while this worker is registered with its coordinator.",
+     {},
+     {}},
+    {Metric::kWorkerSamples,
+     MetricHome::kWorker,
+     MetricType::kCounter,
+     "loopfleet_worker_samples_total",
+     "Timed batches of kernels: accepted, or contended (something else used the core beside them).",
+     kVerdictLabel,
+     {}},
+    {Metric::kWorkerCanaryRatio,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_canary_ratio",
+     "Time of kernels that are always the same, now to when the worker started; 0 before the first "
+     "comparison.",
+     {},
+     {}},
+    {Metric::kWorkerClock,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_clock_hertz",
+     "Clock of the timing core when a kernel was last timed; 0 if it cannot be measured.",
+     {},
+     {}},
+    {Metric::kWorkerPeakFlops,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_peak_flops",
+     "Floating-point operations a second (float32, one thread) measured at start.",
+     {},
+     {}},
+    {Metric::kWorkerPeakBandwidth,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_peak_bytes_per_second",
+     "Memory bandwidth (one thread) measured at start.",
+     kAccessLabel,
+     {}},
+    {Metric::kQuarantines,
+     MetricHome::kCoordinator,
+     MetricType::kCounter,
+     "loopfleet_quarantines_total",
+     "Times that a worker was quarantined because its canaries drifted.",
      {},
      {}},
 }};

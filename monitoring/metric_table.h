@@ -32,6 +32,12 @@ enum class Metric {
   kWorkerStageDuration,
   kWorkerChildRestarts,
   kWorkerConnected,
+  kWorkerSamples,
+  kWorkerCanaryRatio,
+  kWorkerClock,
+  kWorkerPeakFlops,
+  kWorkerPeakBandwidth,
+  kQuarantines,
 };
 
 struct MetricSpec {

@@ -80,6 +80,7 @@ std::string_view NameOf(WorkerState state) {
     case WorkerState::kReady: return "ready";
     case WorkerState::kDraining: return "draining";
     case WorkerState::kLost: return "lost";
+    case WorkerState::kQuarantined: return "quarantined";
   }
   LF_CHECK(false, "worker state {}", static_cast<int>(state));
 }
@@ -103,14 +104,15 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       commit_duration_(AddHistogram(registry, Metric::kStoreCommitDuration)),
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
-      malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})) {
+      malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
+      quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})) {
   for (const std::string& device : labels.devices) {
     queued_.emplace(
         device,
         &GaugeFamily(registry, Metric::kQueueJobs).Add(LabelsOf(Metric::kQueueJobs, {device})));
   }
-  for (const WorkerState state :
-       {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost}) {
+  for (const WorkerState state : {WorkerState::kReady, WorkerState::kDraining, WorkerState::kLost,
+                                  WorkerState::kQuarantined}) {
     workers_[static_cast<std::size_t>(state)] =
         &GaugeFamily(registry, Metric::kWorkers).Add(LabelsOf(Metric::kWorkers, {NameOf(state)}));
   }
@@ -150,7 +152,18 @@ void CoordinatorMetrics::MalformedMessage() { malformed_->Increment(); }
 WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
     : completed_(AddLabelled(registry, Metric::kWorkerJobsCompleted, labels.outcomes)),
       stages_(AddStages(registry, Metric::kWorkerStageDuration, labels.stages)),
-      connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})) {
+      connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})),
+      canary_ratio_(&GaugeFamily(registry, Metric::kWorkerCanaryRatio).Add({})),
+      clock_(&GaugeFamily(registry, Metric::kWorkerClock).Add({})),
+      peak_flops_(&GaugeFamily(registry, Metric::kWorkerPeakFlops).Add({})) {
+  constexpr std::array<std::string_view, 2> kVerdicts = {"accepted", "contended"};
+  constexpr std::array<std::string_view, 2> kAccesses = {"read", "triad"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    samples_[i] = &CounterFamily(registry, Metric::kWorkerSamples)
+                       .Add(LabelsOf(Metric::kWorkerSamples, {kVerdicts[i]}));
+    peak_bytes_[i] = &GaugeFamily(registry, Metric::kWorkerPeakBandwidth)
+                          .Add(LabelsOf(Metric::kWorkerPeakBandwidth, {kAccesses[i]}));
+  }
   auto& family = CounterFamily(registry, Metric::kWorkerChildRestarts);
   std::vector<std::string> reasons = labels.restart_reasons;
   reasons.emplace_back(LabelledCounter::kOther);
@@ -171,5 +184,22 @@ void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reas
 
 void WorkerMetrics::Connected() { connected_->Set(1); }
 void WorkerMetrics::Disconnected() { connected_->Set(0); }
+
+void CoordinatorMetrics::Quarantined() { quarantines_->Increment(); }
+
+void WorkerMetrics::SamplesTaken(std::uint64_t accepted, std::uint64_t contended) {
+  samples_[0]->Increment(static_cast<double>(accepted));
+  samples_[1]->Increment(static_cast<double>(contended));
+}
+
+void WorkerMetrics::SetCanaryRatio(double ratio) { canary_ratio_->Set(ratio); }
+void WorkerMetrics::SetClock(double hertz) { clock_->Set(hertz); }
+
+void WorkerMetrics::SetPeaks(double flop_per_second, double read_bytes_per_second,
+                             double triad_bytes_per_second) {
+  peak_flops_->Set(flop_per_second);
+  peak_bytes_[0]->Set(read_bytes_per_second);
+  peak_bytes_[1]->Set(triad_bytes_per_second);
+}
 
 }  // namespace loopfleet::monitoring

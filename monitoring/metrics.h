@@ -24,7 +24,7 @@ class Histogram;
 
 namespace loopfleet::monitoring {
 
-enum class WorkerState { kReady, kDraining, kLost };
+enum class WorkerState { kReady, kDraining, kLost, kQuarantined };
 enum class LookupResult { kHit, kMiss };
 
 std::string_view NameOf(WorkerState state);
@@ -63,6 +63,7 @@ class CoordinatorMetrics {
   void LookedUp(LookupResult result, std::uint64_t count = 1);
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
+  void Quarantined();  // a worker was
 
  private:
   prometheus::Counter* submitted_;
@@ -70,13 +71,14 @@ class CoordinatorMetrics {
   LabelledCounter outcomes_;
   std::map<std::string, prometheus::Gauge*, std::less<>> queued_;
   prometheus::Gauge* leased_;
-  std::array<prometheus::Gauge*, 3> workers_;
+  std::array<prometheus::Gauge*, 4> workers_;
   LabelledHistogram stages_;
   prometheus::Histogram* commit_duration_;
   prometheus::Histogram* commit_rows_;
   std::array<prometheus::Counter*, 2> lookups_;
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
+  prometheus::Counter* quarantines_;
 };
 
 struct WorkerLabels {
@@ -97,12 +99,22 @@ class WorkerMetrics {
   void ChildRestarted(std::string_view child, std::string_view reason);
   void Connected();  // registered with the coordinator
   void Disconnected();
+  void SamplesTaken(std::uint64_t accepted, std::uint64_t contended);
+  void SetCanaryRatio(double ratio);  // of now to the start
+  void SetClock(double hertz);        // of the timing core, when a kernel was last timed
+  void SetPeaks(double flop_per_second, double read_bytes_per_second,
+                double triad_bytes_per_second);
 
  private:
   LabelledCounter completed_;
   LabelledHistogram stages_;
   std::map<std::string, LabelledCounter, std::less<>> restarts_;  // by child
   prometheus::Gauge* connected_;
+  std::array<prometheus::Counter*, 2> samples_;  // accepted, contended
+  prometheus::Gauge* canary_ratio_;
+  prometheus::Gauge* clock_;
+  prometheus::Gauge* peak_flops_;
+  std::array<prometheus::Gauge*, 2> peak_bytes_;  // read, triad
 };
 
 }  // namespace loopfleet::monitoring

@@ -132,6 +132,7 @@ enum WorkerState {
   ready @0;
   draining @1;
   lost @2;
+  quarantined @3;  # its canaries drift: it gets no jobs until they are steady again
 }
 
 struct WorkerInfo {
@@ -146,4 +147,6 @@ struct WorkerInfo {
   http @8 :Text;                # HOST:PORT of its metrics; empty: none; at most 512 bytes
   hardware @9 :Outcome.HardwareFacts;
   compiler @10 :Outcome.CompilerFacts;
+  maxThreads @11 :UInt32 = 1;   # the most that a kernel may use there
+  canaryRatio @12 :Float64;     # time of its canaries now to when it started; 0: not measured
 }

@@ -28,7 +28,7 @@ struct HardwareFacts {
   model @2 :Text;
   isa @3 :Text;              # "avx512", "avx2", "baseline", "neon"
   microcode @4 :Text;
-  clockMhz @5 :Float64;      # finite
+  clockMhz @5 :Float64;      # finite; the reference clock that times are stated at
   physicalCores @6 :UInt32;
   logicalCores @7 :UInt32;
   l1dBytes @8 :UInt64;       # of one core
@@ -37,6 +37,11 @@ struct HardwareFacts {
   memoryBytes @11 :UInt64;
   host @12 :Text;
   kernel @13 :Text;          # operating system and its release
+  # The most that the device did when measured at the worker's start; 0: not measured. Finite, none
+  # below 0.
+  peakFlopPerSecond @14 :Float64;    # float32 multiply-adds, one thread
+  readBytesPerSecond @15 :Float64;   # from memory, one thread
+  triadBytesPerSecond @16 :Float64;  # a[i] = b[i] + s * c[i] in memory, one thread
 }
 
 struct CompilerFacts {
@@ -97,7 +102,7 @@ struct EvaluationColumns {
   iterationsPerSample @9 :List(UInt64); # runs in each timed batch; 0 in a row that failed
   sampleOffsets @10 :List(UInt32);      # rows + 1: row i has samples [offsets[i], offsets[i + 1])
   samples @11 :List(Float64);           # nanoseconds a run, finite; at most 4,096 for one row
-  sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended
+  sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended, bit 1 preempted
 
   treeKeyKnown @13 :List(Bool);         # whether the actions could be replayed
   treeKeys @14 :Data;                   # 16 bytes for each row; zeros where not known
@@ -117,6 +122,10 @@ struct EvaluationColumns {
   conditionsTable @25 :List(Conditions);
   failures @26 :List(RowFailure);       # one for each row whose status is not 0, by ascending row
   noEffect @27 :List(RowNotes);         # annotations that changed nothing; by ascending row
+
+  # Of the core, right before and right after the timing; 0: not measured. Empty: the sender is older.
+  clockBeforeMhz @28 :List(Float64);
+  clockAfterMhz @29 :List(Float64);
 }
 
 enum OutcomeSource {

@@ -41,6 +41,12 @@ struct WorkerHello {
   policy @9 :Text;             # Conditions.policy of its measurements; at most 512 bytes
   held @10 :List(HeldLease);   # what it still has, after a reconnect; at most 4,096
   capabilities @11 :List(Text);  # as in ClientHello
+  maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
+}
+
+enum CanaryState {
+  steady @0;    # kernels that are always the same take as long as they did
+  drifting @1;  # they do not: its figures cannot be compared with earlier ones
 }
 
 enum DrainState {
@@ -51,6 +57,9 @@ enum DrainState {
 struct Heartbeat {
   drain @0 :DrainState;
   held @1 :List(UInt64);  # lease ids; at most 4,096
+  canaryRatio @2 :Float64;  # time of its canaries now to when it started; 0: not measured. Finite
+  canary @3 :CanaryState;
+  steadySinceMs @4 :UInt64;  # milliseconds since its canaries were last seen to be steady
 }
 
 struct Reports {
@@ -81,6 +90,7 @@ struct WorkerWelcome {
   epoch @1 :UInt64;                 # counts the coordinator's starts on this database
   heartbeatMs @2 :UInt32 = 1000;    # how often the worker is to be heard; 0 refused
   capabilities @3 :List(Text);      # as in ClientHello
+  referenceMhz @4 :Float64;         # clock that the worker's hardware class states times at; 0: its own
 }
 
 struct Lease {

@@ -11,6 +11,13 @@ namespace {
 // A bound on each memory; beyond it, it starts anew.
 constexpr std::size_t kMaxRemembered = 4096;
 
+// Added by version 2, behind the first checksum.
+void AddLaterFacts(Query& query, const HardwareFacts& facts) {
+  query.Add(facts.peaks.flop_per_second)
+      .Add(facts.peaks.read_bytes_per_second)
+      .Add(facts.peaks.triad_bytes_per_second);
+}
+
 template <class Map>
 void Remember(Map& map, typename Map::key_type key, typename Map::mapped_type value) {
   if (map.size() >= kMaxRemembered) map.clear();
@@ -45,18 +52,6 @@ Result<std::optional<std::int64_t>> FindId(Query& query) {
   return query.Int64();
 }
 
-// The id that a new row of the table gets: a part of the row, so that the checksum covers it.
-template <class Facts>
-Result<std::int64_t> InsertFacts(Connection& connection, const char* next_id, const char* insert,
-                                 const Facts& facts) {
-  LF_TRY(const std::int64_t id, connection.Number(next_id));
-  LF_TRY(Query query, connection.Start(insert));
-  query.Add(id);
-  AddFacts(query, facts);
-  LF_TRY_VOID(query.AddChecksum().Run());
-  return id;
-}
-
 }  // namespace
 
 std::size_t ConditionsTable::Hash::operator()(const Conditions& conditions) const {
@@ -69,12 +64,24 @@ Result<std::int64_t> ConditionsTable::InternHardware(const HardwareFacts& facts)
     SELECT id FROM hardware
     WHERE device = ? AND class = ? AND model = ? AND isa = ? AND microcode = ? AND clock_mhz = ?
       AND physical_cores = ? AND logical_cores = ? AND l1d_bytes = ? AND l2_bytes = ?
-      AND l3_bytes = ? AND memory_bytes = ? AND host = ? AND kernel = ?)sql"));
+      AND l3_bytes = ? AND memory_bytes = ? AND host = ? AND kernel = ?
+      AND peak_flop_per_second = ? AND read_bytes_per_second = ?
+      AND triad_bytes_per_second = ?)sql"));
   AddFacts(query, facts);
+  AddLaterFacts(query, facts);
   LF_TRY(const auto known, FindId(query));
   if (known) return *known;
-  return InsertFacts(connection_, "SELECT coalesce(max(id), 0) + 1 FROM hardware",
-                     "INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", facts);
+  LF_TRY(const std::int64_t id,
+         connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM hardware"));
+  LF_TRY(
+      Query insert,
+      connection_.Start("INSERT INTO hardware VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, ?,?,?,?)"));
+  insert.Add(id);
+  AddFacts(insert, facts);
+  insert.AddChecksum();
+  AddLaterFacts(insert, facts);
+  LF_TRY_VOID(insert.AddChecksum().Run());
+  return id;
 }
 
 Result<std::int64_t> ConditionsTable::InternCompiler(const CompilerFacts& facts) {
@@ -83,8 +90,13 @@ Result<std::int64_t> ConditionsTable::InternCompiler(const CompilerFacts& facts)
   AddFacts(query, facts);
   LF_TRY(const auto known, FindId(query));
   if (known) return *known;
-  return InsertFacts(connection_, "SELECT coalesce(max(id), 0) + 1 FROM compilers",
-                     "INSERT INTO compilers VALUES (?,?,?,?,?)", facts);
+  LF_TRY(const std::int64_t id,
+         connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM compilers"));
+  LF_TRY(Query insert, connection_.Start("INSERT INTO compilers VALUES (?,?,?,?,?)"));
+  insert.Add(id);
+  AddFacts(insert, facts);
+  LF_TRY_VOID(insert.AddChecksum().Run());
+  return id;
 }
 
 Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
@@ -143,7 +155,35 @@ Result<HardwareFacts> ConditionsTable::FindHardware(std::int64_t id) {
   facts.host = row.Text();
   facts.kernel = row.Text();
   if (!row.ChecksumMatches()) return Damaged("hardware", id);
+  facts.peaks.flop_per_second = row.Double();
+  facts.peaks.read_bytes_per_second = row.Double();
+  facts.peaks.triad_bytes_per_second = row.Double();
+  const bool is_of_version_1 = row.IsNull() && facts.peaks == DevicePeaks{};
+  if (!is_of_version_1 && !row.ChecksumMatches()) return Damaged("hardware", id);
   return facts;
+}
+
+Result<std::vector<ReferenceClock>> ConditionsTable::ReferenceClocks() {
+  std::vector<std::int64_t> ids;
+  {
+    // Rows of version 1 have the clock that the host stated, which is something else.
+    LF_TRY(Query query, connection_.Start("SELECT min(id) FROM hardware "
+                                          "WHERE checksum_2 IS NOT NULL GROUP BY class"));
+    for (;;) {
+      LF_TRY(const bool found, query.Next());
+      if (!found) break;
+      ids.push_back(query.Int64());
+    }
+  }
+  std::vector<ReferenceClock> clocks;
+  for (const std::int64_t id : ids) {
+    const auto facts = FindHardware(id);
+    if (!facts && facts.error().kind != ErrorKind::kCorrupt) return std::unexpected(facts.error());
+    if (facts && facts->clock_mhz > 0) {
+      clocks.push_back({.hardware_class = facts->hardware_class, .mhz = facts->clock_mhz});
+    }
+  }
+  return clocks;
 }
 
 Result<CompilerFacts> ConditionsTable::FindCompiler(std::int64_t id) {

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
+#include "storage/record.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
@@ -23,6 +25,9 @@ class ConditionsTable {
 
   // kCorrupt: no such row, or one that is not what was written.
   Result<Conditions> Find(ConditionsId id);
+
+  // Of every class; damaged rows are left out.
+  Result<std::vector<ReferenceClock>> ReferenceClocks();
 
   // To be called when a transaction was undone: what it interned is gone.
   void Forget() {

@@ -49,7 +49,16 @@ struct BatchCancelled {
   BatchId batch;
 };
 
-using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled>;
+// What this worker measured from `since` on cannot be trusted (its canaries drifted): its results
+// are flagged, and answer nothing any more. What was told to clients stays as it was told.
+struct ResultsSuspected {
+  std::string worker;
+  WallTime since{};
+  WallTime flagged_at{};
+  std::string reason;
+};
+
+using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected>;
 
 // What a submission was answered with, for when it is sent again.
 struct StoredRequest {
@@ -91,6 +100,13 @@ struct StoredBatch {
   std::uint32_t from_store = 0;
 };
 
+// The reference clock that times of a hardware class are stated at: the first worker's of that
+// class.
+struct ReferenceClock {
+  std::string hardware_class;
+  double mhz = 0;
+};
+
 // Everything that a coordinator needs to go on where the last one stopped.
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
@@ -100,6 +116,7 @@ struct Recovery {
   // Those whose stored row is not what was written: what was asked is lost. Each still needs its
   // outcome: STORAGE_CORRUPT.
   std::vector<JobId> damaged;
+  std::vector<ReferenceClock> reference_clocks;  // of every class that results are stored of
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.
@@ -110,6 +127,9 @@ struct ResultKey {
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
   std::string policy;
+  // How good and how new it has to be.
+  double precision = 0;       // the widest interval (half of it, relative) that will do; 0: any
+  WallTime measured_since{};  // not measured before this; the epoch: at any time
 };
 
 }  // namespace loopfleet::storage

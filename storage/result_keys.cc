@@ -151,6 +151,11 @@ std::uint32_t ResultKeys::Generation(ResultHash hash) const {
   return generations_[hash % generations_.size()];
 }
 
+void ResultKeys::Invalidate() {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t& generation : generations_) ++generation;
+}
+
 void ResultKeys::AddRecent(const Entry& entry) {
   recent_.Add(entry);
   ++generations_[entry.hash % generations_.size()];

@@ -27,7 +27,7 @@ namespace loopfleet::storage {
 using ResultId = std::int64_t;
 using ResultHash = std::uint64_t;
 
-// Of everything that ResultKey compares for equality.
+// Of everything that ResultKey compares for equality: all but how good and how new it has to be.
 ResultHash HashOf(const ResultKey& key);
 ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
 
@@ -49,9 +49,11 @@ class ResultKeys {
   // kCorrupt: a page of a run is not what was written.
   Result<std::vector<ResultId>> Find(Connection& connection, ResultHash hash, ResultId below,
                                      std::size_t max) const;
-  // Changes whenever there is a new row that may be about `hash`: what Find() gave is good for as
-  // long as this stays.
+  // Changes whenever there is a new row that may be about `hash`, or rows were suspected: an answer
+  // that was found is good for as long as this stays.
   std::uint32_t Generation(ResultHash hash) const;
+  // Changes every generation. Of all that was found, some may be good no more.
+  void Invalidate();
 
   // ---- the writer's, in a transaction ----
   // Removes the runs that are not known, so that their results are read as new ones.

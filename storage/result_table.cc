@@ -31,17 +31,21 @@ std::vector<double> SamplesOf(std::span<const std::uint8_t> bytes) {
 // tree apart, so that an answer from the store is not stored again.
 std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const Measurement& measurement = evaluation.measurement();
-  const double figures[] = {measurement.elapsed_ns,      measurement.elapsed_low_ns,
-                            measurement.elapsed_high_ns, measurement.elapsed_min_ns,
-                            measurement.elapsed_mean_ns, measurement.spread};
+  const double figures[] = {measurement.elapsed_ns,       measurement.elapsed_low_ns,
+                            measurement.elapsed_high_ns,  measurement.elapsed_min_ns,
+                            measurement.elapsed_mean_ns,  measurement.spread,
+                            measurement.clock_before_mhz, measurement.clock_after_mhz};
   const std::uint64_t counts[] = {
       static_cast<std::uint64_t>(conditions), static_cast<std::uint64_t>(measurement.grade),
       measurement.iterations_per_sample, evaluation.flop_count, evaluation.scratch_bytes};
+  // Version 1 knew no clocks; what its rows say of themselves holds for as long as there are none.
+  constexpr std::size_t kFiguresOfVersion1 = 6;
+  const bool has_clocks = measurement.clock_before_mhz != 0 || measurement.clock_after_mhz != 0;
   XXH64_hash_t hash = 0;
   const auto add = [&hash](const void* data, std::size_t size) {
     hash = XXH3_64bits_withSeed(data, size, hash);
   };
-  add(figures, sizeof figures);
+  add(figures, has_clocks ? sizeof figures : kFiguresOfVersion1 * sizeof figures[0]);
   add(counts, sizeof counts);
   add(measurement.samples_ns.data(), measurement.samples_ns.size() * sizeof(double));
   add(measurement.sample_flags.data(), measurement.sample_flags.size());
@@ -78,12 +82,26 @@ Status CheckMeasurement(const Outcome& outcome) {
   return {};
 }
 
-bool Matches(const Evaluation& evaluation, const ResultKey& key) {
+// Grade C within 5 % is a figure of contended samples only: it is as narrow as it looks by chance.
+constexpr double kWidestGradeB = 0.05;
+bool IsPreciseEnough(const Measurement& measurement, double precision) {
+  if (precision == 0) return true;
+  return measurement.spread <= precision &&
+         (measurement.grade != Grade::kC || precision > kWidestGradeB);
+}
+
+// Of the tuple that the hash is of.
+bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
   const Conditions& conditions = *evaluation.conditions;
   return *evaluation.tree_key == key.tree &&
          conditions.hardware.hardware_class == key.hardware_class &&
          conditions.compiler == key.compiler && conditions.threads == key.threads &&
          conditions.cache == key.cache && conditions.policy == key.policy;
+}
+
+bool IsGoodEnough(const StoredResult& result, const ResultKey& key) {
+  return IsPreciseEnough(result.evaluation.measurement(), key.precision) &&
+         result.measured_at >= key.measured_since;
 }
 
 std::optional<Grade> ParseGrade(std::string_view text) {
@@ -122,6 +140,15 @@ Measurement ReadMeasurement(Query& row) {
   return measurement;
 }
 
+// The columns of version 2; all NULL in a row of version 1.
+Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
+  if (row.IsNull()) return {};
+  measurement.clock_before_mhz = row.Double();
+  measurement.clock_after_mhz = row.Double();
+  if (!row.ChecksumMatches()) return Damaged("results", id);
+  return {};
+}
+
 }  // namespace
 
 void ResultTable::Forget() {
@@ -146,7 +173,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
                           .content = ContentOf(evaluation, conditions)};
   LF_TRY(Query query, connection_.Start(R"sql(
-    INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?))sql"));
+    INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?))sql"));
   query.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
       .Add(identity.content)
@@ -158,6 +185,9 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
       .Add(no_effect)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count())
+      .AddChecksum()
+      .Add(evaluation.measurement().clock_before_mhz)
+      .Add(evaluation.measurement().clock_after_mhz)
       .AddChecksum();
   LF_TRY_VOID(query.Run());
   added_.push_back({identity.hash, id});
@@ -215,6 +245,7 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   result.worker = row.Text();
   result.measured_at = WallTime(Nanos(row.Int64()));
   if (!row.ChecksumMatches()) return Damaged("results", id);
+  LF_TRY_VOID(ReadClocks(row, id, std::get<Measurement>(evaluation.verdict)));
   if (no_effect) {
     LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
   }
@@ -234,31 +265,73 @@ Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key
   const ResultHash hash = HashOf(key);
   const std::uint32_t generation =
       keys_.Generation(hash);  // before looking: it may change meanwhile
-  if (const auto known = answers_.find(hash); known != answers_.end() &&
-                                              known->second.generation == generation &&
-                                              Matches(known->second.result.evaluation, key)) {
+  if (const auto known = answers_.find(hash);
+      known != answers_.end() && known->second.generation == generation &&
+      IsAbout(known->second.result.evaluation, key) && IsGoodEnough(known->second.result, key)) {
     return known->second.result;
   }
-  LF_TRY(auto found, FindStored(key, hash));
-  if (found) {
-    if (answers_.size() >= kMaxAnswers) answers_.clear();
-    answers_.insert_or_assign(hash, Answer{.generation = generation, .result = *found});
-  }
-  return found;
+  return FindStored(key, hash, generation);
 }
 
-Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key, ResultHash hash) {
+Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key, ResultHash hash,
+                                                            std::uint32_t generation) {
   ResultId below = std::numeric_limits<ResultId>::max();
+  bool is_newest = true;
   while (true) {
     LF_TRY(const auto ids, keys_.Find(connection_, hash, below, kCandidates));
     if (ids.empty()) return std::nullopt;
     for (const ResultId id : ids) {
       LF_TRY(StoredResult result, Find(id));
       // The hash led here; only the row itself says what it is.
-      if (Matches(result.evaluation, key)) return result;
+      if (!IsAbout(result.evaluation, key)) continue;
+      LF_TRY(const bool is_suspect, IsSuspect(id));
+      if (is_suspect) continue;
+      // An older one may do for this question, and not for the next.
+      if (std::exchange(is_newest, false)) {
+        if (answers_.size() >= kMaxAnswers) answers_.clear();
+        answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
+      }
+      if (IsGoodEnough(result, key)) return result;
     }
     below = ids.back();
   }
+}
+
+Result<bool> ResultTable::IsSuspect(ResultId id) {
+  LF_TRY(Query row, connection_.Start("SELECT 1 FROM suspect_results WHERE result = ?"));
+  row.Add(id);
+  return row.Next();
+}
+
+Status ResultTable::Suspect(const ResultsSuspected& suspected) {
+  // Ids ascend as results are written, and so do the times, but for what a clock that was set back
+  // may have done: a minute more than asked for is looked at.
+  constexpr Nanos kSlack = std::chrono::minutes(1);
+  const std::int64_t since = suspected.since.time_since_epoch().count();
+  std::vector<ResultId> ids;
+  {
+    LF_TRY(Query row,
+           connection_.Start("SELECT id, worker, measured_at FROM results ORDER BY id DESC"));
+    for (;;) {
+      LF_TRY(const bool found, row.Next());
+      if (!found) break;
+      const ResultId id = row.Int64();
+      const bool is_of_worker = row.Text() == suspected.worker;
+      const std::int64_t measured_at = row.Int64();
+      if (measured_at < since - kSlack.count()) break;
+      if (is_of_worker && measured_at >= since) ids.push_back(id);
+    }
+  }
+  for (const ResultId id : ids) {
+    LF_TRY(Query query,
+           connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
+    LF_TRY_VOID(query.Add(id)
+                    .Add(suspected.flagged_at.time_since_epoch().count())
+                    .Add(suspected.reason)
+                    .AddChecksum()
+                    .Run());
+  }
+  return {};
 }
 
 }  // namespace loopfleet::storage

@@ -30,7 +30,12 @@ class ResultTable {
 
   // kCorrupt: no such row, or one that is not what was written.
   Result<StoredResult> Find(ResultId id);
+  // The newest that is about the key and as good and as new as it says. Suspected ones do not
+  // count.
   Result<std::optional<StoredResult>> FindLatest(const ResultKey& key);
+
+  // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
+  Status Suspect(const ResultsSuspected& suspected);
 
   // To be called when a transaction was undone: what it inserted is gone.
   void Forget();
@@ -52,7 +57,9 @@ class ResultTable {
 
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
-  Result<std::optional<StoredResult>> FindStored(const ResultKey& key, ResultHash hash);
+  Result<std::optional<StoredResult>> FindStored(const ResultKey& key, ResultHash hash,
+                                                 std::uint32_t generation);
+  Result<bool> IsSuspect(ResultId id);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
 
@@ -63,7 +70,8 @@ class ResultTable {
   std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
   // The writer's: rows written or found lately, so that many askers of one result cost one look.
   std::unordered_map<Identity, ResultId, IdentityHash> same_;
-  // A reader's: what answered lately, good while no newer row may answer.
+  // A reader's: the newest trusted rows of tuples asked about lately, good while no newer row may
+  // answer and none is suspected.
   struct Answer {
     std::uint32_t generation = 0;
     StoredResult result;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -100,6 +101,7 @@ struct Store::Impl {
   Status On(const JobsAccepted& accepted);
   Status On(const JobFinished& finished);
   Status On(const BatchCancelled& cancelled);
+  Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
   Result<StoredBatch*> Touch(BatchId batch);
   Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
   Status LoadResultKeys();
@@ -170,6 +172,7 @@ Result<Recovery> Store::Recover() {
   std::size_t jobs = 0;
   for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
   recovery.jobs.reserve(jobs);
+  LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   for (const StoredBatch& batch : recovery.unfinished) {
     LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
   }
@@ -214,6 +217,10 @@ Status Store::Apply(std::span<const Write> writes) {
   impl_->touched.clear();
   if (applied) {
     impl_->keys->Publish(impl_->results.TakeAdded());
+    const auto suspects = [](const Write& write) {
+      return std::holds_alternative<ResultsSuspected>(write);
+    };
+    if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
     return {};
   }
   // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "storage/batch_table.h"
 #include "storage/conditions_table.h"
 #include "storage/job_table.h"
@@ -27,6 +29,7 @@ struct StoreReader::Impl {
 
   std::unique_ptr<Connection> connection;
   std::shared_ptr<ResultKeys> own_keys;  // none: the writer keeps them up to date
+  std::int64_t data_version = 0;         // that answers were found in; for own_keys only
   std::shared_ptr<const ResultKeys> keys;
   ConditionsTable conditions{*connection};
   ResultTable results{*connection, conditions, *keys};
@@ -52,6 +55,9 @@ StoreReader::~StoreReader() = default;
 
 Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key) {
   if (impl_->own_keys != nullptr) {
+    // Results may have been suspected in whatever was committed meanwhile.
+    LF_TRY(const std::int64_t version, impl_->connection->Number("PRAGMA data_version"));
+    if (std::exchange(impl_->data_version, version) != version) impl_->own_keys->Invalidate();
     LF_TRY_VOID(impl_->own_keys->Refresh(*impl_->connection, impl_->conditions));
   }
   return impl_->results.FindLatest(key);

@@ -41,6 +41,7 @@ HOMES = [
     (re.compile(r"sqlite3\.h$"), re.compile(r"storage/")),
     (re.compile(r"llvm(-c)?/"), re.compile(r"worker/(cpu|gpu)/.*\.cc$")),
     (re.compile(r"cuda(_runtime)?\.h$|nvml\.h$|nvJitLink\.h$"), re.compile(r"worker/gpu/")),
+    (re.compile(r"seccomp\.h$"), re.compile(r"worker/isolation\.cc$")),
     (re.compile(r"prometheus/"), re.compile(r"monitoring/")),
     (re.compile(r"civetweb\.h$|CivetServer\.h$"), re.compile(r"monitoring/")),
 ]

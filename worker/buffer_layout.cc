@@ -2,6 +2,12 @@
 
 namespace loopfleet::worker {
 
+PlacedBuffer PagesOf(const PlacedBuffer& buffer) {
+  const std::size_t start = buffer.offset / kGuardBytes * kGuardBytes;
+  const std::size_t end = (buffer.end() + kGuardBytes - 1) / kGuardBytes * kGuardBytes;
+  return {.offset = start, .size = end - start};
+}
+
 BufferLayout LayOut(std::span<const std::uint64_t> element_counts, std::size_t first_index) {
   BufferLayout layout;
   std::size_t end = 0;

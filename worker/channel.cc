@@ -155,4 +155,9 @@ Result<Channel::Message> Channel::ReceiveWithFds(std::size_t max_bytes,
   return message;
 }
 
+bool Channel::IsReadable() const {
+  pollfd item{fd_.get(), POLLIN, 0};
+  return ::poll(&item, 1, 0) > 0;
+}
+
 }  // namespace loopfleet::worker

@@ -40,6 +40,9 @@ class Channel {
   // The same, taking the descriptors sent along: only from a side that is trusted.
   Result<Message> ReceiveWithFds(std::size_t max_bytes, std::optional<Instant> deadline = {});
 
+  // Something can be received without waiting (or the other side is gone).
+  bool IsReadable() const;
+
   int fd() const { return fd_.get(); }
   UniqueFd TakeFd() { return std::move(fd_); }
 

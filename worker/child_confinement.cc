@@ -33,7 +33,7 @@ Status KeepOnly(ChildRole role, int channel_fd) {
   const int channel = ::fcntl(channel_fd, F_DUPFD, kChannelFd + 1);
   if (channel < 0) return Refused("F_DUPFD");
   if (::dup2(null, STDIN_FILENO) < 0 || ::dup2(null, STDOUT_FILENO) < 0) return Refused("dup2");
-  if (role == ChildRole::kExecutor && ::dup2(null, STDERR_FILENO) < 0) return Refused("dup2");
+  if (RunsKernels(role) && ::dup2(null, STDERR_FILENO) < 0) return Refused("dup2");
   if (::dup2(channel, kChannelFd) < 0) return Refused("dup2");
   if (::close_range(kChannelFd + 1, ~0U, 0) != 0) return Refused("close_range");
   return {};
@@ -70,7 +70,6 @@ Status LowerLimits(const ChildLimits& limits) {
 #endif
   LF_TRY_VOID(Lower(RLIMIT_CORE, 0, "RLIMIT_CORE"));
   LF_TRY_VOID(Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"));
-  LF_TRY_VOID(Lower(RLIMIT_NPROC, 0, "RLIMIT_NPROC"));
   LF_TRY_VOID(Lower(RLIMIT_NOFILE, limits.open_files, "RLIMIT_NOFILE"));
   return {};
 }
@@ -79,7 +78,7 @@ Status Disarm() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
   if (::geteuid() != 0) return {};
-  // EPERM: root of a container that may not change users. kIsolation promises nothing about users.
+  // EPERM: root of a container that may not change users. The isolation promises nothing about users.
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return Refused("setgroups");
   if (::setresgid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresgid");
   if (::setresuid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresuid");
@@ -91,6 +90,7 @@ Status Disarm() {
 std::string_view ChildRoleName(ChildRole role) {
   switch (role) {
     case ChildRole::kCompiler: return "compiler";
+    case ChildRole::kVerifier: return "verifier";
     case ChildRole::kExecutor: return "executor";
   }
   LF_CHECK(false, "role {}", static_cast<int>(role));
@@ -98,7 +98,7 @@ std::string_view ChildRoleName(ChildRole role) {
 
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid) {
   LF_TRY_VOID(KeepOnly(role, channel_fd));
-  ::prctl(PR_SET_NAME, role == ChildRole::kExecutor ? "lf-executor" : "lf-compiler");
+  ::prctl(PR_SET_NAME, fmt::format("lf-{}", ChildRoleName(role)).c_str());
   if (limits.cpu_core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -106,7 +106,7 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
     if (::sched_setaffinity(0, sizeof cores, &cores) != 0) return Refused("sched_setaffinity");
   }
   LF_TRY_VOID(LowerLimits(limits));
-  if (role == ChildRole::kExecutor) LF_TRY_VOID(Disarm());
+  if (RunsKernels(role)) LF_TRY_VOID(Disarm());
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Refused("PR_SET_NO_NEW_PRIVS");
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Refused("PR_SET_DUMPABLE");
   // Last, for a change of user clears it; and the parent may have ended before.

@@ -18,15 +18,18 @@ struct ChildLimits {
   std::optional<int> cpu_core;  // runs nowhere else
 };
 
-enum class ChildRole : std::uint8_t { kCompiler, kExecutor };
+enum class ChildRole : std::uint8_t {
+  kCompiler,
+  kVerifier,  // runs kernels once, away from the timing slot
+  kExecutor,  // times them, on it
+};
+inline constexpr ChildRole kLastChildRole = ChildRole::kExecutor;
+inline constexpr bool RunsKernels(ChildRole role) { return role != ChildRole::kCompiler; }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
-
-// How kernels are kept apart, as it stands in every result.
-inline constexpr std::string_view kIsolation = "process+rlimits";
 
 // Keeps `channel_fd` alone of all descriptors (standard streams lead to /dev/null; a compiler may
 // still write to stderr), ends with its parent, and lowers limits: memory, no core file, no
-// writing to files, no new processes, few descriptors. An executor also loses its environment, its
+// writing to files, few descriptors. What runs kernels also loses its environment, its
 // working directory and, if it has any, the rights of root.
 // Returns the number that the channel's descriptor has now.
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);

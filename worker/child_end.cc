@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "worker/child_message.h"
+#include "worker/isolation.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -25,15 +26,19 @@ std::string SignalText(int signal) {
                      text != nullptr ? text : "unknown signal");
 }
 
+std::string CallText(int number) { return number < 0 ? "" : ": " + SystemCallName(number); }
+
 ChildEnd FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
     if (signal == SIGKILL) return {.cause = Cause::kMemory};  // not by us: the system's OOM killer
+    if (signal == SIGSYS) return {.cause = Cause::kForbidden, .number = -1};
     return {.cause = Cause::kSignal, .number = signal};
   }
   const int code = WEXITSTATUS(status);
   if (code == kExitOutOfMemory) return {.cause = Cause::kMemory};
+  if (code == kExitForbiddenCall) return {.cause = Cause::kForbidden, .number = -1};
   return {.cause = Cause::kExit, .number = code};
 }
 
@@ -46,12 +51,15 @@ std::string_view RestartReason(Cause cause) {
     case Cause::kSignal:
     case Cause::kExit: return "crash";
     case Cause::kJunk: return "junk";
+    case Cause::kForbidden: return "violation";
     case Cause::kNoChild: return "none";
   }
   LF_CHECK(false, "cause {}", static_cast<int>(cause));
 }
 
-std::vector<std::string> RestartReasons() { return {"timeout", "memory", "crash", "junk", "none"}; }
+std::vector<std::string> RestartReasons() {
+  return {"timeout", "memory", "crash", "junk", "violation", "none"};
+}
 
 ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
   const auto in = [](Nanos duration) {
@@ -68,6 +76,12 @@ ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
   // The status says nothing new; waiting keeps the next child from overlapping with this one.
   static_cast<void>(child.WaitUntilEnded(in(kReapTimeout)));
   return {.cause = error == ErrorKind::kTimeout ? Cause::kTimeout : Cause::kJunk};
+}
+
+ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call) {
+  child.Kill();
+  static_cast<void>(child.WaitUntilEnded(Instant(std::chrono::steady_clock::now()) + kReapTimeout));
+  return {.cause = Cause::kForbidden, .number = call.system_call};
 }
 
 Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
@@ -87,6 +101,9 @@ Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
     case Cause::kJunk:
       return {.code = FailureCode::kCompileError,
               .message = "the compiler's answer could not be read"};
+    case Cause::kForbidden:
+      return {.code = FailureCode::kSandboxViolation,
+              .message = "the compiler made a forbidden system call" + CallText(end.number)};
     case Cause::kNoChild:
       return {.code = FailureCode::kDeviceFault,
               .message = "this worker has no compiler process: " + end.message};
@@ -102,10 +119,6 @@ Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
     case Cause::kMemory:
       return {.code = FailureCode::kRunOom, .message = "the executor ran out of memory"};
     case Cause::kSignal:
-      if (end.number == SIGSYS) {
-        return {.code = FailureCode::kSandboxViolation,
-                .message = "the kernel made a forbidden system call"};
-      }
       return {.code = FailureCode::kRunCrash,
               .message = fmt::format("the kernel was ended by {}", SignalText(end.number)),
               .signal = end.number};
@@ -115,6 +128,9 @@ Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
                                      end.number)};
     case Cause::kJunk:
       return {.code = FailureCode::kRunCrash, .message = "the executor's answer could not be read"};
+    case Cause::kForbidden:
+      return {.code = FailureCode::kSandboxViolation,
+              .message = "the kernel made a forbidden system call" + CallText(end.number)};
     case Cause::kNoChild:
       return {.code = FailureCode::kDeviceFault,
               .message = "this worker has no executor process: " + end.message};

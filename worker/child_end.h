@@ -8,31 +8,36 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
+#include "worker/child_message.h"
 #include "worker/nursery.h"
 
 namespace loopfleet::worker {
 
 struct ChildEnd {
   enum class Cause : std::uint8_t {
-    kTimeout,  // it did not answer in time, or used up its processor time; it was killed
-    kMemory,   // it gave up for want of memory, or the system's out-of-memory killer ended it
-    kSignal,   // it crashed
-    kExit,     // it ended without an answer
-    kJunk,     // its answer was none; it was killed
-    kNoChild,  // none could be started
+    kTimeout,    // it did not answer in time, or used up its processor time; it was killed
+    kMemory,     // it gave up for want of memory, or the system's out-of-memory killer ended it
+    kSignal,     // it crashed
+    kExit,       // it ended without an answer
+    kJunk,       // its answer was none; it was killed
+    kForbidden,  // it made a system call that is not allowed
+    kNoChild,    // none could be started
   };
   Cause cause = Cause::kExit;
-  int number = 0;       // of the signal, or the exit code
+  int number = 0;       // of the signal, the exit code, or the system call (-1: unknown)
   std::string message;  // kNoChild: why
 };
 
-// The label that a restart is counted under: "timeout", "memory", "crash", "junk", "none".
+// The label that a restart is counted under: "timeout", "memory", "crash", "junk",
+// "violation", "none".
 std::string_view RestartReason(ChildEnd::Cause cause);
 // Every label.
 std::vector<std::string> RestartReasons();
 
 // Establishes why `child` failed with `error` on its channel; the child is dead afterwards.
 ChildEnd EndChild(ChildProcess& child, ErrorKind error);
+// The same after `child` reported that it made a forbidden system call.
+ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call);
 
 Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit);
 Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit);

@@ -1,17 +1,18 @@
 #include "worker/child_message.h"
 
-#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "common/wire/bounds.h"
 #include "worker/byte_codec.h"
+#include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {
 namespace {
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
-enum class RequestTag : std::uint8_t { kLoad, kRun, kTime };
-enum class ReplyTag : std::uint8_t { kRunDone, kSamples, kLoadFailed };
+enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
+enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kDevice, kCanary, kForbiddenCall = 0xfc };
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
   writer.Put(std::uint64_t{buffers.size()});
@@ -30,8 +31,25 @@ std::vector<PlacedBuffer> GetBuffers(ByteReader& reader) {
   return buffers;
 }
 
-Kernel GetKernel(ByteReader& reader) {
-  Kernel kernel;
+void PutCall(ByteWriter& writer, const CallPlaces& call) {
+  writer.Put(call.entry);
+  writer.Put(call.inputs);
+  writer.Put(call.arena);
+}
+
+CallPlaces GetCall(ByteReader& reader) {
+  CallPlaces call;
+  call.entry = reader.Get<std::uint64_t>();
+  call.inputs = reader.Get<std::uint32_t>();
+  call.arena = reader.Get<std::uint32_t>();
+  return call;
+}
+
+CompiledKernel GetKernel(ByteReader& reader) {
+  CompiledKernel compiled;
+  compiled.code.bytes = reader.GetText();
+  compiled.code.entry = reader.Get<std::uint64_t>();
+  Kernel& kernel = compiled.kernel;
   kernel.object = reader.GetText();
   kernel.buffers.resize(reader.GetCount(kMaxKernelBuffers));
   for (BufferSpec& buffer : kernel.buffers) {
@@ -39,11 +57,12 @@ Kernel GetKernel(ByteReader& reader) {
     buffer.element_count = reader.Get<std::uint64_t>();
   }
   kernel.scratch_bytes = reader.Get<std::uint64_t>();
+  kernel.threads = reader.Get<std::uint32_t>();
   kernel.no_effect.resize(reader.GetCount(wire::kMaxNotes));
   for (std::string& annotation : kernel.no_effect) {
     annotation = reader.GetText().substr(0, wire::kMaxNoteBytes);
   }
-  return kernel;
+  return compiled;
 }
 
 // nullopt: a code that there is not.
@@ -56,9 +75,27 @@ std::optional<Failure> GetFailure(ByteReader& reader) {
   return failure;
 }
 
-bool IsDuration(double ns) { return std::isfinite(ns) && ns > 0; }
-
 }  // namespace
+
+std::string Encode(const CompileRequest& request) {
+  ByteWriter writer;
+  writer.Put(request.code_address);
+  writer.Put(request.max_code_bytes);
+  writer.Put(request.threads);
+  writer.PutText(request.ir);
+  return writer.Take();
+}
+
+std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes) {
+  ByteReader reader(bytes);
+  CompileRequest request;
+  request.code_address = reader.Get<std::uint64_t>();
+  request.max_code_bytes = reader.Get<std::uint64_t>();
+  request.threads = reader.Get<std::uint32_t>();
+  request.ir = reader.GetText();
+  if (!reader.AtEnd()) return std::nullopt;
+  return request;
+}
 
 std::string EncodeCompileReply(const CompileReply& reply) {
   ByteWriter writer;
@@ -69,15 +106,19 @@ std::string EncodeCompileReply(const CompileReply& reply) {
     return writer.Take();
   }
   writer.Put(CompileTag::kKernel);
-  writer.PutText(reply->object);
-  writer.Put(std::uint64_t{reply->buffers.size()});
-  for (const BufferSpec& buffer : reply->buffers) {
+  writer.PutText(reply->code.bytes);
+  writer.Put(reply->code.entry);
+  const Kernel& kernel = reply->kernel;
+  writer.PutText(kernel.object);
+  writer.Put(std::uint64_t{kernel.buffers.size()});
+  for (const BufferSpec& buffer : kernel.buffers) {
     writer.Put(buffer.role);
     writer.Put(buffer.element_count);
   }
-  writer.Put(reply->scratch_bytes);
-  writer.Put(std::uint64_t{reply->no_effect.size()});
-  for (const std::string& annotation : reply->no_effect) writer.PutText(annotation);
+  writer.Put(kernel.scratch_bytes);
+  writer.Put(kernel.threads);
+  writer.Put(std::uint64_t{kernel.no_effect.size()});
+  for (const std::string& annotation : kernel.no_effect) writer.PutText(annotation);
   return writer.Take();
 }
 
@@ -88,33 +129,42 @@ std::optional<CompileReply> DecodeCompileReply(std::string_view bytes) {
     if (!failure || !reader.AtEnd()) return std::nullopt;
     return std::unexpected(*std::move(failure));
   }
-  Kernel kernel = GetKernel(reader);
+  CompiledKernel kernel = GetKernel(reader);
   if (!reader.AtEnd()) return std::nullopt;
   return kernel;
 }
 
 std::string Encode(const ExecutorRequest& request) {
   ByteWriter writer;
-  if (const auto* load = std::get_if<LoadRequest>(&request)) {
-    writer.Put(RequestTag::kLoad);
-    writer.PutText(load->object);
-    writer.Put(load->workload_place);
-    writer.Put(load->attached.inputs_size);
-    writer.Put(load->attached.arena_size);
-    PutBuffers(writer, load->inputs);
-    PutBuffers(writer, load->others);
-    writer.Put(load->time_limit_s);
+  if (const auto* map = std::get_if<MapRequest>(&request)) {
+    writer.Put(RequestTag::kMap);
+    writer.Put(map->kind);
+    writer.Put(map->place);
+    writer.Put(map->size);
+    PutBuffers(writer, map->buffers);
   } else if (const auto* run = std::get_if<RunRequest>(&request)) {
     writer.Put(RequestTag::kRun);
+    writer.Put(run->number);
+    PutCall(writer, run->call);
     writer.Put(run->time_limit_s);
+  } else if (const auto* meter = std::get_if<MeterRequest>(&request)) {
+    writer.Put(RequestTag::kMeter);
+    writer.Put(meter->number);
+    writer.Put(meter->last_cache_bytes);
+    writer.Put(meter->time_limit_s);
+  } else if (const auto* canary = std::get_if<CanaryRequest>(&request)) {
+    writer.Put(RequestTag::kCanary);
+    writer.Put(canary->number);
+    writer.Put(canary->probe_steps);
+    writer.Put(canary->second_cache_bytes);
+    writer.Put(canary->last_cache_bytes);
+    writer.Put(canary->time_limit_s);
   } else {
     const auto& time = std::get<TimeRequest>(request);
     writer.Put(RequestTag::kTime);
-    writer.Put(time.policy.repetitions);
-    writer.Put(time.policy.min_repetition_ns);
-    writer.Put(time.policy.min_repetitions);
-    writer.Put(time.policy.budget_ns);
-    writer.Put(time.policy.max_iterations);
+    writer.Put(time.number);
+    PutCall(writer, time.call);
+    Put(writer, time.policy);
     writer.Put(time.time_limit_s);
   }
   return writer.Take();
@@ -123,29 +173,49 @@ std::string Encode(const ExecutorRequest& request) {
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorRequest request;
-  switch (reader.GetEnum(RequestTag::kTime)) {
-    case RequestTag::kLoad: {
-      LoadRequest load;
-      load.object = reader.GetText();
-      load.workload_place = reader.Get<std::uint32_t>();
-      load.attached.inputs_size = reader.Get<std::uint64_t>();
-      load.attached.arena_size = reader.Get<std::uint64_t>();
-      load.inputs = GetBuffers(reader);
-      load.others = GetBuffers(reader);
-      load.time_limit_s = reader.Get<std::uint64_t>();
-      request = std::move(load);
+  switch (reader.GetEnum(RequestTag::kCanary)) {
+    case RequestTag::kMap: {
+      MapRequest map;
+      map.kind = reader.GetEnum(MapRequest::Kind::kArena);
+      map.place = reader.Get<std::uint32_t>();
+      map.size = reader.Get<std::uint64_t>();
+      map.buffers = GetBuffers(reader);
+      request = std::move(map);
       break;
     }
-    case RequestTag::kRun: request = RunRequest{.time_limit_s = reader.Get<std::uint64_t>()}; break;
+    case RequestTag::kRun: {
+      RunRequest run;
+      run.number = reader.Get<std::uint64_t>();
+      run.call = GetCall(reader);
+      run.time_limit_s = reader.Get<std::uint64_t>();
+      request = run;
+      break;
+    }
     case RequestTag::kTime: {
       TimeRequest time;
-      time.policy.repetitions = reader.Get<std::uint32_t>();
-      time.policy.min_repetition_ns = reader.Get<std::uint64_t>();
-      time.policy.min_repetitions = reader.Get<std::uint32_t>();
-      time.policy.budget_ns = reader.Get<std::uint64_t>();
-      time.policy.max_iterations = reader.Get<std::uint64_t>();
+      time.number = reader.Get<std::uint64_t>();
+      time.call = GetCall(reader);
+      time.policy = GetPolicy(reader);
       time.time_limit_s = reader.Get<std::uint64_t>();
       request = time;
+      break;
+    }
+    case RequestTag::kMeter: {
+      MeterRequest meter;
+      meter.number = reader.Get<std::uint64_t>();
+      meter.last_cache_bytes = reader.Get<std::uint64_t>();
+      meter.time_limit_s = reader.Get<std::uint64_t>();
+      request = meter;
+      break;
+    }
+    case RequestTag::kCanary: {
+      CanaryRequest canary;
+      canary.number = reader.Get<std::uint64_t>();
+      canary.probe_steps = reader.Get<std::uint64_t>();
+      canary.second_cache_bytes = reader.Get<std::uint64_t>();
+      canary.last_cache_bytes = reader.Get<std::uint64_t>();
+      canary.time_limit_s = reader.Get<std::uint64_t>();
+      request = canary;
       break;
     }
   }
@@ -157,15 +227,25 @@ std::string Encode(const ExecutorReply& reply) {
   ByteWriter writer;
   if (const auto* done = std::get_if<RunDone>(&reply)) {
     writer.Put(ReplyTag::kRunDone);
+    writer.Put(done->number);
     writer.Put(done->run_ns);
-  } else if (const auto* samples = std::get_if<Samples>(&reply)) {
-    writer.Put(ReplyTag::kSamples);
-    writer.Put(samples->iterations);
-    writer.Put(std::uint64_t{samples->ns.size()});
-    for (const double ns : samples->ns) writer.Put(ns);
+  } else if (const auto* device = std::get_if<DeviceReply>(&reply)) {
+    writer.Put(ReplyTag::kDevice);
+    writer.Put(device->number);
+    Put(writer, device->reading);
+  } else if (const auto* canary = std::get_if<CanaryReply>(&reply)) {
+    writer.Put(ReplyTag::kCanary);
+    writer.Put(canary->number);
+    writer.Put(static_cast<std::uint8_t>(canary->reading ? 1 : 0));
+    if (canary->reading) Put(writer, *canary->reading);
+  } else if (const auto* timed = std::get_if<Timed>(&reply)) {
+    writer.Put(ReplyTag::kTimed);
+    writer.Put(timed->number);
+    writer.Put(timed->outside_ns);
+    Put(writer, timed->samples);
   } else {
-    writer.Put(ReplyTag::kLoadFailed);
-    writer.PutText(std::get<LoadFailed>(reply).message);
+    writer.Put(ReplyTag::kForbiddenCall);
+    writer.Put(std::get<ForbiddenCall>(reply).system_call);
   }
   return writer.Take();
 }
@@ -173,26 +253,70 @@ std::string Encode(const ExecutorReply& reply) {
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
-  switch (reader.GetEnum(ReplyTag::kLoadFailed)) {
-    case ReplyTag::kRunDone: reply = RunDone{.run_ns = reader.Get<std::uint64_t>()}; break;
-    case ReplyTag::kSamples: {
-      Samples samples;
-      samples.iterations = reader.Get<std::uint64_t>();
-      samples.ns.resize(reader.GetCount(wire::kMaxSamples));
-      for (double& ns : samples.ns) {
-        ns = reader.Get<double>();
-        if (!IsDuration(ns)) return std::nullopt;
-      }
-      if (samples.iterations == 0 || samples.ns.empty()) return std::nullopt;
-      reply = std::move(samples);
+  if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
+  switch (reader.GetEnum(ReplyTag::kCanary)) {
+    case ReplyTag::kRunDone: {
+      RunDone done;
+      done.number = reader.Get<std::uint64_t>();
+      done.run_ns = reader.Get<std::uint64_t>();
+      reply = done;
       break;
     }
-    case ReplyTag::kLoadFailed:
-      reply = LoadFailed{std::string(reader.GetText().substr(0, wire::kMaxFailureTextBytes))};
+    case ReplyTag::kForbiddenCall: return std::nullopt;  // above
+    case ReplyTag::kTimed: {
+      Timed timed;
+      timed.number = reader.Get<std::uint64_t>();
+      timed.outside_ns = reader.Get<std::uint64_t>();
+      std::optional<Samples> samples = GetSamples(reader);
+      if (!samples) return std::nullopt;
+      timed.samples = *std::move(samples);
+      reply = std::move(timed);
       break;
+    }
+    case ReplyTag::kDevice: {
+      DeviceReply device;
+      device.number = reader.Get<std::uint64_t>();
+      std::optional<DeviceReading> reading = GetDeviceReading(reader);
+      if (!reading) return std::nullopt;
+      device.reading = *std::move(reading);
+      reply = std::move(device);
+      break;
+    }
+    case ReplyTag::kCanary: {
+      CanaryReply canary;
+      canary.number = reader.Get<std::uint64_t>();
+      if (reader.Get<std::uint8_t>() != 0) {
+        canary.reading = GetCanaryReading(reader);
+        if (!canary.reading) return std::nullopt;
+      }
+      reply = canary;
+      break;
+    }
   }
   if (!reader.AtEnd()) return std::nullopt;
   return reply;
+}
+
+void EncodeForbiddenCall(std::int32_t system_call, char* bytes) {
+  static_assert(kForbiddenCallBytes == sizeof(ReplyTag) + sizeof system_call);
+  bytes[0] = static_cast<char>(ReplyTag::kForbiddenCall);
+  std::memcpy(bytes + 1, &system_call, sizeof system_call);
+}
+
+std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto tag = reader.Get<std::uint8_t>();
+  const ForbiddenCall call{.system_call = reader.Get<std::int32_t>()};
+  if (!reader.AtEnd() || tag != static_cast<std::uint8_t>(ReplyTag::kForbiddenCall)) {
+    return std::nullopt;
+  }
+  return call;
+}
+
+double TotalNs(const Samples& samples) {
+  double total = 0;
+  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
+  return total;
 }
 
 }  // namespace loopfleet::worker

@@ -14,6 +14,8 @@
 #include "common/job/failure.h"
 #include "worker/buffer_layout.h"
 #include "worker/kernel.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -24,58 +26,119 @@ inline constexpr std::size_t kMaxExecutorReplyBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxKernelBuffers = 1024;
 
 // Exit codes by which a child says why it gives up.
-inline constexpr int kExitOk = 0;            // its channel was closed
-inline constexpr int kExitOutOfMemory = 12;  // an allocation failed
-inline constexpr int kExitBadRequest = 76;   // the daemon sent what cannot be read: a bug
+inline constexpr int kExitOk = 0;              // its channel was closed
+inline constexpr int kExitOutOfMemory = 12;    // an allocation failed
+inline constexpr int kExitNotConfined = 70;    // it could not give up its rights
+inline constexpr int kExitForbiddenCall = 31;  // it made a system call that is not allowed
+inline constexpr int kExitBadRequest = 76;     // the daemon sent what cannot be read: a bug
 
-// ---- compiler: the request is a tree's IR text --------------------------------------------------
+// ---- compiler -----------------------------------------------------------------------------------
 
-using CompileReply = std::expected<Kernel, Failure>;
+struct CompileRequest {
+  std::uint64_t code_address = 0;  // that the code is linked for
+  std::uint64_t max_code_bytes = 0;
+  std::uint32_t threads = 1;  // that the kernel may use
+  std::string ir;  // the tree's IR text
+};
+std::string Encode(const CompileRequest& request);
+std::optional<CompileRequest> DecodeCompileRequest(std::string_view bytes);
+
+struct CompiledKernel {
+  Kernel kernel;
+  CodeImage code;
+};
+using CompileReply = std::expected<CompiledKernel, Failure>;
 std::string EncodeCompileReply(const CompileReply& reply);
 std::optional<CompileReply> DecodeCompileReply(std::string_view bytes);
 
 // ---- executor -----------------------------------------------------------------------------------
 
-// How many workloads an executor keeps mapped, each in a place that the daemon chooses.
-inline constexpr std::uint32_t kWorkloadPlaces = 4;
+// How many pieces of memory an executor keeps mapped, each in a place that the daemon chooses.
+inline constexpr std::uint32_t kInputsPlaces = 4;
+inline constexpr std::uint32_t kArenaPlaces = 8;
 
-// Which descriptors come with a request, in this order.
-struct AttachedMemory {
-  std::uint64_t inputs_size = 0;  // 0: what is mapped in the place already
-  std::uint64_t arena_size = 0;   // 0: the arena of the request before
+// Maps the pages of the buffers, and nothing else, of the memory whose descriptor comes with it, in
+// the place of what is there. Not answered.
+struct MapRequest {
+  enum class Kind : std::uint8_t { kInputs, kArena };  // inputs are mapped to be read only
+  Kind kind = Kind::kInputs;
+  std::uint32_t place = 0;
+  std::uint64_t size = 0;  // of the memory
+  std::vector<PlacedBuffer> buffers;
 };
-
-// Links a kernel and runs it once. Answered by RunDone.
-struct LoadRequest {
-  std::string object;
-  std::uint32_t workload_place = 0;
-  AttachedMemory attached;
-  std::vector<PlacedBuffer> inputs;  // in the workload's memory
-  std::vector<PlacedBuffer> others;  // outputs, then scratch, in the arena
-  std::uint64_t time_limit_s = 0;
+// What to call: the code at `entry` with pointers to the inputs and then to the arena's buffers.
+struct CallPlaces {
+  std::uint64_t entry = 0;
+  std::uint32_t inputs = 0;
+  std::uint32_t arena = 0;
 };
-// Runs the loaded kernel once more. Answered by RunDone.
+// Runs a kernel once. Answered by RunDone.
 struct RunRequest {
+  std::uint64_t number = 0;  // of the request; its reply has the same
+  CallPlaces call;
   std::uint64_t time_limit_s = 0;
 };
-// Times the loaded kernel. Answered by Samples.
+// Times a kernel; then fills its buffers in the arena with poison and runs it once more. Answered
+// by Timed.
 struct TimeRequest {
+  std::uint64_t number = 0;
+  CallPlaces call;
   SamplingPolicy policy;
   std::uint64_t time_limit_s = 0;
 };
-using ExecutorRequest = std::variant<LoadRequest, RunRequest, TimeRequest>;
+// Measures what the core and its memory can do. Answered by DeviceReply.
+struct MeterRequest {
+  std::uint64_t number = 0;
+  std::uint64_t last_cache_bytes = 0;
+  std::uint64_t time_limit_s = 0;
+};
+// Runs the canaries. Answered by CanaryReply.
+struct CanaryRequest {
+  std::uint64_t number = 0;
+  std::uint64_t probe_steps = 0;
+  std::uint64_t second_cache_bytes = 0;
+  std::uint64_t last_cache_bytes = 0;
+  std::uint64_t time_limit_s = 0;
+};
+using ExecutorRequest =
+    std::variant<MapRequest, RunRequest, TimeRequest, MeterRequest, CanaryRequest>;
 
 struct RunDone {
+  std::uint64_t number = 0;
   std::uint64_t run_ns = 0;
 };
-struct LoadFailed {
-  std::string message;
+struct Timed {
+  std::uint64_t number = 0;
+  Samples samples;
+  // From when the child was free for this request to its reply, without the samples' own time.
+  std::uint64_t outside_ns = 0;
 };
-using ExecutorReply = std::variant<RunDone, Samples, LoadFailed>;
+struct DeviceReply {
+  std::uint64_t number = 0;
+  DeviceReading reading;
+};
+struct CanaryReply {
+  std::uint64_t number = 0;
+  std::optional<CanaryReading> reading;  // empty: there was no memory for them
+};
+// Sent by a child of any kind in the place of its reply, right before it ends.
+struct ForbiddenCall {
+  std::int32_t system_call = 0;  // its number on this architecture
+};
+using ExecutorReply = std::variant<RunDone, Timed, DeviceReply, CanaryReply, ForbiddenCall>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);
 std::string Encode(const ExecutorReply& reply);
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes);
+
+// Encode(ForbiddenCall) for signal handlers; `bytes` has room for so many.
+inline constexpr std::size_t kForbiddenCallBytes = 5;
+void EncodeForbiddenCall(std::int32_t system_call, char* bytes);
+// The same message among the compiler's replies.
+std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes);
+
+// The time that the batches of these samples took.
+double TotalNs(const Samples& samples);
 
 }  // namespace loopfleet::worker

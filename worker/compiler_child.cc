@@ -13,17 +13,35 @@ namespace {
 
 [[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
 
+CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tree,
+                    Compiler& compiler, CodeLinker& linker) {
+  LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads}));
+  Result<CodeImage> code =
+      linker.LinkAt(kernel.object, request.code_address, request.max_code_bytes);
+  if (code) return CompiledKernel{.kernel = std::move(kernel), .code = *std::move(code)};
+  // Only loops that are written out make that much code.
+  const bool too_long = code.error().kind == ErrorKind::kFull;
+  return std::unexpected(
+      Failure{.code = too_long ? FailureCode::kLimitUnroll : FailureCode::kCompileError,
+              .message = std::move(code).error().message});
+}
+
 }  // namespace
 
-int RunCompilerChild(Channel channel, Compiler& compiler, std::uint64_t time_limit_s) {
+int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
+                     const CompilerChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
+  if (!SealProcess(ChildRole::kCompiler, options.isolation, channel.fd())) return kExitNotConfined;
   for (;;) {
-    const Result<std::string> text = channel.Receive(std::nullopt, kMaxRequestBytes);
-    if (!text) return kExitOk;
-    LimitProcessorTime(time_limit_s);
-    const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(*text);
+    const Result<std::string> bytes = channel.Receive(std::nullopt, kMaxRequestBytes);
+    if (!bytes) return kExitOk;
+    const std::optional<CompileRequest> request = DecodeCompileRequest(*bytes);
+    if (!request) return kExitBadRequest;
+    LimitProcessorTime(options.time_limit_s);
+    const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
     if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
-    if (!channel.Send(EncodeCompileReply(compiler.Compile(*tree)), std::nullopt)) return kExitOk;
+    const CompileReply reply = Answer(*request, *tree, compiler, linker);
+    if (!channel.Send(EncodeCompileReply(reply), std::nullopt)) return kExitOk;
   }
 }
 

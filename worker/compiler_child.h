@@ -1,13 +1,19 @@
 #pragma once
-// What runs in a compiler child: trees in as IR text, kernels or failures out, until the channel
-// ends.
+// What runs in a compiler child: trees in as IR text, linked kernels or failures out, until the
+// channel ends.
 
 #include "worker/channel.h"
+#include "worker/isolation.h"
 #include "worker/kernel.h"
 
 namespace loopfleet::worker {
 
-// Returns the exit code. `time_limit_s` bounds the processor time of one compilation.
-int RunCompilerChild(Channel channel, Compiler& compiler, std::uint64_t time_limit_s);
+// Returns the exit code. The time limit bounds the processor time of one compilation.
+struct CompilerChildOptions {
+  std::uint64_t time_limit_s = 0;
+  Isolation isolation = Isolation::kProcess;
+};
+int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
+                     const CompilerChildOptions& options);
 
 }  // namespace loopfleet::worker

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/looptree/text.h"
-#include "worker/child_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -36,28 +35,36 @@ Status CompilerProcess::EnsureChild() {
   return {};
 }
 
-std::expected<Kernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree) {
+std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
+                                                                const CodeArena::Place& place,
+                                                                const CompileOptions& options) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(ToCompileFailure(
         {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
   }
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
-  if (const Status sent = child_->channel().Send(looptree::IrTextOf(tree), deadline); !sent) {
-    return Replace(sent.error().kind);
+  const CompileRequest request{.code_address = place.address(),
+                               .max_code_bytes = place.size(),
+                               .threads = options.threads,
+                               .ir = looptree::IrTextOf(tree)};
+  if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
+    return Replaced(EndChild(*child_, sent.error().kind));
   }
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
-  if (!bytes) return Replace(bytes.error().kind);
+  if (!bytes) return Replaced(EndChild(*child_, bytes.error().kind));
   std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
-  if (!reply) return Replace(ErrorKind::kCorrupt);
+  if (!reply) {
+    const std::optional<ForbiddenCall> call = DecodeForbiddenCall(*bytes);
+    return Replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
+  }
   if (!*reply) return std::unexpected(reply->error());
-  if (std::optional<Failure> failure = CheckBuffers(**reply, tree.program())) {
+  if (std::optional<Failure> failure = CheckBuffers((*reply)->kernel, tree.program())) {
     return std::unexpected(*std::move(failure));
   }
   return **std::move(reply);
 }
 
-std::expected<Kernel, Failure> CompilerProcess::Replace(ErrorKind error) {
-  const ChildEnd end = EndChild(*child_, error);
+std::expected<CompiledKernel, Failure> CompilerProcess::Replaced(const ChildEnd& end) {
   child_.reset();
   on_restart_(ChildRole::kCompiler, end.cause);
   return std::unexpected(ToCompileFailure(end, limit_));

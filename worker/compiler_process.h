@@ -11,6 +11,8 @@
 #include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 #include "worker/child_end.h"
+#include "worker/child_message.h"
+#include "worker/code_arena.h"
 #include "worker/kernel.h"
 #include "worker/nursery.h"
 
@@ -25,10 +27,13 @@ class CompilerProcess {
 
   // Starts the child if there is none.
   Status EnsureChild();
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree);
+  // The code is linked for `place`, and not in it yet.
+  std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
+                                                 const CodeArena::Place& place,
+                                                 const CompileOptions& options = {});
 
  private:
-  std::expected<Kernel, Failure> Replace(ErrorKind error);
+  std::expected<CompiledKernel, Failure> Replaced(const ChildEnd& end);
 
   Nursery& nursery_;
   const std::chrono::milliseconds limit_;

@@ -9,20 +9,25 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
+#include "common/job/job_spec.h"
 #include "common/wire/socket.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
 #include "worker/child_confinement.h"
+#include "worker/code_arena.h"
 #include "worker/compiler_child.h"
 #include "worker/compiler_process.h"
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
 #include "worker/hardware.h"
+#include "worker/isolation.h"
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
 #include "worker/session.h"
@@ -38,24 +43,50 @@ constexpr std::chrono::seconds kStuckAfter{30};
 // While a job is prepared, this process holds its tensors several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
 
+// What kernels run on: the timing core, and others for their parallel loops, as many as they may
+// have.
+std::vector<int> KernelCores(const WorkerConfig& config, const CorePlan& cores) {
+  std::vector<int> chosen = {cores.slot_core};
+  const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
+  for (int core = 0; cores.others && core < CPU_SETSIZE && chosen.size() < most; ++core) {
+    if (CPU_ISSET(static_cast<std::size_t>(core), &*cores.others)) chosen.push_back(core);
+  }
+  return chosen;
+}
+
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const CorePlan& cores) {
-  ChildPrograms programs;
+                           const CorePlan& cores, Isolation isolation, CodeArena& code) {
   // Shared by the lambdas: made in the nursery, copied into every child by the fork.
-  auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
-  programs.prepare = [compiler, &backend] { *compiler = backend.make_compiler(); };
+  struct Toolchain {
+    std::unique_ptr<Compiler> compiler;
+    std::unique_ptr<CodeLinker> linker;
+  };
+  auto tools = std::make_shared<Toolchain>();
+  ChildPrograms programs;
+  programs.prepare = [tools, &backend, &code] {
+    const Status left = code.LeaveWritingToParent();
+    LF_CHECK(left.has_value(), "{}", left.error().message);
+    *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
+  };
   const auto compile_seconds =
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
-  programs.compiler = [compiler, compile_seconds](Channel channel) {
-    return RunCompilerChild(std::move(channel), **compiler,
-                            static_cast<std::uint64_t>(compile_seconds));
+  ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
+  compiler.limits.private_bytes = config.compiler_private_bytes;
+  compiler.run = [tools, compile_seconds, isolation](Channel channel) {
+    return RunCompilerChild(
+        std::move(channel), *tools->compiler, *tools->linker,
+        {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
   };
-  programs.executor = [&backend](Channel channel) {
-    return RunExecutorChild(std::move(channel), backend);
-  };
-  programs.compiler_limits.private_bytes = config.compiler_private_bytes;
-  programs.executor_limits.private_bytes = config.executor_private_bytes;
-  if (cores.others) programs.executor_limits.cpu_core = cores.slot_core;
+  for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
+    programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
+    programs.by_role[role].run =
+        [options = ExecutorChildOptions{.role = role,
+                                        .isolation = isolation,
+                                        .cores = KernelCores(config, cores)}](Channel channel) {
+          return RunExecutorChild(std::move(channel), options);
+        };
+  }
+  if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
 }
 
@@ -66,7 +97,7 @@ monitoring::WorkerLabels MetricLabels() {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     labels.stages.emplace_back(StageName(stage));
   }
-  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
   }
   labels.restart_reasons = RestartReasons();
@@ -85,6 +116,21 @@ Status LeaveTimingCore(const CorePlan& cores) {
   return {};
 }
 
+Result<Isolation> FindIsolation(const WorkerConfig& config) {
+  const Isolation isolation = ProbeIsolation();
+  if (isolation == Isolation::kSeccomp) return isolation;
+  if (config.sandbox == SandboxDemand::kFull) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--require-sandbox=full: this host offers '{}' only, for it lets no "
+                            "process filter its system calls (seccomp); allow that, or run without "
+                            "the flag",
+                            IsolationName(isolation)));
+  }
+  log::Warning("worker.sandbox isolation={} message=\"no filter of system calls on this host\"",
+               IsolationName(isolation));
+  return isolation;
+}
+
 void PrintReadyLine(const wire::WorkerHello& hello) {
   const nlohmann::ordered_json line = {
       {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
@@ -93,7 +139,7 @@ void PrintReadyLine(const wire::WorkerHello& hello) {
 }
 
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
-                            const std::string& http) {
+                            std::uint32_t max_threads, const std::string& http) {
   wire::WorkerHello hello;
   hello.worker = Uuid::Random();
   hello.pid = static_cast<std::uint32_t>(::getpid());
@@ -104,18 +150,55 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.hardware = conditions.hardware;
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
+  hello.max_threads = max_threads;
   return hello;
+}
+
+// What one preparing thread has made and run for it.
+struct PreparerChildren {
+  PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
+      : compiler(nursery, config.compile_limit, on_restart),
+        verifier(nursery,
+                 {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
+                 on_restart) {}
+
+  CompilerProcess compiler;
+  ExecutorProcess verifier;
+};
+
+// What the core can do, with no other worker timing on it meanwhile.
+Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock,
+                                  const HardwareFacts& hardware) {
+  constexpr std::chrono::seconds kMostWaiting{10};
+  const std::atomic<bool> never{false};
+  const bool locked = slot_lock.Acquire(kMostWaiting, never);
+  auto reading = executor.MeasureDevice(hardware);
+  if (locked) slot_lock.Release();
+  if (reading) return *std::move(reading);
+  return Fail(ErrorKind::kSystem,
+              "the timing core could not be measured: " + reading.error().message);
+}
+
+// As configured, as measured, or as the host states it.
+double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
+                      const HardwareFacts& hardware) {
+  if (config.reference_clock_mhz > 0) return config.reference_clock_mhz;
+  if (reading.clock_mhz > 0) return ReferenceMhz(reading.clock_mhz);
+  return hardware.clock_mhz;
 }
 
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY_VOID(wire::CheckEndpoint(config.coordinator));
   LF_TRY(const CorePlan cores, PlanCores());
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
-  LF_TRY(const HardwareFacts hardware, ProbeHardware());
+  LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
-  // From here on the order matters: the nursery is forked before there is any thread.
-  const ChildPrograms programs = MakePrograms(config, backend, cores);
+  // From here on the order matters: all forks of this process come before there is any thread.
+  LF_TRY(const Isolation isolation, FindIsolation(config));
+  LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
+  const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
+  const ChildPrograms programs = MakePrograms(config, backend, cores, isolation, *code);
   LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
@@ -127,24 +210,43 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
-  CompilerProcess compiler(*nursery, config.compile_limit, on_restart);
+  std::vector<std::unique_ptr<PreparerChildren>> children;
+  std::vector<Pipeline::Preparer> preparers;
+  for (std::uint32_t i = 0; i < config.preparers; ++i) {
+    children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
+    LF_TRY_VOID(children.back()->compiler.EnsureChild());
+    LF_TRY_VOID(children.back()->verifier.EnsureChild());
+    preparers.push_back(
+        {.compiler = children.back()->compiler, .verifier = children.back()->verifier});
+  }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
-  LF_TRY_VOID(compiler.EnsureChild());
   LF_TRY_VOID(executor.EnsureChild());
+  LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
+  hardware.clock_mhz = ReferenceClock(config, reading, hardware);
+  DeviceWatch device({}, reading, hardware);
+  hardware = device.hardware();
+  metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
+                   hardware.peaks.triad_bytes_per_second);
   TimingSlot slot({}, std::move(slot_lock), executor, clock);
 
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,
                               .policy = std::string(kPolicyName),
-                              .isolation = std::string(kIsolation)};
+                              .isolation = std::string(IsolationName(isolation))};
   wire::Wakeup wakeup;
   wire::Context context;
   Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
                      .max_prepared = config.max_prepared,
+                     .max_threads = max_threads,
                      .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
                                                   hardware.memory_bytes / kShareOfMemory),
                      .workloads = {.max_bytes = config.workload_cache_bytes}},
-                    {.compiler = compiler, .slot = slot, .metrics = metrics, .clock = clock},
+                    {.preparers = preparers,
+                     .slot = slot,
+                     .device = device,
+                     .code = *code,
+                     .metrics = metrics,
+                     .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
   Pulse pulse(clock);
@@ -157,7 +259,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
            }
            return reasons;
          }));
-  const wire::WorkerHello hello = MakeHello(config, conditions, http->address());
+  const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
   Session session({.coordinator = config.coordinator},
                   {.context = context,
                    .wakeup = wakeup,
@@ -165,6 +267,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .metrics = metrics,
                    .clock = clock,
                    .pulse = pulse,
+                   .canaries = [&] { return device.health(); },
+                   .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");

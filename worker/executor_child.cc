@@ -4,130 +4,203 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "worker/child_confinement.h"
 #include "worker/child_message.h"
-#include "worker/shared_memory.h"
+#include "worker/hardware.h"
+#include "worker/mapped_buffers.h"
+#include "worker/thread_pool.h"
+#include "worker/timing/cache_evictor.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/core_kernels.h"
+#include "worker/timing/device_meter.h"
+#include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"
+#include "worker/verification.h"
 
 namespace loopfleet::worker {
 namespace {
 
 [[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
 
+// The code may have been written by another processor since this one last fetched from there.
+void ForgetFetchedCode() {
+#if defined(__x86_64__)
+  // Caches agree by themselves; only what is in the pipeline must go. Returning from an interrupt
+  // is the cheapest instruction that does it (cpuid traps in virtual machines).
+  std::uint64_t scratch;
+  asm volatile(
+      "leaq -128(%%rsp), %%rsp\n\t"  // leave the red zone alone
+      "movl %%ss, %k0\n\t"
+      "pushq %q0\n\t"
+      "leaq 8(%%rsp), %q0\n\t"
+      "pushq %q0\n\t"
+      "pushfq\n\t"
+      "movl %%cs, %k0\n\t"
+      "pushq %q0\n\t"
+      "leaq 1f(%%rip), %q0\n\t"
+      "pushq %q0\n\t"
+      "iretq\n"
+      "1:\n\t"
+      "leaq 128(%%rsp), %%rsp"
+      : "=&r"(scratch)
+      :
+      : "memory", "cc");
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
 class KernelRunner final : public IterationRunner {
  public:
-  KernelRunner(KernelFunction function, float* const* buffers)
-      : function_(function), buffers_(buffers) {}
+  struct Cold {
+    CacheEvictor& evictor;
+    std::uint64_t cache_bytes = 0;
+  };
+  KernelRunner(KernelFunction function, float* const* buffers, const Cold& cold)
+      : function_(function), buffers_(buffers), cold_(cold) {}
   void Run(std::uint64_t iterations) override {
     for (std::uint64_t i = 0; i < iterations; ++i) function_(buffers_);
+  }
+  void EvictCaches() override {
+    // A warm figure must not be taken for a cold one.
+    if (!cold_.evictor.Evict(cold_.cache_bytes)) GiveUpForWantOfMemory();
   }
 
  private:
   KernelFunction function_;
   float* const* buffers_;
+  Cold cold_;
 };
 
 class Executor {
  public:
-  Executor(Channel channel, const Backend& backend)
-      : channel_(std::move(channel)), backend_(backend) {}
+  Executor(Channel channel, const ThreadPool& pool) : channel_(std::move(channel)), pool_(pool) {}
 
   int Run() {
     for (;;) {
+      const bool is_there = channel_.IsReadable();
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
       if (!message) return kExitOk;
+      if (!is_there) free_since_ns_ = stopwatch_.NowNs();  // it had nothing to do
       const std::optional<ExecutorRequest> request = DecodeExecutorRequest(message->bytes);
       if (!request) return kExitBadRequest;
-      const ExecutorReply reply = std::visit(
-          [&](const auto& body) -> ExecutorReply {
-            LimitProcessorTime(body.time_limit_s);
-            return Answer(body, message->fds);
-          },
-          *request);
-      if (!channel_.Send(Encode(reply), std::nullopt)) return kExitOk;
+      const std::optional<ExecutorReply> reply =
+          std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
+      if (!reply) continue;
+      free_since_ns_ = stopwatch_.NowNs();
+      if (!channel_.Send(Encode(*reply), std::nullopt)) return kExitOk;
     }
   }
 
  private:
   using Fds = std::vector<UniqueFd>;
 
-  ExecutorReply Answer(const LoadRequest& request, Fds& fds) {
-    kernel_.reset();
-    if (const Status mapped = MapAttached(request, fds); !mapped) {
-      if (mapped.error().kind == ErrorKind::kFull) GiveUpForWantOfMemory();
-      return LoadFailed{mapped.error().message};
+  std::optional<ExecutorReply> Answer(const MapRequest& request, Fds& fds) {
+    const bool reads = request.kind == MapRequest::Kind::kInputs;
+    const std::size_t places = reads ? inputs_.size() : arenas_.size();
+    if (request.place >= places || fds.size() != 1) std::_Exit(kExitBadRequest);
+    MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
+    place = {};  // first, so that both are never held at once
+    auto mapped = MappedBuffers::Map(
+        fds.front().get(), request.size, request.buffers,
+        reads ? MappedBuffers::Access::kReadOnly : MappedBuffers::Access::kReadWrite);
+    if (!mapped) {
+      std::_Exit(mapped.error().kind == ErrorKind::kFull ? kExitOutOfMemory : kExitBadRequest);
     }
-    Result<std::unique_ptr<LoadedKernel>> loaded = backend_.load(request.object);
-    if (!loaded) return LoadFailed{loaded.error().message};
-    kernel_ = *std::move(loaded);
-    pointers_.clear();
-    for (const PlacedBuffer& buffer : request.inputs) {
-      pointers_.push_back(At(workloads_[request.workload_place], buffer));
-    }
-    for (const PlacedBuffer& buffer : request.others) pointers_.push_back(At(arena_, buffer));
-    return RunOnce();
+    place = *std::move(mapped);
+    return std::nullopt;
   }
 
-  ExecutorReply Answer(const RunRequest&, Fds&) {
-    if (!kernel_) std::_Exit(kExitBadRequest);
-    return RunOnce();
-  }
-
-  ExecutorReply Answer(const TimeRequest& request, Fds&) {
-    if (!kernel_) std::_Exit(kExitBadRequest);
-    KernelRunner runner(kernel_->function(), pointers_.data());
-    return TakeSamples(request.policy, stopwatch_, runner);
-  }
-
-  ExecutorReply RunOnce() {
+  std::optional<ExecutorReply> Answer(const RunRequest& request, Fds&) {
+    const KernelFunction function = Prepare(request.call, request.time_limit_s);
     const std::uint64_t start = stopwatch_.NowNs();
-    kernel_->function()(pointers_.data());
-    return RunDone{.run_ns = stopwatch_.NowNs() - start};
+    function(pointers_.data());
+    return RunDone{.number = request.number, .run_ns = stopwatch_.NowNs() - start};
   }
 
-  Status MapAttached(const LoadRequest& request, Fds& fds) {
-    if (request.workload_place >= kWorkloadPlaces) std::_Exit(kExitBadRequest);
-    std::size_t next = 0;
-    const auto take = [&]() -> UniqueFd {
-      if (next >= fds.size()) std::_Exit(kExitBadRequest);
-      return std::move(fds[next++]);
-    };
-    if (request.attached.inputs_size > 0) {
-      SharedMemory& place = workloads_[request.workload_place];
-      place = {};  // first, so that both are never held at once
-      LF_TRY(place, SharedMemory::Map(take(), request.attached.inputs_size,
-                                      SharedMemory::Access::kReadOnly));
-    }
-    if (request.attached.arena_size > 0) {
-      arena_ = {};
-      LF_TRY(arena_, SharedMemory::Map(take(), request.attached.arena_size,
-                                       SharedMemory::Access::kReadWrite));
-    }
-    return {};
+  std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
+    const KernelFunction function = Prepare(request.call, request.time_limit_s);
+    KernelRunner runner(function, pointers_.data(),
+                        {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
+    Timed timed{
+        .number = request.number,
+        .samples = TakeSamples(
+            request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
+            runner)};
+    for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
+    function(pointers_.data());
+    timed.outside_ns =
+        stopwatch_.NowNs() - free_since_ns_ - static_cast<std::uint64_t>(TotalNs(timed.samples));
+    return timed;
   }
 
-  static float* At(const SharedMemory& memory, const PlacedBuffer& buffer) {
-    if (buffer.end() > memory.bytes().size()) std::_Exit(kExitBadRequest);
-    return reinterpret_cast<float*>(memory.bytes().data() + buffer.offset);
+  std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
+    LimitProcessorTime(request.time_limit_s);
+    return DeviceReply{.number = request.number,
+                       .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
+  }
+
+  std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
+    LimitProcessorTime(request.time_limit_s);
+    if (!canaries_) {
+      canaries_.emplace(kernels_,
+                        CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
+                                           .last_cache_bytes = request.last_cache_bytes});
+    }
+    return CanaryReply{.number = request.number,
+                       .reading = canaries_->Run(stopwatch_, ProbeOf(request.probe_steps))};
+  }
+
+  // The probe of so many steps; 0: of as many as it finds.
+  CoreProbe& ProbeOf(std::uint64_t steps) {
+    if (!probe_ || (steps != 0 && probe_->steps() != steps)) {
+      probe_ = steps == 0 ? std::make_unique<HostCoreProbe>(kernels_, stopwatch_)
+                          : std::make_unique<HostCoreProbe>(kernels_, stopwatch_, steps);
+    }
+    return *probe_;
+  }
+
+  KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
+    LimitProcessorTime(time_limit_s);
+    if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
+      std::_Exit(kExitBadRequest);
+    }
+    pointers_.clear();
+    for (const auto& mapped : {inputs_[call.inputs].buffers(), arenas_[call.arena].buffers()}) {
+      for (const std::span<std::byte> buffer : mapped) {
+        pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
+      }
+    }
+    // Behind the buffers (worker/kernel.h). Only kernels for several threads look there.
+    pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
+    ForgetFetchedCode();
+    return reinterpret_cast<KernelFunction>(call.entry);
   }
 
   Channel channel_;
-  const Backend& backend_;
+  const ThreadPool& pool_;
   const SystemStopwatch stopwatch_;
-  std::array<SharedMemory, kWorkloadPlaces> workloads_;
-  SharedMemory arena_;
-  std::unique_ptr<LoadedKernel> kernel_;
+  const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
+  std::unique_ptr<HostCoreProbe> probe_;
+  std::optional<CanarySuite> canaries_;
+  CacheEvictor evictor_;
+  std::array<MappedBuffers, kInputsPlaces> inputs_;
+  std::array<MappedBuffers, kArenaPlaces> arenas_;
   std::vector<float*> pointers_;
+  std::uint64_t free_since_ns_ = 0;  // for the request being answered
 };
 
 }  // namespace
 
-int RunExecutorChild(Channel channel, const Backend& backend) {
+int RunExecutorChild(Channel channel, const ExecutorChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
-  return Executor(std::move(channel), backend).Run();
+  const ThreadPool pool(options.cores);
+  if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
+  return Executor(std::move(channel), pool).Run();
 }
 
 }  // namespace loopfleet::worker

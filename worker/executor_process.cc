@@ -1,22 +1,17 @@
 #include "worker/executor_process.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "common/base/check.h"
-#include "worker/verification.h"
 
 namespace loopfleet::worker {
 namespace {
 
-// Workloads above this share place 0, so that the child never keeps several big ones mapped.
-constexpr std::size_t kBigWorkloadBytes = std::size_t{64} << 20;
-constexpr std::size_t kSmallestArena = std::size_t{1} << 20;
-// Of the time a child says a repetition took, how far it may exceed what passed here: none, but for
+// Memory above this shares place 0 of its kind, so that the child never keeps several big pieces.
+constexpr std::size_t kBigBytes = std::size_t{64} << 20;
+// Of the time a child says its samples took, how far it may exceed what passed here: none, but for
 // the rounding of the samples.
 constexpr double kClockMargin = 1.001;
 
@@ -28,10 +23,15 @@ std::uint64_t WholeSeconds(Nanos duration) {
          1;
 }
 
-double TotalNs(const Samples& samples) {
-  double total = 0;
-  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
-  return total;
+template <class Place>
+std::uint32_t PlaceIn(std::span<const Place> places, std::uint64_t memory, std::size_t size) {
+  const auto found = std::ranges::find(places, memory, &Place::memory);
+  if (found != places.end()) return static_cast<std::uint32_t>(found - places.begin());
+  if (size > kBigBytes || places.size() == 1) return 0;
+  const auto oldest =
+      std::min_element(places.begin() + 1, places.end(),
+                       [](const auto& a, const auto& b) { return a.last_used < b.last_used; });
+  return static_cast<std::uint32_t>(oldest - places.begin());
 }
 
 }  // namespace
@@ -42,164 +42,198 @@ ExecutorProcess::ExecutorProcess(Nursery& nursery, const Options& options,
 
 Status ExecutorProcess::EnsureChild() {
   if (child_) return {};
-  LF_TRY(child_, nursery_.Spawn(ChildRole::kExecutor));
-  arena_is_mapped_ = false;
-  places_ = {};
+  LF_TRY(child_, nursery_.Spawn(options_.role));
+  first_request_ = request_count_;
+  inputs_places_ = {};
+  arena_places_ = {};
   return {};
 }
 
-Failure ExecutorProcess::Replace(ErrorKind error) {
-  const ChildEnd end = EndChild(*child_, error);
+Failure ExecutorProcess::NoChild(const Error& error) const {
+  return ToRunFailure({.cause = ChildEnd::Cause::kNoChild, .message = error.message},
+                      options_.run_limit);
+}
+
+Failure ExecutorProcess::Replaced(const ChildEnd& end) {
   child_.reset();
-  workload_.reset();
-  on_restart_(ChildRole::kExecutor, end.cause);
+  on_restart_(options_.role, end.cause);
   return ToRunFailure(end, options_.run_limit);
 }
 
+void ExecutorProcess::Renew() { child_.reset(); }
+
+Status ExecutorProcess::Send(const ExecutorRequest& request, std::span<const int> fds) {
+  return child_->channel().Send(Encode(request), Now() + options_.run_limit, fds);
+}
+
+Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
+  const auto map = [&](MapRequest::Kind kind, std::span<Place> places, const SharedMemory& memory,
+                       const BufferLayout& layout) -> Result<std::uint32_t> {
+    const std::uint32_t number = PlaceIn<Place>(places, memory.id(), memory.bytes().size());
+    Place& place = places[number];
+    if (place.memory != memory.id()) {
+      place.memory = memory.id();
+      const int fd = memory.fd();
+      LF_TRY_VOID(Send(MapRequest{.kind = kind,
+                                  .place = number,
+                                  .size = memory.bytes().size(),
+                                  .buffers = layout.buffers},
+                       {&fd, 1}));
+    }
+    place.last_used = ++call_count_;
+    return number;
+  };
+  CallPlaces places{.entry = call.entry};
+  LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs,
+                            call.workload->layout));
+  LF_TRY(places.arena,
+         map(MapRequest::Kind::kArena, std::span(arena_places_).first(options_.arena_places),
+             call.arena->memory(), call.arena->layout()));
+  return places;
+}
+
 template <class Reply>
-std::expected<Reply, Failure> ExecutorProcess::Ask(const ExecutorRequest& request,
-                                                   std::span<const int> fds, Nanos limit) {
-  const Instant deadline = Now() + limit;
-  if (const Status sent = child_->channel().Send(Encode(request), deadline, fds); !sent) {
-    return std::unexpected(Replace(sent.error().kind));
-  }
+std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
+                                                                    Instant deadline) {
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxExecutorReplyBytes);
-  if (!bytes) return std::unexpected(Replace(bytes.error().kind));
+  if (!bytes) return std::unexpected(Replaced(EndChild(*child_, bytes.error().kind)));
   std::optional<ExecutorReply> reply = DecodeExecutorReply(*bytes);
-  if (reply && std::holds_alternative<Reply>(*reply)) return std::get<Reply>(*std::move(reply));
-  if (reply && std::holds_alternative<LoadFailed>(*reply)) {
-    workload_.reset();
-    return std::unexpected(
-        Failure{.code = FailureCode::kCompileError,
-                .message = "linking failed: " + std::get<LoadFailed>(*reply).message});
+  if (reply) {
+    if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
+      return std::unexpected(Replaced(EndChild(*child_, *call)));
+    }
+    if (auto* answer = std::get_if<Reply>(&*reply)) {
+      if (answer->number == number) return std::move(*answer);
+      if (answer->number < number && answer->number > 0) {
+        // A kernel that ran before answered for itself, and then the child did.
+        static_cast<void>(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+        return std::nullopt;
+      }
+    }
   }
-  return std::unexpected(Replace(ErrorKind::kCorrupt));
+  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
 }
 
-Status ExecutorProcess::FitArena(std::size_t bytes) {
-  const std::size_t have = arena_.bytes().size();
-  const bool too_big = have > options_.kept_arena_bytes && bytes <= options_.kept_arena_bytes;
-  if (bytes <= have && !too_big) return {};
-  arena_ = {};
-  arena_is_mapped_ = false;
-  LF_TRY(arena_, SharedMemory::Create(std::bit_ceil(std::max(bytes, kSmallestArena))));
-  return {};
+std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {
+  LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  for (;;) {  // twice at most: a new child has no old answers
+    LF_TRY(const std::optional<Nanos> took, TryRun(call));
+    if (took) return *took;
+  }
 }
 
-std::uint32_t ExecutorProcess::PlaceFor(const std::shared_ptr<const Workload>& workload) {
-  const auto found = std::find(places_.begin(), places_.end(), workload);
-  if (found != places_.end()) return static_cast<std::uint32_t>(found - places_.begin());
-  if (workload->bytes > kBigWorkloadBytes) return 0;
-  const auto oldest = std::min_element(last_used_.begin() + 1, last_used_.end());
-  return static_cast<std::uint32_t>(oldest - last_used_.begin());
-}
-
-std::expected<void, Failure> ExecutorProcess::Load(
-    const Kernel& kernel, const std::shared_ptr<const Workload>& workload) {
-  std::vector<std::uint64_t> counts;
-  std::uint64_t elements = 0;
-  for (const BufferSpec& buffer : kernel.buffers) {
-    if (buffer.role == BufferSpec::Role::kInput) continue;
-    counts.push_back(buffer.element_count);
-    elements += buffer.element_count;  // CheckBuffers bounded the sum
-  }
-  if (elements > options_.footprint_bytes / sizeof(float)) {
-    return std::unexpected(
-        Failure{.code = FailureCode::kLimitFootprint,
-                .message = fmt::format("outputs and scratch need {} bytes, the limit is {}",
-                                       elements * sizeof(float), options_.footprint_bytes)});
-  }
+std::expected<std::optional<Nanos>, Failure> ExecutorProcess::TryRun(const KernelCall& call) {
+  const std::uint64_t requests_before = request_count_;
   if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(
-        ToRunFailure({.cause = ChildEnd::Cause::kNoChild, .message = started.error().message},
-                     options_.run_limit));
+    return std::unexpected(NoChild(started.error()));
   }
-  layout_ = LayOut(counts, workload->layout.buffers.size());
-  if (const Status fits = FitArena(layout_.size); !fits) {
-    return std::unexpected(Failure{.code = FailureCode::kRunOom, .message = fits.error().message});
-  }
-  Poison(arena_.bytes().first(layout_.size));
-
-  LoadRequest request{.object = kernel.object,
-                      .workload_place = PlaceFor(workload),
-                      .inputs = workload->layout.buffers,
-                      .others = layout_.buffers,
-                      .time_limit_s = WholeSeconds(options_.run_limit)};
-  std::vector<int> fds;
-  if (places_[request.workload_place] != workload) {
-    request.attached.inputs_size = workload->inputs.bytes().size();
-    fds.push_back(workload->inputs.fd());
-  }
-  if (!arena_is_mapped_) {
-    request.attached.arena_size = arena_.bytes().size();
-    fds.push_back(arena_.fd());
-  }
-  places_[request.workload_place] = workload;
-  last_used_[request.workload_place] = ++load_count_;
-  arena_is_mapped_ = true;
-  workload_ = workload;
-
+  ran_in_new_child_ = first_request_ == requests_before;
   const Instant start = Now();
-  const auto done = Ask<RunDone>(request, fds, options_.run_limit);
-  load_took_ = Now() - start;
-  if (!done) return std::unexpected(done.error());
-  return {};
+  const Result<CallPlaces> places = Attach(call);
+  if (!places) return std::unexpected(Replaced(EndChild(*child_, places.error().kind)));
+  const std::uint64_t number = ++request_count_;
+  const Status sent = Send(
+      RunRequest{
+          .number = number, .call = *places, .time_limit_s = WholeSeconds(options_.run_limit)},
+      {});
+  if (!sent) return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+  LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
+  if (!done) return std::nullopt;
+  return Now() - start;
 }
 
-std::expected<void, Failure> ExecutorProcess::RunAgain() {
-  LF_CHECK(workload_ != nullptr, "no kernel is loaded");
-  Poison(arena_.bytes().first(layout_.size));
-  const RunRequest request{.time_limit_s = WholeSeconds(options_.run_limit)};
-  const auto done = Ask<RunDone>(request, {}, options_.run_limit);
-  if (!done) return std::unexpected(done.error());
-  return {};
-}
-
-std::expected<Samples, Failure> ExecutorProcess::Time(const SamplingPolicy& policy) {
-  LF_CHECK(workload_ != nullptr, "no kernel is loaded");
-  // What the policy can need: its budget (in the limit, which is longer than it), one warm-up
-  // repetition and the least number of repetitions of a kernel as slow as its first run was, and
-  // one in reserve.
-  const Nanos limit = std::max<Nanos>(options_.run_limit, Nanos(policy.budget_ns)) +
-                      (policy.min_repetitions + 2) * load_took_;
-  const Instant start = Now();
-  const TimeRequest request{.policy = policy, .time_limit_s = WholeSeconds(limit)};
-  std::expected<Samples, Failure> samples = Ask<Samples>(request, {}, limit);
-  if (!samples) return samples;
-  const auto passed = static_cast<double>((Now() - start).count());
-  if (samples->ns.size() > policy.repetitions || TotalNs(*samples) > passed * kClockMargin) {
-    return std::unexpected(Replace(ErrorKind::kCorrupt));
-  }
-  return samples;
-}
-
-std::optional<Failure> ExecutorProcess::GuardFailure() const {
-  std::size_t end = 0;
-  for (std::size_t i = 0; i <= layout_.buffers.size(); ++i) {
-    const std::size_t next = i < layout_.buffers.size() ? layout_.buffers[i].offset : layout_.size;
-    if (!IsAllPoison(arena_.bytes().subspan(end, next - end))) {
-      return Failure{.code = FailureCode::kWrongOutput,
-                     .message = "the kernel wrote beside its buffers"};
+template <class Reply, class Request>
+std::expected<Reply, Failure> ExecutorProcess::AskIdle(Request request) {
+  LF_CHECK(begun_.empty(), "{} kernels are being timed", begun_.size());
+  for (;;) {  // twice at most: a new child has no old answers
+    if (const Status started = EnsureChild(); !started) {
+      return std::unexpected(NoChild(started.error()));
     }
-    if (i < layout_.buffers.size()) end = layout_.buffers[i].end();
+    request.number = ++request_count_;
+    request.time_limit_s = WholeSeconds(options_.run_limit);
+    const Instant start = Now();
+    if (const Status sent = Send(request, {}); !sent) {
+      return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
+    }
+    LF_TRY(std::optional<Reply> reply, Await<Reply>(request.number, start + options_.run_limit));
+    if (reply) return *std::move(reply);
   }
-  return std::nullopt;
 }
 
-std::expected<void, Failure> ExecutorProcess::CheckOutputs() const {
-  LF_CHECK(workload_ != nullptr, "no kernel is loaded");
-  for (std::size_t i = 0; i < workload_->expected.size(); ++i) {
-    const PlacedBuffer& buffer = layout_.buffers[i];
-    const std::span<const float> got(
-        reinterpret_cast<const float*>(arena_.bytes().data() + buffer.offset),
-        buffer.size / sizeof(float));
-    if (const auto mismatch = Compare(got, workload_->expected[i])) {
-      return std::unexpected(
-          Failure{.code = FailureCode::kWrongOutput, .message = Describe(i, *mismatch)});
-    }
+std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
+    const HardwareFacts& hardware) {
+  LF_TRY(DeviceReply reply,
+         AskIdle<DeviceReply>(MeterRequest{.last_cache_bytes = hardware.l3_bytes}));
+  return std::move(reply.reading);
+}
+
+std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
+                                                          std::uint64_t probe_steps) {
+  const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
+                                                        .second_cache_bytes = hardware.l2_bytes,
+                                                        .last_cache_bytes = hardware.l3_bytes});
+  return reply ? reply->reading : std::nullopt;
+}
+
+Status ExecutorProcess::SendTime(Asked& asked) {
+  LF_TRY_VOID(EnsureChild());
+  asked.number = ++request_count_;
+  LF_TRY(const CallPlaces places, Attach(asked.call));
+  return Send(TimeRequest{.number = asked.number,
+                          .call = places,
+                          .policy = asked.policy,
+                          .time_limit_s = WholeSeconds(asked.limit)},
+              {});
+}
+
+void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
+  // What the policy can need, the run afterwards, and one in reserve; evicting the caches is not
+  // known beforehand, and far below the limit of a run.
+  const Nanos limit = options_.run_limit + 2 * run_took +
+                      Nanos(static_cast<std::int64_t>(
+                          LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
+  begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});
+  // If the child is gone, Finish of the one before finds out, or of this one.
+  static_cast<void>(SendTime(begun_.back()));
+}
+
+std::expected<Timed, Failure> ExecutorProcess::Finish() {
+  LF_CHECK(!begun_.empty(), "nothing was begun");
+  std::expected<std::optional<Timed>, Failure> timed = TryFinish();
+  if (timed && !*timed) {  // twice at most: a new child has no old answers
+    SendAllAgain();
+    timed = TryFinish();
+    LF_CHECK(!timed || *timed, "a new child answered an old request");
   }
-  if (std::optional<Failure> failure = GuardFailure()) return std::unexpected(*std::move(failure));
-  return {};
+  begun_.pop_front();
+  if (!child_) SendAllAgain();  // what was asked after it went with it
+  if (!timed) return std::unexpected(std::move(timed).error());
+  return **std::move(timed);
+}
+
+void ExecutorProcess::SendAllAgain() {
+  for (Asked& asked : begun_) {
+    asked.may_run_since = Now();
+    if (!SendTime(asked)) return;
+  }
+}
+
+std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
+  const Asked& asked = begun_.front();
+  if (!child_) return std::unexpected(NoChild({.message = "none could be started"}));
+  // Its time counts from now: the one before has ended.
+  LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, Now() + asked.limit));
+  if (!timed) return timed;
+  const double claimed = TotalNs(timed->samples);
+  const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
+  if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
+    return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  }
+  if (begun_.size() > 1) {
+    begun_[1].may_run_since = std::max(
+        begun_[1].may_run_since, asked.may_run_since + Nanos(static_cast<std::int64_t>(claimed)));
+  }
+  return timed;
 }
 
 }  // namespace loopfleet::worker

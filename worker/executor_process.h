@@ -1,75 +1,113 @@
 #pragma once
-// ExecutorProcess: the daemon's handle on an executor child and on the memory they share. Whatever
-// the kernel does, each call ends by its limit, with an answer or a Failure, and the next Load has
-// a working child again. Belongs to one thread.
+// ExecutorProcess: the daemon's handle on an executor child. Whatever a kernel does, each answer
+// comes by its limit, as an answer or a Failure, and what is asked next has a working child again.
+// Belongs to one thread.
+//
+// There are two kinds: the one on the timing slot, which is asked to time kernels, several of them
+// ahead so that it never waits for the daemon; and those beside it, which run a kernel once, so
+// that one that crashes, hangs or is wrong never comes to the slot.
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 
 #include "common/job/failure.h"
+#include "worker/arena.h"
 #include "worker/child_message.h"
 #include "worker/compiler_process.h"
-#include "worker/kernel.h"
 #include "worker/nursery.h"
-#include "worker/shared_memory.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
 
+// A kernel in its place in the code arena, and the memory that it works on.
+struct KernelCall {
+  std::uint64_t entry = 0;  // the address in the children
+  std::shared_ptr<const Workload> workload;
+  std::shared_ptr<Arena> arena;
+};
+
 class ExecutorProcess {
  public:
   struct Options {
-    std::chrono::milliseconds run_limit{10'000};
-    std::uint64_t footprint_bytes = std::uint64_t{2} << 30;  // of a kernel's outputs and scratch
-    // An arena that grew beyond this for one job is given back before the next.
-    std::size_t kept_arena_bytes = std::size_t{256} << 20;
+    ChildRole role = ChildRole::kExecutor;
+    // How many arenas the child may have mapped at a time, up to kArenaPlaces. With 1, a kernel
+    // that goes astray cannot reach what others write.
+    std::uint32_t arena_places = kArenaPlaces;
+    std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
   };
   ExecutorProcess(Nursery& nursery, const Options& options, RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();
 
-  // Poisons the arena, links the kernel and runs it once. It stays loaded until the next Load or a
-  // Failure.
-  std::expected<void, Failure> Load(const Kernel& kernel,
-                                    const std::shared_ptr<const Workload>& workload);
-  // Poisons the arena and runs the loaded kernel once more.
-  std::expected<void, Failure> RunAgain();
-  // Compares the outputs with the workload's; also finds writing beside the buffers.
-  std::expected<void, Failure> CheckOutputs() const;
-  std::expected<Samples, Failure> Time(const SamplingPolicy& policy);
+  // Runs the kernel once; its outputs are in the arena then. How long that took.
+  std::expected<Nanos, Failure> Run(const KernelCall& call);
+  // The child that the last Run was given had never run another kernel, so whatever went wrong was
+  // that kernel's doing.
+  bool ran_in_new_child() const { return ran_in_new_child_; }
+  // The next call gets a new child.
+  void Renew();
+
+  // Asks for a kernel to be timed, and then run once more with its buffers poisoned. `run_took` is
+  // how long one run takes, as far as is known: what is allowed depends on it. Finish gives the
+  // answers, in order; there has been one Begin for each Finish.
+  void Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took);
+  std::expected<Timed, Failure> Finish();
+  std::size_t begun() const { return begun_.size(); }
+
+  // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
+  // no memory for them, or the child died of them.
+  std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
+  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
+                                           std::uint64_t probe_steps);
 
  private:
+  struct Asked {
+    std::uint64_t number = 0;  // of the request
+    KernelCall call;
+    SamplingPolicy policy;
+    Nanos limit{};
+    Instant may_run_since{};  // it cannot have been started earlier
+  };
+
+  // nullopt: the answer to an older request; the child cannot be trusted any more, and is gone.
   template <class Reply>
-  std::expected<Reply, Failure> Ask(const ExecutorRequest& request, std::span<const int> fds,
-                                    Nanos limit);
-  Failure Replace(ErrorKind error);
-  Status FitArena(std::size_t bytes);
-  std::uint32_t PlaceFor(const std::shared_ptr<const Workload>& workload);
-  std::optional<Failure> GuardFailure() const;
+  std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
+  // One try; nullopt as above.
+  std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
+  std::expected<std::optional<Timed>, Failure> TryFinish();
+  void SendAllAgain();
+  template <class Reply, class Request>
+  std::expected<Reply, Failure> AskIdle(Request request);
+  // Has what the call works on mapped by the child, and tells where.
+  Result<CallPlaces> Attach(const KernelCall& call);
+  Status Send(const ExecutorRequest& request, std::span<const int> fds);
+  Status SendTime(Asked& asked);
+  Failure NoChild(const Error& error) const;
+  Failure Replaced(const ChildEnd& end);
+
+  // Which memory is mapped where, and when each place was last used.
+  struct Place {
+    std::uint64_t memory = 0;  // SharedMemory::id; 0: none
+    std::uint64_t last_used = 0;
+  };
 
   Nursery& nursery_;
   const Options options_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;
-
-  SharedMemory arena_;
-  bool arena_is_mapped_ = false;  // by the child
-  // What the child has mapped where, and when each place was last used.
-  std::array<std::shared_ptr<const Workload>, kWorkloadPlaces> places_;
-  std::array<std::uint64_t, kWorkloadPlaces> last_used_{};
-  std::uint64_t load_count_ = 0;
-
-  // Of the loaded kernel.
-  std::shared_ptr<const Workload> workload_;
-  BufferLayout layout_;
-  Nanos load_took_{};
+  std::array<Place, kInputsPlaces> inputs_places_;
+  std::array<Place, kArenaPlaces> arena_places_;
+  std::uint64_t call_count_ = 0;
+  std::uint64_t request_count_ = 0;
+  std::uint64_t first_request_ = 0;  // how many there were before this child
+  bool ran_in_new_child_ = false;
+  std::deque<Asked> begun_;
 };
 
 }  // namespace loopfleet::worker

@@ -1,5 +1,5 @@
 #pragma once
-// Kernel: a loop tree, compiled: what travels from the compiler child to the executor child.
+// Kernel: a loop tree, compiled: what a compiler child makes.
 //
 // The calling convention, the same for every backend on the CPU:
 //   extern "C" void loopfleet_kernel(float* const* buffers);
@@ -7,12 +7,17 @@
 // outputs, then scratch. Tensors are dense and row-major over the node's dims; every buffer is 64-byte
 // aligned. A kernel writes every element of its outputs, never writes its inputs, and keeps nothing
 // between runs.
+//
+// A kernel with `threads` > 1 finds behind those pointers one more: that of a ParallelFor
+// (worker/parallel_for.h), which runs its parallel loops. Others do not look at it.
 
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 
@@ -32,8 +37,21 @@ struct Kernel {
   std::string object;                   // relocatable object file of the host, defining kKernelSymbol
   std::vector<BufferSpec> buffers;
   std::uint64_t scratch_bytes = 0;
+  std::uint32_t threads = 1;            // that its parallel loops are split over; 1: it has none
   std::vector<std::string> no_effect;   // annotations that changed nothing: "L3 vectorize"
   friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+struct CompileOptions {
+  std::uint32_t threads = 1;  // that loops annotated `thread` may be split over
+};
+
+// The machine code of a kernel, laid out for one address: to be copied there as it is, and called at
+// its entry.
+struct CodeImage {
+  std::string bytes;
+  std::uint64_t entry = 0;  // of kKernelSymbol, from the start of the bytes
+  friend bool operator==(const CodeImage&, const CodeImage&) = default;
 };
 
 // Makes kernels. One object belongs to one thread of one compiler child.
@@ -41,7 +59,18 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
   // COMPILE_ERROR, LIMIT_UNROLL, LIMIT_FOOTPRINT or UNSUPPORTED where the tree cannot be compiled.
-  virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) = 0;
+  virtual std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                                 const CompileOptions& options = {}) = 0;
+};
+
+// Lays kernels out as code. One object belongs to one thread of one compiler child.
+class CodeLinker {
+ public:
+  virtual ~CodeLinker() = default;
+  // `address` is the start of a page. kCorrupt if `object` is not one that can be linked, kFull if the
+  // code is longer than `max_bytes`.
+  virtual Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
+                                   std::size_t max_bytes) = 0;
 };
 
 }  // namespace loopfleet::worker

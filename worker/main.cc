@@ -1,6 +1,12 @@
+#include <string_view>
+
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
+#include "worker/emit/emit_command.h"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "emit") {
+    return loopfleet::worker::EmitMain(argc - 1, argv + 1);
+  }
   return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend());
 }

@@ -22,6 +22,7 @@ extern "C" {
 
 #include "common/base/check.h"
 #include "worker/byte_codec.h"
+#include "worker/child_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -31,7 +32,6 @@ constexpr std::size_t kMaxControlBytes = 4096;
 constexpr std::chrono::seconds kPrepareTimeout{60};
 constexpr std::chrono::seconds kSpawnTimeout{10};
 constexpr std::chrono::seconds kEndTimeout{10};
-constexpr int kExitNotConfined = 70;
 
 Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
 
@@ -69,16 +69,24 @@ class NurseryLoop {
         if (!request)
           return 0;  // the daemon ended; the children get SIGKILL when this process does
         ByteReader reader(*request);
-        Spawn(reader.GetEnum(ChildRole::kExecutor));
+        Spawn(reader.GetEnum(kLastChildRole));
       }
     }
   }
 
  private:
+  struct Child {
+    pid_t pid = 0;
+    Channel channel;
+    UniqueFd pidfd;
+    UniqueFd status;
+  };
+
   void Reap() {
     int status = 0;
     for (pid_t pid = ::waitpid(-1, &status, WNOHANG); pid > 0;
          pid = ::waitpid(-1, &status, WNOHANG)) {
+      std::erase_if(spares_, [&](const auto& spare) { return spare.second.pid == pid; });
       const auto found = status_pipes_.find(pid);
       if (found == status_pipes_.end()) continue;
       if (::write(found->second.get(), &status, sizeof status) < 0 && errno != EPIPE) {
@@ -89,37 +97,52 @@ class NurseryLoop {
   }
 
   void Spawn(ChildRole role) {
-    const Status done = TrySpawn(role);
-    if (done) return;
     ByteWriter reply;
-    reply.Put(static_cast<std::int64_t>(-1));
-    reply.PutText(done.error().message);
-    if (!channel_.Send(reply.Take(), std::nullopt)) std::_Exit(1);
+    Result<Child> child = TakeSpare(role);
+    if (child) {
+      reply.Put(static_cast<std::int64_t>(child->pid));
+      const int fds[] = {child->channel.fd(), child->pidfd.get(), child->status.get()};
+      if (!channel_.Send(reply.Take(), std::nullopt, fds)) std::_Exit(1);
+    } else {
+      reply.Put(static_cast<std::int64_t>(-1));
+      reply.PutText(child.error().message);
+      if (!channel_.Send(reply.Take(), std::nullopt)) std::_Exit(1);
+    }
+    // If it fails, so will the next request, which says why.
+    if (Result<Child> spare = Make(role)) spares_.emplace(role, *std::move(spare));
   }
 
-  Status TrySpawn(ChildRole role) {
+  Result<Child> TakeSpare(ChildRole role) {
+    const auto spare = spares_.find(role);
+    if (spare == spares_.end()) return Make(role);
+    Child child = std::move(spare->second);
+    spares_.erase(spare);
+    return child;
+  }
+
+  Result<Child> Make(ChildRole role) {
+    LF_CHECK(programs_.by_role.contains(role), "there is no program for a {}", ChildRoleName(role));
     LF_TRY(auto ends, Channel::MakePair());
     int pipe_ends[2];
     if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
       return Fail(ErrorKind::kSystem, fmt::format("pipe2: {}", std::strerror(errno)));
     }
-    const UniqueFd status_read(pipe_ends[0]);
+    UniqueFd status_read(pipe_ends[0]);
     UniqueFd status_write(pipe_ends[1]);
     const pid_t nursery = ::getpid();
     const pid_t pid = ::fork();
     if (pid < 0) return Fail(ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno)));
     if (pid == 0) RunChild(role, std::move(ends.second), nursery);
-    const UniqueFd pidfd(::pidfd_open(pid, 0));
+    UniqueFd pidfd(::pidfd_open(pid, 0));
     if (!pidfd) {
       ::kill(pid, SIGKILL);
       return Fail(ErrorKind::kSystem, fmt::format("pidfd_open: {}", std::strerror(errno)));
     }
     status_pipes_[pid] = std::move(status_write);
-    ByteWriter reply;
-    reply.Put(static_cast<std::int64_t>(pid));
-    const int fds[] = {ends.first.fd(), pidfd.get(), status_read.get()};
-    if (!channel_.Send(reply.Take(), std::nullopt, fds)) std::_Exit(1);
-    return {};
+    return Child{.pid = pid,
+                 .channel = std::move(ends.first),
+                 .pidfd = std::move(pidfd),
+                 .status = std::move(status_read)};
   }
 
   [[noreturn]] void RunChild(ChildRole role, Channel channel, pid_t nursery) {
@@ -130,10 +153,8 @@ class NurseryLoop {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    const bool compiles = role == ChildRole::kCompiler;
-    const Result<int> fd =
-        Confine(role, compiles ? programs_.compiler_limits : programs_.executor_limits,
-                channel.fd(), nursery);
+    const ChildProgram& program = programs_.by_role.at(role);
+    const Result<int> fd = Confine(role, program.limits, channel.fd(), nursery);
     // The descriptors are closed; their owners here must not close the numbers' new meaning.
     channel.TakeFd().Release();
     if (!fd) {
@@ -142,12 +163,13 @@ class NurseryLoop {
       std::_Exit(kExitNotConfined);
     }
     Channel own{UniqueFd(*fd)};
-    std::_Exit((compiles ? programs_.compiler : programs_.executor)(std::move(own)));
+    std::_Exit(program.run(std::move(own)));
   }
 
   Channel channel_;
   const ChildPrograms& programs_;
   std::map<pid_t, UniqueFd> status_pipes_;
+  std::map<ChildRole, Child> spares_;
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
 // Nursery: a small single-threaded process, forked from the daemon before the daemon has threads,
-// sockets or keys. It forks the children that compile and run job code, in about a millisecond
-// each, and hands their channels back. It outlives every child and ends with the daemon.
+// sockets or keys. It forks the children that compile and run job code and hands their channels
+// back. Of each kind that it was asked for it keeps a spare one, so that a child that ended is
+// replaced at once. It outlives every child and ends with the daemon.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
 // which the nursery writes the child's wait status when it has ended.
@@ -9,6 +10,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,14 +44,15 @@ class ChildProcess {
   UniqueFd status_;
 };
 
-// What the children do. `prepare` runs once, in the nursery; the others run in each child after it
-// is confined, end when their channel is closed, and return the child's exit code.
+// What a child does: runs once it is confined, ends when its channel is closed, and returns the
+// child's exit code.
+struct ChildProgram {
+  std::function<int(Channel)> run;
+  ChildLimits limits;
+};
 struct ChildPrograms {
-  std::function<void()> prepare;
-  std::function<int(Channel)> compiler;
-  std::function<int(Channel)> executor;
-  ChildLimits compiler_limits;
-  ChildLimits executor_limits;
+  std::function<void()> prepare;  // runs once, in the nursery
+  std::map<ChildRole, ChildProgram> by_role;
 };
 
 class Nursery {
@@ -60,7 +63,8 @@ class Nursery {
   Nursery(const Nursery&) = delete;
   Nursery& operator=(const Nursery&) = delete;
 
-  // From any thread. kClosed: the nursery is gone, and the daemon can do no more work.
+  // From any thread. The role is one of the programs'. kClosed: the nursery is gone, and the daemon
+  // can do no more work.
   Result<ChildProcess> Spawn(ChildRole role);
   bool IsAlive() const;
   pid_t pid() const { return pid_; }

@@ -1,21 +1,16 @@
 #include "worker/pipeline.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/looptree/key.h"
+#include "worker/code_hash.h"
 
 namespace loopfleet::worker {
 namespace {
-
-std::string CodeHash(std::string_view object) {
-  const XXH128_hash_t hash = XXH3_128bits(object.data(), object.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
   if (PlacementOf(spec.device, benchmark.target) != Placement::kCuda) return std::nullopt;
@@ -32,9 +27,13 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       conditions_(std::move(conditions)),
       on_finished_(std::move(on_finished)),
       workloads_(options.workloads),
+      arenas_(options.arenas),
       prepared_(options.max_prepared),
-      prepare_thread_([this] { PrepareLoop(); }),
-      time_thread_([this] { TimeLoop(); }) {}
+      time_thread_([this] { TimeLoop(); }) {
+  for (Preparer& preparer : parts_.preparers) {
+    prepare_threads_.emplace_back([this, &preparer] { PrepareLoop(preparer); });
+  }
+}
 
 Pipeline::~Pipeline() {
   {
@@ -46,7 +45,7 @@ Pipeline::~Pipeline() {
   }
   parts_.slot.Stop();
   prepared_.Close();
-  prepare_thread_.join();
+  for (std::thread& thread : prepare_threads_) thread.join();
   time_thread_.join();
 }
 
@@ -75,7 +74,7 @@ std::vector<LeaseId> Pipeline::DropUnstarted() {
   for (const auto& [lease, job] : held_) {
     const bool is_finished = std::any_of(finished_.begin(), finished_.end(),
                                          [&](const auto& report) { return report.lease == lease; });
-    if (lease != timing_ && !is_finished) dropped.push_back(lease);
+    if (!on_slot_.contains(lease) && !is_finished) dropped.push_back(lease);
   }
   for (const LeaseId lease : dropped) held_.erase(lease);
   return dropped;
@@ -108,12 +107,14 @@ std::optional<Pipeline::Waiting> Pipeline::NextWaiting() {
   return next;
 }
 
-void Pipeline::PrepareLoop() {
+void Pipeline::PrepareLoop(Preparer& preparer) {
   while (std::optional<Waiting> next = NextWaiting()) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
+    evaluation.conditions->hardware =
+        parts_.device.hardware();  // the reference clock may have come
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
-    std::optional<Prepared> prepared = Prepare(next->lease, evaluation);
+    std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
       Finish(next->lease.lease, next->lease.job, std::move(evaluation));
     } else if (IsHeld(prepared->lease)) {
@@ -122,7 +123,7 @@ void Pipeline::PrepareLoop() {
   }
 }
 
-std::optional<Pipeline::Prepared> Pipeline::Prepare(const wire::Lease& lease,
+std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wire::Lease& lease,
                                                     Evaluation& evaluation) {
   const auto fail = [&](Failure failure) {
     evaluation.verdict = std::move(failure);
@@ -130,6 +131,15 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(const wire::Lease& lease,
   };
   const Instant start = parts_.clock.Now();
   if (std::optional<Failure> failure = UnsupportedField(lease.spec)) return fail(*failure);
+  if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
+  if (lease.spec.threads > options_.max_threads) {
+    return fail(
+        {.code = FailureCode::kNoMatchingWorker,
+         .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
+                                lease.spec.threads, options_.max_threads)});
+  }
+  evaluation.conditions->threads = lease.spec.threads;
+  evaluation.conditions->cache = lease.spec.cache;
   const std::expected<looptree::Replayed, Failure> replayed = ReplayJob(lease.spec);
   if (!replayed) return fail(replayed.error());
   evaluation.tree_key = looptree::KeyOf(replayed->tree);
@@ -152,47 +162,164 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(const wire::Lease& lease,
   const Instant rebuilt = parts_.clock.Now();
   evaluation.stages[Stage::kReplay] = rebuilt - start;
 
-  std::expected<Kernel, Failure> kernel = parts_.compiler.Compile(replayed->tree);
-  const Instant compiled = parts_.clock.Now();
-  evaluation.stages[Stage::kCompile] = compiled - rebuilt;
-  if (!kernel) return fail(std::move(kernel).error());
-  evaluation.scratch_bytes = kernel->scratch_bytes;
-  evaluation.no_effect = kernel->no_effect;
-  evaluation.code_hash = CodeHash(kernel->object);
+  CodeArena::Place code = parts_.code.Take();
+  const std::expected<CompiledKernel, Failure> compiled =
+      preparer.compiler.Compile(replayed->tree, code, {.threads = lease.spec.threads});
+  const Instant compiled_at = parts_.clock.Now();
+  evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
+  if (!compiled) return fail(compiled.error());
+  const Kernel& kernel = compiled->kernel;
+  evaluation.scratch_bytes = kernel.scratch_bytes;
+  evaluation.no_effect = kernel.no_effect;
+  evaluation.code_hash = CodeHash(kernel.object);
 
+  std::uint64_t output_bytes = 0;
+  for (const BufferSpec& buffer : kernel.buffers) {
+    if (buffer.role == BufferSpec::Role::kOutput) {
+      output_bytes += buffer.element_count * sizeof(float);
+    }
+  }
+
+  const Result<std::uint64_t> entry = code.Write(compiled->code);
+  if (!entry) return fail({.code = FailureCode::kCompileError, .message = entry.error().message});
   Result<std::shared_ptr<const Workload>> workload = workloads_.Get(replayed->tree.program());
   if (!workload) {
     return fail({.code = FailureCode::kRunOom, .message = std::move(workload).error().message});
   }
+  auto arena = ArenaFor(kernel, **workload);
+  if (!arena) return fail(std::move(arena).error());
+  KernelCall call{.entry = *entry, .workload = *std::move(workload), .arena = *std::move(arena)};
+  const std::expected<Nanos, Failure> ran = Verify(preparer, call);
   const Instant done = parts_.clock.Now();
-  evaluation.stages[Stage::kVerify] = done - compiled;
+  evaluation.stages[Stage::kVerify] = done - compiled_at;
+  if (!ran) return fail(ran.error());
   return Prepared{.lease = lease.lease,
                   .job = lease.job,
                   .evaluation = std::move(evaluation),
-                  .kernel = *std::move(kernel),
-                  .workload = *std::move(workload),
+                  .code = std::move(code),
+                  .spec = lease.spec,
+                  .output_bytes = output_bytes,
+                  .call = std::move(call),
+                  .run_took = *ran,
                   .prepared_at = done};
+}
+
+std::expected<std::shared_ptr<Arena>, Failure> Pipeline::ArenaFor(const Kernel& kernel,
+                                                                  const Workload& workload) {
+  std::vector<std::uint64_t> counts;
+  std::uint64_t elements = 0;
+  for (const BufferSpec& buffer : kernel.buffers) {
+    if (buffer.role == BufferSpec::Role::kInput) continue;
+    counts.push_back(buffer.element_count);
+    elements += buffer.element_count;  // CheckBuffers bounded the sum
+  }
+  if (elements > options_.max_written_bytes / sizeof(float)) {
+    return std::unexpected(
+        Failure{.code = FailureCode::kLimitFootprint,
+                .message = fmt::format("outputs and scratch need {} bytes, the limit is {}",
+                                       elements * sizeof(float), options_.max_written_bytes)});
+  }
+  auto arena = arenas_.Take(LayOut(counts, workload.layout.buffers.size()));
+  if (arena) return *std::move(arena);
+  return std::unexpected(Failure{.code = FailureCode::kRunOom, .message = arena.error().message});
+}
+
+std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelCall& call) {
+  for (;;) {
+    call.arena->Poison();
+    std::expected<Nanos, Failure> took = preparer.verifier.Run(call);
+    std::expected<void, Failure> verified;
+    if (!took) {
+      verified = std::unexpected(took.error());
+    } else {
+      verified = call.arena->Check(call.workload->expected);
+    }
+    if (verified) {
+      call.arena->Poison();  // what is right now must not pass for what is computed on the slot
+      return took;
+    }
+    // Kernels that ran in that child before may have damaged it. (None makes others hang.)
+    if (preparer.verifier.ran_in_new_child() || verified.error().code == FailureCode::kRunTimeout) {
+      return std::unexpected(std::move(verified).error());
+    }
+    preparer.verifier.Renew();
+  }
 }
 
 bool Pipeline::StartTiming(LeaseId lease) {
   std::lock_guard lock(mutex_);
   if (!held_.contains(lease)) return false;
-  timing_ = lease;
+  on_slot_.insert(lease);
   return true;
 }
 
-void Pipeline::TimeLoop() {
-  while (std::optional<Prepared> next = prepared_.Pop()) {
+std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
+  for (;;) {
+    RunCanariesIfDue();
+    if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
+    if (prepared_.is_closed()) return std::nullopt;
+  }
+}
+
+void Pipeline::RunCanariesIfDue() {
+  DeviceWatch& device = parts_.device;
+  if (!device.CanaryIsDue(parts_.clock.Now())) return;
+  device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
+                       parts_.clock.Now());
+  parts_.metrics.SetCanaryRatio(device.health().ratio);
+}
+
+void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
+  while (parts_.slot.HasRoom()) {
+    // Canaries need the slot to themselves: once they are due, it runs empty.
+    if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
+    std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
+    if (!next) return;
     if (!StartTiming(next->lease)) continue;
-    Evaluation evaluation = std::move(next->evaluation);
+    Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
-    auto measured = parts_.slot.Evaluate(next->kernel, next->workload, evaluation.stages);
-    if (measured) {
+    const auto begun =
+        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
+    if (begun) {
+      on_slot.push_back(*std::move(next));
+    } else {
+      evaluation.verdict = begun.error();
+      Finish(next->lease, next->job, std::move(evaluation));
+    }
+  }
+}
+
+std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
+  LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  const auto accepted =
+      static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
+  parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
+  constexpr double kHertzPerMhz = 1e6;
+  parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
+  return parts_.device.Judge(samples, done.spec,
+                             {.flop_count = done.evaluation.flop_count,
+                              .output_bytes = done.output_bytes,
+                              .threads = done.spec.threads},
+                             done.evaluation.conditions->hardware);
+}
+
+void Pipeline::TimeLoop() {
+  std::deque<Prepared> on_slot;
+  for (FillSlot(on_slot); !on_slot.empty(); FillSlot(on_slot)) {
+    Prepared done = std::move(on_slot.front());
+    on_slot.pop_front();
+    Evaluation& evaluation = done.evaluation;
+    const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
+    // The core is not to wait while this result is looked at.
+    if (!on_slot.empty()) FillSlot(on_slot);
+    if (!timed) {
+      evaluation.verdict = timed.error();
+    } else if (auto measured = Judge(done, timed->samples)) {
       evaluation.verdict = *std::move(measured);
     } else {
       evaluation.verdict = std::move(measured).error();
     }
-    Finish(next->lease, next->job, std::move(evaluation));
+    Finish(done.lease, done.job, std::move(evaluation));
   }
 }
 
@@ -204,7 +331,7 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (timing_ == lease) timing_ = {};
+    on_slot_.erase(lease);
     if (!held_.contains(lease)) return;  // dropped meanwhile: nobody wants it
     finished_.push_back({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
   }

@@ -1,7 +1,7 @@
 #pragma once
-// Pipeline: leases in, reports out, on two threads. One prepares ahead (rebuilds the tree, makes
-// the workload, has it compiled); the other has the timing slot. What is prepared ahead is bounded:
-// code is made ahead of time, never timed ahead.
+// Pipeline: leases in, reports out. Some threads prepare ahead (rebuild the tree, have it compiled,
+// run it once and verify what it wrote); one has the timing slot. What is prepared ahead is
+// bounded: code is made and verified ahead of time, never timed ahead.
 
 #include <chrono>
 #include <condition_variable>
@@ -11,14 +11,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
+#include "worker/arena.h"
+#include "worker/code_arena.h"
 #include "worker/compiler_process.h"
 #include "worker/lease_runner.h"
+#include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
 
@@ -27,18 +32,29 @@ namespace loopfleet::worker {
 class Pipeline final : public LeaseRunner {
  public:
   struct Options {
-    std::size_t max_held = 64;     // leases at once, waiting ones included
-    std::size_t max_prepared = 4;  // compiled and waiting for the slot
+    std::size_t max_held = 64;                 // leases at once, waiting ones included
+    std::size_t max_prepared = 4;              // verified and waiting for the slot
+    std::uint32_t max_threads = 1;             // that a kernel may use
+    std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
-    // Of one run of a job. The reference that outputs are compared with takes about a second for each
-    // 10^9, and nothing is timed unverified.
+    // Of one run of a job. The reference that outputs are compared with takes about a second for
+    // each 10^9, and nothing is timed unverified.
     std::uint64_t max_flop_count = 20'000'000'000;
+    std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
+    ArenaPool::Options arenas;
+  };
+  // What one preparing thread works with.
+  struct Preparer {
+    CompilerProcess& compiler;
+    ExecutorProcess& verifier;  // not the one on the slot
   };
   // What it works with; all of it outlives the pipeline, and is used by nobody else meanwhile.
   struct Parts {
-    CompilerProcess& compiler;  // used by the preparing thread
-    TimingSlot& slot;           // used by the timing thread
+    std::vector<Preparer> preparers;  // a thread for each
+    TimingSlot& slot;                 // used by the timing thread
+    DeviceWatch& device;
+    CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
   };
@@ -62,37 +78,52 @@ class Pipeline final : public LeaseRunner {
     LeaseId lease;
     JobId job;
     Evaluation evaluation;  // all but the verdict
-    Kernel kernel;
-    std::shared_ptr<const Workload> workload;
+    CodeArena::Place code;
+    JobSpec spec;
+    std::uint64_t output_bytes = 0;
+    KernelCall call;
+    Nanos run_took;  // of the run that was verified
     Instant prepared_at;
   };
 
-  void PrepareLoop();
+  void PrepareLoop(Preparer& preparer);
   void TimeLoop();
+  // Waits, and runs canaries meanwhile. Empty: the pipeline ends.
+  std::optional<Prepared> NextPrepared();
+  void RunCanariesIfDue();
+  std::expected<Measurement, Failure> Judge(Prepared& done, const Samples& samples);
+  // Begins what is prepared; waits for something if the slot is empty.
+  void FillSlot(std::deque<Prepared>& on_slot);
   std::optional<Waiting> NextWaiting();
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
-  std::optional<Prepared> Prepare(const wire::Lease& lease, Evaluation& evaluation);
+  std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
+                                  Evaluation& evaluation);
+  // Runs the kernel once, away from the slot, and compares what it wrote.
+  std::expected<Nanos, Failure> Verify(Preparer& preparer, const KernelCall& call);
+  std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
+                                                          const Workload& workload);
   bool StartTiming(LeaseId lease);
   bool IsHeld(LeaseId lease) const;
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
 
   const Options options_;
-  const Parts parts_;
+  Parts parts_;
   const Conditions conditions_;
   const std::function<void()> on_finished_;
-  WorkloadCache workloads_;  // used by the preparing thread
+  WorkloadCache workloads_;
+  ArenaPool arenas_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;  // guarded by mutex_, like all down to finished_
   std::deque<Waiting> waiting_;
-  std::map<LeaseId, JobId> held_;       // a lease that is not in here is nobody's business any more
-  LeaseId timing_;                      // the one on the slot; none: 0
+  std::map<LeaseId, JobId> held_;  // a lease that is not in here is nobody's business any more
+  std::set<LeaseId> on_slot_;
   std::vector<wire::Report> finished_;  // their leases are in held_ until they are taken
 
   BoundedQueue<Prepared> prepared_;
-  std::thread prepare_thread_;
+  std::vector<std::thread> prepare_threads_;
   std::thread time_thread_;
 };
 

@@ -5,6 +5,7 @@
 #include <linux/memfd.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -20,13 +21,14 @@ std::unexpected<Error> MemoryError(const char* what, std::size_t size) {
 }  // namespace
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, {})) {}
+    : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, {})), id_(other.id_) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   if (this != &other) {
     Unmap();
     fd_ = std::move(other.fd_);
     bytes_ = std::exchange(other.bytes_, {});
+    id_ = other.id_;
   }
   return *this;
 }
@@ -46,15 +48,12 @@ Result<SharedMemory> SharedMemory::Create(std::size_t size) {
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     return MemoryError("F_ADD_SEALS", size);
   }
-  return Map(std::move(fd), size, Access::kReadWrite);
-}
-
-Result<SharedMemory> SharedMemory::Map(UniqueFd fd, std::size_t size, Access access) {
-  const int protection = access == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* const address = ::mmap(nullptr, size, protection, MAP_SHARED, fd.get(), 0);
+  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return MemoryError("mmap", size);
   ::madvise(address, size, MADV_HUGEPAGE);  // where the host allows it for shared memory
+  static std::atomic<std::uint64_t> last_id{0};
   SharedMemory memory;
+  memory.id_ = ++last_id;
   memory.fd_ = std::move(fd);
   memory.bytes_ = {static_cast<std::byte*>(address), size};
   return memory;

@@ -1,8 +1,9 @@
 #pragma once
 // SharedMemory: memory that the daemon and its children both see, without a name that could be left
-// behind. The mapping belongs to the object; a child maps the descriptor itself.
+// behind. The mapping belongs to the object; children map the descriptor themselves.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "common/base/result.h"
@@ -12,8 +13,6 @@ namespace loopfleet::worker {
 
 class SharedMemory {
  public:
-  enum class Access { kReadOnly, kReadWrite };
-
   SharedMemory() = default;
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
@@ -21,20 +20,21 @@ class SharedMemory {
 
   // Zeroed, fixed in size, writable here. kFull: the host has no memory for it.
   static Result<SharedMemory> Create(std::size_t size);
-  // Maps what was received from another process.
-  static Result<SharedMemory> Map(UniqueFd fd, std::size_t size, Access access);
 
   // From now on nobody can map it writable, or make a mapping writable; this one stays so.
   Status SealAgainstOthers();
 
   std::span<std::byte> bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
+  // Of the memory itself; no other that this process ever makes has it.
+  std::uint64_t id() const { return id_; }
 
  private:
   void Unmap();
 
   UniqueFd fd_;
   std::span<std::byte> bytes_;
+  std::uint64_t id_ = 0;
 };
 
 }  // namespace loopfleet::worker

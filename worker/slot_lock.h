@@ -34,6 +34,8 @@ class SlotLock {
   // True once it is held. False after `timeout`, or once `stop` is set. Fair between processes.
   bool Acquire(Nanos timeout, const std::atomic<bool>& stop);
   void Release();
+  // While it is held: somebody else waits for it.
+  bool IsWanted();
 
  private:
   SlotLock(UniqueFd turnstile, UniqueFd slot);

@@ -2,73 +2,68 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
-#include "worker/timing/statistics.h"
-
 namespace loopfleet::worker {
-namespace {
-
-// Adds the time since its making, or since the last Lap, to a stage.
-class LapTimer {
- public:
-  LapTimer(const Clock& clock, StageDurations& stages)
-      : clock_(clock), stages_(stages), start_(clock.Now()) {}
-  void Lap(Stage stage) {
-    const Instant now = clock_.Now();
-    stages_[stage] += now - start_;
-    start_ = now;
-  }
-
- private:
-  const Clock& clock_;
-  StageDurations& stages_;
-  Instant start_;
-};
-
-}  // namespace
 
 TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor,
                        const Clock& clock)
     : options_(options), lock_(std::move(lock)), executor_(executor), clock_(clock) {}
 
-std::expected<Measurement, Failure> TimingSlot::Evaluate(
-    const Kernel& kernel, const std::shared_ptr<const Workload>& workload, StageDurations& stages) {
-  LapTimer timer(clock_, stages);
-  const bool locked = lock_.Acquire(options_.lock_timeout, stop_);
-  timer.Lap(Stage::kQueue);
-  if (!locked) {
+bool TimingSlot::HasRoom() {
+  if (begun_at_.empty()) return true;
+  return begun_at_.size() < options_.most_begun && !lock_.IsWanted();
+}
+
+std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const SamplingPolicy& policy,
+                                               Nanos run_took) {
+  const Instant asked = clock_.Now();
+  if (!locked_) locked_ = lock_.Acquire(options_.lock_timeout, stop_);
+  if (!locked_) {
     return std::unexpected(
         Failure{.code = FailureCode::kUnstableTiming,
                 .message = fmt::format("other workers kept the timing core of this host for {} s",
                                        options_.lock_timeout.count())});
   }
-  auto measurement = EvaluateLocked(kernel, workload, stages);
-  lock_.Release();
-  return measurement;
+  executor_.Begin(call, policy, run_took);
+  begun_at_.push_back(asked);
+  if (begun_at_.size() == 1) last_finish_ = clock_.Now();  // nothing before it to wait for
+  return {};
 }
 
-std::expected<Measurement, Failure> TimingSlot::EvaluateLocked(
-    const Kernel& kernel, const std::shared_ptr<const Workload>& workload, StageDurations& stages) {
-  LapTimer timer(clock_, stages);
-  std::expected<void, Failure> verified = executor_.Load(kernel, workload);
-  if (verified) verified = executor_.CheckOutputs();
-  timer.Lap(Stage::kVerify);
-  if (!verified) return std::unexpected(std::move(verified).error());
-
-  const std::expected<Samples, Failure> samples = executor_.Time(options_.policy);
-  timer.Lap(Stage::kMeasure);
-  if (!samples) return std::unexpected(samples.error());
-
-  verified = executor_.RunAgain();
-  if (verified) verified = executor_.CheckOutputs();
-  timer.Lap(Stage::kVerify);
-  if (!verified) {
-    Failure failure = std::move(verified).error();
-    failure.message += ", after having been right before it was timed";
-    return std::unexpected(std::move(failure));
+std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
+  std::expected<Timed, Failure> timed = executor_.Finish();
+  const Instant now = clock_.Now();
+  const Instant start = std::max(begun_at_.front(), last_finish_);
+  stages[Stage::kQueue] += start - begun_at_.front();
+  stages[Stage::kMeasure] += now - start;
+  last_finish_ = now;
+  begun_at_.pop_front();
+  if (begun_at_.empty()) {
+    lock_.Release();
+    locked_ = false;
   }
-  return Summarise(*samples);
+  return timed;
+}
+
+std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
+                                                     std::uint64_t probe_steps) {
+  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return std::nullopt;
+  const std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+  lock_.Release();
+  return reading;
+}
+
+std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
+                                               StageDurations& stages) const {
+  const Instant start = clock_.Now();
+  std::expected<void, Failure> verified = call.arena->Check(call.workload->expected);
+  stages[Stage::kVerify] += clock_.Now() - start;
+  if (verified) return verified;
+  Failure failure = std::move(verified).error();
+  failure.message += ", after having been right before it was timed";
+  return std::unexpected(std::move(failure));
 }
 
 }  // namespace loopfleet::worker

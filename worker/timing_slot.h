@@ -1,10 +1,12 @@
 #pragma once
-// TimingSlot: the one place where kernels run: verify, measure, verify again, with the host's lock
-// on the core held throughout. A kernel that is wrong is never timed. Belongs to one thread; Stop
+// TimingSlot: the one place where kernels are timed. What comes here has been verified; it is
+// timed, run once more, and verified again before its time is accepted. The host's lock on the core
+// is held as long as there is work, unless other workers wait for it. Belongs to one thread; Stop
 // may be called from any.
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <expected>
 #include <memory>
 
@@ -20,28 +22,39 @@ namespace loopfleet::worker {
 class TimingSlot {
  public:
   struct Options {
-    SamplingPolicy policy;
     // How long to wait while other workers on this host have the core. Longer than a job may take.
     std::chrono::seconds lock_timeout{300};
+    // Kernels in the executor's hands: the one that is timed and the next, so that the core does
+    // not wait for this process.
+    std::size_t most_begun = 2;
   };
   TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor, const Clock& clock);
 
-  // Adds the durations of its stages; waiting for the core counts as queueing.
-  std::expected<Measurement, Failure> Evaluate(const Kernel& kernel,
-                                               const std::shared_ptr<const Workload>& workload,
-                                               StageDurations& stages);
-  // Evaluate no longer waits for the core.
+  // One more may be begun without waiting for the core.
+  bool HasRoom();
+  // Puts a verified kernel behind those that were begun. The failure: the core was not to be had.
+  std::expected<void, Failure> Begin(const KernelCall& call, const SamplingPolicy& policy,
+                                     Nanos run_took);
+  bool is_empty() const { return begun_at_.empty(); }
+  // Waits for the first of those begun. Its time is not to be believed before Judge. Adds the
+  // duration of its stages; waiting for the core counts as queueing.
+  std::expected<Timed, Failure> Finish(StageDurations& stages);
+  // Verifies what the kernel wrote when it ran after it was timed.
+  std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
+  // Runs the canaries if nothing is begun and the core is to be had at once.
+  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
+                                           std::uint64_t probe_steps);
+  // Begin no longer waits for the core.
   void Stop() { stop_ = true; }
 
  private:
-  std::expected<Measurement, Failure> EvaluateLocked(
-      const Kernel& kernel, const std::shared_ptr<const Workload>& workload,
-      StageDurations& stages);
-
   const Options options_;
   SlotLock lock_;
+  bool locked_ = false;
   ExecutorProcess& executor_;
   const Clock& clock_;
+  std::deque<Instant> begun_at_;
+  Instant last_finish_{};
   std::atomic<bool> stop_{false};
 };
 

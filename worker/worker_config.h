@@ -10,17 +10,26 @@
 
 namespace loopfleet::worker {
 
+// How much isolation a worker must have to run.
+enum class SandboxDemand { kAny, kFull };
+
 struct WorkerConfig {
   std::string coordinator = "tcp://127.0.0.1:5571";  // its endpoint for workers
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
+  std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
+  // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
+  // are to agree must have the same.
+  double reference_clock_mhz = 0;
+  SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.
   std::uint32_t credit_per_slot = 8;
-  std::size_t max_prepared = 4;  // kernels compiled ahead
+  std::size_t max_prepared = 4;  // kernels compiled and verified ahead
+  std::uint32_t preparers = 1;   // threads that do it, each with children of its own
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
   std::uint64_t executor_private_bytes = std::uint64_t{1} << 30;

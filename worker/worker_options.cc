@@ -9,6 +9,7 @@
 
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
+#include "common/job/job_spec.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -19,10 +20,17 @@ struct Wishes {
   std::vector<std::string> labels;
   std::string keys;
   std::string log_level = "info";
+  std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
   std::int64_t run_limit_ms = 10'000;
   std::string config_file;
 };
+
+constexpr const char* kFooter =
+    "`loopfleet-worker emit --help`: write the code of a job instead.\n"
+    "Settings: flags, then environment variables (LOOPFLEET_WORKER_ and the flag's name, such as\n"
+    "LOOPFLEET_WORKER_RUN_LIMIT_MS), then the table [worker] of the file that --config names.\n"
+    "Exit codes: 0 ended as asked, 2 usage, 70 failed while running, 78 bad configuration.";
 
 std::unexpected<NoStart> BadConfig(std::string text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig, .text = std::move(text)});
@@ -35,6 +43,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--device", wishes.device, "What to run kernels on: cpu")->capture_default_str();
   app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
       ->capture_default_str();
+  app.add_option("--max-threads", config.max_threads,
+                 "Threads that a kernel may use at most; 0 for one on each core")
+      ->check(CLI::Range(std::uint32_t{0}, kMostThreads))
+      ->capture_default_str();
   app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
@@ -44,6 +56,14 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
       ->capture_default_str();
   app.add_option("--run-limit-ms", wishes.run_limit_ms, "Longest single run of a kernel")
       ->check(limit_range)
+      ->capture_default_str();
+  app.add_option("--reference-clock-mhz", config.reference_clock_mhz,
+                 "State times at this clock; 0: as measured at start, rounded to 100 MHz. Workers "
+                 "whose results are to be shared must have the same")
+      ->check(CLI::Range(0.0, 100'000.0))
+      ->capture_default_str();
+  app.add_option("--require-sandbox", wishes.sandbox,
+                 "full: refuse to run where system calls cannot be filtered; any: go without")
       ->capture_default_str();
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
@@ -84,14 +104,14 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   WorkerConfig config;
   Wishes wishes;
   CLI::App app("The loopfleet worker: compiles, verifies and times kernels", "loopfleet-worker");
+  app.footer(kFooter);
   AddOptions(app, config, wishes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(NoStart{.exit_code = 0, .text = app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(NoStart{.exit_code = kExitUsage,
-                                   .text = fmt::format("loopfleet-worker: {}\n", error.what())});
+    return std::unexpected(NoStart{.exit_code = kExitUsage, .text = UsageText(app, error)});
   }
   std::optional<std::string> file;
   if (!wishes.config_file.empty()) file = wishes.config_file;
@@ -108,6 +128,11 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
     return BadConfig(fmt::format(
         "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));
   }
+  if (wishes.sandbox != "any" && wishes.sandbox != "full") {
+    return BadConfig(
+        fmt::format("loopfleet-worker: --require-sandbox {}: use any or full\n", wishes.sandbox));
+  }
+  config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);
   config.run_limit = std::chrono::milliseconds(wishes.run_limit_ms);

@@ -68,6 +68,7 @@ WorkloadCache::WorkloadCache(const Options& options) : options_(options) {
 }
 
 Result<std::shared_ptr<const Workload>> WorkloadCache::Get(const looptree::Program& program) {
+  std::lock_guard lock(mutex_);
   const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
   const auto found = std::find_if(
       newest_first_.begin(), newest_first_.end(),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "common/base/result.h"
@@ -32,7 +33,7 @@ Result<std::shared_ptr<const Workload>> MakeWorkload(const looptree::Program& pr
 
 // The workloads used last, within a bound on their bytes. Which values a kernel will see cannot be
 // known outside: the seeds come from the operating system at start, and vary from job to job.
-// Belongs to one thread.
+// Safe from any thread; what one thread makes, the others wait for.
 class WorkloadCache {
  public:
   struct Options {
@@ -46,6 +47,7 @@ class WorkloadCache {
  private:
   const Options options_;
   std::vector<std::uint64_t> seeds_;
+  std::mutex mutex_;  // guards all below
   std::uint64_t turn_ = 0;
   std::list<std::shared_ptr<const Workload>> newest_first_;
   std::size_t bytes_ = 0;  // of those

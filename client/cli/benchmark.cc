@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/outcome_text.h"
 #include "client/cli/table.h"
 #include "client/outcome_json.h"
+#include "common/base/random.h"
+#include "common/base/result.h"
 #include "common/looptree/key.h"
 #include "common/looptree/text.h"
 
@@ -18,10 +25,41 @@ namespace {
 
 struct BenchmarkFlags {
   std::string benchmark;
+  std::vector<std::string> datasets;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> limit;
+  std::uint64_t count = 1;
+  std::optional<std::uint64_t> seed;
   bool json = false;
 };
 
-int RunList(const BenchmarkFlags& flags) {
+int Refuse(const looptree::Rejection& rejection) {
+  fmt::print(stderr, "loopfleet: {}\n", FailureText(ToFailure(rejection)));
+  return kExitFailed;
+}
+
+looptree::Checked<std::vector<looptree::Dataset>> NamedDatasets(
+    const std::vector<std::string>& names) {
+  std::vector<looptree::Dataset> datasets;
+  for (const std::string& name : names) {
+    LF_TRY(const looptree::Dataset* dataset, looptree::FindDataset(name));
+    datasets.push_back(*dataset);
+  }
+  if (names.empty()) {
+    datasets.assign(looptree::Datasets().begin(), looptree::Datasets().end());
+  }
+  return datasets;
+}
+
+looptree::Rejection Uncountable(const looptree::Dataset& dataset) {
+  return {
+      .code = looptree::RejectionCode::kInvalidBenchmark,
+      .message = fmt::format("{} has no end to list or draw from: name a member, for example {}",
+                             dataset.prefix, dataset.example),
+      .action_index = {}};
+}
+
+int ListDatasets(const BenchmarkFlags& flags) {
   if (flags.json) {
     Json array = Json::array();
     for (const auto& dataset : looptree::Datasets()) {
@@ -43,12 +81,82 @@ int RunList(const BenchmarkFlags& flags) {
   return kExitOk;
 }
 
+// Members are written as they are made: eight million of them are no more than one in memory.
+int ListMembers(const looptree::Dataset& dataset, const BenchmarkFlags& flags) {
+  if (dataset.size == 0) return Refuse(Uncountable(dataset));
+  const std::uint64_t begin = std::min(flags.offset, dataset.size);
+  const std::uint64_t left = dataset.size - begin;
+  const std::uint64_t end = begin + std::min(flags.limit.value_or(left), left);
+  if (flags.json) fmt::print("[");
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const std::string uri = looptree::DatasetMember(dataset, i);
+    if (flags.json) {
+      fmt::print("{}{}", i == begin ? "" : ", ", Dump(Json(uri)));
+    } else {
+      fmt::print("{}\n", uri);
+    }
+    if (std::ferror(stdout) != 0) return kExitFailed;  // nobody reads on
+  }
+  if (flags.json) fmt::print("]\n");
+  return kExitOk;
+}
+
+int RunList(const BenchmarkFlags& flags) {
+  if (flags.datasets.empty()) return ListDatasets(flags);
+  const auto dataset = looptree::FindDataset(flags.datasets.front());
+  if (!dataset) return Refuse(dataset.error());
+  return ListMembers(**dataset, flags);
+}
+
+int RunCount(const BenchmarkFlags& flags) {
+  const auto datasets = NamedDatasets(flags.datasets);
+  if (!datasets) return Refuse(datasets.error());
+  Json json = Json::object();
+  for (const looptree::Dataset& dataset : *datasets) {
+    json[std::string(dataset.prefix)] = dataset.size == 0 ? Json(nullptr) : Json(dataset.size);
+  }
+  if (flags.json) {
+    fmt::print("{}\n", Dump(json));
+  } else if (datasets->size() == 1) {
+    fmt::print("{}\n",
+               datasets->front().size == 0 ? "any" : std::to_string(datasets->front().size));
+  } else {
+    Table table({"DATASET", "SIZE"});
+    for (const looptree::Dataset& dataset : *datasets) {
+      table.Add(
+          {std::string(dataset.prefix), dataset.size == 0 ? "any" : std::to_string(dataset.size)});
+    }
+    fmt::print("{}", table.Text());
+  }
+  return kExitOk;
+}
+
+int RunRandom(const BenchmarkFlags& flags) {
+  const auto datasets = NamedDatasets(flags.datasets);
+  if (!datasets) return Refuse(datasets.error());
+  for (const looptree::Dataset& dataset : *datasets) {
+    if (!flags.datasets.empty() && dataset.size == 0) return Refuse(Uncountable(dataset));
+  }
+  const std::uint64_t seed = flags.seed ? *flags.seed : OsRandom64();
+  if (!flags.seed) fmt::print(stderr, "seed {}\n", seed);
+  SplitMix64 random(seed);
+  if (flags.json) fmt::print("[");
+  for (std::uint64_t i = 0; i < flags.count; ++i) {
+    const std::string uri = looptree::RandomBenchmark(*datasets, random);
+    if (flags.json) {
+      fmt::print("{}{}", i == 0 ? "" : ", ", Dump(Json(uri)));
+    } else {
+      fmt::print("{}\n", uri);
+    }
+    if (std::ferror(stdout) != 0) return kExitFailed;
+  }
+  if (flags.json) fmt::print("]\n");
+  return kExitOk;
+}
+
 int RunShow(const BenchmarkFlags& flags) {
   const auto benchmark = looptree::OpenBenchmark(looptree::BenchmarkUri{flags.benchmark});
-  if (!benchmark) {
-    fmt::print(stderr, "loopfleet: {}\n", FailureText(ToFailure(benchmark.error())));
-    return kExitFailed;
-  }
+  if (!benchmark) return Refuse(benchmark.error());
   const looptree::LoopTree& start = benchmark->start;
   const std::string tree =
       looptree::TreeText(start, {.dialect = benchmark->dialect, .target = benchmark->target});
@@ -77,22 +185,59 @@ int RunShow(const BenchmarkFlags& flags) {
 void AddBenchmarkCommands(CommandLine& line) {
   CLI::App& noun =
       line.AddNoun({.name = "benchmark",
-                    .description = "List data sets of benchmarks, look at one (needs no cluster)",
+                    .description = "List data sets and their benchmarks, look at one (no cluster)",
                     .examples = "loopfleet benchmark list\n"
+                                "loopfleet benchmark list mm64_256_16_range-v0 --limit 10\n"
+                                "loopfleet benchmark random conv_train-v0 --seed 1 --count 5\n"
                                 "loopfleet benchmark show benchmark://mm-v0/mm64_64_64"});
   const auto flags = std::make_shared<BenchmarkFlags>();
-  CLI::App& list = line.AddCommand(
-      noun, {.name = "list", .description = "The data sets known by name", .examples = {}},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunList(*flags); });
-  list.add_flag("--json", flags->json, "print one JSON array");
-  CLI::App& show = line.AddCommand(
+  const auto talks = CommandLine::Talks::kToNobody;
+  const auto add_json = [&](CLI::App& app, const char* what) {
+    app.add_flag("--json", flags->json, what);
+  };
+  CLI::App& list =
+      line.AddCommand(noun,
+                      {.name = "list",
+                       .description = "The data sets known by name, or the benchmarks of one",
+                       .examples = "loopfleet benchmark list mm8_16_128_128-v0"},
+                      talks, [flags](const CommandRun&) { return RunList(*flags); });
+  auto* dataset = list.add_option("dataset", flags->datasets, "list this data set's benchmarks")
+                      ->type_name("DATASET")
+                      ->expected(0, 1);
+  list.add_option("--offset", flags->offset, "leave out so many from the start")
+      ->type_name("N")
+      ->needs(dataset);
+  list.add_option("--limit", flags->limit, "list at most so many")->type_name("N")->needs(dataset);
+  add_json(list, "print one JSON array");
+
+  CLI::App& count = line.AddCommand(
+      noun, {.name = "count", .description = "How many benchmarks a data set has", .examples = {}},
+      talks, [flags](const CommandRun&) { return RunCount(*flags); });
+  count.add_option("dataset", flags->datasets, "data sets; without any: all")->type_name("DATASET");
+  add_json(count, "print one JSON object; null: no end");
+
+  CLI::App& random = line.AddCommand(
       noun,
-      {.name = "show",
-       .description = "A benchmark's program and the tree it starts from",
-       .examples = {}},
-      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunShow(*flags); });
+      {.name = "random",
+       .description = "Draw benchmarks: a data set, each as likely, then a member of it",
+       .examples = "loopfleet benchmark random --seed 7\n"
+                   "loopfleet benchmark random mm64_256_16_range-v0 --seed 7 --count 100"},
+      talks, [flags](const CommandRun&) { return RunRandom(*flags); });
+  random.add_option("dataset", flags->datasets, "draw from these; without any: from all that end")
+      ->type_name("DATASET");
+  random.add_option("--seed", flags->seed, "the same seed draws the same (default: a new one)")
+      ->type_name("N");
+  random.add_option("--count", flags->count, "how many")->type_name("N");
+  add_json(random, "print one JSON array");
+
+  CLI::App& show =
+      line.AddCommand(noun,
+                      {.name = "show",
+                       .description = "A benchmark's program and the tree it starts from",
+                       .examples = {}},
+                      talks, [flags](const CommandRun&) { return RunShow(*flags); });
   show.add_option("benchmark", flags->benchmark, "its URI")->type_name("BENCHMARK")->required();
-  show.add_flag("--json", flags->json, "print one JSON value");
+  add_json(show, "print one JSON value");
 }
 
 }  // namespace loopfleet::client

@@ -25,6 +25,12 @@ struct EvalFlags {
   std::string on_illegal;
   bool fresh = false;
   bool json = false;
+  std::optional<std::uint32_t> threads;
+  std::string cache;
+  std::optional<double> precision;
+  std::optional<double> budget_ms;
+  std::optional<std::uint64_t> cut_above_ns;
+  std::optional<double> max_age_s;
 };
 
 // One for each job: what was asked and what came of it, or why it was not asked.
@@ -67,6 +73,12 @@ Entry MakeEntry(const EvalFlags& flags, const char* source_field, const std::str
   if (!flags.rules.empty()) line["rules"] = flags.rules;
   if (!flags.on_illegal.empty()) line["on_illegal"] = flags.on_illegal;
   if (flags.fresh) line["fresh"] = true;
+  if (flags.threads) line["threads"] = *flags.threads;
+  if (!flags.cache.empty()) line["cache"] = flags.cache;
+  if (flags.precision) line["precision"] = *flags.precision;
+  if (flags.budget_ms) line["budget_ms"] = *flags.budget_ms;
+  if (flags.cut_above_ns) line["cut_above_ns"] = *flags.cut_above_ns;
+  if (flags.max_age_s) line["max_age_s"] = *flags.max_age_s;
   auto spec = ParseJobLine(Dump(line));
   if (!spec) return std::move(spec).error();
   return Asked{.spec = *std::move(spec), .outcome = {}};
@@ -98,10 +110,18 @@ Answer<void> Ask(const ClientSettings& settings, std::vector<Entry>& entries) {
   }
   if (jobs.empty()) return {};
   LF_TRY(Client client, Connect(settings));
-  LF_TRY_VOID(client.Evaluate(jobs, [&](const Outcome& outcome) {
-    if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
-  }));
-  return {};
+  LF_TRY(const BatchId batch, client.Submit(jobs));
+  auto followed = client.Follow(batch, [&](const wire::OutcomePage& page) {
+    for (const Outcome& outcome : page.outcomes) {
+      if (outcome.job.index < asked.size()) asked[outcome.job.index]->outcome = outcome;
+    }
+  });
+  if (followed) return {};
+  followed.error().message += fmt::format(
+      "\nbatch {} goes on; `loopfleet batch wait {} --jsonl` comes back to it, `loopfleet batch "
+      "cancel {}` ends it",
+      batch, batch, batch);
+  return std::unexpected(std::move(followed).error());
 }
 
 bool PrintForPeople(const Entry& entry) {
@@ -111,7 +131,8 @@ bool PrintForPeople(const Entry& entry) {
   }
   const Asked& asked = std::get<Asked>(entry);
   if (!asked.outcome->evaluation.ok()) {
-    fmt::print(stderr, "{}\n{}loopfleet: {}\n", SourceText(asked.spec.source), TreeOf(asked.spec),
+    fmt::print(stderr, "{}\n{}loopfleet: job {}: {}\n", SourceText(asked.spec.source),
+               TreeOf(asked.spec), asked.outcome->job,
                FailureText(asked.outcome->evaluation.failure()));
     return false;
   }
@@ -184,6 +205,21 @@ void AddEvalCommand(CommandLine& line) {
   app.add_option("--on-illegal", flags->on_illegal, "an illegal action: reject (default) or skip")
       ->check(CLI::IsMember({"reject", "skip"}));
   app.add_flag("--fresh", flags->fresh, "measure even if the store knows the answer");
+  app.add_option("--threads", flags->threads, "that the kernel may use (default 1)")
+      ->type_name("N");
+  app.add_option("--cache", flags->cache,
+                 "what the caches hold when a timed run starts: warm (default), cold")
+      ->check(CLI::IsMember({"warm", "cold"}));
+  app.add_option("--precision", flags->precision,
+                 "stop as soon as the interval is this narrow, half of it, relative: 0.01 is 1 %")
+      ->type_name("SHARE");
+  app.add_option("--budget-ms", flags->budget_ms, "milliseconds that timing may take")
+      ->type_name("MS");
+  app.add_option("--cut-above-ns", flags->cut_above_ns,
+                 "stop timing, with CUT and no time, once a run surely takes longer")
+      ->type_name("NS");
+  app.add_option("--max-age-s", flags->max_age_s, "seconds that a stored result may be old")
+      ->type_name("S");
   app.add_flag("--json", flags->json, "print one JSON array, an outcome for each job");
 }
 

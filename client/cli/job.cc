@@ -1,6 +1,13 @@
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +17,11 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/outcome_text.h"
 #include "client/job_line.h"
+#include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "client/subprocess.h"
+#include "common/base/suggestion.h"
+#include "common/base/unique_fd.h"
 
 namespace loopfleet::client {
 namespace {
@@ -65,19 +76,96 @@ void PrintText(const wire::JobInfo& info) {
   }
 }
 
+int NoJob(const std::string& text) {
+  fmt::print(stderr, "loopfleet: '{}' is not a job: give BATCH.INDEX, for example 12.3\n", text);
+  return kExitUsage;
+}
+
 int RunShow(const JobFlags& flags, const CommandRun& run) {
   const auto job = ParseJobId(flags.job);
-  if (!job) {
-    fmt::print(stderr, "loopfleet: '{}' is not a job: give BATCH.INDEX, for example 12.3\n",
-               flags.job);
-    return kExitUsage;
-  }
+  if (!job) return NoJob(flags.job);
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
   const auto info = client->ShowJob(*job);
   if (!info) return Report(info.error());
   flags.json ? PrintJson(*info) : PrintText(*info);
   return kExitOk;
+}
+
+constexpr std::array<std::string_view, 5> kCodeFormats = {"c", "llvm-ir", "asm", "object", "facts"};
+constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far beyond the compile limit of workers
+
+struct CodeFlags {
+  std::string job;
+  std::string format = "c";
+  std::string isa;
+};
+
+// A file without a name that holds `text`, to be read from its start.
+Result<UniqueFd> Holding(const std::string& text) {
+  UniqueFd file(::memfd_create("loopfleet-job", MFD_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("no memory file: {}", std::strerror(errno)));
+  }
+  return file;
+}
+
+// Compilers live in workers: the one beside this program is asked.
+Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
+  LF_TRY(const UniqueFd line, Holding(JobLine(info.spec) + "\n"));
+  Subprocess::Options options{
+      .argv = {(OwnDirectory() / "loopfleet-worker").native(), "emit", "--format", flags.format},
+      .stdin_fd = line.get()};
+  if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
+  if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
+    options.argv.insert(options.argv.end(), {"--code-hash", info.outcome->evaluation.code_hash});
+  }
+  LF_TRY(Subprocess worker, Subprocess::Start(options));
+  const auto status = worker.WaitFor(kEmitLimit);
+  if (!status) return Fail(ErrorKind::kTimeout, "the code was not made in two minutes");
+  return *status;
+}
+
+int RunCode(const CodeFlags& flags, const CommandRun& run) {
+  const auto job = ParseJobId(flags.job);
+  if (!job) return NoJob(flags.job);
+  if (std::ranges::find(kCodeFormats, flags.format) == kCodeFormats.end()) {
+    fmt::print(stderr, "loopfleet: --format {}: must be {}{}\n", flags.format,
+               fmt::join(kCodeFormats, ", "), NearestSuffix(flags.format, kCodeFormats));
+    return kExitUsage;
+  }
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto info = client->ShowJob(*job);
+  if (!info) return Report(info.error());
+  const Result<ExitStatus> status = Emit(flags, *info);
+  if (!status) {
+    fmt::print(stderr, "loopfleet: {}\n", status.error().message);
+    return kExitFailed;
+  }
+  if (status->signal != 0) {
+    fmt::print(stderr, "loopfleet: loopfleet-worker emit {}\n", ToString(*status));
+  }
+  return status->code == 0 ? kExitOk : kExitFailed;
+}
+
+void AddCode(CommandLine& line, CLI::App& noun) {
+  const auto flags = std::make_shared<CodeFlags>();
+  CLI::App& code = line.AddCommand(
+      noun,
+      {.name = "code",
+       .description = "The code of a job, made again by the worker program beside this one",
+       .examples = "loopfleet job code 12.3 --format c\n"
+                   "loopfleet job code 12.3 --format object > kernel.o"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunCode(*flags, run); });
+  code.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
+  code.add_option("--format", flags->format,
+                  "c, llvm-ir, asm, object, or facts about the object as JSON")
+      ->capture_default_str();
+  code.add_option("--isa", flags->isa,
+                  "host, avx512, avx2, baseline or aarch64; without it the host's");
 }
 
 }  // namespace
@@ -92,6 +180,7 @@ void AddJobCommands(CommandLine& line) {
       [flags](const CommandRun& run) { return RunShow(*flags, run); });
   show.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   show.add_flag("--json", flags->json, "print one JSON value");
+  AddCode(line, noun);
 }
 
 }  // namespace loopfleet::client

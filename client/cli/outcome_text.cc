@@ -70,14 +70,15 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
                       GflopPerSecond(evaluation.flop_count, measurement), measurement.spread * 100,
                       flops / measurement.elapsed_high_ns, flops / measurement.elapsed_low_ns,
                       GradeName(measurement.grade));
-  text += fmt::format("{} a run: median of {} samples of {} runs, best {}\n",
+  text += fmt::format("{} a run: median of {} accepted of {} samples of {} runs, best {}\n",
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),
-                      measurement.samples_ns.size(), measurement.iterations_per_sample,
+                      AcceptedSamples(measurement), measurement.samples_ns.size(),
+                      measurement.iterations_per_sample,
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_min_ns))));
   for (const std::string& note : evaluation.no_effect) {
     text += fmt::format("without effect: {}\n", note);
   }
-  text += OriginText(outcome) + "\n";
+  text += fmt::format("job {}: {}\n", outcome.job, OriginText(outcome));
   if (evaluation.conditions) {
     const Conditions& conditions = *evaluation.conditions;
     text +=

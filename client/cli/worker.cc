@@ -13,6 +13,7 @@ namespace loopfleet::client {
 namespace {
 
 struct WorkerFlags {
+  std::string name;
   bool json = false;
 };
 
@@ -21,6 +22,7 @@ std::string_view StateName(wire::WorkerState state) {
     case wire::WorkerState::kReady: return "ready";
     case wire::WorkerState::kDraining: return "draining";
     case wire::WorkerState::kLost: return "lost";
+    case wire::WorkerState::kQuarantined: return "quarantined";
   }
   return "";
 }
@@ -36,6 +38,8 @@ Json WorkerJson(const wire::WorkerInfo& info) {
               {"leased_jobs", info.leased_jobs},
               {"finished_jobs", info.finished_jobs},
               {"since_heartbeat_ms", info.since_heartbeat_ms},
+              {"max_threads", info.max_threads},
+              {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
               {"hardware", HardwareJson(info.hardware)},
               {"compiler",
@@ -67,6 +71,64 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
+// The workers whose name or id starts so.
+std::vector<wire::WorkerInfo> Named(const wire::WorkerList& list, const std::string& name) {
+  std::vector<wire::WorkerInfo> found;
+  for (const wire::WorkerInfo& info : list.workers) {
+    if (info.name.starts_with(name) || info.worker.ToString().starts_with(name)) {
+      found.push_back(info);
+    }
+  }
+  return found;
+}
+
+std::string RateText(double per_second, std::string_view unit) {
+  if (per_second <= 0) return "not measured";
+  return fmt::format("{:.4g} {}", per_second / 1e9, unit);
+}
+
+std::string WorkerText(const wire::WorkerInfo& info) {
+  const HardwareFacts& hardware = info.hardware;
+  std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
+  text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
+                      StateName(info.state), info.leased_jobs, info.finished_jobs,
+                      info.since_heartbeat_ms / 1e3);
+  text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
+                      hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
+  text += fmt::format("peak: {}; memory read {}, triad {}\n",
+                      RateText(hardware.peaks.flop_per_second, "GFLOP/s"),
+                      RateText(hardware.peaks.read_bytes_per_second, "GB/s"),
+                      RateText(hardware.peaks.triad_bytes_per_second, "GB/s"));
+  text += info.canary_ratio > 0
+              ? fmt::format("canaries: {:.4f} of their time at start\n", info.canary_ratio)
+              : std::string("canaries: not compared yet\n");
+  text += fmt::format("class: {}\n", hardware.hardware_class);
+  text += fmt::format("compiler: LLVM {} tier {} revision {}\n", info.compiler.llvm,
+                      info.compiler.tier, info.compiler.revision);
+  return text;
+}
+
+int RunShow(const WorkerFlags& flags, const CommandRun& run) {
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto list = client->ListWorkers();
+  if (!list) return Report(list.error());
+  const std::vector<wire::WorkerInfo> found = Named(*list, flags.name);
+  if (found.size() != 1) {
+    std::vector<std::string> names;
+    for (const wire::WorkerInfo& info : list->workers) names.push_back(info.name);
+    fmt::print(stderr, "loopfleet: {} workers are called '{}'; there are: {}\n", found.size(),
+               flags.name, fmt::join(names, ", "));
+    return kExitFailed;
+  }
+  if (flags.json) {
+    fmt::print("{}\n", Dump(WorkerJson(found.front())));
+  } else {
+    fmt::print("{}", WorkerText(found.front()));
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 void AddWorkerCommands(CommandLine& line) {
@@ -79,6 +141,17 @@ void AddWorkerCommands(CommandLine& line) {
       CommandLine::Talks::kToCoordinator,
       [flags](const CommandRun& run) { return RunList(*flags, run); });
   list.add_flag("--json", flags->json, "print one JSON array");
+  CLI::App& show =
+      line.AddCommand(noun,
+                      {.name = "show",
+                       .description = "What one worker is: its device, measured peaks, canaries",
+                       .examples = "loopfleet worker show $(hostname) --json"},
+                      CommandLine::Talks::kToCoordinator,
+                      [flags](const CommandRun& run) { return RunShow(*flags, run); });
+  show.add_option("worker", flags->name, "its name or id, or how that begins")
+      ->required()
+      ->type_name("WORKER");
+  show.add_flag("--json", flags->json, "print one JSON object");
 }
 
 }  // namespace loopfleet::client

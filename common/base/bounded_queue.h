@@ -1,6 +1,7 @@
 #pragma once
 // BoundedQueue: hands values from one thread to another. Any number of threads may push and pop.
-// Never holds more than its capacity; Close() wakes everybody, and what was queued can still be popped.
+// Never holds more than its capacity; Close() wakes everybody, and what was queued can still be
+// popped.
 
 #include <chrono>
 #include <condition_variable>
@@ -42,6 +43,19 @@ class BoundedQueue {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return TakeFront();
+  }
+
+  // Blocks until there is a value, but not longer than this. Empty then, too: see is_closed().
+  template <class Duration>
+  std::optional<T> PopWithin(Duration wait) {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait_for(lock, wait, [&] { return closed_ || !items_.empty(); });
+    return TakeFront();
+  }
+
+  bool is_closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
   }
 
   // Empty at once if there is nothing.
@@ -86,8 +100,8 @@ class BoundedQueue {
   mutable std::mutex mutex_;
   std::condition_variable not_full_;
   std::condition_variable not_empty_;
-  std::deque<T> items_;   // guarded by mutex_
-  bool closed_ = false;   // guarded by mutex_
+  std::deque<T> items_;  // guarded by mutex_
+  bool closed_ = false;  // guarded by mutex_
 };
 
 }  // namespace loopfleet

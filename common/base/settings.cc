@@ -66,12 +66,30 @@ Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
     return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' has to be a table: [{}]", file,
                                                  found->source().begin.line, table, table));
   } catch (const toml::parse_error& error) {
+    if (error.source().begin.line == 0) {  // not a place in it: it could not be read at all
+      return Fail(ErrorKind::kInvalid, fmt::format("{}: {}", file, error.description()));
+    }
     return Fail(ErrorKind::kInvalid,
                 fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
   }
 }
 
 }  // namespace
+
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
+  std::string problem = error.what();
+  if (const auto left = app.remaining(); !left.empty()) {
+    const std::string word = left.front().substr(0, left.front().find('='));
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    problem = fmt::format("unknown {} '{}'{}", word.starts_with("-") ? "flag" : "argument", word,
+                          NearestSuffix(word, candidates));
+  }
+  return fmt::format("{}: {}\nSee `{} --help`.\n", app.get_name(), problem, app.get_name());
+}
 
 Status ApplySettings(CLI::App& app, const SettingsSource& source) {
   const auto& [table, environment_prefix, file] = source;

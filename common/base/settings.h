@@ -34,4 +34,8 @@ struct SettingsSource {
 // `app` has parsed its command line. kInvalid: a bad value or key.
 Status ApplySettings(CLI::App& app, const SettingsSource& source);
 
+// What a daemon says to a command line that it cannot parse: the flag at fault, the nearest one it
+// has, and where to read more. Two lines.
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error);
+
 }  // namespace loopfleet

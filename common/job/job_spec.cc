@@ -9,8 +9,8 @@ namespace {
 
 Failure NotYet(std::string_view field, std::string_view only) {
   return Failure{.code = FailureCode::kUnsupported,
-                 .message = fmt::format("field '{}' does not work in this version; leave it out ({})",
-                                        field, only)};
+                 .message = fmt::format(
+                     "field '{}' does not work in this version; leave it out ({})", field, only)};
 }
 
 }  // namespace
@@ -33,22 +33,41 @@ std::string_view CacheStateName(CacheState state) {
 
 std::optional<Failure> UnsupportedField(const JobSpec& spec) {
   if (spec.priority != 0) return NotYet("priority", "every job has priority 0");
-  if (spec.threads != 1) return NotYet("threads", "kernels run on 1 thread");
-  if (spec.cache != CacheState::kWarm) return NotYet("cache", "kernels are timed warm");
   if (!spec.labels.empty()) return NotYet("labels", "any worker of the right device may run a job");
   if (!spec.affinity.empty()) return NotYet("affinity", "any worker of the device may run a job");
-  if (spec.precision != 0) return NotYet("precision", "the number of batches is fixed");
-  if (spec.budget_ms != 0) return NotYet("budget_ms", "the number of batches is fixed");
-  if (spec.cut_above_ns != 0) return NotYet("cut_above_ns", "every kernel is timed in full");
   if (spec.deadline_s != 0) return NotYet("deadline_s", "jobs do not expire");
-  if (spec.max_age_s != 0) return NotYet("max_age_s", "use fresh to measure anew");
+  return std::nullopt;
+}
+
+std::optional<Failure> SenselessField(const JobSpec& spec) {
+  const auto senseless = [](std::string_view field, const std::string& value, std::string allowed) {
+    return Failure{.code = FailureCode::kMalformed,
+                   .message = fmt::format("field '{}' is {}; {}", field, value, allowed)};
+  };
+  if (spec.threads < 1 || spec.threads > kMostThreads) {
+    return senseless("threads", fmt::format("{}", spec.threads),
+                     fmt::format("from 1 to {}", kMostThreads));
+  }
+  if (spec.precision != 0 &&
+      (spec.precision < kFinestPrecision || spec.precision > kCoarsestPrecision)) {
+    return senseless(
+        "precision", fmt::format("{}", spec.precision),
+        fmt::format("from {} to {}, or 0 for the default", kFinestPrecision, kCoarsestPrecision));
+  }
+  if (spec.budget_ms != 0 && (spec.budget_ms < kLeastBudgetMs || spec.budget_ms > kMostBudgetMs)) {
+    return senseless(
+        "budget_ms", fmt::format("{}", spec.budget_ms),
+        fmt::format("from {} to {}, or 0 for the default", kLeastBudgetMs, kMostBudgetMs));
+  }
+  if (spec.max_age_s < 0) {
+    return senseless("max_age_s", fmt::format("{}", spec.max_age_s), "0 is any age");
+  }
   return std::nullopt;
 }
 
 looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec) {
-  return {.rules = spec.rules,
-          .on_illegal = spec.on_illegal,
-          .merge_all_first = spec.merge_all_first};
+  return {
+      .rules = spec.rules, .on_illegal = spec.on_illegal, .merge_all_first = spec.merge_all_first};
 }
 
 std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec) {

@@ -36,21 +36,32 @@ struct JobSpec {
   Freshness freshness = Freshness::kStoredMayAnswer;
   std::string tag;  // JSON text of the user's own, returned as it came; "" is none
 
-  // The wire has these now; until they work, a value other than the default is UNSUPPORTED
-  // (UnsupportedField says which), never ignored.
-  std::int32_t priority = 0;
-  std::uint32_t threads = 1;
+  // Those that say "not yet" are on the wire now; until they work, a value other than the default is
+  // UNSUPPORTED (UnsupportedField says which), never ignored.
+  std::int32_t priority = 0;        // not yet
+  std::uint32_t threads = 1;        // that the kernel may use
   CacheState cache = CacheState::kWarm;
-  std::vector<std::string> labels;
-  std::string affinity;
+  std::vector<std::string> labels;  // not yet
+  std::string affinity;             // not yet
   double precision = 0;             // wanted relative half-width of the interval; 0: the default policy
-  double budget_ms = 0;             // 0: the default policy
-  std::uint64_t cut_above_ns = 0;   // 0: never cut
-  double deadline_s = 0;            // 0: none
-  double max_age_s = 0;             // 0: any age
+  double budget_ms = 0;             // that timing may take; 0: the default policy
+  std::uint64_t cut_above_ns = 0;   // CUT once a run surely takes longer; 0: never cut
+  double deadline_s = 0;            // not yet; 0: none
+  double max_age_s = 0;             // of a stored result that answers; 0: any age
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
+
+// What `precision` and `budget_ms` may be, where they are not 0. Finer than 0.1 % the clocks do not
+// allow; the budget must end within the limit of one job's run.
+inline constexpr double kFinestPrecision = 0.001;
+inline constexpr double kCoarsestPrecision = 0.5;
+inline constexpr double kLeastBudgetMs = 0.1;
+inline constexpr double kMostBudgetMs = 10'000;
+inline constexpr std::uint32_t kMostThreads = 1024;
+
+// The refusal (MALFORMED) of the first field whose value has no meaning, if there is one.
+std::optional<Failure> SenselessField(const JobSpec& spec);
 
 // The refusal of the first field that this version cannot honour, if there is one.
 std::optional<Failure> UnsupportedField(const JobSpec& spec);

@@ -1,6 +1,7 @@
 #pragma once
 // Measurement: how long one run of a verified kernel takes, and how far that figure can be trusted.
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,16 @@ std::string_view GradeName(Grade grade);  // "A"
 // Bits of a sample's flag.
 enum SampleFlag : std::uint8_t {
   kSampleAccepted = 0,
-  kSampleContended = 1,  // the throughput probe beside it was slow
+  kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
+  kSamplePreempted = 2,  // the system ran something else on the core in its middle
 };
 
+// Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the
+// wall, times the clock while the kernel was timed, divided by the reference. Where either is not
+// known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
 struct Measurement {
-  // All in nanoseconds for one run of the kernel; over the accepted samples.
+  // All in nanoseconds for one run of the kernel; over the accepted samples, or over all of them
+  // where fewer than three were accepted (then the grade is C).
   double elapsed_ns = 0;       // median
   double elapsed_low_ns = 0;   // order-statistic interval round the median, about 95 %
   double elapsed_high_ns = 0;
@@ -33,8 +39,17 @@ struct Measurement {
   std::uint64_t iterations_per_sample = 0;     // runs in each timed batch
   std::vector<double> samples_ns;              // every timed batch, divided by its iterations
   std::vector<std::uint8_t> sample_flags;      // SampleFlag bits, one for each sample
+  // The clock of the core right before and right after the timing; 0: not measured.
+  double clock_before_mhz = 0;
+  double clock_after_mhz = 0;
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
+
+std::size_t AcceptedSamples(const Measurement& measurement);
+// The clock while the kernel was timed: the mean of before and after; 0: not measured.
+double ClockMhz(const Measurement& measurement);
+// The clock changed by more than 1 % while the kernel was timed; such a figure is not graded A.
+bool ClockMoved(const Measurement& measurement);
 
 // flop_count / elapsed: work per nanosecond is 1e9 per second.
 inline double GflopPerSecond(std::uint64_t flop_count, const Measurement& measurement) {

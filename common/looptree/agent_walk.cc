@@ -107,12 +107,12 @@ struct Step {
   // but the loops around the cursor, which lose their annotation.
   Checked<State> operator()(Unroll) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
-    LoopTree tree = state.tree;
+    std::vector<LoopAnnotation> path;
     for (const TreeRef loop : Path()) {
       const bool inward = loop >= state.cursor;
-      LF_TRY(tree,
-             Annotate(tree, loop, on && inward ? Annotation::kUnroll : Annotation::kNone, limits));
+      path.push_back({loop, on && inward ? Annotation::kUnroll : Annotation::kNone});
     }
+    LF_TRY(LoopTree tree, Annotate(state.tree, path, limits));
     return State{std::move(tree), state.cursor};
   }
   // The loops around the cursor, itself, and the first loops inside it, down to an operation.
@@ -137,7 +137,7 @@ struct Step {
   Checked<State> operator()(Dummy) const { return state; }
 
   Checked<State> NotOfThisDialect() const {
-    return Illegal(action, "it belongs to dialect simple");
+    return std::unexpected(CheckDialect(action, Dialect::kAgent).error());
   }
   Checked<State> operator()(ToggleMode) const { return NotOfThisDialect(); }
   Checked<State> operator()(ToggleThread) const { return NotOfThisDialect(); }
@@ -148,6 +148,15 @@ struct Step {
   }
 };
 
+// What one state keeps in memory, if it shares its tree with no other.
+std::size_t BytesOf(const LoopTree& tree) {
+  std::size_t bytes = sizeof(State) + tree.nodes().size() * sizeof(TreeNode);
+  for (const NodeSchedule& node : tree.schedule()) {
+    bytes += sizeof(NodeSchedule) + node.loops.size() * (sizeof(LoopSpec) + sizeof(TreeRef));
+  }
+  return bytes;
+}
+
 Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
                        const Action& action) {
   const bool only_moves = std::holds_alternative<Up>(action) ||
@@ -156,14 +165,20 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
   if (!only_moves && !IsLoop(state.tree, state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
-  return std::visit(Step{state, rules, limits, action}, action);
+  LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
+  // Nests that fuse leave fewer nodes: the cursor's old number may be an operation's now, or
+  // nobody's. The original's rules leave it on an operation.
+  if (rules == RuleSet::kStructural || next.cursor >= next.tree.nodes().size()) {
+    next.cursor = LastLoopUpTo(next.tree, next.cursor, rules);
+  }
+  return next;
 }
 
 }  // namespace
 
 AgentWalk::AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor,
                      const Limits& limits)
-    : rules_(rules), limits_(limits), state_{benchmark.start, start_cursor} {
+    : rules_(rules), limits_(limits), start_{benchmark.start, start_cursor}, state_(start_) {
   LF_CHECK(start_cursor < state_.tree.nodes().size(), "start cursor {} is not in the tree",
            start_cursor);
 }
@@ -176,17 +191,42 @@ Checked<State> AgentWalk::After(const Action& action) const {
 
 Checked<void> AgentWalk::Apply(const Action& action) {
   if (std::holds_alternative<Undo>(action)) {
-    // Actions are pure, so the state before the last one is what replaying the others would give.
     if (history_.empty()) return Illegal(action, "there is nothing to undo");
-    state_ = std::move(before_.back());
-    before_.pop_back();
-    history_.pop_back();
+    UndoLast();
     return {};
   }
   LF_TRY(State next, After(action));
-  before_.push_back(std::exchange(state_, std::move(next)));
+  Remember(std::exchange(state_, std::move(next)));
   history_.push_back(action);
   return {};
+}
+
+void AgentWalk::Remember(State state) {
+  constexpr std::size_t kMostBytes = 8 << 20;  // some thousand trees of a matrix product
+  before_bytes_ += BytesOf(state.tree);
+  before_.push_back(std::move(state));
+  while (before_bytes_ > kMostBytes) {
+    before_bytes_ -= BytesOf(before_.front().tree);
+    before_.pop_front();
+  }
+}
+
+// Actions are pure, so a state that is no longer kept is what replaying the actions before it
+// gives.
+void AgentWalk::UndoLast() {
+  history_.pop_back();
+  if (!before_.empty()) {
+    before_bytes_ -= BytesOf(before_.back().tree);
+    state_ = std::move(before_.back());
+    before_.pop_back();
+    return;
+  }
+  state_ = start_;
+  for (const Action& action : history_) {
+    auto next = After(action);
+    LF_CHECK(next.has_value(), "{} was legal before", ActionName(action));
+    Remember(std::exchange(state_, *std::move(next)));
+  }
 }
 
 bool AgentWalk::IsLegal(const Action& action) const {
@@ -207,7 +247,7 @@ Checked<void> AgentWalk::MergeAll() {
     state = *std::move(below);
   }
   state.cursor = 0;
-  state_ = std::move(state);
+  start_ = state_ = std::move(state);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/random.h"
 #include "common/looptree/loop_tree.h"
 #include "common/looptree/rejection.h"
 
@@ -48,7 +49,13 @@ struct Dataset {
   std::string_view example;      // a valid URI
 };
 std::span<const Dataset> Datasets();
+// The dataset called "mm-v0", "benchmark://mm-v0" or "benchmark://mm-v0/"; else kInvalidBenchmark
+// with the nearest name.
+Checked<const Dataset*> FindDataset(std::string_view name);
 // The URI of member `index` < size, in the dataset's own order.
 std::string DatasetMember(const Dataset& dataset, std::uint64_t index);
+// A dataset of those that can be counted, each as likely, and a member of it, each as likely. The
+// same generator state gives the same benchmark everywhere.
+std::string RandomBenchmark(std::span<const Dataset> datasets, SplitMix64& random);
 
 }  // namespace loopfleet::looptree

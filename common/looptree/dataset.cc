@@ -1,43 +1,97 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "common/base/check.h"
+#include "common/base/suggestion.h"
 #include "common/looptree/benchmark.h"
 #include "common/looptree/dataset_rules.h"
+#include "common/looptree/number_text.h"
 
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::array kDatasets = {
-    Dataset{kLoopToolCpuPrefix, "point-wise addition of two vectors of N floats, dialect simple",
-            static_cast<std::uint64_t>(kMaxVectorLength), "benchmark://loop_tool-cpu-v0/1024"},
-    Dataset{kLoopToolCudaPrefix,
-            "point-wise addition of two vectors of N floats on a GPU, dialect simple",
-            static_cast<std::uint64_t>(kMaxVectorLength), "benchmark://loop_tool-cuda-v0/1024"},
-    Dataset{kMmRangePrefix,
-            "matrix products C[m,n] = sum_k A[m,k] B[k,n], each size 64, 80, ... 256",
-            static_cast<std::uint64_t>(kMmRange.count* kMmRange.count* kMmRange.count),
-            "benchmark://mm64_256_16_range-v0/mm64_128_256"},
-    Dataset{kMmPrefix, "matrix products of any size: mm<M>_<N>_<K>", 0,
-            "benchmark://mm-v0/mm64_64_64"},
-    Dataset{kConvPrefix, "valid convolutions, stride 1: conv<N>_<C>_<H>_<W>__<M>_<C>_<KH>_<KW>", 0,
-            "benchmark://conv-v0/conv1_8_16_16__8_8_3_3"},
-};
+const std::vector<DatasetRules>& Rules() {
+  static const std::vector<DatasetRules> rules = [] {
+    std::vector<DatasetRules> all;
+    for (const auto part :
+         {VectorDatasets(), MatrixDatasets(), ConvolutionDatasets(), ProgramDatasets()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return rules;
+}
+
+// "mm-v0" of "benchmark://mm-v0/".
+std::string_view NameOf(std::string_view prefix) {
+  prefix.remove_prefix(kScheme.size());
+  prefix.remove_suffix(1);
+  return prefix;
+}
 
 }  // namespace
 
-std::span<const Dataset> Datasets() { return kDatasets; }
+std::span<const DatasetRules> AllDatasets() { return Rules(); }
+
+std::span<const Dataset> Datasets() {
+  static const std::vector<Dataset> datasets = [] {
+    std::vector<Dataset> all;
+    for (const DatasetRules& rules : Rules()) all.push_back(rules.dataset);
+    return all;
+  }();
+  return datasets;
+}
+
+Checked<const Dataset*> FindDataset(std::string_view name) {
+  std::string_view short_name = name;
+  if (short_name.starts_with(kScheme)) short_name.remove_prefix(kScheme.size());
+  if (short_name.ends_with('/')) short_name.remove_suffix(1);
+  std::vector<std::string_view> names;
+  for (const Dataset& dataset : Datasets()) {
+    names.push_back(NameOf(dataset.prefix));
+    if (names.back() == short_name) return &dataset;
+  }
+  return Reject(RejectionCode::kInvalidBenchmark, fmt::format("unknown dataset {}{}", Quoted(name),
+                                                              NearestSuffix(short_name, names)));
+}
 
 std::string DatasetMember(const Dataset& dataset, std::uint64_t index) {
   LF_CHECK(index < dataset.size, "member {} of {}", index, dataset.prefix);
-  if (dataset.prefix != kMmRangePrefix) return fmt::format("{}{}", dataset.prefix, index + 1);
-  constexpr auto kCount = static_cast<std::uint64_t>(kMmRange.count);
-  const auto size = [](std::uint64_t place) {
-    return kMmRange.first + static_cast<std::int64_t>(place % kCount) * kMmRange.step;
-  };
-  return fmt::format("{}mm{}_{}_{}", dataset.prefix, size(index / (kCount * kCount)),
-                     size(index / kCount), size(index));
+  const auto rules = std::ranges::find(Rules(), dataset.prefix, [](const DatasetRules& candidate) {
+    return candidate.dataset.prefix;
+  });
+  LF_CHECK(rules != Rules().end(), "no dataset {}", dataset.prefix);
+  return std::string(dataset.prefix) + rules->member(index);
+}
+
+std::string RandomBenchmark(std::span<const Dataset> datasets, SplitMix64& random) {
+  std::vector<const Dataset*> finite;
+  for (const Dataset& dataset : datasets) {
+    if (dataset.size > 0) finite.push_back(&dataset);
+  }
+  LF_CHECK(!finite.empty(), "none of the datasets can be counted");
+  const Dataset& dataset = *finite[random.Below(finite.size())];
+  return DatasetMember(dataset, random.Below(dataset.size));
+}
+
+std::unexpected<Rejection> NoMember(std::string_view member, std::string_view why,
+                                    std::string_view nearest) {
+  return Reject(RejectionCode::kInvalidBenchmark,
+                fmt::format("{}: {}{}{}", Quoted(member), why,
+                            nearest.empty() ? "" : "; nearest: ", nearest));
+}
+
+std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string_view part : SplitText(text, '_', count + 1)) {
+    const auto size = ParseInteger(part);
+    if (!size || *size < 1 || sizes.size() == count) return std::nullopt;
+    sizes.push_back(*size);
+  }
+  if (sizes.size() != count) return std::nullopt;
+  return sizes;
 }
 
 }  // namespace loopfleet::looptree

@@ -1,29 +1,39 @@
 #pragma once
-// What the datasets contain: shared by opening a URI and listing one's members.
+// DatasetRules: what a dataset contains and how a member's name becomes a benchmark. One row for
+// each dataset; opening, listing, counting and drawing all go through it.
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "common/looptree/benchmark.h"
+#include "common/looptree/limits.h"
+#include "common/looptree/rejection.h"
 
 namespace loopfleet::looptree {
 
 inline constexpr std::string_view kScheme = "benchmark://";
-inline constexpr std::string_view kLoopToolCpuPrefix = "benchmark://loop_tool-cpu-v0/";
-inline constexpr std::string_view kLoopToolCudaPrefix = "benchmark://loop_tool-cuda-v0/";
-inline constexpr std::string_view kMmRangePrefix = "benchmark://mm64_256_16_range-v0/";
-inline constexpr std::string_view kMmPrefix = "benchmark://mm-v0/";
-inline constexpr std::string_view kConvPrefix = "benchmark://conv-v0/";
 
-inline constexpr std::int64_t kMaxVectorLength = 8'388'607;  // spec A.1: 8 * 2^20 - 1
-
-struct SizeRange {
-  std::int64_t first;
-  std::int64_t step;
-  std::int64_t count;
-  constexpr std::int64_t last() const { return first + step * (count - 1); }
-  constexpr bool Has(std::int64_t size) const {
-    return size >= first && size <= last() && (size - first) % step == 0;
-  }
+struct DatasetRules {
+  Dataset dataset;
+  std::string (*member)(std::uint64_t index);  // its name; null where dataset.size is 0
+  Checked<Benchmark> (*open)(std::string_view member, const Limits& limits);
 };
-inline constexpr SizeRange kMmRange{.first = 64, .step = 16, .count = 13};
+
+std::span<const DatasetRules> VectorDatasets();       // loop_tool-cpu-v0, loop_tool-cuda-v0
+std::span<const DatasetRules> MatrixDatasets();       // mm-v0, the range, the permutations
+std::span<const DatasetRules> ConvolutionDatasets();  // conv-v0, train, test, the permutations
+std::span<const DatasetRules> ProgramDatasets();      // program-v0
+std::span<const DatasetRules> AllDatasets();          // in the order of Datasets()
+
+// What an open function says: the member, why not, and the nearest valid one if there is one.
+std::unexpected<Rejection> NoMember(std::string_view member, std::string_view why,
+                                    std::string_view nearest = {});
+
+// "64_96_128" as `count` sizes >= 1.
+std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count);
 
 }  // namespace loopfleet::looptree

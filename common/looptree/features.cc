@@ -1,15 +1,18 @@
 #include "common/looptree/features.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/base/result.h"
 #include "common/looptree/program_facts.h"
+#include "common/looptree/stride.h"
 
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::size_t kMaxBuckets = 32;
 constexpr std::size_t kOneHotDims = 20;
 
 // weights[loop * buckets + bucket]: how often the loop steps over that many elements of a tensor.
@@ -33,17 +36,14 @@ class StrideTable {
   }
 
  private:
-  // By dimension; double, so that no product of coefficients overflows.
-  using Strides = std::array<double, kMaxDims>;
-
   // Each loop counts once for each tensor it walks over, however many operations below read it.
   void AddTensor(NodeId tensor) {
     const auto& consumers = tree_.facts().nodes[tensor].consumers;
-    if (consumers.empty()) return;
-    NodeId buffer = tensor;
-    while (IsFoldedView(buffer)) buffer = tree_.program().nodes[buffer].inputs[0];
-    const auto scope = tree_.ScopeOf(buffer);
-    const Strides strides = StridesOf(tensor);
+    const bool is_read = std::any_of(consumers.begin(), consumers.end(),
+                                     [&](NodeId consumer) { return tree_.LeafOf(consumer); });
+    if (!is_read) return;  // a view of a view: its strides are part of the later one's
+    const auto scope = tree_.ScopeOf(BufferOf(tree_, tensor));
+    const Strides strides = StridesOf(tree_, tensor);
     std::vector<bool> seen(tree_.nodes().size(), false);
     for (const NodeId consumer : consumers) {
       const auto leaf = tree_.LeafOf(consumer);
@@ -55,32 +55,6 @@ class StrideTable {
         loop = tree_.nodes()[loop].parent;
       }
     }
-  }
-
-  // Elements between neighbours in the tensor's buffer; 0 for a dimension that it lacks. A view
-  // without loops is walked in the buffer of what it views.
-  Strides StridesOf(NodeId tensor) const {
-    const Node& node = tree_.program().nodes[tensor];
-    Strides strides{};
-    if (IsFoldedView(tensor)) {
-      const Strides input = StridesOf(node.inputs[0]);
-      for (const ViewIndex& index : node.view) {
-        for (const AffineTerm& term : index.terms) {
-          strides[term.dim] += static_cast<double>(term.coefficient) * input[index.input_dim];
-        }
-      }
-      return strides;
-    }
-    double stride = 1;
-    for (auto dim = node.dims.rbegin(); dim != node.dims.rend(); ++dim) {
-      strides[*dim] = stride;
-      stride *= static_cast<double>(tree_.BufferExtent(tensor, *dim));
-    }
-    return strides;
-  }
-
-  bool IsFoldedView(NodeId tensor) const {
-    return tree_.program().nodes[tensor].op == Op::kView && !tree_.LeafOf(tensor);
   }
 
   void AddStride(TreeRef loop, double element_stride) {
@@ -121,7 +95,7 @@ std::size_t RowWidth(FeatureLayout layout) {
 }
 
 std::size_t BucketCount(FeatureLayout layout) {
-  return layout == FeatureLayout::kAgent20 ? 16 : kMaxBuckets;
+  return layout == FeatureLayout::kAgent20 ? 16 : 32;
 }
 
 std::vector<std::vector<double>> LoopsTensor(const LoopTree& tree, TreeRef cursor,
@@ -146,8 +120,27 @@ std::vector<std::vector<double>> LoopsTensor(const LoopTree& tree, TreeRef curso
   return rows;
 }
 
-std::vector<double> StrideHistogram(const LoopTree& tree, FeatureLayout layout) {
-  const std::size_t buckets = BucketCount(layout);
+std::size_t DefaultMaxLoops(FeatureLayout layout) {
+  return layout == FeatureLayout::kAgent20 ? 10 : 20;
+}
+
+Checked<std::vector<double>> PaddedLoopsTensor(const LoopTree& tree, TreeRef cursor,
+                                               FeatureLayout layout, std::size_t max_loops) {
+  const auto rows = LoopsTensor(tree, cursor, layout);
+  if (rows.size() > max_loops) {
+    return Reject(
+        RejectionCode::kLimitTree,
+        fmt::format("the first nest has {} loops; the padded loops_tensor has room for {}",
+                    rows.size(), max_loops));
+  }
+  std::vector<double> padded;
+  padded.reserve(max_loops * RowWidth(layout));
+  for (const auto& row : rows) padded.insert(padded.end(), row.begin(), row.end());
+  padded.resize(max_loops * RowWidth(layout), 0.0);
+  return padded;
+}
+
+std::vector<double> StrideHistogram(const LoopTree& tree, std::size_t buckets) {
   const StrideTable strides(tree, buckets);
   std::vector<double> histogram(buckets, 0.0);
   for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
@@ -156,6 +149,19 @@ std::vector<double> StrideHistogram(const LoopTree& tree, FeatureLayout layout) 
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) histogram[bucket] += weights[bucket];
   }
   return histogram;
+}
+
+std::vector<double> PreviousActionsTensor(std::span<const Action> history,
+                                          std::span<const Action> action_space) {
+  std::vector<double> tensor(kPreviousActions * action_space.size(), 0.0);
+  const std::size_t count = std::min(kPreviousActions, history.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Action& action = history[history.size() - 1 - i];
+    const auto at = std::find(action_space.begin(), action_space.end(), action);
+    if (at == action_space.end()) continue;  // not of this space: its place stays 0
+    tensor[i * action_space.size() + static_cast<std::size_t>(at - action_space.begin())] = 1.0;
+  }
+  return tensor;
 }
 
 }  // namespace loopfleet::looptree

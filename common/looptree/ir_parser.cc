@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -20,22 +21,32 @@ std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
 }
 
+// What a list is called where it is refused, and how many items it may have.
+struct ListRule {
+  std::string_view name;
+  std::size_t most;
+};
+
 // "3,4," as its items; "" as none.
-Checked<std::vector<std::string_view>> ParseItems(std::string_view text, std::string_view what) {
-  auto items = SplitText(text, ',');
+Checked<std::vector<std::string_view>> ParseItems(std::string_view text, ListRule rule) {
+  auto items = SplitText(text, ',', rule.most + 2);
   if (items.empty()) return items;
-  if (!items.back().empty()) return Invalid(fmt::format("{} must end in ','", what));
+  if (items.size() > rule.most + 1) {
+    return Reject(RejectionCode::kLimitTree,
+                  fmt::format("{}: more than {} in one list", rule.name, rule.most));
+  }
+  if (!items.back().empty()) return Invalid(fmt::format("{} must end in ','", rule.name));
   items.pop_back();
   return items;
 }
 
-Checked<std::vector<std::uint32_t>> ParseIds(std::string_view text, std::string_view what) {
-  LF_TRY(const auto items, ParseItems(text, what));
+Checked<std::vector<std::uint32_t>> ParseIds(std::string_view text, ListRule rule) {
+  LF_TRY(const auto items, ParseItems(text, rule));
   std::vector<std::uint32_t> ids;
   for (const std::string_view item : items) {
     const auto id = ParseInteger(item);
     if (!id || *id < 0 || *id > UINT32_MAX) {
-      return Invalid(fmt::format("{}: bad number {}", what, Quoted(item)));
+      return Invalid(fmt::format("{}: bad number {}", rule.name, Quoted(item)));
     }
     ids.push_back(static_cast<std::uint32_t>(*id));
   }
@@ -106,12 +117,12 @@ class IrParser {
     }
     if (line.starts_with("i:") && section_ == Section::kNodes) {
       section_ = Section::kOutputs;
-      LF_TRY(program_.inputs, ParseIds(line.substr(2), "inputs"));
+      LF_TRY(program_.inputs, ParseIds(line.substr(2), {"inputs", limits_.tree_nodes}));
       return {};
     }
     if (line.starts_with("o:") && section_ == Section::kOutputs) {
       section_ = Section::kDone;
-      LF_TRY(program_.outputs, ParseIds(line.substr(2), "outputs"));
+      LF_TRY(program_.outputs, ParseIds(line.substr(2), {"outputs", limits_.tree_nodes}));
       return {};
     }
     return Invalid(
@@ -125,10 +136,10 @@ class IrParser {
       return Reject(RejectionCode::kLimitTree,
                     fmt::format("more than {} operations", limits_.tree_nodes));
     }
-    const auto chunks = SplitText(line, ':');
+    const auto chunks = SplitText(line, ':', kChunkCount + 1);
     if (chunks.size() != kChunkCount || !chunks[kEnd].empty()) {
-      return Invalid(
-          fmt::format("a node has 11 parts, each ended by ':', not {}", chunks.size() - 1));
+      return Invalid(fmt::format("a node has 11 parts, each ended by ':', not {}",
+                                 std::count(line.begin(), line.end(), ':')));
     }
     const auto op = ParseInteger(chunks[kOp]);
     if (!op || *op < 0 || *op > static_cast<int>(Op::kName)) {
@@ -139,11 +150,8 @@ class IrParser {
     if (node.op == Op::kConstant) {
       return Reject(RejectionCode::kUnsupported, "the text cannot hold the value of a constant");
     }
-    LF_TRY(node.inputs, ParseIds(chunks[kInputs], "inputs"));
-    LF_TRY(node.dims, ParseIds(chunks[kVars], "dimensions"));
-    if (node.dims.size() > kMaxDims || node.inputs.size() > limits_.tree_nodes) {
-      return Reject(RejectionCode::kLimitTree, "too many dimensions or inputs");
-    }
+    LF_TRY(node.inputs, ParseIds(chunks[kInputs], {"inputs", limits_.tree_nodes}));
+    LF_TRY(node.dims, ParseIds(chunks[kVars], {"dimensions", kMaxDims}));
     LF_TRY_VOID(ParseConstraints(node, chunks[kConstraints], chunks[kSymbolMap]));
     if (!chunks[kNodeAnnotation].empty()) {
       return Reject(RejectionCode::kUnsupported,
@@ -161,7 +169,11 @@ class IrParser {
       return Invalid("only a view has constraints");
     }
     LF_TRY(ViewConstraints parsed,
-           ParseViewConstraints(constraints, symbol_map, program_.dims.size()));
+           ParseViewConstraints(constraints, symbol_map,
+                                {.dim_count = program_.dims.size(),
+                                 .view_dims = node.dims,
+                                 .most_entries = kMaxViewEntries - view_entries_}));
+    view_entries_ += parsed.entry_count;
     for (const auto& [dim, size] : parsed.sizes) LF_TRY_VOID(NoteSize(dim, size));
     constraints_.push_back(std::move(parsed));
     return {};
@@ -182,13 +194,11 @@ class IrParser {
     const auto priority = ParseNumber(chunks[kPriority]);
     if (!priority) return Invalid(fmt::format("bad priority {}", Quoted(chunks[kPriority])));
     schedule.priority = *priority;
-    LF_TRY(const auto order, ParseItems(chunks[kOrder], "the loop order"));
-    LF_TRY(const auto annotations, ParseItems(chunks[kLoopAnnotations], "loop annotations"));
-    LF_TRY(const auto not_reusable, ParseIds(chunks[kNotReusable], "not reusable loops"));
-    if (order.size() > limits_.tree_depth) {
-      return Reject(RejectionCode::kLimitTree,
-                    fmt::format("more than {} loops", limits_.tree_depth));
-    }
+    const std::size_t most = limits_.tree_depth;
+    LF_TRY(const auto order, ParseItems(chunks[kOrder], {"the loop order", most}));
+    LF_TRY(const auto annotations,
+           ParseItems(chunks[kLoopAnnotations], {"loop annotations", most}));
+    LF_TRY(const auto not_reusable, ParseIds(chunks[kNotReusable], {"not reusable loops", most}));
     if (annotations.size() != order.size()) {
       return Invalid(
           fmt::format("{} loops but {} loop annotations", order.size(), annotations.size()));
@@ -208,7 +218,7 @@ class IrParser {
   }
 
   Checked<LoopSpec> ParseLoop(std::string_view item, std::string_view annotation_text) const {
-    const auto fields = SplitText(item, ';');
+    const auto fields = SplitText(item, ';', 4);
     const auto field = [&](std::size_t i) {
       return fields.size() == 3 ? ParseInteger(fields[i]) : std::nullopt;
     };
@@ -288,6 +298,7 @@ class IrParser {
   Program program_;
   Schedule schedule_;
   std::vector<ViewConstraints> constraints_;  // per node; empty for all but views
+  std::size_t view_entries_ = 0;              // of all views so far
 };
 
 }  // namespace

@@ -32,11 +32,11 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::vector<std::string_view> SplitText(std::string_view text, char separator) {
+std::vector<std::string_view> SplitText(std::string_view text, char separator, std::size_t most) {
   std::vector<std::string_view> parts;
   if (text.empty()) return parts;
   for (;;) {
-    const std::size_t at = text.find(separator);
+    const std::size_t at = parts.size() + 1 < most ? text.find(separator) : std::string_view::npos;
     parts.push_back(text.substr(0, at));
     if (at == std::string_view::npos) return parts;
     text.remove_prefix(at + 1);

@@ -16,8 +16,10 @@ std::optional<std::int64_t> ParseInteger(std::string_view text);
 std::string NumberText(double number);
 std::optional<double> ParseNumber(std::string_view text);
 
-// "a,b," split at `separator`; "" is no parts, otherwise one more part than separators.
-std::vector<std::string_view> SplitText(std::string_view text, char separator);
+// "a,b," split at `separator`; "" is no parts, otherwise one more part than separators. With `most`
+// the last of so many parts is the rest, whatever it holds: for text that may be long and wrong.
+std::vector<std::string_view> SplitText(std::string_view text, char separator,
+                                        std::size_t most = SIZE_MAX);
 
 // Text from outside for an error message: at most 60 bytes of it, what is not printable as '?'.
 std::string Quoted(std::string_view text);

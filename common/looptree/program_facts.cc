@@ -132,10 +132,17 @@ Checked<void> CheckNode(const Program& program, NodeId id) {
   return {};
 }
 
+DimSet SetOf(const std::vector<DimId>& dims) {
+  DimSet set;
+  for (const DimId dim : dims) set.Add(dim);
+  return set;
+}
+
 // Each input dim has exactly one index map, over the view's own dims, that stays inside the input.
 Checked<void> CheckView(const Program& program, NodeId id) {
   const Node& node = program.nodes[id];
   const Node& input = program.nodes[node.inputs[0]];
+  const DimSet own = SetOf(node.dims);
   if (node.view.size() != input.dims.size()) {
     return Invalid(fmt::format("{} must map each of the {} dimensions of its input",
                                NodeText(program, id), input.dims.size()));
@@ -151,8 +158,7 @@ Checked<void> CheckView(const Program& program, NodeId id) {
     std::optional<std::int64_t> high = map->constant;
     DimSet used;
     for (const AffineTerm& term : map->terms) {
-      if (std::find(node.dims.begin(), node.dims.end(), term.dim) == node.dims.end() ||
-          used.Has(term.dim)) {
+      if (term.dim >= program.dims.size() || !own.Has(term.dim) || used.Has(term.dim)) {
         return Invalid(
             fmt::format("{} must index with its own dimensions, each once", NodeText(program, id)));
       }
@@ -194,12 +200,6 @@ Checked<void> CheckEnds(const Program& program) {
   LF_TRY_VOID(check(program.inputs, Op::kRead));
   LF_TRY_VOID(check(program.outputs, Op::kWrite));
   return {};
-}
-
-DimSet SetOf(const std::vector<DimId>& dims) {
-  DimSet set;
-  for (const DimId dim : dims) set.Add(dim);
-  return set;
 }
 
 void CollectNodeFacts(const Program& program, ProgramFacts& facts) {
@@ -249,27 +249,24 @@ void CollectBases(const Program& program, ProgramFacts& facts) {
 // Spec B.3: the inputs in order, then whatever becomes ready; the highest priority first.
 Checked<void> CollectOrder(const Program& program, ProgramFacts& facts) {
   std::vector<NodeId> frontier = program.inputs;
-  std::vector<bool> done(program.nodes.size(), false);
+  std::vector<std::size_t> awaited(program.nodes.size(), 0);  // distinct inputs not done yet
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     if (program.nodes[id].op == Op::kConstant) frontier.push_back(id);
+    for (const NodeId consumer : facts.nodes[id].consumers) ++awaited[consumer];
   }
   while (!frontier.empty()) {
     std::stable_sort(frontier.begin(), frontier.end(),
                      [&](NodeId a, NodeId b) { return facts.priorities[a] > facts.priorities[b]; });
     const NodeId current = frontier.front();
     frontier.erase(frontier.begin());
-    done[current] = true;
     facts.order.push_back(current);
     const auto& consumers = facts.nodes[current].consumers;
     for (auto consumer = consumers.rbegin(); consumer != consumers.rend(); ++consumer) {
-      const auto& inputs = program.nodes[*consumer].inputs;
-      if (std::all_of(inputs.begin(), inputs.end(), [&](NodeId input) { return done[input]; })) {
-        frontier.push_back(*consumer);
-      }
+      if (--awaited[*consumer] == 0) frontier.push_back(*consumer);
     }
   }
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
-    if (!done[id]) {
+    if (awaited[id] > 0) {
       return Invalid(fmt::format("{} can never run: it depends on itself", NodeText(program, id)));
     }
   }

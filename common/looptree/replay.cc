@@ -19,7 +19,29 @@ Checked<void> ApplyAll(AnyWalk& walk, std::span<const Action> actions, OnIllegal
   return {};
 }
 
+enum class Dialects { kSimple, kAgent, kBoth };
+
+Dialects DialectsOf(const Action& action) {
+  if (std::holds_alternative<Up>(action) || std::holds_alternative<Down>(action)) {
+    return Dialects::kBoth;
+  }
+  const bool simple = std::holds_alternative<ToggleMode>(action) ||
+                      std::holds_alternative<ToggleThread>(action) ||
+                      std::holds_alternative<IdleSplit>(action);
+  return simple ? Dialects::kSimple : Dialects::kAgent;
+}
+
 }  // namespace
+
+Checked<void> CheckDialect(const Action& action, Dialect dialect) {
+  const Dialects of_action = DialectsOf(action);
+  const bool simple = dialect == Dialect::kSimple;
+  if (of_action == Dialects::kBoth || (of_action == Dialects::kSimple) == simple) return {};
+  return Reject(
+      RejectionCode::kInvalidAction,
+      fmt::format("'{}' belongs to dialect {}; this benchmark's is {}", ActionName(action),
+                  simple ? "agent" : "simple", simple ? "simple" : "agent"));
+}
 
 Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
                          const ReplayOptions& options) {

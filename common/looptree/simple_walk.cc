@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include "common/base/check.h"
+#include "common/base/result.h"
 #include "common/looptree/walk.h"
 
 namespace loopfleet::looptree {
@@ -14,6 +13,7 @@ SimpleWalk::SimpleWalk(const Benchmark& benchmark)
 
 Checked<void> SimpleWalk::Apply(const Action& action) {
   constexpr std::size_t kLoops = 3;
+  LF_TRY_VOID(CheckDialect(action, Dialect::kSimple));
   if (std::holds_alternative<ToggleMode>(action)) {
     mode_ = mode_ == Mode::kSize ? Mode::kSelect : Mode::kSize;
   } else if (std::holds_alternative<ToggleThread>(action)) {
@@ -25,11 +25,6 @@ Checked<void> SimpleWalk::Apply(const Action& action) {
     } else {
       Resize(up ? 1 : -1);
     }
-  } else if (!std::holds_alternative<IdleSplit>(action)) {
-    return Reject(RejectionCode::kInvalidAction,
-                  fmt::format("{} is no action of dialect simple; valid: toggle_mode, up, down,"
-                              " toggle_thread, split",
-                              ActionName(action)));
   }
   return {};
 }

@@ -20,6 +20,9 @@ struct TreeTextOptions {
 // '\n'.
 std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
 
+// One operation as its line of tree text says it: "%2[m, k, n] <- multiply(%0, %1)".
+std::string OperationText(const Program& program, NodeId node);
+
 // The IR text of spec B.2: program and schedule in one, parsed back by ParseIr without loss.
 std::string IrTextOf(const LoopTree& tree);
 Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits = {});

@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
+#include "common/looptree/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {
@@ -128,14 +128,145 @@ Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
 
 Checked<LoopTree> Annotate(const LoopTree& tree, TreeRef loop, Annotation annotation,
                            const Limits& limits) {
+  const LoopAnnotation one[] = {{loop, annotation}};
+  return Annotate(tree, one, limits);
+}
+
+Checked<LoopTree> Annotate(const LoopTree& tree, std::span<const LoopAnnotation> annotations,
+                           const Limits& limits) {
+  std::optional<Schedule> changed;
+  for (const auto& [loop, annotation] : annotations) {
+    CheckLoop(tree, loop);
+    if (tree.nodes()[loop].annotation == annotation) continue;
+    if (!changed) changed = tree.schedule();
+    ForEachOperation(tree, loop, *changed, [&](std::vector<LoopSpec>& loops, NodeId id) {
+      const std::size_t at = PositionOf(tree, id, loop);
+      if (at != kAbsent) loops[at].annotation = annotation;
+    });
+  }
+  if (!changed) return tree;
+  return tree.WithSchedule(*std::move(changed), limits);
+}
+
+namespace {
+
+std::size_t LoopCount(const LoopTree& tree) {
+  std::size_t count = 0;
+  for (const NodeSchedule& node : tree.schedule()) count += node.loops.size();
+  return count;
+}
+
+}  // namespace
+
+Checked<LoopTree> MergeAll(const LoopTree& tree, const Limits& limits) {
+  LoopTree merged = tree;
+  TreeRef ref = 0;
+  while (ref < merged.nodes().size()) {
+    if (merged.nodes()[ref].kind == TreeNode::Kind::kLoop) {
+      LF_TRY(auto joined, MergeLoop(merged, ref, limits));
+      // Each merge takes at least one loop away, so this ends. The joined loops may now stand
+      // elsewhere: start again.
+      if (joined && LoopCount(*joined) < LoopCount(merged)) {
+        merged = *std::move(joined);
+        ref = 0;
+        continue;
+      }
+    }
+    ++ref;
+  }
+  return merged;
+}
+
+Checked<LoopTree> AddLoop(const LoopTree& tree, std::optional<TreeRef> parent, DimId dim,
+                          const Limits& limits) {
+  if (parent) CheckLoop(tree, *parent);
+  if (dim >= tree.program().dims.size()) {
+    return Illegal(fmt::format("there is no dimension {}: the program has {}", dim,
+                               tree.program().dims.size()));
+  }
+  Schedule schedule = tree.schedule();
+  bool added = false;
+  const auto add = [&](std::vector<LoopSpec>& loops, NodeId node) {
+    if (!tree.facts().nodes[node].iteration.Has(dim)) return;
+    std::size_t at = 0;
+    if (parent) {
+      at = PositionOf(tree, node, *parent);
+      if (at == kAbsent) return;
+      ++at;
+    }
+    loops.insert(loops.begin() + Offset(at), LoopSpec{.dim = dim, .size = 1});
+    added = true;
+  };
+  if (parent) {
+    ForEachOperation(tree, *parent, schedule, add);
+  } else {
+    for (NodeId node = 0; node < schedule.size(); ++node) {
+      if (tree.LeafOf(node)) add(schedule[node].loops, node);
+    }
+  }
+  if (!added) {
+    return Illegal(fmt::format("no operation {}{} runs over {}", parent ? "inside " : "",
+                               parent ? LoopText(tree, *parent) : "of the program",
+                               tree.program().dims[dim].name));
+  }
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& limits) {
   CheckLoop(tree, loop);
-  if (tree.nodes()[loop].annotation == annotation) return tree;
+  const TreeNode& node = tree.nodes()[loop];
+  if (node.size != 1 || node.tail != 0) {
+    return Illegal(fmt::format("{} cannot be removed: it goes round more than once; merge it",
+                               LoopText(tree, loop)));
+  }
+  bool only = false;  // of its dimension, for some operation
   Schedule schedule = tree.schedule();
   ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
     const std::size_t at = PositionOf(tree, id, loop);
-    if (at != kAbsent) loops[at].annotation = annotation;
+    if (at == kAbsent) return;
+    only |= std::count_if(loops.begin(), loops.end(),
+                          [&](const LoopSpec& spec) { return spec.dim == node.dim; }) == 1;
+    loops.erase(loops.begin() + Offset(at));
   });
+  if (only) {
+    return Illegal(fmt::format("{} cannot be removed: it is an operation's only loop over {}",
+                               LoopText(tree, loop), tree.program().dims[node.dim].name));
+  }
   return tree.WithSchedule(std::move(schedule), limits);
+}
+
+namespace {
+
+Checked<LoopTree> SetReuse(const LoopTree& tree, TreeRef loop, bool reusable,
+                           std::string_view otherwise, const Limits& limits) {
+  Schedule schedule = tree.schedule();
+  bool changed = false;
+  ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
+    const std::size_t at = PositionOf(tree, id, loop);
+    if (at == kAbsent || loops[at].reusable == reusable) return;
+    loops[at].reusable = reusable;
+    changed = true;
+  });
+  if (!changed) return Illegal(fmt::format("{}: {}", LoopText(tree, loop), otherwise));
+  return tree.WithSchedule(std::move(schedule), limits);
+}
+
+}  // namespace
+
+Checked<LoopTree> DecreaseReuse(const LoopTree& tree, TreeRef loop, const Limits& limits) {
+  CheckLoop(tree, loop);
+  std::size_t operations = 0;
+  for (TreeRef ref = loop + 1; ref < tree.nodes()[loop].end; ++ref) {
+    operations += tree.nodes()[ref].kind == TreeNode::Kind::kOperation;
+  }
+  constexpr std::string_view kAlone = "no two operations share it";
+  if (operations < 2) return Illegal(fmt::format("{}: {}", LoopText(tree, loop), kAlone));
+  return SetReuse(tree, loop, false, kAlone, limits);
+}
+
+Checked<LoopTree> IncreaseReuse(const LoopTree& tree, TreeRef loop, const Limits& limits) {
+  CheckLoop(tree, loop);
+  return SetReuse(tree, loop, true, "its operations may already share it", limits);
 }
 
 }  // namespace loopfleet::looptree

@@ -33,6 +33,10 @@ struct OpenLoop {
   bool SameLoop(const OpenLoop& other) const {
     return SamePlace(other) && size == other.size && tail == other.tail;
   }
+  bool DiffersInSize(const OpenLoop& other) const { return SamePlace(other) && !SameLoop(other); }
+  bool DiffersInAnnotation(const OpenLoop& other) const {
+    return SamePlace(other) && annotation != other.annotation;
+  }
 };
 
 // At most kMaxDepth loops, outermost first, without allocation.
@@ -95,8 +99,11 @@ class TreeBuilder {
         continue;
       }
       LF_TRY_VOID(ReadOwnLoops(id));
-      CutMismatches();
-      LF_TRY_VOID(Place(id, Matched()));
+      const bool joins = RunsInOpenLoops();
+      if (!joins) CutMismatches(&OpenLoop::DiffersInSize);        // step 1
+      if (facts_.has_views) CutViewed();                          // step 2
+      if (!joins) CutMismatches(&OpenLoop::DiffersInAnnotation);  // step 3
+      LF_TRY_VOID(Place(id, joins ? AllMatched() : Matched()));
       LF_TRY_VOID(FoldLoops(id));
       Close(id);
     }
@@ -142,14 +149,14 @@ class TreeBuilder {
 
   Checked<void> ReadOwnLoops(NodeId id) {
     own_.Cut(0);
+    std::array<std::uint8_t, kMaxDims> depths{};
     for (const LoopSpec& loop : body_->schedule[id].loops) {
       if (loop.dim >= program_.dims.size() || !facts_.nodes[id].iteration.Has(loop.dim)) {
         return Reject(RejectionCode::kInvalidBenchmark,
                       fmt::format("{} has a loop over a dimension that it does not run over",
                                   NodeText(program_, id)));
       }
-      std::uint32_t depth = 0;
-      for (std::size_t i = 0; i < own_.size(); ++i) depth += own_[i].dim == loop.dim;
+      const std::uint32_t depth = depths[loop.dim]++;
       if (!own_.Append({loop.dim, depth, loop.size, loop.tail, loop.annotation, kNoParent})) {
         return TooDeep();
       }
@@ -157,26 +164,35 @@ class TreeBuilder {
     return {};
   }
 
-  void CutMismatches() {
-    for (std::size_t i = 0; i < own_.size(); ++i) {  // step 1
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return open.SamePlace(own_[i]) && !open.SameLoop(own_[i]);
-      }));
+  // The usual case by far: the own loops are the chain's first ones, in its order. Places in the
+  // chain are unique, so steps 1 and 3 cut nothing then and step 4 reuses every loop.
+  bool RunsInOpenLoops() const {
+    if (own_.size() > open_.size()) return false;
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      if (!open_[i].SameLoop(own_[i]) || open_[i].annotation != own_[i].annotation) return false;
     }
-    if (facts_.has_views) {  // step 2
-      DimSet scheduled;
-      for (std::size_t i = 0; i < own_.size(); ++i) scheduled.Add(own_[i].dim);
-      DimSet bases;
-      for (std::size_t i = 0; i < own_.size(); ++i) bases.Add(facts_.base[own_[i].dim]);
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return bases.Has(facts_.base[open.dim]) && !scheduled.Has(open.dim);
-      }));
+    return true;
+  }
+  std::size_t AllMatched() {
+    for (std::size_t i = 0; i < own_.size(); ++i) own_[i].ref = open_[i].ref;
+    position_ = own_.size();
+    return own_.size();
+  }
+
+  void CutMismatches(bool (OpenLoop::*differs)(const OpenLoop&) const) {
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      open_.Cut(open_.Find([&](const OpenLoop& open) { return (open.*differs)(own_[i]); }));
     }
-    for (std::size_t i = 0; i < own_.size(); ++i) {  // step 3
-      open_.Cut(open_.Find([&](const OpenLoop& open) {
-        return open.SamePlace(own_[i]) && open.annotation != own_[i].annotation;
-      }));
-    }
+  }
+
+  void CutViewed() {
+    DimSet scheduled;
+    for (std::size_t i = 0; i < own_.size(); ++i) scheduled.Add(own_[i].dim);
+    DimSet bases;
+    for (std::size_t i = 0; i < own_.size(); ++i) bases.Add(facts_.base[own_[i].dim]);
+    open_.Cut(open_.Find([&](const OpenLoop& open) {
+      return bases.Has(facts_.base[open.dim]) && !scheduled.Has(open.dim);
+    }));
   }
 
   // Step 4: how many of the own loops, from the outermost, are loops of the chain in the same

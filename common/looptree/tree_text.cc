@@ -29,22 +29,22 @@ void AppendLoop(const LoopTree& tree, TreeRef ref, const TreeTextOptions& option
   if (!suffix.empty() || at_cursor) fmt::format_to(out, " {}", suffix);
 }
 
-void AppendOperation(const LoopTree& tree, TreeRef ref, std::string& text) {
-  const NodeId id = tree.nodes()[ref].node;
-  const Node& node = tree.program().nodes[id];
+}  // namespace
+
+std::string OperationText(const Program& program, NodeId id) {
+  const Node& node = program.nodes[id];
+  std::string text;
   auto out = std::back_inserter(text);
   fmt::format_to(out, "%{}[", id);
   for (std::size_t i = 0; i < node.dims.size(); ++i) {
-    fmt::format_to(out, "{}{}", i == 0 ? "" : ", ", tree.program().dims[node.dims[i]].name);
+    fmt::format_to(out, "{}{}", i == 0 ? "" : ", ", program.dims[node.dims[i]].name);
   }
   fmt::format_to(out, "] <- {}(", OpName(node.op));
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     fmt::format_to(out, "{}%{}", i == 0 ? "" : ", ", node.inputs[i]);
   }
-  text += ')';
+  return text += ')';
 }
-
-}  // namespace
 
 std::string TreeText(const LoopTree& tree, const TreeTextOptions& options) {
   std::string text;
@@ -54,7 +54,7 @@ std::string TreeText(const LoopTree& tree, const TreeTextOptions& options) {
     if (node.kind == TreeNode::Kind::kLoop) {
       AppendLoop(tree, ref, options, text);
     } else {
-      AppendOperation(tree, ref, text);
+      text += OperationText(tree.program(), node.node);
     }
     if (options.cursor == ref)
       fmt::format_to(std::back_inserter(text), " <<<<<< cursor (line {} )", ref);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "common/base/result.h"
 #include "common/looptree/checked_math.h"
+#include "common/looptree/dim_set.h"
 #include "common/looptree/number_text.h"
 
 namespace loopfleet::looptree {
@@ -26,8 +28,7 @@ enum class ExpressionOp : std::int64_t {
   kDivide = 7,
 };
 
-constexpr std::size_t kMaxEntries =
-    4096;  // of one view; a convolution has some ten for each dimension
+constexpr std::size_t kMaxArguments = 8;  // of one function; none that is understood has over two
 
 std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
@@ -57,18 +58,23 @@ std::optional<AffineForm> Sum(const AffineForm& a, const AffineForm& b) {
   const auto constant = CheckedAdd(a.constant, b.constant);
   if (!constant) return std::nullopt;
   sum.constant = *constant;
+  std::array<std::int8_t, kMaxDims> places;  // of each dim's term in the sum
+  places.fill(-1);
+  for (std::size_t i = 0; i < a.terms.size(); ++i) {
+    places[a.terms[i].dim] = static_cast<std::int8_t>(i);
+  }
   for (const AffineTerm& term : b.terms) {
-    auto same = std::find_if(sum.terms.begin(), sum.terms.end(),
-                             [&](const AffineTerm& other) { return other.dim == term.dim; });
-    if (same == sum.terms.end()) {
+    const std::int8_t place = places[term.dim];
+    if (place < 0) {
       sum.terms.push_back(term);
       continue;
     }
-    const auto coefficient = CheckedAdd(same->coefficient, term.coefficient);
-    if (!coefficient) return std::nullopt;
-    same->coefficient = *coefficient;
-    if (*coefficient == 0) sum.terms.erase(same);
+    std::int64_t& coefficient = sum.terms[static_cast<std::size_t>(place)].coefficient;
+    const auto both = CheckedAdd(coefficient, term.coefficient);
+    if (!both) return std::nullopt;
+    coefficient = *both;
   }
+  std::erase_if(sum.terms, [](const AffineTerm& term) { return term.coefficient == 0; });
   return sum;
 }
 
@@ -90,42 +96,51 @@ std::optional<AffineForm> Apply(ExpressionOp op, const std::vector<const Value*>
 // Reads the entries of one view's constraints, which are numbered through.
 class ConstraintParser {
  public:
-  explicit ConstraintParser(const std::map<std::size_t, DimId>& symbols) : symbols_(symbols) {}
+  ConstraintParser(const std::map<std::size_t, DimId>& symbols, const ViewContext& context)
+      : symbols_(symbols), context_(context) {
+    for (const DimId dim : context.view_dims) {
+      if (dim < kMaxDims) view_dims_.Add(dim);
+    }
+  }
 
-  Checked<void> Parse(std::string_view text, ViewConstraints& constraints) {
-    const auto parts = SplitText(text, '/');
-    if (parts.empty()) return {};
-    if (!parts.back().empty()) return Invalid("a constraint must end in '/'");
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      const auto sides = SplitText(parts[i], '=');
+  Checked<ViewConstraints> Parse(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = text.find('/');
+      if (end == std::string_view::npos) return Invalid("a constraint must end in '/'");
+      const auto sides = SplitText(text.substr(0, end), '=', 3);
+      text.remove_prefix(end + 1);
       if (sides.size() != 2) return Invalid("a constraint must be <expression>=<expression>");
       LF_TRY(const std::size_t left, ParseSide(sides[0]));
       LF_TRY(const std::size_t right, ParseSide(sides[1]));
-      LF_TRY_VOID(Note(values_[left], values_[right], constraints));
+      LF_TRY_VOID(Note(values_[left], values_[right]));
     }
-    return {};
+    constraints_.entry_count = values_.size();
+    return std::move(constraints_);
   }
 
  private:
   // The number of the side's last entry, which is its value.
   Checked<std::size_t> ParseSide(std::string_view text) {
-    const auto entries = SplitText(text, ';');
-    if (entries.size() < 2 || !entries.back().empty()) {
-      return Invalid("an expression must be entries that end in ';'");
-    }
-    for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
-      if (values_.size() >= kMaxEntries) {
-        return Reject(RejectionCode::kLimitTree,
-                      fmt::format("a view has more than {} expression entries", kMaxEntries));
+    if (text.empty()) return Invalid("an expression must be entries that end in ';'");
+    while (!text.empty()) {
+      const std::size_t end = text.find(';');
+      if (end == std::string_view::npos) {
+        return Invalid("an expression must be entries that end in ';'");
       }
-      LF_TRY(Value value, ParseEntry(entries[i]));
+      if (values_.size() >= context_.most_entries) {
+        return Reject(RejectionCode::kLimitTree,
+                      fmt::format("the program's views have more than {} expression entries",
+                                  kMaxViewEntries));
+      }
+      LF_TRY(Value value, ParseEntry(text.substr(0, end)));
       values_.push_back(std::move(value));
+      text.remove_prefix(end + 1);
     }
     return values_.size() - 1;
   }
 
   Checked<Value> ParseEntry(std::string_view text) const {
-    const auto fields = SplitText(text, '|');
+    const auto fields = SplitText(text, '|', 5);
     const auto op = fields.empty() ? std::nullopt : ParseInteger(fields[0]);
     if (fields.size() != 4 || !fields[3].empty() || !op || *op < 0 || *op > 7) {
       return Invalid(fmt::format("bad expression entry {}", Quoted(text)));
@@ -154,8 +169,8 @@ class ConstraintParser {
   }
 
   Checked<Value> Function(ExpressionOp op, std::string_view payload) const {
-    const auto parts = SplitText(payload, ',');
-    if (parts.size() < 2 || !parts.back().empty()) {
+    const auto parts = SplitText(payload, ',', kMaxArguments + 2);
+    if (parts.size() < 2 || parts.size() > kMaxArguments + 1 || !parts.back().empty()) {
       return Invalid(fmt::format("bad arguments {}", Quoted(payload)));
     }
     std::vector<const Value*> arguments;
@@ -182,30 +197,42 @@ class ConstraintParser {
     return static_cast<std::size_t>(*number);
   }
 
-  static Checked<void> Note(const Value& left, const Value& right, ViewConstraints& constraints) {
+  Checked<void> Note(const Value& left, const Value& right) {
     if (left.size_of && right.form && right.form->terms.empty()) {
-      const auto [at, inserted] = constraints.sizes.emplace(*left.size_of, right.form->constant);
+      const auto [at, inserted] = constraints_.sizes.emplace(*left.size_of, right.form->constant);
       if (!inserted && at->second != right.form->constant) {
         return Invalid("a view gives a dimension two sizes");
       }
     } else if (left.form && left.form->terms.size() == 1 && left.form->constant == 0 &&
-               left.form->terms[0].coefficient == 1 && right.form) {
-      constraints.equal[left.form->terms[0].dim].push_back(*right.form);
+               left.form->terms[0].coefficient == 1 && right.form && IsOverViewDims(*right.form)) {
+      constraints_.equal.try_emplace(left.form->terms[0].dim, *right.form);
     }
     return {};
   }
 
+  bool IsOverViewDims(const AffineForm& form) const {
+    return std::all_of(form.terms.begin(), form.terms.end(),
+                       [&](const AffineTerm& term) { return view_dims_.Has(term.dim); });
+  }
+
   const std::map<std::size_t, DimId>& symbols_;
+  const ViewContext& context_;
+  DimSet view_dims_;
   std::vector<Value> values_;
+  ViewConstraints constraints_;
 };
 
 Checked<std::map<std::size_t, DimId>> ParseSymbolMap(std::string_view text, std::size_t dim_count) {
   std::map<std::size_t, DimId> symbols;
-  const auto parts = SplitText(text, ',');
+  const auto parts = SplitText(text, ',', kMaxViewEntries + 2);
   if (parts.empty()) return symbols;
+  if (parts.size() > kMaxViewEntries + 1) {
+    return Reject(RejectionCode::kLimitTree,
+                  fmt::format("a symbol map has more than {} entries", kMaxViewEntries));
+  }
   if (!parts.back().empty()) return Invalid("a symbol map must end in ','");
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-    const auto sides = SplitText(parts[i], '=');
+    const auto sides = SplitText(parts[i], '=', 3);
     const auto number = sides.size() == 2 ? ParseInteger(sides[0]) : std::nullopt;
     const auto dim = sides.size() == 2 ? ParseInteger(sides[1]) : std::nullopt;
     if (!number || !dim || *number < 0 || *dim < 0 || static_cast<std::size_t>(*dim) >= dim_count) {
@@ -279,11 +306,10 @@ class ConstraintWriter {
 }  // namespace
 
 Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
-                                              std::string_view symbol_map, std::size_t dim_count) {
-  LF_TRY(const auto symbols, ParseSymbolMap(symbol_map, dim_count));
-  ViewConstraints parsed;
-  LF_TRY_VOID(ConstraintParser(symbols).Parse(constraints, parsed));
-  return parsed;
+                                              std::string_view symbol_map,
+                                              const ViewContext& context) {
+  LF_TRY(const auto symbols, ParseSymbolMap(symbol_map, context.dim_count));
+  return ConstraintParser(symbols, context).Parse(constraints);
 }
 
 Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
@@ -296,23 +322,15 @@ Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
       view.push_back({input_dim, {{input_dim, 1}}, 0});
       continue;
     }
-    const AffineForm* solution = nullptr;
-    if (const auto forms = constraints.equal.find(input_dim); forms != constraints.equal.end()) {
-      for (const AffineForm& form : forms->second) {
-        const bool own =
-            std::all_of(form.terms.begin(), form.terms.end(),
-                        [&](const AffineTerm& t) { return Contains(view_dims, t.dim); });
-        if (own && solution == nullptr) solution = &form;
-      }
-    }
-    if (solution == nullptr) {
+    const auto solution = constraints.equal.find(input_dim);
+    if (solution == constraints.equal.end()) {
       return Reject(
           RejectionCode::kUnsupported,
           fmt::format("a view must give dimension {} of its input as a sum of multiples of"
                       " its own dimensions",
                       program.dims[input_dim].name));
     }
-    view.push_back({input_dim, solution->terms, solution->constant});
+    view.push_back({input_dim, solution->second.terms, solution->second.constant});
   }
   return view;
 }

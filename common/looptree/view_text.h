@@ -1,6 +1,7 @@
 #pragma once
 // The index maps of a view in IR text: constraints and symbol map (spec B.2).
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -20,8 +21,9 @@ struct AffineForm {
 
 struct ViewConstraints {
   std::map<DimId, std::int64_t> sizes;  // size(dim) = number
-  std::map<DimId, std::vector<AffineForm>>
-      equal;  // dim = affine form; forms that are not affine are left out
+  // dim = the first affine form over the view's own dims that it is said to equal.
+  std::map<DimId, AffineForm> equal;
+  std::size_t entry_count = 0;  // of the expressions
 };
 
 struct ViewText {
@@ -29,11 +31,21 @@ struct ViewText {
   std::string symbol_map;
 };
 
-Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
-                                              std::string_view symbol_map, std::size_t dim_count);
+// Expressions of all views of a program together; a convolution has some ten entries for each
+// dimension.
+inline constexpr std::size_t kMaxViewEntries = 8192;
 
-// The index map of each of the input's dims: the first constraint that gives it in the view's own
-// dims, or itself where the view has the same dim.
+struct ViewContext {
+  std::size_t dim_count = 0;
+  const std::vector<DimId>& view_dims;
+  std::size_t most_entries = kMaxViewEntries;  // kLimitTree beyond
+};
+Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
+                                              std::string_view symbol_map,
+                                              const ViewContext& context);
+
+// The index map of each of the input's dims: itself where the view has the same dim, otherwise what
+// the constraints say.
 Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
                                           const std::vector<DimId>& input_dims,
                                           const std::vector<DimId>& view_dims,

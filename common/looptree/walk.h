@@ -3,7 +3,9 @@
 // (spec A), AgentWalk is LoopTool's agent (spec B). Values: copy one to try something.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <variant>
@@ -23,6 +25,9 @@ enum class RuleSet : std::uint8_t {
 };
 
 enum class OnIllegal : std::uint8_t { kReject, kSkip };
+
+// kInvalidAction, naming both dialects, for an action that only the other one has.
+Checked<void> CheckDialect(const Action& action, Dialect dialect);
 
 class SimpleWalk {
  public:
@@ -76,12 +81,16 @@ class AgentWalk {
 
  private:
   Checked<State> After(const Action& action) const;
+  void Remember(State state);
+  void UndoLast();
 
   RuleSet rules_;
   Limits limits_;
+  State start_;
   State state_;
   std::vector<Action> history_;
-  std::vector<State> before_;  // before each action of history_: what undo goes back to
+  std::deque<State> before_;  // before the last actions of history_: what undo goes back to
+  std::size_t before_bytes_ = 0;
 };
 
 using Walk = std::variant<SimpleWalk, AgentWalk>;

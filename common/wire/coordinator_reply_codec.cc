@@ -21,9 +21,11 @@ constexpr EnumTable kJobStates{
                             std::pair{schema::JobState::FINISHED, JobState::kFinished}}};
 
 constexpr EnumTable kWorkerStates{
-    "worker state", std::array{std::pair{schema::WorkerState::READY, WorkerState::kReady},
-                               std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
-                               std::pair{schema::WorkerState::LOST, WorkerState::kLost}}};
+    "worker state",
+    std::array{std::pair{schema::WorkerState::READY, WorkerState::kReady},
+               std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
+               std::pair{schema::WorkerState::LOST, WorkerState::kLost},
+               std::pair{schema::WorkerState::QUARANTINED, WorkerState::kQuarantined}}};
 
 void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {
   WriteVersion(welcome.version, builder.initVersion());
@@ -140,6 +142,8 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   builder.setHttp(TextOf(FactText(info.http)));
   WriteHardware(info.hardware, builder.initHardware());
   WriteCompiler(info.compiler, builder.initCompiler());
+  builder.setMaxThreads(info.max_threads);
+  builder.setCanaryRatio(info.canary_ratio);
 }
 
 WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
@@ -155,6 +159,8 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.http = ReadFact(reader.getHttp(), "the worker's metrics address");
   info.hardware = ReadHardware(reader.getHardware());
   info.compiler = ReadCompiler(reader.getCompiler());
+  info.max_threads = reader.getMaxThreads();
+  info.canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio");
   return info;
 }
 

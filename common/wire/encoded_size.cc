@@ -15,12 +15,12 @@ namespace {
 constexpr std::size_t kJobBytes = 256;
 constexpr std::size_t kActionBytes = 16;
 constexpr std::size_t kSourceBytes = 32;
-constexpr std::size_t kHardwareBytes = 192;
+constexpr std::size_t kHardwareBytes = 224;
 constexpr std::size_t kCompilerBytes = 48;
 constexpr std::size_t kConditionsBytes = 64;
 constexpr std::size_t kRowBytes = 384;  // all columns of an evaluation and of an outcome
 constexpr std::size_t kFailureBytes = 64;
-constexpr std::size_t kWorkerBytes = 128;
+constexpr std::size_t kWorkerBytes = 144;
 constexpr std::size_t kPointerBytes = 8;
 
 // A text with the zero that ends it, in whole words.

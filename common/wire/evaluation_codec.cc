@@ -48,6 +48,20 @@ constexpr TimeColumn kTimeColumns[] = {
     {"spread", &Measurement::spread, &Columns::Reader::getSpread, &Columns::Builder::initSpread},
 };
 
+// Added after version 1.0: an older sender leaves them empty, which is 0 in every row.
+struct ClockColumn {
+  std::string_view name;
+  double Measurement::* member;
+  capnp::List<double>::Reader (Columns::Reader::*get)() const;
+  capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
+};
+constexpr ClockColumn kClockColumns[] = {
+    {"clockBeforeMhz", &Measurement::clock_before_mhz, &Columns::Reader::getClockBeforeMhz,
+     &Columns::Builder::initClockBeforeMhz},
+    {"clockAfterMhz", &Measurement::clock_after_mhz, &Columns::Reader::getClockAfterMhz,
+     &Columns::Builder::initClockAfterMhz},
+};
+
 struct StageColumn {
   std::string_view name;
   Stage stage;
@@ -160,6 +174,15 @@ void WriteStages(Rows rows, Columns::Builder builder) {
   }
 }
 
+void WriteClocks(Rows rows, Columns::Builder builder) {
+  for (const ClockColumn& column : kClockColumns) {
+    auto list = (builder.*column.init)(RowCount(rows));
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      if (rows[i]->ok()) list.set(i, rows[i]->measurement().*column.member);
+    }
+  }
+}
+
 void WriteFailures(Rows rows, Columns::Builder builder) {
   const auto failed = std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->ok(); });
   auto list = builder.initFailures(static_cast<unsigned>(failed));
@@ -220,6 +243,17 @@ void ReadTimes(Columns::Reader reader, std::vector<Evaluation>& rows) {
     const Measurement& measurement = rows[i].measurement();
     if (measurement.elapsed_ns <= 0 || measurement.elapsed_min_ns <= 0) {
       RefuseMalformed(fmt::format("row {} was measured and has no time above 0", i));
+    }
+  }
+}
+
+void ReadClocks(Columns::Reader reader, std::vector<Evaluation>& rows) {
+  for (const ClockColumn& column : kClockColumns) {
+    const auto list = (reader.*column.get)();
+    if (list.size() == 0) continue;  // of an older sender
+    OneForEachRow(list, reader.getRows(), column.name);
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].ok()) MeasurementOf(rows[i]).*column.member = ReadAmount(list[i], column.name);
     }
   }
 }
@@ -340,6 +374,7 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteKernels(rows, builder);
   WriteConditionsTable(rows, builder);
   WriteStages(rows, builder);
+  WriteClocks(rows, builder);
   WriteFailures(rows, builder);
   WriteNoEffect(rows, builder);
 }
@@ -356,6 +391,7 @@ std::vector<Evaluation> ReadEvaluations(Columns::Reader reader) {
   ReadKernels(reader, rows);
   ReadConditionsTable(reader, rows);
   ReadStages(reader, rows);
+  ReadClocks(reader, rows);
   ReadFailures(reader, rows);
   ReadNoEffect(reader, rows);
   return rows;

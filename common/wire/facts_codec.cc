@@ -65,6 +65,9 @@ void WriteHardware(const HardwareFacts& facts, schema::HardwareFacts::Builder bu
   builder.setMemoryBytes(facts.memory_bytes);
   builder.setHost(TextOf(FactText(facts.host)));
   builder.setKernel(TextOf(FactText(facts.kernel)));
+  builder.setPeakFlopPerSecond(facts.peaks.flop_per_second);
+  builder.setReadBytesPerSecond(facts.peaks.read_bytes_per_second);
+  builder.setTriadBytesPerSecond(facts.peaks.triad_bytes_per_second);
 }
 
 HardwareFacts ReadHardware(schema::HardwareFacts::Reader reader) {
@@ -83,6 +86,10 @@ HardwareFacts ReadHardware(schema::HardwareFacts::Reader reader) {
   facts.memory_bytes = reader.getMemoryBytes();
   facts.host = ReadFact(reader.getHost(), "host name");
   facts.kernel = ReadFact(reader.getKernel(), "kernel");
+  facts.peaks = {
+      .flop_per_second = ReadAmount(reader.getPeakFlopPerSecond(), "peak flop/s"),
+      .read_bytes_per_second = ReadAmount(reader.getReadBytesPerSecond(), "peak read"),
+      .triad_bytes_per_second = ReadAmount(reader.getTriadBytesPerSecond(), "peak triad")};
   return facts;
 }
 

@@ -38,6 +38,11 @@ double ReadFinite(double value, std::string_view what) {
   return value;
 }
 
+double ReadAmount(double value, std::string_view what) {
+  if (ReadFinite(value, what) < 0) RefuseMalformed(fmt::format("{} is below 0", what));
+  return value;
+}
+
 std::vector<std::string> ReadTexts(capnp::List<capnp::Text>::Reader list,
                                    const TextListBounds& bounds, std::string_view what) {
   std::vector<std::string> texts;

@@ -35,6 +35,7 @@ inline std::int64_t NanosOf(WallTime time) { return time.time_since_epoch().coun
 inline WallTime WallTimeOf(std::int64_t nanos) { return WallTime(Nanos(nanos)); }
 
 double ReadFinite(double value, std::string_view what);
+double ReadAmount(double value, std::string_view what);  // finite, and not below 0
 
 // `list`, if it is not longer than `max`.
 template <class List>

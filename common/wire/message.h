@@ -160,7 +160,12 @@ struct JobInfo {
   friend bool operator==(const JobInfo&, const JobInfo&) = default;
 };
 
-enum class WorkerState : std::uint8_t { kReady, kDraining, kLost };
+enum class WorkerState : std::uint8_t {
+  kReady,
+  kDraining,
+  kLost,
+  kQuarantined,  // its canaries drift: it gets no jobs until they are steady again
+};
 
 struct WorkerInfo {
   Uuid worker;
@@ -174,6 +179,8 @@ struct WorkerInfo {
   std::string http;  // HOST:PORT of its metrics; "" if it serves none
   HardwareFacts hardware;
   CompilerFacts compiler;
+  std::uint32_t max_threads = 1;  // that a kernel may use there
+  double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
@@ -210,6 +217,7 @@ struct WorkerHello {
   HardwareFacts hardware;
   CompilerFacts compiler;
   std::string policy;                     // Conditions::policy of its measurements
+  std::uint32_t max_threads = 1;          // that a kernel may use here
   std::vector<HeldLease> held;            // what it still has, after a reconnect
   std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
@@ -217,9 +225,15 @@ struct WorkerHello {
 
 enum class DrainState : std::uint8_t { kServing, kDraining };
 
+// Whether kernels that are always the same take as long as they did when the worker started.
+enum class CanaryState : std::uint8_t { kSteady, kDrifting };
+
 struct Heartbeat {
   DrainState drain = DrainState::kServing;  // kDraining: grant nothing more
   std::vector<LeaseId> held;
+  double canary_ratio = 0;  // time of its canaries now to when it started; 0: not measured
+  CanaryState canary = CanaryState::kSteady;
+  std::uint64_t steady_since_ms = 0;  // since its canaries were last seen to be steady
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 
@@ -250,6 +264,7 @@ struct WorkerWelcome {
   std::uint64_t epoch = 0;
   std::uint32_t heartbeat_ms = 1000;      // how often the worker is to be heard
   std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
+  double reference_mhz = 0;  // clock that the worker's hardware class states times at; 0: its own
   friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
 };
 

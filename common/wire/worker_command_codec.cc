@@ -13,6 +13,7 @@ void WriteWelcome(const WorkerWelcome& welcome, schema::WorkerWelcome::Builder b
   builder.setEpoch(welcome.epoch);
   builder.setHeartbeatMs(welcome.heartbeat_ms);
   WriteCapabilities(welcome, builder);
+  builder.setReferenceMhz(welcome.reference_mhz);
 }
 
 WorkerWelcome ReadWelcome(schema::WorkerWelcome::Reader reader) {
@@ -20,7 +21,8 @@ WorkerWelcome ReadWelcome(schema::WorkerWelcome::Reader reader) {
   return {.version = ReadVersion(reader.getVersion()),
           .epoch = reader.getEpoch(),
           .heartbeat_ms = reader.getHeartbeatMs(),
-          .capabilities = ReadCapabilities(reader.getCapabilities())};
+          .capabilities = ReadCapabilities(reader.getCapabilities()),
+          .reference_mhz = ReadAmount(reader.getReferenceMhz(), "the reference clock")};
 }
 
 void WriteLease(const Lease& lease, schema::Lease::Builder builder) {

@@ -15,6 +15,10 @@ constexpr EnumTable kDrainStates{
     "drain state", std::array{std::pair{schema::DrainState::SERVING, DrainState::kServing},
                               std::pair{schema::DrainState::DRAINING, DrainState::kDraining}}};
 
+constexpr EnumTable kCanaryStates{
+    "canary state", std::array{std::pair{schema::CanaryState::STEADY, CanaryState::kSteady},
+                               std::pair{schema::CanaryState::DRIFTING, CanaryState::kDrifting}}};
+
 LeaseId ReadLeaseId(std::uint64_t value) {
   if (value == 0) RefuseMalformed("a lease has the id 0");
   return LeaseId{value};
@@ -37,6 +41,7 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
     WriteJobId(hello.held[i].job, held[i].initJob());
   }
   WriteCapabilities(hello, builder);
+  builder.setMaxThreads(hello.max_threads);
 }
 
 std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
@@ -65,17 +70,25 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   hello.policy = ReadFact(reader.getPolicy(), "measuring policy");
   hello.held = ReadHeld(reader.getHeld());
   hello.capabilities = ReadCapabilities(reader.getCapabilities());
+  hello.max_threads = reader.getMaxThreads();
+  if (hello.max_threads == 0) RefuseMalformed("a worker whose kernels have no thread");
   return hello;
 }
 
 void WriteHeartbeat(const Heartbeat& heartbeat, schema::Heartbeat::Builder builder) {
   builder.setDrain(kDrainStates.ToWire(heartbeat.drain));
   WriteIds<LeaseId>(heartbeat.held, builder.initHeld(static_cast<unsigned>(heartbeat.held.size())));
+  builder.setCanaryRatio(heartbeat.canary_ratio);
+  builder.setCanary(kCanaryStates.ToWire(heartbeat.canary));
+  builder.setSteadySinceMs(heartbeat.steady_since_ms);
 }
 
 Heartbeat ReadHeartbeat(schema::Heartbeat::Reader reader) {
   return {.drain = kDrainStates.FromWire(reader.getDrain()),
-          .held = ReadIds<LeaseId>(reader.getHeld(), kMaxLeasesPerMessage, "the held leases")};
+          .held = ReadIds<LeaseId>(reader.getHeld(), kMaxLeasesPerMessage, "the held leases"),
+          .canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio"),
+          .canary = kCanaryStates.FromWire(reader.getCanary()),
+          .steady_since_ms = reader.getSteadySinceMs()};
 }
 
 void WriteReports(const Reports& reports, schema::Reports::Builder builder) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -92,6 +93,36 @@ void ExpectState(const Json& actual, const Json& expected) {
   ExpectClose(actual["stride_histogram"], expected["stride_histogram"]);
 }
 
+// Graphviz statements in any order: the original's depends on hashes.
+std::multiset<std::string> Statements(const std::string& dot) {
+  std::istringstream in(dot);
+  std::multiset<std::string> statements;
+  for (std::string line; std::getline(in, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    if (!line.empty()) statements.insert(line);
+  }
+  return statements;
+}
+
+// The original's `dot_tree` has edges "0 -> 1" between nodes "L0" and "L1".
+std::multiset<std::string> Mended(const std::multiset<std::string>& statements) {
+  static const std::regex edge("^([0-9]+) -> ([0-9]+);$");
+  std::multiset<std::string> mended;
+  for (const std::string& statement : statements) {
+    mended.insert(std::regex_replace(statement, edge, "L$1 -> L$2;"));
+  }
+  return mended;
+}
+
+void ExpectGraphs(Json request, const Json& line) {
+  request["every_step"] = false;
+  request["observations"] = {"dot", "dot_tree", "dot_graph"};
+  const Json out = Replayed(request);
+  EXPECT_EQ(Statements(out["dot"]), Statements(line["dot"]));
+  EXPECT_EQ(Statements(out["dot_tree"]), Mended(Statements(line["dot_tree"])));
+  EXPECT_EQ(Statements(out["dot_graph"]), Statements(line["dot_graph"]));
+}
+
 // "equals_prefix_state": n undos at the end lead back to the state before the last n actions.
 void ExpectUndone(Json request, const Json& out) {
   Json& actions = request["actions"];
@@ -157,19 +188,19 @@ TEST(LoopTreeGolden, Agent) {
   const auto cases = ReadCases("agent.jsonl");
   ASSERT_GE(cases.size(), 300u);
   std::size_t steps = 0;
+  std::size_t graphs = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Json& line = cases[i];
     SCOPED_TRACE("agent.jsonl line " + std::to_string(i + 1) + " " + line["name"].dump());
     ExpectFields(line,
                  {"ir", "action_space", "merge_all_first", "start_cursor", "initial", "actions",
                   "steps", "cursor", "loop_tree", "ir_after", "legal_actions_after", "flops_count",
-                  "loops_tensor", "stride_histogram", "equals_prefix_state", "pre_merge_loop_tree"},
+                  "loops_tensor", "stride_histogram", "equals_prefix_state", "pre_merge_loop_tree",
+                  "dot", "dot_tree", "dot_graph"},
                  // Labels, a second description of the input, and where the recording's own text
                  // round trip differed.
                  {"id", "name", "mode", "category", "program", "loop_tool_version",
-                  "roundtrip_exact", "roundtrip_same_tree", "loops",
-                  // Graph exports are not part of this version.
-                  "dot", "dot_tree", "dot_graph"});
+                  "roundtrip_exact", "roundtrip_same_tree", "loops"});
     Json request = {{"ir", line["ir"]},
                     {"actions", Json::array()},
                     {"every_step", true},
@@ -185,6 +216,10 @@ TEST(LoopTreeGolden, Agent) {
     request["actions"] = line["actions"];
     const Json out = Replayed(request);
     ExpectState(out, line);
+    if (line.contains("dot")) {
+      ExpectGraphs(request, line);
+      ++graphs;
+    }
     const Json& expected_steps = line["steps"];
     if (line["category"] == "undo") {
       ASSERT_TRUE(expected_steps.empty());  // the recording has the end only
@@ -212,6 +247,7 @@ TEST(LoopTreeGolden, Agent) {
     }
     if (HasFailure()) break;
   }
+  EXPECT_GE(graphs, 40u);
   ReportCompared("agent.jsonl", cases.size(), steps);
 }
 

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "client/cli/exit_code.h"
 #include "client/cli/replay.h"
+#include "client/observation.h"
 
 namespace loopfleet::client {
 namespace {
@@ -123,6 +125,103 @@ TEST(ReplayLines, ObservationsChooseWhatIsAnswered) {
       R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["flop_count", "tree_key"]})");
   EXPECT_EQ(answers.lines.at(0).size(), 2u);
   EXPECT_EQ(answers.lines[0]["flop_count"], 1024);
+}
+
+// The answer to one line, which may be written over several here.
+Json AnswerTo(std::string line) {
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return RunLines(line).lines.at(0);
+}
+
+TEST(ReplayLines, EveryObservationOfADialectHasAValue) {
+  for (const auto& [dialect, uri] :
+       {std::pair(looptree::Dialect::kSimple, "benchmark://loop_tool-cpu-v0/10"),
+        std::pair(looptree::Dialect::kAgent, "benchmark://mm-v0/mm8_8_8")}) {
+    Json request = {{"uri", uri}, {"observations", Json::array()}};
+    for (const Observation& row : Observations()) {
+      if (row.In(dialect)) request["observations"].push_back(row.name);
+    }
+    const Json answer = AnswerTo(request.dump());
+    ASSERT_FALSE(answer.contains("error")) << answer.dump();
+    for (const auto& name : request["observations"]) {
+      EXPECT_FALSE(answer[name.get<std::string>()].is_null()) << name;
+    }
+    EXPECT_EQ(answer.size(), request["observations"].size());
+    // Unasked: the dialect's defaults.
+    const Json plain = AnswerTo(Json{{"uri", uri}}.dump());
+    for (const Observation& row : Observations()) {
+      EXPECT_EQ(plain.contains(row.name), row.IsDefault(dialect)) << row.name;
+    }
+  }
+}
+
+TEST(ReplayLines, PaddedTensors) {
+  const std::string start =
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["loops_tensor")";
+  EXPECT_EQ(AnswerTo(start + R"(], "max_loops": 10})")["loops_tensor"].size(), 200u);
+  EXPECT_EQ(
+      AnswerTo(start + R"(], "max_loops": 20, "features": "agent58"})")["loops_tensor"].size(),
+      1160u);
+  const Json error = ErrorOf(start + R"(], "max_loops": 3})");
+  EXPECT_EQ(error["code"], "LIMIT_TREE");
+  for (const char* bad : {"0", "-1", "257", "\"10\"", "1.5", "18446744073709551615"}) {
+    EXPECT_EQ(ErrorOf(start + "], \"max_loops\": " + bad + "}")["code"], "MALFORMED") << bad;
+  }
+  const std::string strides =
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "observations": ["stride_tensor")";
+  EXPECT_EQ(AnswerTo(strides + "]}")["stride_tensor"].size(), 16u);
+  EXPECT_EQ(AnswerTo(strides + R"(], "features": "agent58"})")["stride_tensor"].size(), 32u);
+  EXPECT_EQ(AnswerTo(strides + R"(], "stride_buckets": 32})")["stride_tensor"].size(), 32u);
+  EXPECT_EQ(ErrorOf(strides + R"(], "stride_buckets": 20})")["code"], "MALFORMED");
+}
+
+TEST(ReplayLines, PreviousActionsCountInTheCallersSpace) {
+  const Json answer = AnswerTo(
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "action_space": ["up", "down", "swap_down"],
+          "actions": ["up", "down", "swap_down"], "observations": ["5_prev_actions_tensor"]})");
+  // The illegal up is not recorded.
+  EXPECT_EQ(answer["5_prev_actions_tensor"],
+            Json({0., 0., 1., 0., 1., 0., 0., 0., 0., 0., 0., 0., 0., 0., 0.}));
+}
+
+TEST(ReplayLines, StepsShowWhatWasAskedFor) {
+  const Json agent = AnswerTo(
+      R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["split_2", "down"], "every_step": true,
+          "observations": ["tree_key", "scratch_bytes"]})");
+  ASSERT_EQ(agent["steps"].size(), 2u);
+  for (const char* key :
+       {"action", "legal", "cursor", "loop_tree", "legal_actions", "tree_key", "scratch_bytes"}) {
+    EXPECT_TRUE(agent["steps"][0].contains(key)) << key;
+  }
+  EXPECT_EQ(agent["steps"][0]["tree_key"], agent["tree_key"]);
+  const Json simple = AnswerTo(
+      R"({"uri": "benchmark://loop_tool-cpu-v0/10", "actions": ["toggle_mode", "up"],
+          "every_step": true, "observations": ["mode", "tree_key"]})");
+  EXPECT_EQ(simple["action_states"].size(), 2u);
+  ASSERT_EQ(simple["steps"].size(), 2u);
+  EXPECT_EQ(simple["steps"][0]["mode"], "select");
+}
+
+TEST(ReplayLines, TheOtherDialectsWordsAreNamed) {
+  Json error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": ["up", "toggle_mode"]})");
+  EXPECT_EQ(error["code"], "INVALID_ACTION");
+  EXPECT_EQ(error["action_index"], 1);
+  EXPECT_EQ(error["message"], "'toggle_mode' belongs to dialect simple; this benchmark's is agent");
+  error = ErrorOf(R"({"uri": "benchmark://loop_tool-cpu-v0/8", "actions": ["swap_up"]})");
+  EXPECT_EQ(error["message"], "'swap_up' belongs to dialect agent; this benchmark's is simple");
+  EXPECT_EQ(error["action_index"], 0);
+  error = ErrorOf(R"({"uri": "benchmark://loop_tool-cpu-v0/8", "observations": ["cursor"]})");
+  EXPECT_TRUE(error["message"].get<std::string>().starts_with(
+      "observation \"cursor\" belongs to dialect agent; this benchmark's is simple"))
+      << error;
+  error = ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "action_space": ["toggle_thread"]})");
+  EXPECT_EQ(error["code"], "MALFORMED");
+}
+
+TEST(ReplayLines, ParseErrorsNameTheKeyAndTheColumn) {
+  EXPECT_EQ(ErrorOf(R"({"uri": "benchmark://mm-v0/mm8_8_8", "actions": [up]})")["message"],
+            "not JSON: unexpected 'u' at column 50, behind the key 'actions'");
+  EXPECT_EQ(ErrorOf("[]")["message"], "a line must be one JSON object, not array");
 }
 
 }  // namespace

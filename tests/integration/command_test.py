@@ -1,6 +1,7 @@
 """The command: its verbs, its JSON, its exit codes."""
 
 import json
+import pathlib
 import signal
 import subprocess
 import tempfile
@@ -57,7 +58,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("for a in 1024 : L0", done.stdout)
         self.assertIn("GFLOP/s, spread", done.stdout)
-        self.assertIn("measured by", done.stdout)
+        self.assertRegex(done.stdout, r"job \d+\.0: measured by")
         again = self.cluster.command("eval", ADD)
         self.assertIn("answered from the store", again.stdout)
 
@@ -100,6 +101,54 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(job["outcome"]["status"], "ok")
         self.assertIn("GFLOP/s", self.cluster.command("job", "show", f"{batch}.3").stdout)
 
+    def test_the_code_of_a_row_can_be_read_and_rebuilt(self):
+        actions = ["split_4", "down", "swap_down"]
+        done, (outcome,) = self.cluster.submit(
+            [{"benchmark": MATMUL, "actions": actions, "fresh": True, "tag": "code"}])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        job = outcome["job"]
+        facts = self.cluster.command("job", "code", job, "--format", "facts")
+        self.assertEqual(facts.returncode, 0, facts.stderr)
+        self.assertEqual(json.loads(facts.stdout)["code_hash"], outcome["compiler"]["code_hash"])
+        self.assertEqual(json.loads(facts.stdout)["tree_key"], outcome["tree_key"])
+        self.assertIn("the row's very code", facts.stderr)
+        other = subprocess.run(
+            [program("loopfleet-worker"), "emit", "--format", "facts", "--benchmark", MATMUL,
+             "--code-hash", outcome["compiler"]["code_hash"]],
+            text=True, capture_output=True, env=clean_environment(), timeout=60)
+        self.assertIn("not the row's", other.stderr, "a tree without the actions is other code")
+
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "kernel.c"
+            source.write_text(self.cluster.command("job", "code", job).stdout)
+            built = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic",
+                                    "-c", "-o", "/dev/null", source],
+                                   text=True, capture_output=True, timeout=60)
+            self.assertEqual(built.returncode, 0, built.stderr)
+        self.assertIn("define void @loopfleet_kernel",
+                      self.cluster.command("job", "code", job, "--format", "llvm-ir").stdout)
+        self.assertIn("loopfleet_kernel:",
+                      self.cluster.command("job", "code", job, "--format", "asm").stdout)
+        bad = self.cluster.command("job", "code", job, "--format", "ams")
+        self.assertEqual((bad.returncode, bad.stdout), (2, ""))
+        self.assertIn("nearest: asm", bad.stderr)
+
+    def test_parallel_loops_run_on_the_threads_of_the_job(self):
+        (worker,) = self.cluster.json("worker", "list")
+        if worker["max_threads"] < 2:
+            self.skipTest("this machine has one core")
+        uri = "benchmark://loop_tool-cpu-v0/100001"  # its outer loop is [thread] from the start
+        done, outcomes = self.cluster.submit(
+            [{"benchmark": uri, "actions": [], "threads": n, "fresh": True, "tag": n}
+             for n in (1, 2)])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        one, two = sorted(outcomes, key=lambda outcome: outcome["tag"])
+        self.assertEqual((one["status"], two["status"]), ("ok", "ok"))
+        self.assertEqual((one["threads"], two["threads"]), (1, 2))
+        self.assertEqual(one["no_effect"], ["L0 thread"])
+        self.assertEqual(two["no_effect"], [])
+        self.assertNotEqual(one["compiler"]["code_hash"], two["compiler"]["code_hash"])
+
     def test_worker_list(self):
         (worker,) = self.cluster.json("worker", "list")
         self.assertEqual(worker["pid"], self.cluster.workers[0].pid)
@@ -114,6 +163,34 @@ class CommandTest(unittest.TestCase):
                       [dataset["prefix"] for dataset in json.loads(listed.stdout)])
         shown = self.cluster.json("benchmark", "show", ADD)
         self.assertEqual(shown["flop_count"], 1024)
+
+    def test_data_sets_are_listed_counted_and_drawn_from(self):
+        def benchmark(*arguments):
+            return subprocess.run([program("loopfleet"), "benchmark", *arguments], text=True,
+                                  capture_output=True, env=clean_environment(), timeout=60)
+
+        members = benchmark("list", "mm8_16_128_128-v0").stdout.split()
+        self.assertEqual(len(members), 24)
+        self.assertEqual(members[1], "benchmark://mm8_16_128_128-v0/mm8_16_128_128_0132")
+        page = benchmark("list", "mm8_16_128_128-v0", "--offset", "22", "--limit", "5", "--json")
+        self.assertEqual(json.loads(page.stdout), members[22:])
+        self.assertEqual(json.loads(benchmark("list", "mm128_128_128-v0", "--offset", "9",
+                                              "--json").stdout), [])
+        self.assertEqual(benchmark("count", "conv_train-v0").stdout, "62\n")
+        counts = json.loads(benchmark("count", "--json").stdout)
+        self.assertEqual(counts["benchmark://mm64_256_16_range-v0/"], 2197)
+        self.assertIsNone(counts["benchmark://mm-v0/"])
+        drawn = benchmark("random", "--seed", "5", "--count", "9", "--json").stdout
+        self.assertEqual(len(json.loads(drawn)), 9)
+        self.assertEqual(benchmark("random", "--seed", "5", "--count", "9", "--json").stdout, drawn)
+        self.assertIn("seed ", benchmark("random").stderr)
+        for arguments, said in ((("list", "mm-v0"), "no end"), (("random", "conv-v0"), "no end"),
+                                (("count", "conv_trian-v0"), "nearest: conv_train-v0")):
+            with self.subTest(arguments=arguments):
+                done = benchmark(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(said, done.stderr)
+        self.assertEqual(benchmark("list", "--limit", "5").returncode, 2)
 
     def test_an_unknown_batch_or_job_is_a_refusal(self):
         for arguments in (("batch", "show", "999999"), ("job", "show", "999999.0"),
@@ -150,6 +227,31 @@ class CommandTest(unittest.TestCase):
         self.assertIn("tcp://127.0.0.1:1", done.stderr)
         self.assertLess(time.monotonic() - start, 10)
 
+    def test_a_bad_variable_is_named(self):
+        done = subprocess.run([program("loopfleet"), "worker", "list"], text=True, timeout=30,
+                              capture_output=True, env=clean_environment(LOOPFLEET_TIMEOUT="abc"))
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("LOOPFLEET_TIMEOUT", done.stderr)
+        done = self.cluster.command("worker", "list", "--config", "/no/such/file.toml")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("/no/such/file.toml: ", done.stderr)
+        self.assertNotIn(":0", done.stderr)
+
+    def test_daemons_name_the_flag_and_the_help(self):
+        for daemon, wrong, nearest in (("loopfleet-worker", "--coordinater", "--coordinator"),
+                                       ("loopfleet-coordinator", "--listen-client",
+                                        "--listen-clients")):
+            with self.subTest(daemon=daemon):
+                done = subprocess.run([program(daemon), wrong, "x"], text=True, timeout=30,
+                                      capture_output=True, env=clean_environment())
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"unknown flag '{wrong}'; nearest: {nearest}", done.stderr)
+                self.assertIn(f"{daemon} --help", done.stderr)
+                shown = subprocess.run([program(daemon), "--help"], text=True, timeout=30,
+                                       capture_output=True, env=clean_environment())
+                self.assertIn(daemon.upper().replace("-", "_") + "_", shown.stdout)
+                self.assertIn("Exit codes: 0", shown.stdout)
+
     def test_a_bad_configuration_is_78(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write('[client]\nadress = "x"\n')
@@ -173,6 +275,7 @@ class WithoutWorkersTest(unittest.TestCase):
     def test_a_timeout_is_75(self):
         done = self.cluster.command("eval", MATMUL, "--timeout", "1")
         self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertIn("goes on; `loopfleet batch wait", done.stderr)
         done, _ = self.cluster.submit(small_jobs(1), "--timeout", "1")
         self.assertEqual(done.returncode, 75, done.stderr)
         self.assertIn("loopfleet batch wait", done.stderr)

@@ -101,6 +101,7 @@ struct File {
   bool has_shm;
   std::uint32_t shm_shared;  // bits: locks that this connection shares
   bool temporary;
+  bool syncs_directory;  // with its next sync
 };
 
 File* Of(sqlite3_file* file) { return reinterpret_cast<File*>(file); }
@@ -216,7 +217,8 @@ int Sync(sqlite3_file* file, int /*flags*/) {
   }
   self->disk->durable = self->disk->content;
   self->disk->changes.clear();
-  for (auto& [name, disk] : self->state->files) {  // metadata reaches the disk in order
+  if (!std::exchange(self->syncs_directory, false)) return SQLITE_OK;
+  for (auto& [name, disk] : self->state->files) {
     if (!disk.exists) disk.durable.reset();
   }
   return SQLITE_OK;
@@ -314,6 +316,8 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
       made.changes.push_back({.kind = Change::Kind::kTruncate, .offset = 0});
     }
     self->disk = &state->files[name];
+    self->syncs_directory = (flags & SQLITE_OPEN_CREATE) != 0 &&
+                            (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0;
   }
   self->base.pMethods = &kMethods;
   if (out_flags != nullptr) *out_flags = flags;

@@ -4,9 +4,10 @@
 // SQLite's default file system (so the code under test need not know).
 //
 // The model: what xSync made durable stays. Of the writes and truncations since, a power failure
-// keeps any subset, in any order, and tears a write at any 512-byte sector. A deletion whose
-// directory was not synced may come undone until some later sync: file systems that keep a journal
-// of their own write what they did to directories in order. Shared memory (of WAL) is lost.
+// keeps any subset, in any order, and tears a write at any 512-byte sector. A deletion may come
+// undone until its directory is synced: by the deletion itself where SQLite asks for that, or by
+// the first sync of a journal or log after it was opened, as SQLite's own file system for Unix does
+// (os_unix.c, UNIXFILE_DIRSYNC). Shared memory (of WAL) is lost.
 //
 // One thread at a time uses files, with any number of connections; others may arm, mend and count.
 

@@ -30,7 +30,7 @@ std::int64_t CopiesFor(std::size_t slots, std::int64_t steps, std::size_t single
   return copies;
 }
 
-// The loads that a vector along `loop` of `width` lanes takes beside whole ones.
+// The loads and calls that a vector along `loop` of `width` lanes takes beside whole ones.
 std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width) {
   if (width == 1) return 0;
   const std::vector<const Access*> accesses = AccessesOf(body);
@@ -38,7 +38,7 @@ std::size_t SingleLoads(const Body& body, LoopId loop, unsigned width) {
     const std::int64_t stride = StrideOf(*access, loop);
     return stride != 0 && stride != 1;
   });
-  return static_cast<std::size_t>(scattered) * width;
+  return (static_cast<std::size_t>(scattered) + CallsIn(body)) * width;
 }
 
 }  // namespace
@@ -48,12 +48,14 @@ void BlockEmitter::Emit(const Nest& nest, const RegisterBlock& block, Start star
             .block = block,
             .reduction = *nest.reduction(),
             .start = start,
-            .slots = SlotsOf(block)};
+            .slots = SlotsOf(nest, block)};
   DecideRest(work);
+  LoadInvariants(work);
   StoreResults(work, EmitReduced(work, 0, InitialValues(work)));
 }
 
-std::vector<BlockEmitter::Slot> BlockEmitter::SlotsOf(const RegisterBlock& block) {
+std::vector<BlockEmitter::Slot> BlockEmitter::SlotsOf(const Nest& nest,
+                                                      const RegisterBlock& block) {
   std::vector<Slot> slots(1);
   for (const TileDim& row : block.rows) {
     std::vector<Slot> more;
@@ -67,7 +69,8 @@ std::vector<BlockEmitter::Slot> BlockEmitter::SlotsOf(const RegisterBlock& block
   }
   if (!block.columns.has_value()) return slots;
   std::vector<Slot> result;
-  const std::vector<Piece> pieces = PiecesOf(block.columns->extent, shape_);
+  const VectorShape shape = ShapeAlong(*nest.body, block.columns->loop, shape_);
+  const std::vector<Piece> pieces = PiecesOf(block.columns->extent, shape);
   for (const Slot& slot : slots) {
     for (const Piece& piece : pieces) {
       result.push_back(slot);
@@ -100,6 +103,28 @@ void BlockEmitter::DecideRest(Work& work) const {
   });
   work.masked_rest = shape_.masks && maskable && work.block.reduce_width >= 4;
   work.scalar_rest = !work.masked_rest;
+}
+
+// What every point of the block reads alike.
+void BlockEmitter::LoadInvariants(Work& work) {
+  if (work.block.lanes_reduce) return;
+  const auto outermost =
+      std::ranges::find(work.nest.loops, work.block.reduced.front(), &LoopStep::loop);
+  const auto is_inside = [&](const AccessTerm& term) {
+    return std::find_if(outermost, work.nest.loops.end(), [&](const LoopStep* step) {
+             return step->loop == term.loop;
+           }) != work.nest.loops.end();
+  };
+  for (const Statement& statement : work.nest.body->statements) {
+    for (const Operand& operand : statement.operands) {
+      const Access* access = std::get_if<Access>(&operand);
+      if (access == nullptr || std::ranges::any_of(access->terms, is_inside)) continue;
+      for (const Slot& slot : work.slots) {
+        Value*& loaded = work.invariant.At(*access, 0, slot.lanes);
+        if (loaded == nullptr) loaded = bodies_.Load(*access, {}, slot.lanes);
+      }
+    }
+  }
 }
 
 BlockEmitter::Values BlockEmitter::InitialValues(const Work& work) {
@@ -240,7 +265,7 @@ BlockEmitter::Values BlockEmitter::EmitMaskedRest(const Work& work, Value* start
 
 BlockEmitter::Values BlockEmitter::EmitTile(const Work& work, const Displacement& along,
                                             const Lanes* lanes, Values accumulators) {
-  LoadCache cache;
+  LoadCache cache = work.invariant;
   for (std::size_t i = 0; i < work.slots.size(); ++i) {
     const Slot& slot = work.slots[i];
     Displacement displacement = slot.displacement;

@@ -43,10 +43,12 @@ class BlockEmitter {
     std::vector<Slot> slots;
     bool masked_rest = false;  // what does not fill the lanes runs under a mask
     bool scalar_rest = false;  // what does not fill the lanes runs one by one
+    LoadCache invariant;       // loaded before the block's loops, as they do not move it
   };
 
-  std::vector<Slot> SlotsOf(const RegisterBlock& block);
+  std::vector<Slot> SlotsOf(const Nest& nest, const RegisterBlock& block);
   void DecideRest(Work& work) const;
+  void LoadInvariants(Work& work);
   Values InitialValues(const Work& work);
   Values EmitReduced(const Work& work, std::size_t level, const Values& accumulators);
   // The innermost reduced loop, a multiple of `step` elements of it from 0, with several copies of

@@ -3,6 +3,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Metadata.h>
 
 #include "common/base/check.h"
 
@@ -103,6 +105,14 @@ void BodyEmitter::Store(Value* value, const Access& access, const Displacement& 
 
 void BodyEmitter::StoreLanes(Value* value, const Access& access, std::int64_t elements,
                              std::int64_t stride, const Lanes& lanes) {
+  if (lanes.streams && stride == 1 && lanes.mask == nullptr) {
+    llvm::StoreInst* store = builder_.CreateAlignedStore(value, state_.Address(access, elements),
+                                                         llvm::Align(lanes.width * sizeof(float)));
+    auto* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                       llvm::MDNode::get(builder_.getContext(), one));
+    return;
+  }
   if (lanes.width == 1 || (stride == 1 && lanes.mask == nullptr)) {
     builder_.CreateAlignedStore(value, state_.Address(access, elements), kFloatAlign);
     return;

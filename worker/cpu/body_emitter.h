@@ -25,6 +25,7 @@ struct Lanes {
   unsigned active = 1;          // the first so many, as far as is known here
   LoopId loop = 0;              // only with width > 1
   llvm::Value* mask = nullptr;  // <width x i1>; null: all
+  bool streams = false;         // whole vectors are stored past the caches; they are aligned then
 };
 
 // What was loaded already and can be used again, within straight-line code.

@@ -16,20 +16,12 @@ std::unique_ptr<Compiler> MakeCompiler() {
   return *std::move(compiler);
 }
 
+std::unique_ptr<CodeLinker> MakeLinker() { return std::make_unique<Linker>(); }
+
 }  // namespace
 
 Backend CpuBackend() {
-  // One linker for each process that loads kernels, made when it loads the first.
-  auto linker = std::make_shared<std::unique_ptr<Linker>>();
-  return {.compiler = CpuCompilerFacts(),
-          .make_compiler = MakeCompiler,
-          .load = [linker](std::string_view object) -> Result<std::unique_ptr<LoadedKernel>> {
-            if (*linker == nullptr) {
-              LF_TRY(*linker, Linker::Create());
-            }
-            LF_TRY(std::unique_ptr<LoadedKernel> kernel, (*linker)->Link(object));
-            return kernel;
-          }};
+  return {.compiler = CpuCompilerFacts(), .make_compiler = MakeCompiler, .make_linker = MakeLinker};
 }
 
 }  // namespace loopfleet::worker

@@ -8,11 +8,16 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
+#include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_writer.h"
+#include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 
 namespace loopfleet::worker {
@@ -34,13 +39,17 @@ const char* NameOf(Annotation annotation) {
 }
 
 std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
-                                       const std::set<looptree::TreeRef>& effective) {
+                                       const std::set<looptree::TreeRef>& effective,
+                                       const std::map<looptree::TreeRef, std::string>& reasons) {
   std::vector<std::string> names;
   for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
     const looptree::TreeNode& node = tree.nodes()[ref];
     if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
     if (node.annotation == Annotation::kNone || effective.contains(ref)) continue;
     names.push_back(fmt::format("L{} {}", ref, NameOf(node.annotation)));
+    if (const auto why = reasons.find(ref); why != reasons.end()) {
+      names.back() += ": " + why->second;
+    }
   }
   return names;
 }
@@ -49,51 +58,87 @@ std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
 
 class CpuCompiler::Impl {
  public:
-  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
-      : limits_(limits),
+  Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const CpuCompilerOptions& options)
+      : limits_(options.limits),
         machine_(std::move(machine)),
         shape_(ShapeOf(*machine_)),
-        writer_(*machine_) {}
-
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
-    return Kernel{.object = writer_.Write(*module),
-                  .buffers = BufferSpecsOf(plan),
-                  .scratch_bytes = plan.scratch_bytes,
-                  .no_effect = WithoutEffect(tree, effective)};
+        writer_(*machine_) {
+    shape_.cache_bytes = options.cache_bytes.value_or(shape_.cache_bytes);
   }
 
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree) {
-    LF_TRY(const KernelPlan plan, PlanKernel(tree, limits_));
-    std::set<looptree::TreeRef> effective;
-    const std::unique_ptr<llvm::Module> module = Emit(plan, effective);
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
+    return Kernel{.object = writer_.Write(*emitted.module),
+                  .buffers = BufferSpecsOf(emitted.plan),
+                  .scratch_bytes = emitted.plan.scratch_bytes,
+                  .threads = emitted.plan.threads,
+                  .no_effect = WithoutEffect(tree, emitted.effective, emitted.not_parallel)};
+  }
+
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
     std::string text;
     llvm::raw_string_ostream stream(text);
-    module->print(stream, nullptr);
+    emitted.module->print(stream, nullptr);
     return text;
   }
 
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options) {
+    LF_TRY(const Emitted emitted, Emit(tree, options));
+    return ObjectWriter(*machine_, ObjectWriter::Form::kAssembly).Write(*emitted.module);
+  }
+
  private:
-  std::unique_ptr<llvm::Module> Emit(const KernelPlan& plan,
-                                     std::set<looptree::TreeRef>& effective) {
+  struct Emitted {
+    KernelPlan plan;
+    std::unique_ptr<llvm::Module> module;
+    std::set<looptree::TreeRef> effective;                  // loops of the tree
+    std::map<looptree::TreeRef, std::string> not_parallel;  // likewise
+  };
+
+  std::expected<Emitted, Failure> Emit(const looptree::LoopTree& tree,
+                                       const CompileOptions& options) {
+    PlanLimits limits = limits_;
+    limits.threads = options.threads;
+    LF_TRY(KernelPlan plan, PlanKernel(tree, limits));
+    const auto not_parallel = plan.not_parallel;
+    if (const std::optional<StripMinedTree> cut = StripMine(tree, plan, shape_)) {
+      // Strips can make intermediates larger: not beyond the limit.
+      if (auto cut_plan = PlanKernel(cut->tree, limits)) {
+        Emitted emitted = EmitPlan(*std::move(cut_plan));
+        std::set<looptree::TreeRef> effective = cut->effective;
+        for (looptree::TreeRef ref : emitted.effective) effective.insert(cut->origins[ref]);
+        emitted.effective = std::move(effective);
+        emitted.not_parallel = not_parallel;
+        return emitted;
+      }
+    }
+    Emitted emitted = EmitPlan(std::move(plan));
+    emitted.not_parallel = not_parallel;
+    return emitted;
+  }
+
+  Emitted EmitPlan(KernelPlan plan) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
-    effective = EmitKernel(plan, shape_, *module);
+    WriteDirectly(plan);
+    std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     LF_CHECK(!llvm::verifyModule(*module, &stream), "bad IR: {}", problem);
 #endif
-    return module;
+    return {std::move(plan), std::move(module), std::move(effective), {}};
   }
 
   const PlanLimits limits_;
   std::unique_ptr<llvm::LLVMTargetMachine> machine_;
-  const VectorShape shape_;
+  VectorShape shape_;
   ObjectWriter writer_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;
@@ -104,16 +149,23 @@ CpuCompiler::~CpuCompiler() = default;
 
 Result<std::unique_ptr<CpuCompiler>> CpuCompiler::Create(const CpuCompilerOptions& options) {
   LF_TRY(auto machine, MakeTargetMachine(options.isa));
-  auto impl = std::make_unique<Impl>(std::move(machine), options.limits);
+  auto impl = std::make_unique<Impl>(std::move(machine), options);
   return std::unique_ptr<CpuCompiler>(new CpuCompiler(std::move(impl)));
 }
 
-std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree) {
-  return impl_->Compile(tree);
+std::expected<Kernel, Failure> CpuCompiler::Compile(const looptree::LoopTree& tree,
+                                                    const CompileOptions& options) {
+  return impl_->Compile(tree, options);
 }
 
-std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree) {
-  return impl_->CompileToIr(tree);
+std::expected<std::string, Failure> CpuCompiler::CompileToIr(const looptree::LoopTree& tree,
+                                                             const CompileOptions& options) {
+  return impl_->CompileToIr(tree, options);
+}
+
+std::expected<std::string, Failure> CpuCompiler::CompileToAssembly(const looptree::LoopTree& tree,
+                                                                   const CompileOptions& options) {
+  return impl_->CompileToAssembly(tree, options);
 }
 
 CompilerFacts CpuCompilerFacts() {

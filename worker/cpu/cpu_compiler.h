@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
@@ -16,26 +17,33 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-1";
+inline constexpr const char* kLoweringRevision = "cpu-2";
 
-// Which vector instructions kernels may use. Anything but kHost is for tests and comparisons.
-enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline };
+// Which vector instructions kernels may use, or another processor altogether. Anything but kHost is
+// for reading, tests and comparisons.
+enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
-  PlanLimits limits;
+  PlanLimits limits;  // but for its threads: each kernel has its own
+  std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
 };
 
 class CpuCompiler final : public Compiler {
  public:
-  // Fails if this build of LLVM has no code generator for the host.
+  // Fails if this build of LLVM has no code generator for the processor.
   static Result<std::unique_ptr<CpuCompiler>> Create(const CpuCompilerOptions& options = {});
   ~CpuCompiler() override;
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override;
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options = {}) override;
 
-  // The LLVM IR that Compile makes the object from: for people and tests.
-  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree);
+  // The LLVM IR that Compile makes the object from, and the object as assembly: for people and
+  // tests.
+  std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,
+                                                  const CompileOptions& options = {});
+  std::expected<std::string, Failure> CompileToAssembly(const looptree::LoopTree& tree,
+                                                        const CompileOptions& options = {});
 
  private:
   class Impl;

@@ -12,6 +12,7 @@
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
 #include "worker/cpu/nest.h"
+#include "worker/cpu/parallel_emitter.h"
 #include "worker/kernel.h"
 
 namespace loopfleet::worker {
@@ -28,26 +29,33 @@ constexpr std::size_t kMaxBlockVariants = 4;
 // Vectors per iteration of a vectorised loop, and how many are written out without a loop.
 constexpr std::int64_t kVectorsPerIteration = 4;
 constexpr std::int64_t kStraightLineVectors = 8;
+// An output of at least this part of the last-level cache can be stored past it.
+constexpr std::int64_t kStreamedShare = 4;
+constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
 class Emitter {
  public:
+  // `parallel_for`: null in a kernel for one thread.
   Emitter(llvm::IRBuilderBase& builder, const KernelPlan& plan, const VectorShape& shape,
-          const Values& buffers)
+          const Values& buffers, Value* parallel_for)
       : builder_(builder),
         plan_(plan),
         shape_(shape),
         state_(builder, plan, buffers),
         bodies_(builder, state_),
-        blocks_(builder, plan, shape, state_, effective_) {}
+        blocks_(builder, plan, shape, state_, effective_),
+        parallel_(builder, plan, state_, parallel_for) {}
 
   void EmitSteps(const std::vector<Step>& steps);
   const std::set<TreeRef>& effective() const { return effective_; }
+  bool streamed() const { return streamed_; }
 
  private:
   using Tile = std::vector<TileDim>;
 
   void EmitBody(const Body& body);  // outside any nest
   void EmitLoop(const LoopStep& step);
+  void EmitSerialLoop(const LoopStep& step);
   void EmitEachIteration(LoopId loop, const std::function<void()>& emit);
   // The loops of `nest` from `level` inwards; the one at `block_level`, if any, starts a block.
   void EmitNest(const Nest& nest, std::size_t level, std::optional<std::size_t> block_level);
@@ -62,6 +70,7 @@ class Emitter {
   void EmitScalars(const Nest& nest, LoopId loop, Value* start, Value* limit);
   void EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes);
   bool HasUnevenLanes(const Nest& nest, LoopId loop) const;
+  bool Streams(const Nest& nest, LoopId loop) const;
   bool Unrolls(LoopId loop);
 
   llvm::IRBuilderBase& builder_;
@@ -70,8 +79,18 @@ class Emitter {
   LoopState state_;
   BodyEmitter bodies_;
   std::set<TreeRef> effective_;
+  bool streamed_ = false;  // some stores went past the caches
   BlockEmitter blocks_;
+  ParallelEmitter parallel_;
 };
+
+bool HoldsParallelLoop(const KernelPlan& plan, const std::vector<Step>& steps) {
+  return plan.threads > 1 && std::ranges::any_of(steps, [&](const Step& step) {
+           const auto* loop = std::get_if<LoopStep>(&step.what);
+           return loop != nullptr &&
+                  (plan.loops[loop->loop].parallel || HoldsParallelLoop(plan, loop->steps));
+         });
+}
 
 void Emitter::EmitSteps(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
@@ -119,7 +138,18 @@ void Emitter::EmitEachIteration(LoopId loop, const std::function<void()>& emit) 
 }
 
 void Emitter::EmitLoop(const LoopStep& step) {
-  if (const std::optional<Nest> nest = NestAt(step)) {
+  const PlanLoop& loop = plan_.loops[step.loop];
+  if (!loop.parallel) {
+    EmitSerialLoop(step);
+    return;
+  }
+  parallel_.Emit(step, [&](const LoopStep& innermost) { EmitSerialLoop(innermost); });
+}
+
+void Emitter::EmitSerialLoop(const LoopStep& step) {
+  const std::optional<Nest> nest = NestAt(step);
+  // A loop to be split cannot be part of a nest that starts outside it.
+  if (nest.has_value() && !HoldsParallelLoop(plan_, step.steps)) {
     EmitNest(*nest, 0, BlockLoopOf(plan_, *nest, shape_));
     return;
   }
@@ -247,6 +277,32 @@ bool Emitter::Vectorises(const Nest& nest, LoopId id) {
   return true;
 }
 
+// Whether all that the vectors of `loop` write is on its way to memory: see docs/LOWERING.md.
+bool Emitter::Streams(const Nest& nest, LoopId loop) const {
+  // A thread's part may begin within a vector, and the fence at the end is one thread's only.
+  if (plan_.threads > 1) return false;
+  std::int64_t all_bytes = 0;
+  for (const PlanBuffer& buffer : plan_.buffers) all_bytes += buffer.element_count * kFloatBytes;
+  if (all_bytes <= shape_.cache_bytes) return false;
+  if (plan_.loops[loop].extents.front() < kVectorsPerIteration * shape_.lanes) return false;
+  const auto lanes = static_cast<std::int64_t>(shape_.lanes);
+  const auto streams = [&](const Access& target) {
+    const PlanBuffer& buffer = plan_.buffers[target.buffer];
+    if (buffer.role != BufferSpec::Role::kOutput || StrideOf(target, loop) != 1 ||
+        kStreamedShare * buffer.element_count * kFloatBytes < shape_.cache_bytes) {
+      return false;
+    }
+    return target.constant % lanes == 0 &&
+           std::ranges::all_of(target.terms, [&](const AccessTerm& term) {
+             return term.loop == loop || term.stride * plan_.loops[term.loop].step % lanes == 0;
+           });
+  };
+  return std::ranges::all_of(nest.body->statements, [&](const Statement& statement) {
+    return statement.reduced.empty() &&
+           (!statement.target.has_value() || streams(*statement.target));
+  });
+}
+
 // A loop that does not reduce, or one element of one that does.
 void Emitter::EmitInnermost(const Nest& nest) {
   const LoopId id = nest.loops.back()->loop;
@@ -257,7 +313,9 @@ void Emitter::EmitInnermost(const Nest& nest) {
     return;
   }
   const std::int64_t known = state_.ConstantExtent(dim);
-  if (known > 0 && (known / shape_.lanes <= kStraightLineVectors || Unrolls(id))) {
+  const std::int64_t straight = CallsIn(*nest.body) == 0 ? kStraightLineVectors : 1;
+  const std::int64_t lanes = ShapeAlong(*nest.body, id, shape_).lanes;
+  if (known > 0 && (known / lanes <= straight || Unrolls(id))) {
     EmitPieces(nest, id, known);
   } else {
     EmitVectors(nest, id, extent);
@@ -267,11 +325,14 @@ void Emitter::EmitInnermost(const Nest& nest) {
 void Emitter::EmitLanes(const Nest& nest, std::int64_t offset, const Lanes& lanes) {
   LoadCache cache;
   const LoopId loop = nest.loops.back()->loop;
-  bodies_.Emit(*nest.body, {{loop, offset}}, lanes, cache);
+  Lanes used = lanes;
+  used.streams = lanes.width == shape_.lanes && lanes.mask == nullptr && Streams(nest, loop);
+  streamed_ = streamed_ || used.streams;
+  bodies_.Emit(*nest.body, {{loop, offset}}, used, cache);
 }
 
 void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
-  for (const Piece& piece : PiecesOf(extent, shape_)) {
+  for (const Piece& piece : PiecesOf(extent, ShapeAlong(*nest.body, loop, shape_))) {
     EmitLanes(nest, piece.offset,
               {.width = piece.width,
                .active = piece.active,
@@ -281,7 +342,8 @@ void Emitter::EmitPieces(const Nest& nest, LoopId loop, std::int64_t extent) {
 }
 
 void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
-  const auto width = static_cast<std::int64_t>(shape_.lanes);
+  const unsigned lanes = ShapeAlong(*nest.body, loop, shape_).lanes;
+  const auto width = static_cast<std::int64_t>(lanes);
   const std::int64_t longest = plan_.loops[loop].extents.front();
   const auto rounded = [&](std::int64_t multiple) {
     return builder_.CreateAnd(extent, state_.Constant(-multiple));
@@ -296,13 +358,14 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
     state_.Run(range, {}, [&](Value*, const Values&) {
       for (std::int64_t i = 0; i < vectors; ++i) {
         EmitLanes(nest, i * width,
-                  {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = nullptr});
+                  {.width = lanes, .active = lanes, .loop = loop, .mask = nullptr});
       }
       return Values{};
     });
   };
   Value* start = state_.Constant(0);
-  if (longest >= kVectorsPerIteration * width) {
+  // Calls make long code, and gain nothing by standing side by side.
+  if (longest >= kVectorsPerIteration * width && CallsIn(*nest.body) == 0) {
     Value* limit = rounded(kVectorsPerIteration * width);
     run(start, limit, kVectorsPerIteration);
     start = limit;
@@ -320,8 +383,8 @@ void Emitter::EmitVectors(const Nest& nest, LoopId loop, Value* extent) {
                               .may_be_empty = true,
                               .unroll = false};
   state_.Run(rest, {}, [&](Value* offset, const Values&) {
-    Value* mask = bodies_.RuntimeMask(shape_.lanes, builder_.CreateSub(extent, offset));
-    EmitLanes(nest, 0, {.width = shape_.lanes, .active = shape_.lanes, .loop = loop, .mask = mask});
+    Value* mask = bodies_.RuntimeMask(lanes, builder_.CreateSub(extent, offset));
+    EmitLanes(nest, 0, {.width = lanes, .active = lanes, .loop = loop, .mask = mask});
     return Values{};
   });
 }
@@ -370,6 +433,13 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
   return starts;
 }
 
+// Behind the buffers (worker/kernel.h).
+Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
+  llvm::Type* pointer = builder.getPtrTy();
+  Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(BufferSpecsOf(plan).size()));
+  return builder.CreateLoad(pointer, slot);
+}
+
 }  // namespace
 
 std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
@@ -381,10 +451,19 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kKernelSymbol, module);
   SetAttributes(shape, *function);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
-  Emitter emitter(builder, plan, shape, BufferStarts(builder, plan, function->getArg(0)));
+  const Values buffers = BufferStarts(builder, plan, function->getArg(0));
+  Value* parallel_for =
+      plan.threads > 1 ? ParallelForOf(builder, plan, function->getArg(0)) : nullptr;
+  Emitter emitter(builder, plan, shape, buffers, parallel_for);
   emitter.EmitSteps(plan.steps);
+  // Stores past the caches are not ordered with the others.
+  if (emitter.streamed()) builder.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
   builder.CreateRetVoid();
-  return emitter.effective();
+  std::set<TreeRef> effective = emitter.effective();
+  for (const PlanLoop& loop : plan.loops) {
+    if (loop.parallel) effective.insert(*loop.ref);
+  }
+  return effective;
 }
 
 }  // namespace loopfleet::worker

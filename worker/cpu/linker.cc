@@ -1,112 +1,196 @@
 #include "worker/cpu/linker.h"
 
 #include <fmt/format.h>
-#include <llvm/ExecutionEngine/Orc/Core.h>
-#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
-#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
-#include <llvm/ExecutionEngine/Orc/Shared/ExecutorAddress.h>
+#include <llvm/ExecutionEngine/JITLink/JITLink.h>
+#include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/Support/Error.h>
+#include <llvm/Support/MathExtras.h>
 #include <llvm/Support/MemoryBuffer.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
-#include "common/base/check.h"
-
 namespace loopfleet::worker {
 namespace {
 
+namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
+using llvm::BitmaskEnumDetail::operator&;
 
-Error Translate(llvm::Error error) {
-  return {ErrorKind::kCorrupt, fmt::format("the kernel's object file cannot be linked: {}",
-                                           llvm::toString(std::move(error)))};
+// Code and constants start on cache lines of their own, wherever sections ended.
+constexpr std::uint64_t kSegmentAlignment = 64;
+constexpr std::uint64_t kPageBytes = 4096;
+
+llvm::Error Problem(const std::string& text) {
+  return llvm::make_error<llvm::StringError>(text, llvm::inconvertibleErrorCode());
 }
 
-// All of the outside world that generated code may call.
-orc::SymbolMap CLibraryFunctions(orc::ExecutionSession& session) {
-  orc::SymbolMap symbols;
-  const auto add = [&](const char* name, auto* function) {
-    symbols[session.intern(name)] = {
-        orc::ExecutorAddr::fromPtr(function),
-        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+// All of the outside world that generated code may call. 0: not part of it.
+orc::ExecutorAddr OutsideFunction(llvm::StringRef name) {
+  if (name == "expf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::expf));
+  if (name == "logf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::logf));
+  if (name == "sqrtf") return orc::ExecutorAddr::fromPtr(static_cast<float (*)(float)>(&::sqrtf));
+  if (name == "memcpy") return orc::ExecutorAddr::fromPtr(&std::memcpy);
+  if (name == "memset") return orc::ExecutorAddr::fromPtr(&std::memset);
+  return {};
+}
+
+// What one link gives.
+struct Linked {
+  CodeImage image;
+  std::uint64_t address = 0;
+  std::size_t max_bytes = 0;
+  bool too_long = false;
+  std::string problem;  // empty: none
+};
+
+// Puts every section side by side into one image, the code first.
+class ImageMemory final : public jitlink::JITLinkMemoryManager {
+ public:
+  explicit ImageMemory(Linked& linked) : linked_(linked) {}
+
+  void allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph,
+                OnAllocatedFunction on_allocated) override {
+    jitlink::BasicLayout layout(graph);
+    std::uint64_t end = 0;
+    for (const bool code : {true, false}) {
+      for (auto& [group, segment] : layout.segments()) {
+        if (((group.getMemProt() & orc::MemProt::Exec) != orc::MemProt::None) != code) continue;
+        if (segment.Alignment.value() > kPageBytes) {
+          return on_allocated(Problem("a section is aligned beyond a page"));
+        }
+        const std::uint64_t start =
+            llvm::alignTo(end, std::max(kSegmentAlignment, segment.Alignment.value()));
+        end = start + segment.ContentSize + segment.ZeroFillSize;
+        segment.Addr = orc::ExecutorAddr(linked_.address + start);
+      }
+    }
+    if (end > linked_.max_bytes) {
+      linked_.too_long = true;
+      return on_allocated(
+          Problem(fmt::format("{} bytes of machine code, {} are allowed", end, linked_.max_bytes)));
+    }
+    linked_.image.bytes.assign(end, '\0');
+    for (auto& [group, segment] : layout.segments()) {
+      segment.WorkingMem = linked_.image.bytes.data() + (segment.Addr.getValue() - linked_.address);
+    }
+    if (llvm::Error error = layout.apply()) return on_allocated(std::move(error));
+    on_allocated(std::make_unique<InImage>());
+  }
+
+  void deallocate(std::vector<FinalizedAlloc> allocations,
+                  OnDeallocatedFunction on_deallocated) override {
+    for (FinalizedAlloc& allocation : allocations) allocation.release();
+    on_deallocated(llvm::Error::success());
+  }
+
+ private:
+  class InImage final : public InFlightAlloc {
+   public:
+    void abandon(OnAbandonedFunction on_abandoned) override {
+      on_abandoned(llvm::Error::success());
+    }
+    void finalize(OnFinalizedFunction on_finalized) override {
+      on_finalized(FinalizedAlloc(orc::ExecutorAddr()));
+    }
   };
-  add("expf", static_cast<float (*)(float)>(&::expf));
-  add("logf", static_cast<float (*)(float)>(&::logf));
-  add("sqrtf", static_cast<float (*)(float)>(&::sqrtf));
-  add("memcpy", &std::memcpy);
-  add("memset", &std::memset);
-  return symbols;
+
+  Linked& linked_;
+};
+
+class ImageContext final : public jitlink::JITLinkContext {
+ public:
+  explicit ImageContext(Linked& linked)
+      : JITLinkContext(nullptr), linked_(linked), memory_(linked) {}
+
+  jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
+
+  void notifyFailed(llvm::Error error) override {
+    linked_.problem = llvm::toString(std::move(error));
+  }
+
+  void lookup(const LookupMap& names,
+              std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> found) override {
+    jitlink::AsyncLookupResult result;
+    for (const auto& [name, flags] : names) {
+      const orc::ExecutorAddr address = OutsideFunction(name);
+      if (!address) return found->run(Problem(fmt::format("unknown symbol '{}'", name.str())));
+      result[name] = {address, llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    }
+    found->run(std::move(result));
+  }
+
+  llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
+    for (const jitlink::Symbol* symbol : graph.defined_symbols()) {
+      if (!symbol->hasName() || symbol->getName() != kKernelSymbol) continue;
+      linked_.image.entry = symbol->getAddress().getValue() - linked_.address;
+      return llvm::Error::success();
+    }
+    return Problem(fmt::format("it does not define {}", kKernelSymbol));
+  }
+
+  void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override {
+    allocation.release();
+  }
+
+  // What the kernel does not reach is left out.
+  jitlink::LinkGraphPassFunction getMarkLivePass(const llvm::Triple&) const override {
+    return [](jitlink::LinkGraph& graph) {
+      for (jitlink::Symbol* symbol : graph.defined_symbols()) {
+        if (symbol->hasName() && symbol->getName() == kKernelSymbol) symbol->setLive(true);
+      }
+      return llvm::Error::success();
+    };
+  }
+
+ private:
+  Linked& linked_;
+  ImageMemory memory_;
+};
+
+std::unexpected<Error> Unlinkable(const std::string& why) {
+  return Fail(ErrorKind::kCorrupt,
+              fmt::format("the kernel's object file cannot be linked: {}", why));
 }
 
 }  // namespace
 
-struct Linker::Session {
-  explicit Session(std::unique_ptr<orc::SelfExecutorProcessControl> control)
-      : session(std::move(control)), layer(session) {}
-  ~Session() {
-    if (llvm::Error error = session.endSession()) session.reportError(std::move(error));
-  }
-
-  orc::ExecutionSession session;
-  orc::ObjectLinkingLayer layer;
-  orc::JITDylib* c_library = nullptr;
-  std::uint64_t linked = 0;
-};
-
-struct LinkedKernel::State {
-  std::shared_ptr<Linker::Session> session;
-  orc::JITDylib* library = nullptr;
-
-  ~State() {
-    if (llvm::Error error = session->session.removeJITDylib(*library)) {
-      session->session.reportError(std::move(error));
-    }
-  }
-};
-
-LinkedKernel::LinkedKernel(std::unique_ptr<State> state, KernelFunction entry)
-    : state_(std::move(state)), function_(entry) {}
-LinkedKernel::~LinkedKernel() = default;
-
-Linker::Linker(std::shared_ptr<Session> session) : session_(std::move(session)) {}
-Linker::~Linker() = default;
-
-Result<std::unique_ptr<Linker>> Linker::Create() {
-  auto control = orc::SelfExecutorProcessControl::Create();
-  if (!control) {
-    return std::unexpected(
-        Error{ErrorKind::kSystem,
-              fmt::format("no memory for code: {}", llvm::toString(control.takeError()))});
-  }
-  auto session = std::make_shared<Session>(std::move(*control));
-  // A failed link is an Error of ours; nothing is to be printed beside it.
-  session->session.setErrorReporter(
-      [](llvm::Error error) { llvm::consumeError(std::move(error)); });
-  session->c_library = &session->session.createBareJITDylib("c");
-  if (llvm::Error error =
-          session->c_library->define(orc::absoluteSymbols(CLibraryFunctions(session->session)))) {
-    return std::unexpected(Translate(std::move(error)));
-  }
-  return std::unique_ptr<Linker>(new Linker(std::move(session)));
+Result<CodeImage> Linker::LinkAt(std::string_view object, std::uint64_t address,
+                                 std::size_t max_bytes) {
+  const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernel");
+  auto graph = jitlink::createLinkGraphFromObject(buffer);
+  if (!graph) return Unlinkable(llvm::toString(graph.takeError()));
+  Linked linked{.address = address, .max_bytes = max_bytes};
+  // Everything it needs is at hand, so it is done when it returns.
+  jitlink::link(std::move(*graph), std::make_unique<ImageContext>(linked));
+  if (linked.too_long) return Fail(ErrorKind::kFull, linked.problem);
+  if (!linked.problem.empty()) return Unlinkable(linked.problem);
+  return std::move(linked.image);
 }
 
+LinkedKernel::~LinkedKernel() { ::munmap(memory_, size_); }
+
 Result<std::unique_ptr<LinkedKernel>> Linker::Link(std::string_view object) {
-  orc::ExecutionSession& session = session_->session;
-  auto state = std::make_unique<LinkedKernel::State>();
-  state->session = session_;
-  state->library = &session.createBareJITDylib(fmt::format("kernel{}", session_->linked++));
-  state->library->addToLinkOrder(*session_->c_library);
-  auto bytes =
-      llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernel");
-  if (llvm::Error error = session_->layer.add(*state->library, std::move(bytes))) {
-    return std::unexpected(Translate(std::move(error)));
+  // Linking drops more than it adds: a few table entries for each outside function.
+  constexpr std::size_t kAddedBytes = std::size_t{64} << 10;
+  const std::size_t size = llvm::alignTo(object.size() + kAddedBytes, kPageBytes);
+  void* const memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Fail(ErrorKind::kSystem, fmt::format("no memory for code: {}", std::strerror(errno)));
   }
-  auto symbol = session.lookup({state->library}, kKernelSymbol);
-  if (!symbol) return std::unexpected(Translate(symbol.takeError()));
-  const auto function = symbol->getAddress().toPtr<KernelFunction>();
-  return std::unique_ptr<LinkedKernel>(new LinkedKernel(std::move(state), function));
+  std::unique_ptr<LinkedKernel> kernel(new LinkedKernel(memory, size));
+  LF_TRY(const CodeImage image, LinkAt(object, reinterpret_cast<std::uint64_t>(memory), size));
+  std::memcpy(memory, image.bytes.data(), image.bytes.size());
+  if (::mprotect(memory, size, PROT_READ | PROT_EXEC) != 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("mprotect: {}", std::strerror(errno)));
+  }
+  __builtin___clear_cache(static_cast<char*>(memory), static_cast<char*>(memory) + size);
+  kernel->function_ = reinterpret_cast<KernelFunction>(static_cast<char*>(memory) + image.entry);
+  return kernel;
 }
 
 }  // namespace loopfleet::worker

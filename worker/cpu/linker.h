@@ -1,43 +1,40 @@
 #pragma once
-// Linker: turns an object file of CpuCompiler into code that can be called, in this process. Used
-// in executor children. The only symbols an object can reach are the few functions of the C library
-// that kernels need (expf, logf ...): there is no look-up in the process.
+// Linker: turns an object file of CpuCompiler into code. The only symbols an object can reach are
+// the few functions of the C library that kernels need (expf, logf ...): there is no look-up in the
+// process. Thread-compatible; keeps nothing between calls.
 
 #include <memory>
 #include <string_view>
 
 #include "common/base/result.h"
-#include "worker/backend.h"
+#include "worker/kernel.h"
 
 namespace loopfleet::worker {
 
-// Code in memory; freed with the object. Keeps what it needs of the Linker alive.
-class LinkedKernel final : public LoadedKernel {
+// Code in this process; freed with the object.
+class LinkedKernel {
  public:
-  ~LinkedKernel() override;
-  KernelFunction function() const override { return function_; }
+  ~LinkedKernel();
+  LinkedKernel(const LinkedKernel&) = delete;
+  LinkedKernel& operator=(const LinkedKernel&) = delete;
+  KernelFunction function() const { return function_; }
 
  private:
   friend class Linker;
-  struct State;
-  LinkedKernel(std::unique_ptr<State> state, KernelFunction entry);
-  std::unique_ptr<State> state_;
+  LinkedKernel(void* memory, std::size_t size) : memory_(memory), size_(size) {}
+  void* const memory_;
+  const std::size_t size_;
   KernelFunction function_ = nullptr;
 };
 
-class Linker {
+class Linker final : public CodeLinker {
  public:
-  static Result<std::unique_ptr<Linker>> Create();
-  ~Linker();
+  Result<CodeImage> LinkAt(std::string_view object, std::uint64_t address,
+                           std::size_t max_bytes) override;
 
-  // kCorrupt if the bytes are no object file of this host that defines kKernelSymbol.
+  // Links into memory of its own, here: for tests and benchmarks, which run no code that they do
+  // not trust.
   Result<std::unique_ptr<LinkedKernel>> Link(std::string_view object);
-
- private:
-  friend class LinkedKernel;
-  struct Session;
-  explicit Linker(std::shared_ptr<Session> session);
-  std::shared_ptr<Session> session_;
 };
 
 }  // namespace loopfleet::worker

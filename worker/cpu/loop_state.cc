@@ -199,4 +199,74 @@ LoopState::Values LoopState::RunWhole(LoopId id, bool unroll, const Values& carr
   return results;
 }
 
+void LoopState::RunPart(LoopId id, const Bounds& bounds,
+                        const std::function<void(llvm::Value* offset)>& iteration) {
+  const PlanLoop& loop = plan_.loops[id];
+  Value* extent = extents_[loop.dim];
+  const Range range{.loop = id,
+                    .start = bounds.start,
+                    .limit = bounds.limit,
+                    .step = loop.step,
+                    .may_be_empty = true,
+                    .unroll = false};
+  Run(range, {}, [&](Value* offset, const Values&) {
+    extents_[loop.dim] = InnerExtent(loop, extent, offset);
+    offsets_[id] = offset;
+    iteration(offset);
+    return Values{};
+  });
+  extents_[loop.dim] = extent;
+}
+
+void LoopState::Within(LoopId id, const Bounds& bounds, const std::function<void()>& emit) {
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  BasicBlock* part = BasicBlock::Create(builder_.getContext(), "part", function);
+  BasicBlock* done = BasicBlock::Create(builder_.getContext(), "done");
+  builder_.CreateCondBr(builder_.CreateICmpSLT(bounds.start, bounds.limit), part, done);
+  builder_.SetInsertPoint(part);
+  Value*& extent = extents_[plan_.loops[id].dim];
+  Value* const whole = extent;
+  const Values outside = AddressesOfUsers(id);
+  SetAddressesOfUsers(id, MovedAddresses(id, outside, bounds.start));
+  extent = builder_.CreateSub(bounds.limit, bounds.start);
+  emit();
+  extents_[plan_.loops[id].dim] = whole;
+  SetAddressesOfUsers(id, outside);
+  builder_.CreateBr(done);
+  done->insertInto(function);
+  builder_.SetInsertPoint(done);
+}
+
+std::vector<LoopState::Place> LoopState::PlacesIn(const LoopStep& step) {
+  std::vector<Place> places;
+  for (Value*& extent : extents_) {
+    if (!ConstantOf(extent)) places.push_back({&extent, nullptr});
+  }
+  std::set<LoopId> once;
+  AddPlaces(step.prepare, places, once);
+  AddPlaces(step.steps, places, once);
+  // Loops inside `step` will have offsets of their own; those outside are being run.
+  for (LoopId loop : once) {
+    const bool running = loop < step.loop && offsets_[loop] != nullptr;
+    if (running && !ConstantOf(offsets_[loop])) places.push_back({&offsets_[loop], nullptr});
+  }
+  return places;
+}
+
+void LoopState::AddPlaces(const std::vector<Step>& steps, std::vector<Place>& places,
+                          std::set<LoopId>& once) {
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+      AddPlaces(loop->prepare, places, once);
+      AddPlaces(loop->steps, places, once);
+      continue;
+    }
+    const Body& body = std::get<Body>(step.what);
+    once.insert(body.once.begin(), body.once.end());
+    for (const Access* access : AccessesOf(body)) {
+      places.push_back({&addresses_[index_.at(access)], access});
+    }
+  }
+}
+
 }  // namespace loopfleet::worker

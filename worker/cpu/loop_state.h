@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,25 @@ class LoopState {
   // Runs a loop of the plan over all that is left of its dim, with the extent for inner loops set.
   Values RunWhole(LoopId loop, bool unroll, const Values& carried, const Iteration& iteration);
 
+  // The part of a loop from one offset to another; both count from where the loop starts.
+  struct Bounds {
+    llvm::Value* start = nullptr;
+    llvm::Value* limit = nullptr;
+  };
+  // Runs the iterations in there (which may be none), with the extent for inner loops set.
+  void RunPart(LoopId loop, const Bounds& bounds,
+               const std::function<void(llvm::Value* offset)>& iteration);
+  // Emits code that takes this part for all that is left of the dim; nothing runs if it is empty.
+  void Within(LoopId loop, const Bounds& bounds, const std::function<void()>& emit);
+
+  // All values here that code for `step` may need and that are no constants: to be replaced while
+  // code is emitted in another function.
+  struct Place {
+    llvm::Value** value = nullptr;
+    const Access* access = nullptr;  // whose address it is; null: an extent or an offset
+  };
+  std::vector<Place> PlacesIn(const LoopStep& step);
+
   llvm::Value* Constant(std::int64_t value) const;
 
  private:
@@ -63,6 +83,8 @@ class LoopState {
   };
   void AddUsers(const std::vector<Step>& steps, const Values& buffers);
   void AddUser(const Access& access, const Values& buffers);
+  void AddPlaces(const std::vector<Step>& steps, std::vector<Place>& places,
+                 std::set<LoopId>& once);
   llvm::Value* InnerExtent(const PlanLoop& loop, llvm::Value* extent, llvm::Value* offset) const;
   Values RunUnrolled(const Range& range, std::int64_t start, std::int64_t limit, Values carried,
                      const Iteration& iteration);

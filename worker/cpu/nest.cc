@@ -14,39 +14,10 @@ using looptree::DimId;
 
 // Beside the accumulators: the operands of the operation under way.
 constexpr std::size_t kWorkingRegisters = 2;
+constexpr unsigned kScatteredLanes = 4;
 
 bool IsOuterReduced(const Nest& nest, std::size_t outermost) {
   return nest.Reduces(nest.loops[outermost]->loop);
-}
-
-// Within the block, each access has to move evenly along each dim: an element is an element,
-// whichever of the dim's loops brings it.
-bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {
-  for (const Access* access : AccessesOf(*nest.body)) {
-    for (std::size_t i = outermost; i < nest.loops.size(); ++i) {
-      const LoopId loop = nest.loops[i]->loop;
-      const LoopId innermost = nest.InnermostOver(plan, plan.loops[loop].dim);
-      if (StrideOf(*access, loop) != StrideOf(*access, innermost)) return false;
-    }
-  }
-  return true;
-}
-
-std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<DimId> columns) {
-  std::size_t rows = 1;
-  for (const TileDim& dim : tile) {
-    if (dim.dim == columns) continue;
-    // Far more than any register file: stop before the product overflows.
-    if (dim.extent > 1024 || rows > 1024) return std::numeric_limits<std::uint32_t>::max();
-    rows *= static_cast<std::size_t>(dim.extent);
-  }
-  return rows;
-}
-
-bool FitsRegisters(std::size_t rows, std::size_t columns, const VectorShape& shape) {
-  const std::size_t operands = rows > 1 ? columns + 1 : kWorkingRegisters;
-  return rows <= shape.registers && columns <= shape.registers &&
-         rows * columns + operands <= shape.registers;
 }
 
 // Instructions for one point, roughly, if `loop` is vectorised with `lanes` of its elements at a
@@ -95,11 +66,9 @@ std::size_t DepthOf(const Nest& nest, LoopId loop) {
 std::optional<Candidate> CandidateFor(const KernelPlan& plan, const Nest& nest,
                                       std::size_t outermost, const std::vector<TileDim>& tile,
                                       const TileDim& columns, const VectorShape& shape) {
-  const std::vector<Piece> pieces =
-      columns.extent > static_cast<std::int64_t>(shape.lanes) * shape.registers
-          ? std::vector<Piece>(shape.registers + 1)  // too many; do not make them all
-          : PiecesOf(columns.extent, shape);
-  if (columns.extent < 2 || !FitsRegisters(RowCount(tile, columns.dim), pieces.size(), shape)) {
+  if (columns.extent < 2 ||
+      PieceCount(columns.extent, ShapeAlong(*nest.body, columns.loop, shape)) >
+          VectorsBeside(RowCount(tile, columns.dim), shape)) {
     return std::nullopt;
   }
   Candidate candidate;
@@ -107,8 +76,7 @@ std::optional<Candidate> CandidateFor(const KernelPlan& plan, const Nest& nest,
   for (const TileDim& dim : tile) {
     if (dim.dim != columns.dim) candidate.block.rows.push_back(dim);
   }
-  const double lanes = static_cast<double>(columns.extent) / static_cast<double>(pieces.size());
-  candidate.cost = CostPerPoint(nest, columns.loop, lanes);
+  candidate.cost = VectorCost(nest, columns.loop, columns.extent, shape);
   candidate.depth = DepthOf(nest, columns.loop);
   candidate.annotated = IsAnnotatedVectorize(plan, nest, outermost, columns.dim);
   return candidate;
@@ -118,12 +86,13 @@ std::optional<Candidate> ReducedCandidate(const KernelPlan& plan, const Nest& ne
                                           std::size_t outermost, const std::vector<TileDim>& tile,
                                           LoopId loop, const VectorShape& shape) {
   const std::int64_t extent = plan.loops[loop].extents.front();
-  if (plan.loops[loop].step != 1 || !FitsRegisters(RowCount(tile, std::nullopt), 1, shape)) {
+  if (plan.loops[loop].step != 1 || RowCount(tile, std::nullopt) > kReducingRows) {
     return std::nullopt;
   }
   Candidate candidate;
   candidate.block.rows = tile;
-  const std::int64_t lanes = std::min<std::int64_t>(extent, shape.lanes);
+  const std::int64_t lanes =
+      std::min<std::int64_t>(extent, ShapeAlong(*nest.body, loop, shape).lanes);
   candidate.block.reduce_width = std::bit_floor(static_cast<unsigned>(lanes));
   candidate.block.lanes_reduce = candidate.block.reduce_width > 1;
   candidate.cost = CostPerPoint(nest, loop, candidate.block.reduce_width);
@@ -207,6 +176,71 @@ std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape) {
     offset += active;
   }
   return pieces;
+}
+
+std::size_t CallsIn(const Body& body) {
+  return static_cast<std::size_t>(std::ranges::count_if(body.statements, [](const Statement& s) {
+    return s.op == looptree::Op::kExp || s.op == looptree::Op::kLog;
+  }));
+}
+
+VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape) {
+  const auto is_scattered = [&](const Access& access) {
+    const std::int64_t stride = StrideOf(access, loop);
+    return stride != 0 && stride != 1;
+  };
+  const bool scattered = std::ranges::any_of(body.statements, [&](const Statement& statement) {
+    const bool loads = std::ranges::any_of(statement.operands, [&](const Operand& operand) {
+      const Access* access = std::get_if<Access>(&operand);
+      return access != nullptr && is_scattered(*access);
+    });
+    // Where a reduction goes matters once, at its end.
+    return loads || (statement.reduced.empty() && statement.target.has_value() &&
+                     is_scattered(*statement.target));
+  });
+  VectorShape along = shape;
+  if (scattered || CallsIn(body) > 0) along.lanes = std::min(shape.lanes, kScatteredLanes);
+  return along;
+}
+
+std::size_t PieceCount(std::int64_t extent, const VectorShape& shape) {
+  const std::int64_t whole = extent / shape.lanes;
+  return static_cast<std::size_t>(whole) + PiecesOf(extent % shape.lanes, shape).size();
+}
+
+std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<DimId> columns) {
+  std::size_t rows = 1;
+  for (const TileDim& dim : tile) {
+    if (dim.dim == columns) continue;
+    // Far more than any register file: stop before the product overflows.
+    if (dim.extent > 1024 || rows > 1024) return std::numeric_limits<std::uint32_t>::max();
+    rows *= static_cast<std::size_t>(dim.extent);
+  }
+  return rows;
+}
+
+// One row needs its operands; several share each vector of the columns, and take turns with the
+// other.
+std::size_t VectorsBeside(std::size_t rows, const VectorShape& shape) {
+  if (rows == 1) return shape.registers - kWorkingRegisters;
+  return (shape.registers - 1) / (rows + 1);
+}
+
+bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {
+  for (const Access* access : AccessesOf(*nest.body)) {
+    for (std::size_t i = outermost; i < nest.loops.size(); ++i) {
+      const LoopId loop = nest.loops[i]->loop;
+      const LoopId innermost = nest.InnermostOver(plan, plan.loops[loop].dim);
+      if (StrideOf(*access, loop) != StrideOf(*access, innermost)) return false;
+    }
+  }
+  return true;
+}
+
+double VectorCost(const Nest& nest, LoopId loop, std::int64_t extent, const VectorShape& shape) {
+  const VectorShape along = ShapeAlong(*nest.body, loop, shape);
+  const auto pieces = static_cast<double>(PieceCount(extent, along));
+  return CostPerPoint(nest, loop, static_cast<double>(extent) / pieces);
 }
 
 std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost) {

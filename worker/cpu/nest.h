@@ -47,6 +47,16 @@ struct Piece {
 // registers.
 std::vector<Piece> PiecesOf(std::int64_t extent, const VectorShape& shape);
 
+// Operations of the body that are calls, element by element.
+std::size_t CallsIn(const Body& body);
+
+// The vectors along `loop`. Elements that do not lie side by side are loaded one by one, and
+// functions called for one after the other: into vectors of four, as longer ones would take more
+// instructions without being faster.
+VectorShape ShapeAlong(const Body& body, LoopId loop, const VectorShape& shape);
+
+std::size_t PieceCount(std::int64_t extent, const VectorShape& shape);
+
 // A dim that the body does not reduce over, and how much of it the block covers.
 struct TileDim {
   looptree::DimId dim = 0;
@@ -74,6 +84,22 @@ std::optional<RegisterBlock> BlockAt(const KernelPlan& plan, const Nest& nest,
 // The dims inside `nest.loops[outermost]` that the body does not reduce over, with the largest
 // extent that each can have, in the order of their outermost loops.
 std::vector<TileDim> TileInside(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
+
+// The rows of a tile whose columns are `columns`: what its other dims come to.
+std::size_t RowCount(const std::vector<TileDim>& tile, std::optional<looptree::DimId> columns);
+
+// Rows that may have partial results in lanes: each of them ends with a long combination.
+inline constexpr std::size_t kReducingRows = 8;
+
+// How many vectors each of `rows` rows can have in registers; 0: none.
+std::size_t VectorsBeside(std::size_t rows, const VectorShape& shape);
+
+// Within a block, each access has to move evenly along each dim: an element is an element,
+// whichever of the dim's loops brings it.
+bool MovesEvenly(const KernelPlan& plan, const Nest& nest, std::size_t outermost);
+
+// Instructions for one point, roughly, with `extent` elements of `loop` in vectors.
+double VectorCost(const Nest& nest, LoopId loop, std::int64_t extent, const VectorShape& shape);
 
 // The outermost loop that can hold a block; nullopt: none can.
 std::optional<std::size_t> BlockLoopOf(const KernelPlan& plan, const Nest& nest,

@@ -24,11 +24,10 @@ using llvm::legacy::PassManager;
 
 // LLVM's whole pipeline, IR passes included: for targets whose short one nobody has worked out.
 void AddWholePipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
-                      llvm::raw_pwrite_stream& out) {
+                      llvm::raw_pwrite_stream& out, CodeGenFileType type) {
   const bool refused =
-      machine.addPassesToEmitFile(passes, out, nullptr, CodeGenFileType::ObjectFile,
-                                  /*DisableVerify=*/true);
-  LF_CHECK(!refused, "the target writes no object files");
+      machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true);
+  LF_CHECK(!refused, "the target writes no such files");
 }
 
 Pass* PassNamed(const char* name) {
@@ -41,7 +40,7 @@ Pass* PassNamed(const char* name) {
 // Only what turns our IR into right code on x86: it comes vectorised, unrolled and with its
 // accumulators in place, so the optimising passes, which take most of the time, find nothing to do.
 void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
-                         llvm::raw_pwrite_stream& out) {
+                         llvm::raw_pwrite_stream& out, CodeGenFileType type) {
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   llvm::TargetPassConfig* config = machine.createPassConfig(passes);
   config->setDisableVerify(true);
@@ -59,20 +58,26 @@ void AddShortX86Pipeline(llvm::LLVMTargetMachine& machine, PassManager& passes,
   }
   passes.add(PassNamed("x86-pseudo"));
   config->setInitialized();
-  const bool no_printer = machine.addAsmPrinter(passes, out, nullptr, CodeGenFileType::ObjectFile,
-                                                functions->getMMI().getContext());
-  LF_CHECK(!no_printer, "the target writes no object files");
+  const bool no_printer =
+      machine.addAsmPrinter(passes, out, nullptr, type, functions->getMMI().getContext());
+  LF_CHECK(!no_printer, "the target writes no such files");
   passes.add(llvm::createFreeMachineFunctionPass());
 }
 
-// The caller may use SSE instructions, which are slow while the upper halves of registers are in
-// use. (One of the passes left out would see to it.)
+// Whoever is called or returned to may use SSE instructions, which are slow while the upper halves
+// of registers are in use. (One of the passes left out would see to it.)
 void ClearUpperHalves(llvm::Module& module) {
+  const auto leaves = [](const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    return llvm::isa<llvm::ReturnInst>(instruction) || (call != nullptr && call->isIndirectCall());
+  };
   for (llvm::Function& function : module) {
     for (llvm::BasicBlock& block : function) {
-      if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator())) continue;
-      llvm::IRBuilder<> builder(block.getTerminator());
-      builder.CreateIntrinsic(llvm::Intrinsic::x86_avx_vzeroupper, {}, {});
+      for (llvm::Instruction& instruction : block) {
+        if (!leaves(instruction)) continue;
+        llvm::IRBuilder<> builder(&instruction);
+        builder.CreateIntrinsic(llvm::Intrinsic::x86_avx_vzeroupper, {}, {});
+      }
     }
   }
 }
@@ -86,13 +91,15 @@ struct ObjectWriter::Pipeline {
   bool clears_upper_halves = false;
 };
 
-ObjectWriter::ObjectWriter(llvm::LLVMTargetMachine& machine)
+ObjectWriter::ObjectWriter(llvm::LLVMTargetMachine& machine, Form form)
     : pipeline_(std::make_unique<Pipeline>()) {
+  const auto type =
+      form == Form::kObject ? CodeGenFileType::ObjectFile : CodeGenFileType::AssemblyFile;
   if (machine.getTargetTriple().isX86()) {
-    AddShortX86Pipeline(machine, pipeline_->passes, pipeline_->stream);
+    AddShortX86Pipeline(machine, pipeline_->passes, pipeline_->stream, type);
     pipeline_->clears_upper_halves = machine.getMCSubtargetInfo()->checkFeatures("+avx");
   } else {
-    AddWholePipeline(machine, pipeline_->passes, pipeline_->stream);
+    AddWholePipeline(machine, pipeline_->passes, pipeline_->stream, type);
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// ObjectWriter: a module of EmitKernel as an object file. It keeps its pipeline of machine passes,
+// ObjectWriter: a module of EmitKernel as an object file, or as assembly for people. It keeps its pipeline of machine passes,
 // as making one costs as much as running it.
 
 #include <memory>
@@ -14,7 +14,9 @@ namespace loopfleet::worker {
 
 class ObjectWriter {
  public:
-  explicit ObjectWriter(llvm::LLVMTargetMachine& machine);  // which has to outlive this
+  enum class Form { kObject, kAssembly };
+  // The machine has to outlive this.
+  explicit ObjectWriter(llvm::LLVMTargetMachine& machine, Form form = Form::kObject);
   ~ObjectWriter();
 
   std::string Write(llvm::Module& module);

@@ -9,6 +9,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -16,6 +17,7 @@ namespace loopfleet::worker {
 namespace {
 
 struct Processor {
+  std::string triple;
   std::string name;
   std::string features;
 };
@@ -25,7 +27,9 @@ Processor HostProcessor() {
   for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
     sorted[feature.getKey().str()] = feature.getValue();
   }
-  Processor host{.name = llvm::sys::getHostCPUName().str(), .features = ""};
+  Processor host{.triple = llvm::sys::getProcessTriple(),
+                 .name = llvm::sys::getHostCPUName().str(),
+                 .features = ""};
   for (const auto& [feature, present] : sorted) {
     host.features +=
         fmt::format("{}{}{}", host.features.empty() ? "" : ",", present ? '+' : '-', feature);
@@ -36,9 +40,10 @@ Processor HostProcessor() {
 Processor ProcessorOf(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kHost: break;
-    case CpuIsa::kAvx512: return {"x86-64-v4", ""};
-    case CpuIsa::kAvx2: return {"x86-64-v3", ""};
-    case CpuIsa::kBaseline: return {"generic", ""};
+    case CpuIsa::kAvx512: return {llvm::sys::getProcessTriple(), "x86-64-v4", ""};
+    case CpuIsa::kAvx2: return {llvm::sys::getProcessTriple(), "x86-64-v3", ""};
+    case CpuIsa::kBaseline: return {llvm::sys::getProcessTriple(), "generic", ""};
+    case CpuIsa::kAArch64: return {"aarch64-unknown-linux-gnu", "generic", ""};
   }
   return HostProcessor();
 }
@@ -46,16 +51,23 @@ Processor ProcessorOf(CpuIsa isa) {
 }  // namespace
 
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  const std::string triple = llvm::sys::getProcessTriple();
+  if (isa == CpuIsa::kAArch64) {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  } else {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  }
+  const Processor processor = ProcessorOf(isa);
+  const std::string& triple = processor.triple;
   std::string problem;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
   if (target == nullptr) {
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("LLVM has no code generator for {}: {}", triple, problem));
   }
-  const Processor processor = ProcessorOf(isa);
   llvm::TargetMachine* machine = target->createTargetMachine(
       triple, processor.name, processor.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true);
@@ -67,7 +79,19 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa) {
   return std::unique_ptr<llvm::LLVMTargetMachine>(static_cast<llvm::LLVMTargetMachine*>(machine));
 }
 
-VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+namespace {
+
+// Of the last-level cache, as the kernel knows it ("32768K"); the default of VectorShape where it
+// does not. (The C library adds up the caches of all cores of some processors.)
+std::int64_t CacheBytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  std::int64_t size = 0;
+  char unit = 0;
+  if (!(file >> size >> unit) || size <= 0) return VectorShape{}.cache_bytes;
+  return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+}
+
+VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {
   if (!machine.getTargetTriple().isX86()) return {.lanes = 4, .registers = 32, .masks = false};
   const llvm::MCSubtargetInfo& subtarget = *machine.getMCSubtargetInfo();
   if (subtarget.checkFeatures("+avx512f,+avx512vl,+avx512dq,+avx512bw")) {
@@ -75,6 +99,14 @@ VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
   }
   if (subtarget.checkFeatures("+avx2")) return {.lanes = 8, .registers = 16, .masks = true};
   return {.lanes = 4, .registers = 16, .masks = false};
+}
+
+}  // namespace
+
+VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine) {
+  VectorShape shape = InstructionsOf(machine);
+  shape.cache_bytes = CacheBytes();
+  return shape;
 }
 
 }  // namespace loopfleet::worker

@@ -1,5 +1,5 @@
 #pragma once
-// What the host's processor is to LLVM, and what a kernel may use of it.
+// What a processor is to LLVM, and what a kernel may use of it.
 
 #include <memory>
 
@@ -13,7 +13,8 @@ class LLVMTargetMachine;
 
 namespace loopfleet::worker {
 
-// A target machine for the host that uses no instructions beyond `isa`.
+// A target machine for the host that uses no instructions beyond `isa`, or for the other processor
+// that it names.
 Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeTargetMachine(CpuIsa isa);
 
 VectorShape ShapeOf(const llvm::LLVMTargetMachine& machine);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,6 +24,8 @@ using LoopId = std::uint32_t;    // index into KernelPlan::loops
 struct PlanLimits {
   std::uint64_t footprint_bytes = looptree::Limits{}.footprint_bytes;
   std::uint64_t unrolled_bodies = 8192;
+  // Threads that parallel loops are split over; 1: they run like others.
+  std::uint32_t threads = 1;
 };
 
 // A tensor of the program held whole, or an intermediate held for one iteration of its scope.
@@ -32,6 +35,9 @@ struct PlanBuffer {
   std::vector<std::int64_t> extents;  // along the node's dims, row-major
   std::int64_t element_count = 1;
   std::int64_t scratch_offset = 0;  // kScratch: bytes into the scratch area, a multiple of 64
+  // kScratch: lives within one iteration of a parallel loop, so each thread has its own:
+  // KernelPlan::thread_bytes further on than that of the thread before.
+  bool per_thread = false;
 };
 
 // The loop's offset is counted in elements of its dim: 0, step, 2 * step, ...
@@ -44,6 +50,9 @@ struct PlanLoop {
   // the last time with what is left over.
   std::vector<std::int64_t> extents;
   looptree::Annotation annotation = looptree::Annotation::kNone;
+  // Its iterations may run at the same time, on different threads. If it holds nothing but another
+  // such loop, the two are split as one; deeper inside there is none.
+  bool parallel = false;
 };
 
 // Element index into `buffer` = constant + sum of stride * (offset of loop).
@@ -105,7 +114,11 @@ struct KernelPlan {
   std::vector<PlanBuffer> buffers;      // inputs, outputs, intermediates
   std::vector<PlanLoop> loops;
   std::vector<Step> steps;
-  std::uint64_t scratch_bytes = 0;  // of all intermediates together
+  std::uint64_t scratch_bytes = 0;  // of all intermediates together, those of all threads included
+  std::uint64_t thread_bytes = 0;   // of those that each thread has for itself
+  std::uint32_t threads = 1;        // PlanLimits::threads if a loop is parallel, else 1
+  // Loops annotated `thread` that cannot be split over threads, and why; empty for one thread.
+  std::map<looptree::TreeRef, std::string> not_parallel;
 };
 
 // LIMIT_FOOTPRINT or LIMIT_UNROLL.

@@ -12,6 +12,8 @@
 #include "common/base/result.h"
 #include "worker/lowering/access_map.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/parallel_loops.h"
+#include "worker/lowering/scratch_layout.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -27,8 +29,6 @@ using looptree::Op;
 using looptree::Program;
 using looptree::TreeNode;
 using looptree::TreeRef;
-
-constexpr std::uint64_t kScratchAlignment = 64;  // bytes: one cache line, one AVX-512 register
 
 using Extents = std::vector<std::int64_t>;  // distinct, largest first
 
@@ -60,9 +60,11 @@ class Planner {
 
   std::expected<KernelPlan, Failure> Plan() {
     for (const looptree::Dim& dim : program_.dims) plan_.dim_sizes.push_back(dim.size);
+    FindThreads();
     CollectLeaves();
     AddTensors();
     AddIntermediates();
+    PlaceIntermediates();
     LF_TRY_VOID(CheckFootprint());
     AddLoops();
     LF_TRY_VOID(CheckUnrolling());
@@ -71,12 +73,15 @@ class Planner {
   }
 
  private:
+  void FindThreads();
   void CollectLeaves();
   Leaf LeafAt(TreeRef ref) const;
   std::vector<OperandSource> SourcesOf(NodeId node) const;
   void AddTensors();
   void AddIntermediates();
-  std::expected<void, Failure> CheckFootprint();
+  void PlaceIntermediates();
+  ScratchNeed NeedOf(const PlanBuffer& buffer) const;
+  std::expected<void, Failure> CheckFootprint() const;
   void AddLoops();
   std::expected<void, Failure> CheckUnrolling() const;
   std::vector<Step> StepsUnder(std::optional<TreeRef> parent);
@@ -97,6 +102,7 @@ class Planner {
   const Program& program_;
   const PlanLimits limits_;
   KernelPlan plan_;
+  std::vector<TreeRef> parallel_;  // ascending
   std::map<NodeId, Leaf> leaves_;
   std::map<NodeId, BufferId> tensors_;  // of reads and writes
   std::map<NodeId, Held> held_;         // of nodes with a leaf
@@ -104,6 +110,16 @@ class Planner {
   std::map<LoopId, std::vector<Step>> fills_;      // not yet attached to their loop
   std::map<NodeId, std::uint32_t> index_in_body_;  // of its statement
 };
+
+void Planner::FindThreads() {
+  if (limits_.threads < 2) return;
+  ParallelLoops loops = FindParallelLoops(tree_);
+  plan_.not_parallel = std::move(loops.refused);
+  for (const std::vector<TreeRef>& group : loops.groups) {
+    parallel_.insert(parallel_.end(), group.begin(), group.end());
+  }
+  if (!parallel_.empty()) plan_.threads = limits_.threads;
+}
 
 void Planner::CollectLeaves() {
   const std::span<const TreeNode> nodes = tree_.nodes();
@@ -198,18 +214,49 @@ void Planner::AddIntermediates() {
   }
 }
 
-std::expected<void, Failure> Planner::CheckFootprint() {
-  std::uint64_t total = 0;  // every size was checked when the tree was built: no overflow
-  for (PlanBuffer& buffer : plan_.buffers) {
-    const std::uint64_t bytes = static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
-    if (buffer.role != BufferSpec::Role::kScratch) {
-      total += bytes;
-      continue;
+// From the scope's child that holds the producer to the end of the one that holds the last reader.
+ScratchNeed Planner::NeedOf(const PlanBuffer& buffer) const {
+  const std::span<const TreeNode> nodes = tree_.nodes();
+  const TreeRef scope = held_.at(buffer.node).scope.value_or(kNoParent);
+  TreeRef first = *tree_.LeafOf(buffer.node);
+  TreeRef last = first;
+  for (NodeId reader : tree_.ReadersOf(buffer.node)) last = std::max(last, *tree_.LeafOf(reader));
+  while (nodes[first].parent != scope) first = nodes[first].parent;
+  while (nodes[last].parent != scope) last = nodes[last].parent;
+  return {.bytes = static_cast<std::uint64_t>(buffer.element_count) * sizeof(float),
+          .begin = first,
+          .end = nodes[last].end};
+}
+
+// First what all threads share, then what the first thread has for itself, the second, and so on.
+void Planner::PlaceIntermediates() {
+  for (bool per_thread : {false, true}) {
+    std::vector<ScratchNeed> needs;
+    std::vector<PlanBuffer*> buffers;
+    for (PlanBuffer& buffer : plan_.buffers) {
+      if (buffer.role != BufferSpec::Role::kScratch) continue;
+      buffer.per_thread = std::ranges::any_of(
+          parallel_, [&](TreeRef loop) { return AtOrAbove(loop, held_.at(buffer.node).scope); });
+      if (buffer.per_thread != per_thread) continue;
+      buffers.push_back(&buffer);
+      needs.push_back(NeedOf(buffer));
     }
-    buffer.scratch_offset = static_cast<std::int64_t>(plan_.scratch_bytes);
-    plan_.scratch_bytes += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+    const ScratchLayout layout = LayOutScratch(needs);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i]->scratch_offset =
+          static_cast<std::int64_t>(plan_.scratch_bytes + layout.offsets[i]);
+    }
+    plan_.scratch_bytes += layout.bytes * (per_thread ? plan_.threads : 1);
+    if (per_thread) plan_.thread_bytes = layout.bytes;
   }
-  total += plan_.scratch_bytes;
+}
+
+std::expected<void, Failure> Planner::CheckFootprint() const {
+  std::uint64_t total = plan_.scratch_bytes;  // sizes were checked when the tree was built
+  for (const PlanBuffer& buffer : plan_.buffers) {
+    if (buffer.role == BufferSpec::Role::kScratch) continue;
+    total += static_cast<std::uint64_t>(buffer.element_count) * sizeof(float);
+  }
   if (total <= limits_.footprint_bytes) return {};
   return Fails(FailureCode::kLimitFootprint,
                fmt::format("the tensors and intermediates need {} bytes; {} are allowed", total,
@@ -236,7 +283,8 @@ void Planner::AddLoops() {
                   .dim = nodes[ref].dim,
                   .step = nodes[ref].inner,
                   .extents = {program_.dims[nodes[ref].dim].size},
-                  .annotation = nodes[ref].annotation};
+                  .annotation = nodes[ref].annotation,
+                  .parallel = std::ranges::binary_search(parallel_, ref)};
     for (TreeRef up = nodes[ref].parent; up != kNoParent; up = nodes[up].parent) {
       if (nodes[up].dim != loop.dim) continue;
       const PlanLoop& outer = plan_.loops[LoopIdOf(up)];

@@ -2,51 +2,215 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+
+#include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {
 
-std::uint64_t TimeRepetition(const Stopwatch& stopwatch, IterationRunner& runner,
-                             std::uint64_t iterations) {
-  const std::uint64_t start = stopwatch.NowNs();
-  runner.Run(iterations);
-  // A clock that did not move would make the kernel infinitely fast.
-  return std::max<std::uint64_t>(stopwatch.NowNs() - start, 1);
+constexpr double kNsPerMs = 1e6;
+constexpr double kMhzPerPerNs = 1e3;
+// After the patience, times the least number of samples.
+constexpr std::uint32_t kMostTries = 5;
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-std::uint64_t FindIterations(const SamplingPolicy& policy, const Stopwatch& stopwatch,
-                             IterationRunner& runner) {
-  // Aim a little above the least duration, so that a small speed-up does not fall below it; grow at
-  // most tenfold a step, for the first repetitions are cold and say too little.
-  constexpr double kMargin = 1.1;
-  constexpr std::uint64_t kLargestStep = 10;
-  std::uint64_t iterations = 1;
-  for (;;) {
-    const std::uint64_t elapsed = TimeRepetition(stopwatch, runner, iterations);
-    if (elapsed >= policy.min_repetition_ns || iterations >= policy.max_iterations)
-      return iterations;
-    const double wanted = std::ceil(kMargin * static_cast<double>(policy.min_repetition_ns) *
-                                    static_cast<double>(iterations) / static_cast<double>(elapsed));
-    const auto most = std::min(iterations * kLargestStep, policy.max_iterations);
-    iterations = wanted >= static_cast<double>(most) ? most : static_cast<std::uint64_t>(wanted);
+class Sampling {
+ public:
+  Sampling(const SamplingPolicy& policy, const Instruments& with, IterationRunner& runner)
+      : policy_(policy), with_(with), runner_(runner) {}
+
+  Samples Take() {
+    samples_.clock_before_mhz = with_.probe.ClockMhz();
+    FindIterations();
+    started_at_ = with_.stopwatch.NowNs();
+    Probe();
+    do {
+      TakeRepetition();
+      Probe();
+      Judge();
+    } while (MayGoOn());
+    samples_.clock_after_mhz = with_.probe.ClockMhz();
+    samples_.probe_cycles = MedianOf(probes_);
+    return std::move(samples_);
   }
-}
+
+ private:
+  std::uint64_t TimeRuns(std::uint64_t iterations) {
+    const std::uint64_t start = with_.stopwatch.NowNs();
+    runner_.Run(iterations);
+    // A clock that did not move would make the kernel infinitely fast.
+    return std::max<std::uint64_t>(with_.stopwatch.NowNs() - start, 1);
+  }
+
+  // What two readings of the clock put on top of a single run.
+  void FindReadingCost() {
+    reading_ns_ = std::numeric_limits<std::uint64_t>::max();
+    for (int i = 0; i < 16; ++i) {
+      const std::uint64_t start = with_.stopwatch.NowNs();
+      reading_ns_ = std::min(reading_ns_, with_.stopwatch.NowNs() - start);
+    }
+  }
+
+  void FindIterations() {
+    samples_.iterations = 1;
+    if (policy_.cache == CacheState::kCold) return FindReadingCost();
+    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow
+    // at most tenfold a step, for the first runs are cold and say too little. Runs that are counted
+    // here were a tenth of a repetition at least, so what they say is good enough to end with.
+    constexpr double kMargin = 1.05;
+    constexpr std::uint64_t kLargestStep = 10;
+    int tries_left = 3;
+    for (;;) {
+      const std::uint64_t preemptions = with_.probe.Preemptions();
+      const std::uint64_t elapsed = TimeRuns(samples_.iterations);
+      if (with_.probe.Preemptions() != preemptions && tries_left-- > 0) continue;
+      if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations)
+        return;
+      const double wanted =
+          std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) *
+                    static_cast<double>(samples_.iterations) / static_cast<double>(elapsed));
+      const auto most = std::min(samples_.iterations * kLargestStep, policy_.max_iterations);
+      const bool is_known = wanted < static_cast<double>(most);
+      samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
+      if (is_known && elapsed >= policy_.min_repetition_ns / kLargestStep) return;
+    }
+  }
+
+  void Probe() {
+    // Cold, it would count how long its own code takes to come back into the caches.
+    if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
+    const double clock = samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz : kMhzPerPerNs;
+    probes_.push_back(static_cast<double>(with_.probe.ThroughputNs()) * clock / kMhzPerPerNs);
+  }
+
+  void TakeRepetition() {
+    if (policy_.cache == CacheState::kCold) runner_.EvictCaches();
+    const std::uint64_t preemptions = with_.probe.Preemptions();
+    std::uint64_t elapsed = TimeRuns(samples_.iterations);
+    if (policy_.cache == CacheState::kCold) {
+      elapsed = elapsed > reading_ns_ ? elapsed - reading_ns_ : 1;
+    }
+    samples_.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples_.iterations));
+    samples_.flags.push_back(with_.probe.Preemptions() == preemptions ? kSampleAccepted
+                                                                      : kSamplePreempted);
+  }
+
+  // Every repetition anew: without a known level, a quicker probe makes earlier ones look
+  // contended.
+  void Judge() {
+    const double quiet =
+        policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
+    accepted_.clear();
+    unpreempted_ = 0;
+    timed_ns_ = 0;
+    std::vector<double> beside;
+    for (std::size_t i = 0; i < samples_.ns.size(); ++i) {
+      const double slower = std::max(probes_[i], probes_[i + 1]) / quiet;
+      const bool is_preempted = (samples_.flags[i] & kSamplePreempted) != 0;
+      const bool is_contended = slower > kContendedFrom;
+      samples_.flags[i] = static_cast<std::uint8_t>((is_preempted ? kSamplePreempted : 0) |
+                                                    (is_contended ? kSampleContended : 0));
+      if (is_contended) beside.push_back(slower);
+      if (!is_preempted) ++unpreempted_;
+      if (samples_.flags[i] == kSampleAccepted) {
+        accepted_.push_back(samples_.ns[i]);
+        timed_ns_ += samples_.ns[i] * static_cast<double>(samples_.iterations);
+      }
+    }
+    samples_.slowdown = beside.empty() ? 1 : MedianOf(std::move(beside));
+  }
+
+  bool MayGoOn() {
+    if (samples_.ns.size() >= policy_.max_samples) return false;
+    if (IsSurelyAboveCut()) {
+      samples_.end = SamplingEnd::kCut;
+      return false;
+    }
+    const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
+    if (accepted_.size() < policy_.least_samples) {
+      if (spent < policy_.patience_ns) return true;
+      // A busy system may have taken the whole patience for itself in the middle of one run.
+      return unpreempted_ < policy_.least_samples &&
+             samples_.ns.size() < kMostTries * policy_.least_samples;
+    }
+    if (accepted_.size() >= policy_.most_samples) return false;
+    if (spent >= policy_.budget_ns) {
+      // A figure that would be refused is worth the patience.
+      return spent < policy_.patience_ns && MedianWithInterval(accepted_).spread() > kWidestSpread;
+    }
+    if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
+    // Sorting them all after each one would cost more than it could save.
+    if (accepted_.size() < next_look_) return true;
+    next_look_ = accepted_.size() + 1 + accepted_.size() / 16;
+    return MedianWithInterval(accepted_).spread() > policy_.precision;
+  }
+
+  // Contention only ever makes a run longer, so contended samples prove nothing here.
+  bool IsSurelyAboveCut() const {
+    constexpr std::size_t kLeast = 2;
+    if (policy_.cut_above_ns == 0 || accepted_.size() < kLeast) return false;
+    const bool is_scaled = policy_.reference_mhz > 0 && samples_.clock_before_mhz > 0;
+    const double scale = is_scaled ? samples_.clock_before_mhz / policy_.reference_mhz : 1;
+    return MedianWithInterval(accepted_).low * scale > static_cast<double>(policy_.cut_above_ns);
+  }
+
+  const SamplingPolicy& policy_;
+  const Instruments& with_;
+  IterationRunner& runner_;
+  Samples samples_;
+  std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside repetition i
+  std::vector<double> accepted_;  // of samples_.ns
+  std::size_t unpreempted_ = 0;
+  double timed_ns_ = 0;        // in accepted repetitions
+  std::size_t next_look_ = 0;  // at the interval
+  std::uint64_t started_at_ = 0;
+  std::uint64_t reading_ns_ = 0;
+};
 
 }  // namespace
 
-Samples TakeSamples(const SamplingPolicy& policy, const Stopwatch& stopwatch,
-                    IterationRunner& runner) {
-  Samples samples;
-  samples.iterations = FindIterations(policy, stopwatch, runner);
-  samples.ns.reserve(policy.repetitions);
-  std::uint64_t spent = 0;
-  while (samples.ns.size() < policy.repetitions) {
-    if (samples.ns.size() >= policy.min_repetitions && spent >= policy.budget_ns) break;
-    const std::uint64_t elapsed = TimeRepetition(stopwatch, runner, samples.iterations);
-    spent += elapsed;
-    samples.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples.iterations));
+SamplingPolicy PolicyFor(const JobSpec& spec) {
+  SamplingPolicy policy{.cache = spec.cache, .cut_above_ns = spec.cut_above_ns};
+  if (spec.precision > 0) {
+    // As long as it takes, within reason; the job may say how long that is.
+    constexpr std::uint64_t kBudgetNs = 1'000'000'000;
+    policy.precision = spec.precision;
+    policy.most_samples = policy.max_samples;
+    policy.budget_ns = kBudgetNs;
+    policy.patience_ns = kBudgetNs;
   }
-  return samples;
+  if (spec.budget_ms > 0) {
+    policy.budget_ns = static_cast<std::uint64_t>(spec.budget_ms * kNsPerMs);
+    policy.patience_ns = policy.budget_ns;
+    policy.least_timed_ns = std::min(policy.least_timed_ns, policy.budget_ns);
+  } else if (spec.cache == CacheState::kCold && spec.precision == 0) {
+    // Evicting the caches takes milliseconds, before each single run.
+    constexpr std::uint64_t kColdBudgetNs = 100'000'000;
+    policy.budget_ns = kColdBudgetNs;
+    policy.patience_ns = 2 * kColdBudgetNs;
+  }
+  // A cold sample is a single run, so what was sampled in all may be next to nothing.
+  if (spec.cache == CacheState::kCold) policy.least_timed_ns = 0;
+  return policy;
+}
+
+std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
+  // The last repetition begins before the patience is over, or there are not even the least
+  // samples. Two runs find the iterations.
+  return std::max(policy.budget_ns, policy.patience_ns) +
+         (kMostTries * policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
+}
+
+Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,
+                    IterationRunner& runner) {
+  return Sampling(policy, instruments, runner).Take();
 }
 
 }  // namespace loopfleet::worker

@@ -1,6 +1,9 @@
 #include "worker/timing/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -13,6 +16,25 @@ double MedianOfSorted(std::span<const double> sorted) {
   const std::size_t middle = sorted.size() / 2;
   if (sorted.size() % 2 == 1) return sorted[middle];
   return (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// By how much the range of so few samples has to be stretched for an interval of 95 %: Student's t
+// / sqrt(n) standard deviations to each side, of which the range is 1.13, 1.69, 2.06 for 2, 3, 4
+// samples of a normal distribution.
+constexpr std::array<double, 5> kStretch = {1, 1, 12.7, 2.9, 1.5};
+
+Interval IntervalOfSorted(std::span<const double> sorted) {
+  const double median = MedianOfSorted(sorted);
+  if (sorted.size() < kStretch.size()) {
+    const double middle = (sorted.front() + sorted.back()) / 2;
+    const double half = (sorted.back() - sorted.front()) / 2 * kStretch[sorted.size()];
+    // Nothing takes less than no time, and the median is always inside.
+    return {.median = median,
+            .low = std::clamp(middle - half, sorted.front() / 2, median),
+            .high = std::max(middle + half, median)};
+  }
+  const RankInterval ranks = MedianInterval(sorted.size());
+  return {.median = median, .low = sorted[ranks.low], .high = sorted[ranks.high]};
 }
 
 }  // namespace
@@ -36,29 +58,60 @@ RankInterval MedianInterval(std::size_t sample_count) {
   return {.low = left_out, .high = sample_count - 1 - left_out};
 }
 
+Interval MedianWithInterval(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  return IntervalOfSorted(samples);
+}
+
 Grade GradeOf(double spread) {
   if (spread <= 0.01) return Grade::kA;
   if (spread <= 0.05) return Grade::kB;
   return Grade::kC;
 }
 
-Measurement Summarise(const Samples& samples) {
-  std::vector<double> sorted = samples.ns;
-  std::sort(sorted.begin(), sorted.end());
-  const RankInterval interval = MedianInterval(sorted.size());
+std::expected<Measurement, Failure> Summarise(const Samples& samples, double reference_mhz) {
   Measurement measurement;
-  measurement.elapsed_ns = MedianOfSorted(sorted);
-  measurement.elapsed_low_ns = sorted[interval.low];
-  measurement.elapsed_high_ns = sorted[interval.high];
-  measurement.elapsed_min_ns = sorted.front();
-  measurement.elapsed_mean_ns =
-      std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
-  measurement.spread =
-      (measurement.elapsed_high_ns - measurement.elapsed_low_ns) / (2 * measurement.elapsed_ns);
-  measurement.grade = GradeOf(measurement.spread);
   measurement.iterations_per_sample = samples.iterations;
-  measurement.samples_ns = samples.ns;
-  measurement.sample_flags.assign(samples.ns.size(), kSampleAccepted);
+  measurement.sample_flags = samples.flags;
+  measurement.clock_before_mhz = samples.clock_before_mhz;
+  measurement.clock_after_mhz = samples.clock_after_mhz;
+  const double clock = ClockMhz(measurement);
+  const double scale = clock > 0 && reference_mhz > 0 ? clock / reference_mhz : 1;
+  std::vector<double> accepted;
+  std::vector<double> unpreempted;
+  for (std::size_t i = 0; i < samples.ns.size(); ++i) {
+    measurement.samples_ns.push_back(samples.ns[i] * scale);
+    if (samples.flags[i] == kSampleAccepted) accepted.push_back(measurement.samples_ns.back());
+    if ((samples.flags[i] & kSamplePreempted) == 0) {
+      unpreempted.push_back(measurement.samples_ns.back());
+    }
+  }
+  const bool is_accepted = accepted.size() >= kLeastAccepted;
+  // What was preempted is known to be wrong; what is contended may be right.
+  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
+  std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
+  std::ranges::sort(used);
+  Interval interval = IntervalOfSorted(used);
+  if (!is_accepted) {
+    // All of it may be as much too slow as the probes were, and equally so: agreement says nothing.
+    interval.low = std::min(interval.low, interval.median / samples.slowdown);
+  }
+  measurement.elapsed_ns = interval.median;
+  measurement.elapsed_low_ns = interval.low;
+  measurement.elapsed_high_ns = interval.high;
+  measurement.elapsed_min_ns = used.front();
+  measurement.elapsed_mean_ns =
+      std::accumulate(used.begin(), used.end(), 0.0) / static_cast<double>(used.size());
+  measurement.spread = interval.spread();
+  measurement.grade = is_accepted ? GradeOf(measurement.spread) : Grade::kC;
+  if (ClockMoved(measurement) && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
+  if (measurement.spread > kWidestSpread) {
+    return std::unexpected(
+        Failure{.code = FailureCode::kUnstableTiming,
+                .message = fmt::format(
+                    "{} of {} samples were accepted, and they say no more than {:.3g} to {:.3g} ns",
+                    AcceptedSamples(measurement), samples.ns.size(), interval.low, interval.high)});
+  }
   return measurement;
 }
 

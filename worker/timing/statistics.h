@@ -1,11 +1,13 @@
 #pragma once
-// From samples to a Measurement: median with an order-statistic interval, minimum, mean, spread,
-// grade. Over the accepted samples; all are kept.
+// From samples to a Measurement: median with an interval, minimum, mean, spread, grade. Over the
+// accepted samples; all are kept.
 
-#include <cstdint>
+#include <cstddef>
+#include <expected>
 #include <span>
 #include <vector>
 
+#include "common/job/failure.h"
 #include "common/job/measurement.h"
 #include "worker/timing/sampler.h"
 
@@ -20,9 +22,26 @@ struct RankInterval {
 };
 RankInterval MedianInterval(std::size_t sample_count);  // sample_count >= 1
 
+struct Interval {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+  double spread() const { return (high - low) / (2 * median); }
+};
+// The interval round the median. Of 2 to 4 samples it is the range, stretched round its middle as
+// Student's t of so few would be for samples of a normal distribution: 13, 2.9, 1.5 times. At least
+// one sample, all above 0.
+Interval MedianWithInterval(std::vector<double> samples);
+
 Grade GradeOf(double spread);
 
-// At least one sample, all positive and finite.
-Measurement Summarise(const Samples& samples);
+// Fewer accepted samples than this, and the figures are over all but the preempted ones.
+inline constexpr std::size_t kLeastAccepted = 3;
+// An interval wider than this says nothing: UNSTABLE_TIMING.
+inline constexpr double kWidestSpread = 0.5;
+
+// At least one sample, all positive and finite. Times are scaled from the clock they were taken at
+// to `reference_mhz`, where both are known.
+std::expected<Measurement, Failure> Summarise(const Samples& samples, double reference_mhz);
 
 }  // namespace loopfleet::worker

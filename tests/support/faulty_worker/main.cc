@@ -42,12 +42,13 @@ class FaultyCompiler final : public Compiler {
   FaultyCompiler(std::unique_ptr<Compiler> compiler, Objects objects)
       : compiler_(std::move(compiler)), objects_(std::move(objects)) {}
 
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override {
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions& options) override {
     if (HasDim(tree, kCompilerCrash)) std::abort();
     if (HasDim(tree, kCompilerHang)) {
       for (;;) ::pause();
     }
-    std::expected<Kernel, Failure> kernel = compiler_->Compile(tree);
+    std::expected<Kernel, Failure> kernel = compiler_->Compile(tree, options);
     if (!kernel) return kernel;
     for (const auto& [size, object] : objects_) {
       if (HasDim(tree, size)) kernel->object = object;

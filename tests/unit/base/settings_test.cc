@@ -153,5 +153,40 @@ TEST_F(SettingsTest, AMissingFileIsAnErrorThatNamesIt) {
   EXPECT_NE(status.error().message.find("absent.toml"), std::string::npos);
 }
 
+TEST_F(SettingsTest, AFileThatIsNotThereHasNoLine) {
+  const Status status = Apply({}, folder_ + "/absent.toml");
+  ASSERT_FALSE(status.has_value());
+  EXPECT_TRUE(status.error().message.starts_with(folder_ + "/absent.toml: "))
+      << status.error().message;
+}
+
+TEST_F(SettingsTest, ABadVariableIsNamed) {
+  SetEnvironment("LOOPFLEET_COORDINATOR_SLOTS", "abc");
+  const Status status = Apply({}, std::nullopt);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_NE(status.error().message.find("environment variable LOOPFLEET_COORDINATOR_SLOTS"),
+            std::string::npos)
+      << status.error().message;
+}
+
+TEST_F(SettingsTest, UsageNamesTheFlagAndTheHelp) {
+  app_.name("daemon");
+  const auto said = [&](std::vector<std::string> flags) -> std::string {
+    std::reverse(flags.begin(), flags.end());
+    try {
+      app_.parse(flags);
+    } catch (const CLI::ParseError& error) {
+      return UsageText(app_, error);
+    }
+    return "parsed";
+  };
+  EXPECT_EQ(said({"--slosts", "5"}),
+            "daemon: unknown flag '--slosts'; nearest: --slots\nSee `daemon --help`.\n");
+  EXPECT_EQ(said({"stray"}), "daemon: unknown argument 'stray'\nSee `daemon --help`.\n");
+  const std::string bad = said({"--slots", "abc"});
+  EXPECT_NE(bad.find("--slots"), std::string::npos) << bad;
+  EXPECT_NE(bad.find("See `daemon --help`."), std::string::npos) << bad;
+}
+
 }  // namespace
 }  // namespace loopfleet

@@ -43,7 +43,9 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
 
 AdmittedJob Admitted(const JobWish& wish) {
   AdmittedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
-                           .freshness = wish.freshness}};
+                           .freshness = wish.freshness,
+                           .threads = wish.threads,
+                           .precision = wish.precision}};
   if (wish.invalid) {
     job.admission = *wish.invalid;
   } else if (wish.stored) {
@@ -104,7 +106,8 @@ void FakeDisk::Apply(const storage::Write& write) {
                    LF_CHECK(!batch.cancelled, "batch {} cancelled twice", cancelled.batch);
                    batch.cancelled = true;
                    batch.closed = true;
-                 }},
+                 },
+                 [&](const storage::ResultsSuspected& flagged) { suspected.push_back(flagged); }},
       write);
 }
 
@@ -195,7 +198,8 @@ std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
 }
 
 void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) {
-  const Conditions conditions = ConditionsOf(hello.device);
+  Conditions conditions = ConditionsOf(hello.device);
+  conditions.hardware.clock_mhz = hello.clock_mhz;
   Say(peer, wire::WorkerHello{.version = hello.version,
                               .worker = Named(worker),
                               .name = fmt::format("worker {}", worker),
@@ -203,6 +207,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
                               .hardware = conditions.hardware,
                               .compiler = conditions.compiler,
                               .policy = conditions.policy,
+                              .max_threads = hello.max_threads,
                               .held = std::move(hello.held)});
 }
 
@@ -252,6 +257,7 @@ void Harness::WriteOne() {
     const auto* accepted = std::get_if<storage::JobsAccepted>(&write);
     if (accepted == nullptr) continue;
     const auto& admissions = admitted_[accepted->request_digest];
+    if (admissions.size() < accepted->jobs.size()) continue;  // a batch of the core's own
     for (std::uint32_t i = 0; i < accepted->jobs.size(); ++i) {
       disk.admissions[{.batch = accepted->batch, .index = accepted->first_index + i}] =
           admissions[i];

@@ -34,6 +34,7 @@ class FakeDisk {
   std::map<JobId, Admission> admissions;  // as the harness admitted them
   std::map<JobId, Outcome> outcomes;
   std::map<BatchId, storage::StoredBatch> batches;
+  std::vector<storage::ResultsSuspected> suspected;
   std::uint64_t starts = 0;
 
  private:
@@ -46,6 +47,8 @@ struct JobWish {
   Freshness freshness = Freshness::kStoredMayAnswer;
   std::optional<Failure> invalid;  // admission ends it
   bool stored = false;             // the store answers it
+  std::uint32_t threads = 1;
+  double precision = 0;
 };
 
 class Harness {
@@ -68,6 +71,8 @@ class Harness {
     DeviceKind device = DeviceKind::kCpu;
     std::vector<wire::HeldLease> held;
     wire::ProtocolVersion version = wire::kProtocolVersion;
+    std::uint32_t max_threads = 1;
+    double clock_mhz = 0;
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }

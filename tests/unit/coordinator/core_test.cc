@@ -409,6 +409,27 @@ TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
+// Found by the simulation (seed 29 of its first version): the second was answered from storage,
+// which did not know of the cancellation yet and said that the batch was open.
+TEST(Core, CancellingAgainIsAnsweredOnceTheFirstIsOnDisk) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.ClientHello("d", 2);
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.replies.clear();
+  const auto first = h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
+  const auto again = h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
+  const auto other = h.Ask("d", wire::CancelBatch{.batch = BatchId{1}});
+  EXPECT_TRUE(h.SaidNothing());
+  h.Write();
+  std::map<PeerId, std::uint64_t> answered;
+  for (const AnswerFromStorage& answer : h.from_storage) answered[answer.peer] = answer.number;
+  EXPECT_LT(first, again);
+  EXPECT_EQ(answered, (std::map<PeerId, std::uint64_t>{{"c", again}, {"d", other}}));
+  EXPECT_EQ(h.from_storage.size(), 2u);
+}
+
 TEST(Core, CancellingReachesMessagesOnTheirWay) {
   Harness h;
   h.ClientHello("c", 1);

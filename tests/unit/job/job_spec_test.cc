@@ -21,15 +21,9 @@ TEST(JobSpec, EachFieldThatDoesNotWorkYetIsRefusedByName) {
   };
   const std::vector<Case> cases = {
       {"priority", [](JobSpec& s) { s.priority = 1; }},
-      {"threads", [](JobSpec& s) { s.threads = 2; }},
-      {"cache", [](JobSpec& s) { s.cache = CacheState::kCold; }},
       {"labels", [](JobSpec& s) { s.labels = {"a"}; }},
       {"affinity", [](JobSpec& s) { s.affinity = "x"; }},
-      {"precision", [](JobSpec& s) { s.precision = 0.01; }},
-      {"budget_ms", [](JobSpec& s) { s.budget_ms = 10; }},
-      {"cut_above_ns", [](JobSpec& s) { s.cut_above_ns = 1; }},
       {"deadline_s", [](JobSpec& s) { s.deadline_s = 60; }},
-      {"max_age_s", [](JobSpec& s) { s.max_age_s = 60; }},
   };
   for (const Case& c : cases) {
     JobSpec spec = Spec("benchmark://mm-v0/mm8_8_8");
@@ -39,6 +33,40 @@ TEST(JobSpec, EachFieldThatDoesNotWorkYetIsRefusedByName) {
     EXPECT_EQ(failure->code, FailureCode::kUnsupported);
     EXPECT_NE(failure->message.find("'" + c.field + "'"), std::string::npos) << failure->message;
   }
+}
+
+TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
+  struct Case {
+    std::string field;
+    std::function<void(JobSpec&)> set;
+  };
+  const std::vector<Case> cases = {
+      {"threads", [](JobSpec& s) { s.threads = 0; }},
+      {"threads", [](JobSpec& s) { s.threads = kMostThreads + 1; }},
+      {"precision", [](JobSpec& s) { s.precision = kFinestPrecision / 2; }},
+      {"precision", [](JobSpec& s) { s.precision = -0.01; }},
+      {"precision", [](JobSpec& s) { s.precision = 1; }},
+      {"budget_ms", [](JobSpec& s) { s.budget_ms = 0.01; }},
+      {"budget_ms", [](JobSpec& s) { s.budget_ms = 1e6; }},
+      {"max_age_s", [](JobSpec& s) { s.max_age_s = -1; }},
+  };
+  for (const Case& c : cases) {
+    JobSpec spec = Spec("benchmark://mm-v0/mm8_8_8");
+    c.set(spec);
+    const auto failure = SenselessField(spec);
+    ASSERT_TRUE(failure) << c.field;
+    EXPECT_EQ(failure->code, FailureCode::kMalformed);
+    EXPECT_NE(failure->message.find("'" + c.field + "'"), std::string::npos) << failure->message;
+  }
+  JobSpec good = Spec("benchmark://mm-v0/mm8_8_8");
+  good.threads = 2;
+  good.cache = CacheState::kCold;
+  good.precision = 0.01;
+  good.budget_ms = 5;
+  good.cut_above_ns = 1;
+  good.max_age_s = 0.5;
+  EXPECT_FALSE(SenselessField(good));
+  EXPECT_FALSE(UnsupportedField(good));
 }
 
 TEST(JobSpec, ReplayGivesTheTree) {

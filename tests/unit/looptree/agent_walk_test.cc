@@ -121,6 +121,73 @@ TEST(AgentWalk, UndoUndoes) {
   }
 }
 
+// Two nests that differ only in an annotation fuse when it is set: loops further down the way of
+// unroll are then numbered otherwise.
+TEST(AgentWalk, UnrollWhereNestsFuse) {
+  const auto tree = ParseIr(
+      "v:m\nv:n\nv:k\nn:2::0,1,2,:::0:::::\n"
+      "n:14:0,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,unroll,unroll,::\n"
+      "n:15:1,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,,,::\n"
+      "n:1:2,:0,1,2,:::0:0;2;0,1;4;0,2;3;0,::,,,::\ni:0,\no:3,\n");
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  AgentWalk walk(Benchmark{.start = *tree}, RuleSet::kStructural, 4);
+  ASSERT_TRUE(walk.Apply(Unroll{}).has_value());
+  EXPECT_EQ(TreeText(walk.tree(), {}),
+            "for m in 2 : L0\n"
+            " for n in 4 : L1 unroll\n"
+            "  for k in 3 : L2 unroll\n"
+            "   %1[m, n, k] <- abs(%0)\n"
+            "   %2[m, n, k] <- negate(%1)\n"
+            "   %3[m, n, k] <- write(%2)\n");
+}
+
+// Taking the annotations off the write's nest fuses it with the one above, which ends before the
+// cursor's old number: the cursor is then on the last loop.
+TEST(AgentWalk, TheCursorStaysOnATreeThatBecameShorter) {
+  const auto tree = ParseIr(
+      "v:m\nv:k\nv:n\nn:2::0,1,:::0:::::\nn:2::1,2,:::0:::::\n"
+      "n:7:0,1,:0,1,2,:::0:0;8;0,2;1;0,2;3;0,1;5;0,::,,,,::\n"
+      "n:5:2,:0,2,:::0:0;8;0,2;1;0,2;3;0,1;5;0,::,,,,::\n"
+      "n:1:3,:0,2,:::0:0;8;0,2;1;0,2;3;0,::,unroll,unroll,::\ni:0,1,\no:4,\n");
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  ASSERT_EQ(tree->nodes().size(), 9u);
+  AgentWalk walk(Benchmark{.start = *tree}, RuleSet::kStructural, 7);
+  ASSERT_TRUE(walk.Apply(Unroll{}).has_value());
+  EXPECT_EQ(walk.tree().nodes().size(), 7u);
+  EXPECT_EQ(walk.cursor(), 3u);
+  EXPECT_EQ(walk.tree().nodes()[walk.cursor()].kind, TreeNode::Kind::kLoop);
+  EXPECT_TRUE(walk.Apply(Split{5}).has_value());
+}
+
+// A hundred operations thirty loops deep: a walk does not hold a thousand such trees. It undoes all
+// the same.
+TEST(AgentWalk, UndoReachesFurtherThanMemory) {
+  Program program{.dims = {{"m", 1 << 20}}, .nodes = {{.op = Op::kRead, .dims = {0}}}};
+  for (NodeId id = 0; id < 100; ++id) {
+    program.nodes.push_back({.op = Op::kAbs, .inputs = {id}, .dims = {0}});
+  }
+  program.nodes.push_back({.op = Op::kWrite, .inputs = {100}, .dims = {0}});
+  AgentWalk walk(WholeLoops(std::move(program)), RuleSet::kStructural);
+  std::vector<std::string> states;
+  const auto apply = [&](const Action& action) {
+    states.push_back(TreeText(walk.tree(), {.cursor = walk.cursor()}));
+    const auto applied = walk.Apply(action);
+    ASSERT_TRUE(applied.has_value()) << applied.error().message;
+  };
+  for (int split = 0; split < 19; ++split) ASSERT_NO_FATAL_FAILURE(apply(Split{2}));
+  for (int step = 0; step < 600; ++step) {
+    ASSERT_NO_FATAL_FAILURE(apply(step % 3 == 0   ? Action{Down{}}
+                                  : step % 3 == 1 ? Action{Vectorize{}}
+                                                  : Action{Up{}}));
+  }
+  while (!states.empty()) {
+    ASSERT_TRUE(walk.Apply(Undo{}).has_value());
+    ASSERT_EQ(TreeText(walk.tree(), {.cursor = walk.cursor()}), states.back());
+    states.pop_back();
+  }
+  EXPECT_FALSE(walk.Apply(Undo{}).has_value());
+}
+
 TEST(AgentWalk, SplitStormsEndAtTheLimits) {
   AgentWalk walk(Opened("benchmark://mm-v0/mm8192_64_64"), RuleSet::kStructural);
   int splits = 0;
@@ -135,6 +202,25 @@ TEST(AgentWalk, SplitStormsEndAtTheLimits) {
   }
   EXPECT_EQ(splits, 13);  // 2^13: then the loop has size 1
   EXPECT_EQ(end->code, RejectionCode::kInvalidAction);
+}
+
+// Annotating the loops one after the other, each in the tree as rebuilt, let nests fuse on the way
+// and met operations where loops had been.
+TEST(AgentWalk, UnrollsWhereNestsComeToFuse) {
+  const IrText ir{
+      "v:k\nv:m\nv:n\nn:2::0,1,2,:::0:::::\nn:2::0,2,:::0:::::\nn:2::2,:::0:::::\n"
+      "n:15:0,:0,1,2,:::0:1;2;0,2;1;0,2;1;0,0;4;0,::,vectorize,,vectorize,::\n"
+      "n:1:3,:0,1,2,:::0:1;2;0,2;1;0,2;1;0,0;4;0,:3,:,vectorize,,vectorize,::\n"
+      "n:10:1,:2,:::0:0;2;0,0;2;0,2;1;0,::cpu_parallel,,,::\nn:1:5,:2,:::0:2;1;0,::,::\n"
+      "n:14:2,:2,:::0:2;1;0,2;1;0,::cpu_parallel,,::\n"
+      "n:1:7,:2,:::0:2;1;0,2;1;0,2;1;0,2;1;0,::,cpu_parallel,,cpu_parallel,::\n"
+      "i:0,1,2,\no:4,6,8,\n"};
+  const auto actions = ParseActionList(
+      "down,split_2,down,merge,split_2,swap_up,swap_down,split_7,split_32,up,swap_down,swap_down,"
+      "merge,down,down,swap_down,swap_down,swap_down,up,down,unroll");
+  ASSERT_TRUE(actions.has_value());
+  const auto replayed = Replay(ir, *actions, {.on_illegal = OnIllegal::kSkip});
+  EXPECT_TRUE(replayed.has_value());
 }
 
 }  // namespace

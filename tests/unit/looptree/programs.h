@@ -110,6 +110,27 @@ inline std::vector<NamedBenchmark> AllKinds() {
                                           .view = {{0, {{1, 1}, {2, 1}}, 0}}},
                                          {.op = Op::kMax, .inputs = {2}, .dims = {1}},
                                          {.op = Op::kWrite, .inputs = {3}, .dims = {1}}}})});
+  kinds.push_back({"bias",  // a matrix product and one number for each column
+                   WholeLoops({.dims = {{"m", 5}, {"k", 7}, {"n", 6}},
+                               .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                                         {.op = Op::kRead, .dims = {1, 2}},
+                                         {.op = Op::kRead, .dims = {2}},
+                                         {.op = Op::kMultiply, .inputs = {0, 1}, .dims = {0, 1, 2}},
+                                         {.op = Op::kAdd, .inputs = {3}, .dims = {0, 2}},
+                                         {.op = Op::kAdd, .inputs = {4, 2}, .dims = {0, 2}},
+                                         {.op = Op::kWrite, .inputs = {5}, .dims = {0, 2}}}})});
+  kinds.push_back(
+      {"view_of_view",  // every second element, backwards, then a window over those
+       WholeLoops(
+           {.dims = {{"i", 21}, {"j", 10}, {"o", 8}, {"k", 3}},
+            .nodes = {{.op = Op::kRead, .dims = {0}},
+                      {.op = Op::kView, .inputs = {0}, .dims = {1}, .view = {{0, {{1, -2}}, 19}}},
+                      {.op = Op::kView,
+                       .inputs = {1},
+                       .dims = {2, 3},
+                       .view = {{1, {{2, 1}, {3, 1}}, 0}}},
+                      {.op = Op::kAdd, .inputs = {2}, .dims = {2}},
+                      {.op = Op::kWrite, .inputs = {3}, .dims = {2}}}})});
   return kinds;
 }
 

@@ -34,7 +34,42 @@ TEST(SimpleWalk, OutermostLoopHasNoParentToTakeFrom) {
   EXPECT_EQ(walk.orders()[0], (Order{8, 0}));
 }
 
-// The walk of the original's own comment: it dies there at step 7, where loop 1 has a tail.
+// "[(341,1), 3, 1]", as the original's comment writes sizes with their tails.
+std::string Written(const SimpleWalk& walk) {
+  std::string text;
+  for (const Order& order : walk.orders()) {
+    text += text.empty() ? "[" : ", ";
+    text += order.tail == 0
+                ? std::to_string(order.size)
+                : "(" + std::to_string(order.size) + "," + std::to_string(order.tail) + ")";
+  }
+  return text + "]";
+}
+
+// The example of the original's own doc-comment, which its code cannot finish: it dies at step 7,
+// where the loop has a tail.
+TEST(SimpleWalk, TheOriginalsOwnExampleCompletes) {
+  struct Step {
+    std::int64_t cursor;
+    Action action;
+    const char* sizes;
+  };
+  SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024", {});
+  EXPECT_EQ(Written(walk), "[1024, 1, 1]");
+  for (const Step& step :
+       {Step{1, Up{}, "[512, 2, 1]"}, Step{1, Up{}, "[(341,1), 3, 1]"},
+        Step{1, Up{}, "[256, 4, 1]"}, Step{2, Up{}, "[256, 2, 2]"},
+        Step{2, Up{}, "[256, (1,1), 3]"}, Step{1, Down{}, "[(341,1), 1, 3]"},
+        Step{2, Down{}, "[(341,1), (1,1), 2]"}, Step{1, Down{}, "[512, 1, 2]"}}) {
+    ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+    while (walk.ActionState()[0] != step.cursor) ASSERT_TRUE(walk.Apply(Up{}).has_value());
+    ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
+    ASSERT_TRUE(walk.Apply(step.action).has_value());
+    EXPECT_EQ(Written(walk), step.sizes);
+    EXPECT_EQ(Covered(walk), 1024);
+  }
+}
+
 TEST(SimpleWalk, ResizingALoopWithATailKeepsEveryElement) {
   SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024", {ToggleMode{}, Up{}, ToggleMode{}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1 to 7

@@ -71,5 +71,92 @@ TEST(Transform, SwapNeedsNestedLoopsOfTwoDimensions) {
   EXPECT_FALSE(Swap(*SplitLoop(start, 0, 2), 0, 1).has_value());
 }
 
+std::string Text(const LoopTree& tree) { return TreeText(tree, {}); }
+
+TEST(Transform, MergeAllUndoesEverySplit) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm33_9_7").start;
+  auto tree = SplitLoop(start, 0, 8);
+  tree = SplitLoop(*tree, 1, 3);
+  tree = SplitLoop(*tree, 3, 2);
+  ASSERT_TRUE(tree.has_value());
+  const auto merged = MergeAll(*tree);
+  ASSERT_TRUE(merged.has_value());
+  EXPECT_EQ(Text(*merged), Text(start));
+  EXPECT_EQ(Text(*MergeAll(start)), Text(start));
+}
+
+TEST(Transform, AddedLoopsGoRoundOnceAndCanBeRemoved) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm4_6_5").start;
+  constexpr DimId kM = 0, kK = 1;
+  const auto inside = AddLoop(start, 2, kM);  // inside n, which only multiply and add have there
+  ASSERT_TRUE(inside.has_value());
+  EXPECT_EQ(Text(*inside),
+            "for m in 4 : L0\n"
+            " for k in 5 : L1\n"
+            "  for n in 6 : L2\n"
+            "   for m' in 1 : L3\n"
+            "    %2[m, k, n] <- multiply(%0, %1)\n"
+            "    %3[m, n] <- add(%2)\n"
+            " for n in 6 : L6\n"
+            "  %4[m, n] <- write(%3)\n");
+  EXPECT_EQ(Text(*RemoveLoop(*inside, 3)), Text(start));
+  const auto outermost = AddLoop(start, std::nullopt, kM);
+  ASSERT_TRUE(outermost.has_value());
+  EXPECT_EQ(SizeAndTail(*outermost, 0), std::pair(std::int64_t{1}, std::int64_t{0}));
+  EXPECT_EQ(Text(*RemoveLoop(*outermost, 0)), Text(start));
+  const auto of_two = AddLoop(start, std::nullopt, kK);  // the write has no k
+  ASSERT_TRUE(of_two.has_value());
+  EXPECT_EQ(of_two->Children(std::nullopt).size(), 2u);
+}
+
+TEST(Transform, WhatCannotBeAddedOrRemoved) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm1_6_5").start;
+  const auto message = [](const Checked<LoopTree>& tree) {
+    EXPECT_FALSE(tree.has_value());
+    return tree ? "" : tree.error().message;
+  };
+  EXPECT_EQ(message(RemoveLoop(start, 1)),
+            "L1 (for k in 5) cannot be removed: it goes round more than once; merge it");
+  EXPECT_EQ(message(RemoveLoop(start, 0)),
+            "L0 (for m in 1) cannot be removed: it is an operation's only loop over m");
+  EXPECT_EQ(message(AddLoop(start, 5, 1)), "no operation inside L5 (for n in 6) runs over k");
+  EXPECT_EQ(message(AddLoop(start, 5, 9)), "there is no dimension 9: the program has 3");
+  LoopTree deep = start;
+  Checked<LoopTree> next = deep;
+  for (int i = 0; i < 40 && next; ++i) {
+    deep = *next;
+    next = AddLoop(deep, 0, 0);
+  }
+  ASSERT_FALSE(next.has_value());
+  EXPECT_EQ(next.error().code, RejectionCode::kLimitTree);
+}
+
+TEST(Transform, ReuseIsGivenUpAndTakenBack) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm4_6_5").start;
+  EXPECT_EQ(start.ScratchBytes(), (1 + 6) * sizeof(float));
+  const auto apart = DecreaseReuse(start, 0);  // three nests, each with its own m
+  ASSERT_TRUE(apart.has_value());
+  EXPECT_EQ(apart->Children(std::nullopt).size(), 3u);
+  // The whole product and the whole sum are held now.
+  EXPECT_EQ(apart->ScratchBytes(), (4 * 5 * 6 + 4 * 6) * sizeof(float));
+  // Each nest lets the next one in again.
+  auto together = IncreaseReuse(*apart, apart->Children(std::nullopt)[1]);
+  ASSERT_TRUE(together.has_value());
+  EXPECT_EQ(together->Children(std::nullopt).size(), 2u);
+  together = IncreaseReuse(*together, 0);
+  ASSERT_TRUE(together.has_value());
+  EXPECT_EQ(Text(*together), Text(start));
+}
+
+TEST(Transform, ReuseThatIsNotThereCannotBeChanged) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm4_6_5").start;
+  const auto alone = DecreaseReuse(start, 5);  // the write's own loop
+  ASSERT_FALSE(alone.has_value());
+  EXPECT_EQ(alone.error().message, "L5 (for n in 6): no two operations share it");
+  const auto already = IncreaseReuse(start, 0);
+  ASSERT_FALSE(already.has_value());
+  EXPECT_EQ(already.error().code, RejectionCode::kInvalidAction);
+}
+
 }  // namespace
 }  // namespace loopfleet::looptree

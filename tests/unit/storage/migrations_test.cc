@@ -37,6 +37,36 @@ TEST_F(MigrationsTest, ANewFileGetsTheSchema) {
             static_cast<std::int64_t>(FailureTable().size()));
 }
 
+// tests/golden/storage/version1.db was written by a real cluster of version 1: two measurements of
+// mm64_64_64 and a failure.
+TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
+  std::filesystem::copy_file(
+      std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version1.db", path());
+  {
+    const auto refused = StoreReader::Open(path());
+    ASSERT_FALSE(refused);  // only the writer changes it
+  }
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
+  const auto reader = OpenReader();
+  const auto outcomes = reader->ReadOutcomes({1}, 0, 10);
+  ASSERT_TRUE(outcomes) << outcomes.error().message;
+  ASSERT_EQ(outcomes->size(), 2U);
+  const Evaluation& evaluation = outcomes->front().evaluation;
+  ASSERT_TRUE(evaluation.ok());
+  EXPECT_DOUBLE_EQ(evaluation.measurement().elapsed_ns, 2829.2083333333335);
+  EXPECT_EQ(evaluation.measurement().clock_before_mhz, 0);  // was not measured then
+  EXPECT_EQ(evaluation.conditions->hardware.peaks, DevicePeaks{});
+  EXPECT_EQ(evaluation.conditions->policy, "fixed15x60us");
+  const auto found = reader->FindResult(KeyFor(evaluation));
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(*found);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE status = 'ok'"), 2);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE failure = 'INVALID_ACTION'"), 1);
+  // What its host stated is no reference clock.
+  EXPECT_TRUE(store->Recover()->reference_clocks.empty());
+}
+
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {
   OpenStore();
   RunByHand(fmt::format("PRAGMA user_version = {}", kVersion + 1));
@@ -45,9 +75,21 @@ TEST_F(MigrationsTest, ANewerVersionIsRefused) {
                             kVersion + 1, kVersion));
 }
 
-// tests/golden/storage/N.db was written by the last program whose schema had version N.
+// tests/golden/storage/1.db was written by the last program whose schema had version 1, with what
+// record_samples.h had then.
 class OldDatabaseTest : public MigrationsTest {
  protected:
+  // As it could be said then: without clocks and peaks.
+  static Evaluation Old(Evaluation evaluation) {
+    evaluation.conditions->hardware.peaks = {};
+    if (evaluation.ok()) {
+      auto& measurement = std::get<Measurement>(evaluation.verdict);
+      measurement.clock_before_mhz = 0;
+      measurement.clock_after_mhz = 0;
+    }
+    return evaluation;
+  }
+
   void SetUp() override {
     std::filesystem::copy_file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/1.db", path());
   }
@@ -58,14 +100,15 @@ TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
   EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
   const auto reader = OpenReader();
   const std::vector<Outcome> first = {
-      SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(1)),
-      SomeOutcome({.index = 1, .sequence = 2}, FullSpec(), SomeFailure(FailureCode::kRunCrash))};
+      SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), Old(SomeMeasurement(1))),
+      SomeOutcome({.index = 1, .sequence = 2}, FullSpec(),
+                  Old(SomeFailure(FailureCode::kRunCrash)))};
   EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10).value(), first);
-  Evaluation later = SomeMeasurement(1);
+  Evaluation later = Old(SomeMeasurement(1));
   std::get<Measurement>(later.verdict).elapsed_ns = 77;
   const std::vector<Outcome> second = {
       SomeOutcome({.batch = 2, .index = 1, .sequence = 1, .source = OutcomeSource::kStored},
-                  PlainSpec(2), SomeMeasurement(1)),
+                  PlainSpec(2), Old(SomeMeasurement(1))),
       SomeOutcome({.batch = 2, .index = 0, .sequence = 2, .source = OutcomeSource::kCoalesced},
                   PlainSpec(2), BareFailure(FailureCode::kExpired)),
       SomeOutcome({.batch = 2, .index = 2, .sequence = 3}, PlainSpec(3), later)};
@@ -83,7 +126,7 @@ TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
 
 TEST_F(OldDatabaseTest, IsWrittenOn) {
   const auto store = OpenStore();
-  Evaluation same = SomeMeasurement(1);
+  Evaluation same = Old(SomeMeasurement(1));
   ASSERT_TRUE(store->Apply(std::vector<Write>{
       JobFinished{SomeOutcome({.batch = 3, .source = OutcomeSource::kStored}, PlainSpec(6), same)},
       SomeBatch(4, {PlainSpec(7)}),

@@ -14,7 +14,6 @@
 namespace loopfleet::storage {
 namespace {
 
-
 // Small, so that a short run folds its log and seals runs again and again.
 constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
 constexpr std::uint64_t kGroups = 12;

@@ -93,6 +93,60 @@ TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), rows);
 }
 
+// Each reader remembers what it answered. What is suspected later must not be given from memory, by
+// the reader beside the writer or by one of another process.
+TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+  const auto alone = OpenReader();
+  Add(*store, {Measured(1, 1), Measured(2, 2)});
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_EQ(ElapsedOf(*shared, 1), 1);
+    ASSERT_EQ(ElapsedOf(*alone, 1), 1);
+  }
+  const Outcome made = SomeOutcome({}, PlainSpec(2), Measured(1, 1));
+  ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{.worker = made.worker,
+                                                               .since = made.finished_at,
+                                                               .flagged_at = made.finished_at,
+                                                               .reason = "it drifted"}}));
+  for (StoreReader* reader : {shared.get(), alone.get()}) {
+    EXPECT_EQ(ElapsedOf(*reader, 1), 0);
+    EXPECT_EQ(ElapsedOf(*reader, 2), 0);
+  }
+  Outcome anew = SomeOutcome({.batch = ++batch_}, PlainSpec(2), Measured(1, 3));
+  anew.finished_at += std::chrono::seconds(1);
+  ASSERT_TRUE(
+      store->Apply(std::vector<Write>{SomeBatch(batch_, {PlainSpec(2)}), JobFinished{anew}}));
+  EXPECT_EQ(ElapsedOf(*shared, 1), 3);
+  EXPECT_EQ(ElapsedOf(*alone, 1), 3);
+}
+
+// The newest is remembered, and an older one answers who wants it more precise: neither question
+// spoils the answer to the other.
+TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto measured = [](double elapsed_ns, double spread) {
+    Evaluation evaluation = Measured(1, elapsed_ns);
+    std::get<Measurement>(evaluation.verdict).spread = spread;
+    return evaluation;
+  };
+  Add(*store, {measured(1, 0.002), measured(2, 0.004), measured(3, 0.03), measured(4, 0.02)});
+  const auto elapsed = [&](double precision) {
+    ResultKey key = KeyFor(Measured(1, 1));
+    key.precision = precision;
+    const auto found = reader->FindResult(key).value();
+    return found ? found->evaluation.measurement().elapsed_ns : 0;
+  };
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_EQ(elapsed(0.003), 1);
+    EXPECT_EQ(elapsed(0.01), 2);
+    EXPECT_EQ(elapsed(0.001), 0);
+    EXPECT_EQ(elapsed(0.03), 4);
+    EXPECT_EQ(elapsed(0), 4);
+  }
+}
+
 TEST_F(ResultKeysTest, AGroupThatFailsAddsNothing) {
   const auto store = OpenStore({.run_entries = kRunEntries});
   const auto reader = StoreReader::Open(path(), store->result_keys()).value();

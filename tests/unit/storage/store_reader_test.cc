@@ -56,6 +56,78 @@ TEST_F(StoreReaderTest, BatchesComeNewestFirst) {
   EXPECT_EQ(reader_->NewestBatch().value()->batch, BatchId{3});
 }
 
+// SomeMeasurement has a spread of 0.004, and grade B.
+TEST_F(StoreReaderTest, AResultAnswersNothingMorePreciseOrNewerThanItIs) {
+  MustApply({SomeBatch(1, {PlainSpec(2)}),
+             JobFinished{SomeOutcome({}, PlainSpec(2), SomeMeasurement(1))}});
+  ResultKey key = KeyFor(SomeMeasurement(1));
+  key.precision = 0.004;
+  EXPECT_TRUE(reader_->FindResult(key).value());
+  key.precision = 0.0039;
+  EXPECT_FALSE(reader_->FindResult(key).value());
+  key.precision = 0;
+  key.measured_since = SomeOutcome({}, PlainSpec(2), SomeMeasurement(1)).finished_at;
+  EXPECT_TRUE(reader_->FindResult(key).value());
+  key.measured_since += Nanos(1);
+  EXPECT_FALSE(reader_->FindResult(key).value());
+}
+
+TEST_F(StoreReaderTest, GradeCIsPreciseByChanceOnly) {
+  Evaluation contended = SomeMeasurement(1);
+  std::get<Measurement>(contended.verdict).grade = Grade::kC;
+  MustApply({SomeBatch(1, {PlainSpec(2)}), JobFinished{SomeOutcome({}, PlainSpec(2), contended)}});
+  ResultKey key = KeyFor(contended);
+  key.precision = 0.01;
+  EXPECT_FALSE(reader_->FindResult(key).value());
+  key.precision = 0;
+  EXPECT_TRUE(reader_->FindResult(key).value());
+}
+
+TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
+  const auto outcome = [](std::uint32_t index, std::uint8_t tree, int second, std::string worker) {
+    Outcome made =
+        SomeOutcome({.index = index, .sequence = index + 1}, PlainSpec(2), SomeMeasurement(tree));
+    made.finished_at = WallTime(std::chrono::seconds(1'700'000'000 + second));
+    made.worker = std::move(worker);
+    return JobFinished{made};
+  };
+  MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(2), PlainSpec(2), PlainSpec(2)}),
+             outcome(0, 1, 10, "a"), outcome(1, 2, 20, "a"), outcome(2, 3, 21, "b"),
+             outcome(3, 4, 22, "a")});
+  MustApply({ResultsSuspected{.worker = "a",
+                              .since = WallTime(std::chrono::seconds(1'700'000'020)),
+                              .flagged_at = WallTime(std::chrono::seconds(1'700'000'030)),
+                              .reason = "it drifted"}});
+  const auto answers = [&](std::uint8_t tree) {
+    return reader_->FindResult(KeyFor(SomeMeasurement(tree))).value().has_value();
+  };
+  EXPECT_TRUE(answers(1));  // measured before
+  EXPECT_FALSE(answers(2));
+  EXPECT_TRUE(answers(3));  // somebody else's
+  EXPECT_FALSE(answers(4));
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 1, 1).value().at(0).evaluation.ok());
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE suspect = 'it drifted'"), 2);
+  // Measured anew, it answers again. Flagging twice changes nothing.
+  MustApply({SomeBatch(2, {PlainSpec(2)})});
+  Outcome anew = SomeOutcome({.batch = 2}, PlainSpec(2), SomeMeasurement(2));
+  std::get<Measurement>(anew.evaluation.verdict).elapsed_ns += 1;
+  anew.finished_at = WallTime(std::chrono::seconds(1'700'000'040));
+  MustApply({JobFinished{anew}});
+  EXPECT_TRUE(answers(2));
+}
+
+TEST_F(StoreReaderTest, TheReferenceClockOfAClassIsItsFirst) {
+  Evaluation later = SomeMeasurement(2);
+  later.conditions->hardware.clock_mhz = 9999;
+  MustApply({SomeBatch(1, {PlainSpec(2), PlainSpec(2)}),
+             JobFinished{SomeOutcome({}, PlainSpec(2), SomeMeasurement(1))},
+             JobFinished{SomeOutcome({.index = 1, .sequence = 2}, PlainSpec(2), later)}});
+  const auto clocks = store_->Recover()->reference_clocks;
+  ASSERT_EQ(clocks.size(), 1u);
+  EXPECT_EQ(clocks[0].hardware_class, SomeConditions().hardware.hardware_class);
+  EXPECT_EQ(clocks[0].mhz, SomeConditions().hardware.clock_mhz);
+}
+
 TEST_F(StoreReaderTest, AResultAnswersOnlyItsFullTuple) {
   MustApply({SomeBatch(1, {PlainSpec(2)}),
              JobFinished{SomeOutcome({}, PlainSpec(2), SomeMeasurement(1))}});

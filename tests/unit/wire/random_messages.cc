@@ -108,6 +108,8 @@ Measurement RandomMessages::AMeasurement() {
     measurement.samples_ns.push_back(Real());
     measurement.sample_flags.push_back(static_cast<std::uint8_t>(Below(256)));
   }
+  measurement.clock_before_mhz = Real();
+  measurement.clock_after_mhz = Real();
   return measurement;
 }
 
@@ -124,6 +126,9 @@ HardwareFacts RandomMessages::Hardware() {
           .l2_bytes = random_.Next(),
           .l3_bytes = random_.Next(),
           .memory_bytes = random_.Next(),
+          .peaks = {.flop_per_second = Real(),
+                    .read_bytes_per_second = Real(),
+                    .triad_bytes_per_second = Real()},
           .host = Text(),
           .kernel = Text()};
 }
@@ -229,7 +234,7 @@ JobInfo RandomMessages::AJobInfo() {
 WorkerInfo RandomMessages::Worker() {
   return {.worker = AnUuid(),
           .name = Text(),
-          .state = Pick<WorkerState>(3),
+          .state = Pick<WorkerState>(4),
           .pid = Number32(),
           .slots = Number32(),
           .leased_jobs = Number32(),
@@ -237,7 +242,9 @@ WorkerInfo RandomMessages::Worker() {
           .since_heartbeat_ms = Number32(),
           .http = Text(),
           .hardware = Hardware(),
-          .compiler = Compiler()};
+          .compiler = Compiler(),
+          .max_threads = Number32(),
+          .canary_ratio = Real()};
 }
 
 SubmitJobs RandomMessages::Submit() {
@@ -266,6 +273,7 @@ WorkerHello RandomMessages::Hello() {
                     .hardware = Hardware(),
                     .compiler = Compiler(),
                     .policy = Text(),
+                    .max_threads = static_cast<std::uint32_t>(Below(64) + 1),
                     .held = {},
                     .capabilities = Texts(3)};
   for (const LeaseId lease : LeaseIds()) hello.held.push_back({.lease = lease, .job = Job()});
@@ -331,7 +339,12 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
 WorkerMessage RandomMessages::Message(std::size_t kind) {
   switch (kind) {
     case 0: return Hello();
-    case 1: return Heartbeat{.drain = Pick<DrainState>(2), .held = LeaseIds()};
+    case 1:
+      return Heartbeat{.drain = Pick<DrainState>(2),
+                       .held = LeaseIds(),
+                       .canary_ratio = Real(),
+                       .canary = Pick<CanaryState>(2),
+                       .steady_since_ms = random_.Next()};
     case 2: {
       Reports reports;
       for (const LeaseId lease : LeaseIds()) {
@@ -350,7 +363,8 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
       return WorkerWelcome{.version = Version(),
                            .epoch = random_.Next(),
                            .heartbeat_ms = static_cast<std::uint32_t>(Below(10'000) + 1),
-                           .capabilities = Texts(3)};
+                           .capabilities = Texts(3),
+                           .reference_mhz = Real()};
     case 1: {
       Leases leases;
       for (const LeaseId lease : LeaseIds()) {

@@ -10,21 +10,37 @@
 namespace loopfleet::worker {
 namespace {
 
-Kernel SomeKernel() {
-  return {.object = std::string("\x7f"
-                                "ELF\0code",
-                                9),
-          .buffers = {{.role = BufferSpec::Role::kInput, .element_count = 12},
-                      {.role = BufferSpec::Role::kOutput, .element_count = 3},
-                      {.role = BufferSpec::Role::kScratch, .element_count = 99}},
-          .scratch_bytes = 396,
-          .no_effect = {"L3 vectorize"}};
+CompiledKernel SomeKernel() {
+  return {.kernel = {.object = std::string("\x7f"
+                                           "ELF\0code",
+                                           9),
+                     .buffers = {{.role = BufferSpec::Role::kInput, .element_count = 12},
+                                 {.role = BufferSpec::Role::kOutput, .element_count = 3},
+                                 {.role = BufferSpec::Role::kScratch, .element_count = 99}},
+                     .scratch_bytes = 396,
+                     .no_effect = {"L3 vectorize"}},
+          .code = {.bytes = std::string("\x90\0\xc3", 3), .entry = 2}};
+}
+
+std::string SomeReply() {
+  return Encode(
+      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
+}
+
+TEST(ChildMessageTest, CompileRequestsComeBack) {
+  const CompileRequest request{.code_address = 4096, .max_code_bytes = 77, .ir = "text"};
+  const auto back = DecodeCompileRequest(Encode(request));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->code_address, 4096U);
+  EXPECT_EQ(back->max_code_bytes, 77U);
+  EXPECT_EQ(back->ir, "text");
 }
 
 TEST(ChildMessageTest, CompileRepliesComeBack) {
   const auto kernel = DecodeCompileReply(EncodeCompileReply(SomeKernel()));
   ASSERT_TRUE(kernel && kernel->has_value());
-  EXPECT_EQ(**kernel, SomeKernel());
+  EXPECT_EQ((*kernel)->kernel, SomeKernel().kernel);
+  EXPECT_EQ((*kernel)->code, SomeKernel().code);
   const Failure failure{.code = FailureCode::kLimitUnroll, .message = "too many"};
   const auto failed = DecodeCompileReply(EncodeCompileReply(std::unexpected(failure)));
   ASSERT_TRUE(failed && !failed->has_value());
@@ -32,34 +48,63 @@ TEST(ChildMessageTest, CompileRepliesComeBack) {
 }
 
 TEST(ChildMessageTest, ExecutorRequestsComeBack) {
-  const LoadRequest load{.object = "code",
-                         .workload_place = 2,
-                         .attached = {.inputs_size = 8192, .arena_size = 4096},
-                         .inputs = {{.offset = 4096, .size = 64}},
-                         .others = {{.offset = 4160, .size = 4}, {.offset = 9000, .size = 8}},
-                         .time_limit_s = 11};
-  const auto decoded = DecodeExecutorRequest(Encode(ExecutorRequest(load)));
+  const MapRequest map{.kind = MapRequest::Kind::kArena,
+                       .place = 2,
+                       .size = 8192,
+                       .buffers = {{.offset = 4160, .size = 4}, {.offset = 9000, .size = 8}}};
+  const auto decoded = DecodeExecutorRequest(Encode(ExecutorRequest(map)));
   ASSERT_TRUE(decoded);
-  const auto& back = std::get<LoadRequest>(*decoded);
-  EXPECT_EQ(back.object, load.object);
-  EXPECT_EQ(back.workload_place, 2U);
-  EXPECT_EQ(back.attached.inputs_size, 8192U);
-  EXPECT_EQ(back.attached.arena_size, 4096U);
-  ASSERT_EQ(back.others.size(), 2U);
-  EXPECT_EQ(back.others[1].offset, 9000U);
-  EXPECT_EQ(back.time_limit_s, 11U);
+  const auto& back = std::get<MapRequest>(*decoded);
+  EXPECT_EQ(back.kind, MapRequest::Kind::kArena);
+  EXPECT_EQ(back.place, 2U);
+  EXPECT_EQ(back.size, 8192U);
+  EXPECT_EQ(back.buffers, map.buffers);
 
-  const TimeRequest time{.policy = {.repetitions = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
+  const RunRequest run{.call = {.entry = 5, .inputs = 6, .arena = 7}, .time_limit_s = 11};
+  const auto ran = DecodeExecutorRequest(Encode(ExecutorRequest(run)));
+  ASSERT_TRUE(ran);
+  EXPECT_EQ(std::get<RunRequest>(*ran).call.entry, 5U);
+  EXPECT_EQ(std::get<RunRequest>(*ran).call.inputs, 6U);
+  EXPECT_EQ(std::get<RunRequest>(*ran).call.arena, 7U);
+  EXPECT_EQ(std::get<RunRequest>(*ran).time_limit_s, 11U);
+
+  const TimeRequest time{.policy = {.least_samples = 3, .min_repetition_ns = 4}, .time_limit_s = 5};
   const auto timed = DecodeExecutorRequest(Encode(ExecutorRequest(time)));
   ASSERT_TRUE(timed);
-  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.repetitions, 3U);
+  EXPECT_EQ(std::get<TimeRequest>(*timed).policy.least_samples, 3U);
   EXPECT_EQ(std::get<TimeRequest>(*timed).policy.min_repetition_ns, 4U);
+}
+
+TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
+  const MeterRequest meter{.last_cache_bytes = 1, .time_limit_s = 2};
+  const auto metered = DecodeExecutorRequest(Encode(ExecutorRequest(meter)));
+  ASSERT_TRUE(metered);
+  EXPECT_EQ(std::get<MeterRequest>(*metered).last_cache_bytes, 1U);
+  const CanaryRequest canary{
+      .probe_steps = 3, .second_cache_bytes = 4, .last_cache_bytes = 5, .time_limit_s = 6};
+  const auto sung = DecodeExecutorRequest(Encode(ExecutorRequest(canary)));
+  ASSERT_TRUE(sung);
+  EXPECT_EQ(std::get<CanaryRequest>(*sung).second_cache_bytes, 4U);
+
+  const DeviceReply device{.number = 8, .reading = {.probe_steps = 7, .probe_cycles = {1, 2}}};
+  const auto read = DecodeExecutorReply(Encode(ExecutorReply(device)));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<DeviceReply>(*read).number, 8U);
+  EXPECT_EQ(std::get<DeviceReply>(*read).reading, device.reading);
+  const auto none = DecodeExecutorReply(Encode(ExecutorReply(CanaryReply{})));
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(std::get<CanaryReply>(*none).reading);
+  const auto some = DecodeExecutorReply(
+      Encode(ExecutorReply(CanaryReply{.reading = CanaryReading{.took = {1, 2, 3}}})));
+  ASSERT_TRUE(some);
+  EXPECT_EQ(std::get<CanaryReply>(*some).reading->took[2], 3);
 }
 
 TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {
   const auto decode = [](std::vector<double> ns, std::uint64_t iterations = 1) {
-    return DecodeExecutorReply(
-        Encode(ExecutorReply(Samples{.iterations = iterations, .ns = std::move(ns)})));
+    Timed timed{.samples = {.iterations = iterations, .ns = std::move(ns)}};
+    timed.samples.flags.assign(timed.samples.ns.size(), kSampleAccepted);
+    return DecodeExecutorReply(Encode(ExecutorReply(timed)));
   };
   EXPECT_TRUE(decode({1.5, 2.5}));
   EXPECT_FALSE(decode({}));
@@ -73,7 +118,7 @@ TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {
 
 TEST(ChildMessageTest, CutOffAndOverlongMessagesAreJunk) {
   const std::string compile = EncodeCompileReply(SomeKernel());
-  const std::string reply = Encode(ExecutorReply(Samples{.iterations = 3, .ns = {1, 2, 3}}));
+  const std::string reply = SomeReply();
   for (std::size_t n = 0; n < compile.size(); ++n) {
     EXPECT_FALSE(DecodeCompileReply(compile.substr(0, n))) << n;
   }
@@ -88,6 +133,7 @@ TEST(ChildMessageTest, CountsBeyondTheBytesAllocateNothing) {
   ByteWriter writer;
   writer.Put(std::uint8_t{1});  // samples
   writer.Put(std::uint64_t{1});
+  writer.Put(std::uint64_t{1});
   writer.Put(std::numeric_limits<std::uint64_t>::max());
   EXPECT_FALSE(DecodeExecutorReply(writer.Take()));
 }
@@ -95,7 +141,7 @@ TEST(ChildMessageTest, CountsBeyondTheBytesAllocateNothing) {
 TEST(ChildMessageTest, FlippedBytesNeverCrash) {
   SplitMix64 random(7);
   const std::string compile = EncodeCompileReply(SomeKernel());
-  const std::string reply = Encode(ExecutorReply(Samples{.iterations = 3, .ns = {1, 2, 3}}));
+  const std::string reply = SomeReply();
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = i % 2 == 0 ? compile : reply;
     for (std::uint64_t flips = random.Below(4) + 1; flips > 0; --flips) {

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "tests/unit/worker/fake_backend.h"
+#include "worker/code_arena.h"
 #include "worker/compiler_child.h"
 #include "worker/compiler_process.h"
 #include "worker/executor_child.h"
@@ -24,16 +26,29 @@ class ChildrenFixture : public testing::Test {
  protected:
   void SetUp() override {
     backend_ = FakeBackend();
+    auto code = CodeArena::Create({.places = 8, .place_bytes = std::size_t{64} << 10});
+    ASSERT_TRUE(code) << code.error().message;
+    code_ = *std::move(code);
     auto compiler = std::make_shared<std::unique_ptr<Compiler>>();
-    programs_.prepare = [this, compiler] { *compiler = backend_.make_compiler(); };
-    programs_.compiler = [compiler](Channel channel) {
-      return RunCompilerChild(std::move(channel), **compiler, 60);
+    auto linker = std::make_shared<std::unique_ptr<CodeLinker>>();
+    programs_.prepare = [this, compiler, linker] {
+      LF_CHECK(code_->LeaveWritingToParent().has_value(), "the code arena");
+      *compiler = backend_.make_compiler();
+      *linker = backend_.make_linker();
     };
-    programs_.executor = [this](Channel channel) {
-      return RunExecutorChild(std::move(channel), backend_);
+    const Isolation isolation = isolation_;
+    programs_.by_role[ChildRole::kCompiler].run = [compiler, linker, isolation](Channel channel) {
+      return RunCompilerChild(std::move(channel), **compiler, **linker,
+                              {.time_limit_s = 60, .isolation = isolation});
     };
-    programs_.compiler_limits.private_bytes = std::uint64_t{256} << 20;
-    programs_.executor_limits.private_bytes = std::uint64_t{256} << 20;
+    for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
+      programs_.by_role[role].run = [role, isolation](Channel channel) {
+        return RunExecutorChild(std::move(channel), {.role = role, .isolation = isolation, .cores = {}});
+      };
+    }
+    for (auto& [role, program] : programs_.by_role) {
+      program.limits.private_bytes = std::uint64_t{256} << 20;
+    }
     auto nursery = Nursery::Start(programs_);
     ASSERT_TRUE(nursery) << nursery.error().message;
     nursery_ = *std::move(nursery);
@@ -43,7 +58,9 @@ class ChildrenFixture : public testing::Test {
     return [this](ChildRole role, ChildEnd::Cause cause) { restarts_.emplace_back(role, cause); };
   }
 
+  const Isolation isolation_ = ProbeIsolation();
   Backend backend_;
+  std::unique_ptr<CodeArena> code_;
   ChildPrograms programs_;
   std::unique_ptr<Nursery> nursery_;
   std::vector<std::pair<ChildRole, ChildEnd::Cause>> restarts_;

@@ -17,15 +17,16 @@ class CompilerProcessTest : public ChildrenFixture {
   }
 
   Failure FailureOf(Fault fault) {
-    const auto kernel = compiler_->Compile(AddOf(fault).start);
+    const auto kernel = compiler_->Compile(AddOf(fault).start, code_->Take());
     return kernel ? Failure{} : kernel.error();
   }
   // Whatever happened before, the next tree compiles.
   void ExpectToWork() {
-    const auto kernel = compiler_->Compile(AddOf(1024).start);
-    ASSERT_TRUE(kernel) << kernel.error().message;
-    EXPECT_EQ(kernel->object, "1024");
-    EXPECT_EQ(kernel->buffers.size(), 3U);
+    const auto compiled = compiler_->Compile(AddOf(1024).start, code_->Take());
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    EXPECT_EQ(compiled->kernel.object, "1024");
+    EXPECT_EQ(compiled->kernel.buffers.size(), 3U);
+    EXPECT_EQ(compiled->code, FakeCode(1024));
   }
 
   std::unique_ptr<CompilerProcess> compiler_;
@@ -71,13 +72,22 @@ TEST_F(CompilerProcessTest, ARefusalIsPassedOnAndCostsNoChild) {
   EXPECT_TRUE(restarts_.empty());
 }
 
+TEST_F(CompilerProcessTest, AKernelThatCannotBeLinkedCostsNoChild) {
+  const Failure failure = FailureOf(Fault::kNotLinkable);
+  EXPECT_EQ(failure.code, FailureCode::kCompileError);
+  EXPECT_EQ(failure.message, "an unknown symbol");
+  EXPECT_EQ(FailureOf(Fault::kLongCode).code, FailureCode::kLimitUnroll);
+  ExpectToWork();
+  EXPECT_TRUE(restarts_.empty());
+}
+
 TEST_F(CompilerProcessTest, WithoutANurseryEveryCallFailsAndReturns) {
   ExpectToWork();
   ASSERT_EQ(::kill(nursery_->pid(), SIGKILL), 0);
   while (nursery_->IsAlive()) {  // its children get their signal before it is gone
   }
   for (int i = 0; i < 3; ++i) {
-    const auto kernel = compiler_->Compile(AddOf(1024).start);
+    const auto kernel = compiler_->Compile(AddOf(1024).start, code_->Take());
     ASSERT_FALSE(kernel);
     EXPECT_EQ(kernel.error().code, FailureCode::kDeviceFault);
   }

@@ -4,12 +4,17 @@
 
 #include <csignal>
 #include <cstring>
+#include <deque>
+#include <utility>
 
 #include "tests/unit/worker/children_fixture.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
 namespace {
+
+constexpr SamplingPolicy kShort{
+    .least_samples = 3, .most_samples = 3, .min_repetition_ns = 1000, .max_samples = 3};
 
 class ExecutorProcessTest : public ChildrenFixture {
  protected:
@@ -19,47 +24,62 @@ class ExecutorProcessTest : public ChildrenFixture {
         *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, Listener());
   }
 
-  static Kernel KernelOf(std::int64_t elements) {
-    const auto count = static_cast<std::uint64_t>(elements);
-    return {.object = std::to_string(elements),
-            .buffers = {{.role = BufferSpec::Role::kInput, .element_count = count},
-                        {.role = BufferSpec::Role::kInput, .element_count = count},
-                        {.role = BufferSpec::Role::kOutput, .element_count = count}}};
-  }
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
     return MakeWorkload(AddOf(elements).start.program(), 42).value();
   }
-  std::expected<void, Failure> Load(std::int64_t elements) {
-    return executor_->Load(KernelOf(elements), WorkloadOf(elements));
+  // The kernel in a place of its own, which it keeps until the next one.
+  KernelCall CallOf(std::int64_t elements, std::shared_ptr<const Workload> workload = nullptr) {
+    place_.reset();
+    place_.emplace(code_->Take());
+    if (!workload) workload = WorkloadOf(elements);
+    const auto count = static_cast<std::uint64_t>(elements);
+    const BufferLayout layout = LayOut({&count, 1}, workload->layout.buffers.size());
+    KernelCall call{.entry = place_->Write(FakeCode(elements)).value(),
+                    .workload = std::move(workload),
+                    .arena = arenas_.Take(layout).value()};
+    call.arena->Poison();
+    return call;
   }
-  Failure LoadFailure(Fault fault) {
-    const auto loaded = Load(static_cast<std::int64_t>(fault));
-    return loaded ? Failure{} : loaded.error();
+  Failure RunFailure(Fault fault) {
+    const auto ran = executor_->Run(CallOf(static_cast<std::int64_t>(fault)));
+    return ran ? Failure{} : ran.error();
   }
   Failure CheckFailure(Fault fault) {
-    const auto loaded = Load(static_cast<std::int64_t>(fault));
-    EXPECT_TRUE(loaded) << loaded.error().message;
-    const auto checked = executor_->CheckOutputs();
+    const KernelCall call = CallOf(static_cast<std::int64_t>(fault));
+    const auto ran = executor_->Run(call);
+    EXPECT_TRUE(ran) << ran.error().message;
+    const auto checked = call.arena->Check(call.workload->expected);
     return checked ? Failure{} : checked.error();
+  }
+  std::expected<Timed, Failure> Time(const KernelCall& call,
+                                     const SamplingPolicy& policy = kShort) {
+    executor_->Begin(call, policy, std::chrono::milliseconds(1));
+    return executor_->Finish();
+  }
+  static void ExpectRight(const KernelCall& call) {
+    const auto checked = call.arena->Check(call.workload->expected);
+    ASSERT_TRUE(checked) << checked.error().message;
   }
   // Whatever happened before, the next kernel runs, is right and can be timed.
   void ExpectToWork(std::int64_t elements = 1024) {
-    const auto loaded = Load(elements);
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    auto checked = executor_->CheckOutputs();
-    ASSERT_TRUE(checked) << checked.error().message;
-    const auto samples = executor_->Time({.repetitions = 3, .min_repetition_ns = 1000});
-    ASSERT_TRUE(samples) << samples.error().message;
-    EXPECT_EQ(samples->ns.size(), 3U);
-    ASSERT_TRUE(executor_->RunAgain());
-    checked = executor_->CheckOutputs();
-    ASSERT_TRUE(checked) << checked.error().message;
+    const KernelCall call = CallOf(elements);
+    const auto ran = executor_->Run(call);
+    ASSERT_TRUE(ran) << ran.error().message;
+    ExpectRight(call);
+    call.arena->Poison();
+    const auto timed = Time(call);
+    ASSERT_TRUE(timed) << timed.error().message;
+    EXPECT_EQ(timed->samples.ns.size(), 3U);
+    EXPECT_GT(timed->outside_ns, 0U);
+    ExpectRight(call);
   }
   void ExpectOneRestart(ChildEnd::Cause cause) {
     ASSERT_EQ(restarts_.size(), 1U);
     EXPECT_EQ(restarts_[0], std::pair(ChildRole::kExecutor, cause));
   }
 
+  ArenaPool arenas_{{}};
+  std::optional<CodeArena::Place> place_;
   std::unique_ptr<ExecutorProcess> executor_;
 };
 
@@ -75,8 +95,53 @@ TEST_F(ExecutorProcessTest, ManyKernelsOfDifferentSizesInOneChild) {
 TEST_F(ExecutorProcessTest, OneWorkloadForManyKernels) {
   const auto workload = WorkloadOf(1024);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(executor_->Load(KernelOf(1024), workload));
-    ASSERT_TRUE(executor_->CheckOutputs());
+    const KernelCall call = CallOf(1024, workload);
+    ASSERT_TRUE(executor_->Run(call));
+    ExpectRight(call);
+  }
+}
+
+TEST_F(ExecutorProcessTest, AnswersComeInTheOrderOfTheQuestions) {
+  const auto workload = WorkloadOf(1024);
+  std::deque<CodeArena::Place> places;
+  std::deque<KernelCall> calls;
+  for (int i = 0; i < 20; ++i) {
+    calls.push_back(CallOf(1024, workload));
+    places.push_back(*std::exchange(place_, std::nullopt));
+    SamplingPolicy policy = kShort;
+    policy.least_samples = policy.most_samples = policy.max_samples =
+        static_cast<std::uint32_t>(i + 1);
+    executor_->Begin(calls.back(), policy, std::chrono::milliseconds(1));
+    if (calls.size() < 4) continue;
+    const auto timed = executor_->Finish();
+    ASSERT_TRUE(timed) << timed.error().message;
+    EXPECT_EQ(timed->samples.ns.size(), static_cast<std::size_t>(i - 2));
+    ExpectRight(calls.front());
+    calls.pop_front();
+    places.pop_front();
+  }
+  while (!calls.empty()) {
+    ASSERT_TRUE(executor_->Finish());
+    calls.pop_front();
+  }
+}
+
+TEST_F(ExecutorProcessTest, WhatWasAskedAfterACrashIsAnsweredAllTheSame) {
+  for (const Fault fault : {Fault::kCrash, Fault::kHang, Fault::kExit, Fault::kJunk}) {
+    const KernelCall bad = CallOf(static_cast<std::int64_t>(fault));
+    const CodeArena::Place bad_place = *std::exchange(place_, std::nullopt);
+    const KernelCall good = CallOf(1024);
+    const CodeArena::Place good_place = *std::exchange(place_, std::nullopt);
+    const KernelCall best = CallOf(2048);
+    for (const KernelCall& call : {bad, good, best}) {
+      executor_->Begin(call, kShort, std::chrono::milliseconds(1));
+    }
+    EXPECT_FALSE(executor_->Finish());
+    for (const KernelCall& call : {good, best}) {
+      const auto timed = executor_->Finish();
+      ASSERT_TRUE(timed) << timed.error().message;
+      ExpectRight(call);
+    }
   }
 }
 
@@ -100,17 +165,25 @@ TEST_F(ExecutorProcessTest, WritingBesideTheBuffersIsFound) {
   EXPECT_NE(failure.message.find("beside"), std::string::npos) << failure.message;
 }
 
+TEST_F(ExecutorProcessTest, WritingAPageBesideTheBuffersIsACrash) {
+  const Failure failure = RunFailure(Fault::kPageBeside);
+  EXPECT_EQ(failure.code, FailureCode::kRunCrash);
+  EXPECT_EQ(failure.signal, SIGSEGV);
+  ExpectToWork();
+}
+
 TEST_F(ExecutorProcessTest, AKernelThatIsRightOnlyOnceIsFoundAfterwards) {
-  ASSERT_TRUE(Load(static_cast<std::int64_t>(Fault::kRightOnce)));
-  EXPECT_TRUE(executor_->CheckOutputs());
-  ASSERT_TRUE(executor_->RunAgain());
-  const auto checked = executor_->CheckOutputs();
+  const KernelCall call = CallOf(static_cast<std::int64_t>(Fault::kRightOnce));
+  ASSERT_TRUE(executor_->Run(call));
+  ExpectRight(call);
+  ASSERT_TRUE(Time(call));
+  const auto checked = call.arena->Check(call.workload->expected);
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, FailureCode::kWrongOutput);
 }
 
 TEST_F(ExecutorProcessTest, ACrashNamesItsSignal) {
-  const Failure failure = LoadFailure(Fault::kCrash);
+  const Failure failure = RunFailure(Fault::kCrash);
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);
   EXPECT_EQ(failure.signal, SIGSEGV);
   ExpectToWork();
@@ -118,30 +191,27 @@ TEST_F(ExecutorProcessTest, ACrashNamesItsSignal) {
 }
 
 TEST_F(ExecutorProcessTest, AnIllegalInstructionNamesItsSignal) {
-  const Failure failure = LoadFailure(Fault::kIllegal);
+  const Failure failure = RunFailure(Fault::kIllegal);
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);
   EXPECT_TRUE(failure.signal == SIGILL || failure.signal == SIGTRAP) << failure.signal;
   ExpectToWork();
 }
 
 TEST_F(ExecutorProcessTest, InputsCannotBeWritten) {
-  const auto workload = WorkloadOf(static_cast<std::int64_t>(Fault::kWritesInput));
-  const auto loaded =
-      executor_->Load(KernelOf(static_cast<std::int64_t>(Fault::kWritesInput)), workload);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code, FailureCode::kRunCrash);
-  EXPECT_EQ(loaded.error().signal, SIGSEGV);
+  const Failure failure = RunFailure(Fault::kWritesInput);
+  EXPECT_EQ(failure.code, FailureCode::kRunCrash);
+  EXPECT_EQ(failure.signal, SIGSEGV);
   ExpectToWork();
 }
 
 TEST_F(ExecutorProcessTest, AHangIsATimeout) {
-  EXPECT_EQ(LoadFailure(Fault::kHang).code, FailureCode::kRunTimeout);
+  EXPECT_EQ(RunFailure(Fault::kHang).code, FailureCode::kRunTimeout);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kTimeout);
 }
 
 TEST_F(ExecutorProcessTest, AnEndWithoutAnAnswerIsACrash) {
-  const Failure failure = LoadFailure(Fault::kExit);
+  const Failure failure = RunFailure(Fault::kExit);
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);
   EXPECT_EQ(failure.signal, 0);
   ExpectToWork();
@@ -149,43 +219,26 @@ TEST_F(ExecutorProcessTest, AnEndWithoutAnAnswerIsACrash) {
 }
 
 TEST_F(ExecutorProcessTest, JunkOnTheChannelIsACrash) {
-  EXPECT_EQ(LoadFailure(Fault::kJunk).code, FailureCode::kRunCrash);
+  EXPECT_EQ(RunFailure(Fault::kJunk).code, FailureCode::kRunCrash);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kJunk);
 }
 
 TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
-  ASSERT_TRUE(Load(static_cast<std::int64_t>(Fault::kLies)));
-  const auto samples = executor_->Time({});
-  ASSERT_FALSE(samples);
-  EXPECT_EQ(samples.error().code, FailureCode::kRunCrash);
+  const KernelCall call = CallOf(static_cast<std::int64_t>(Fault::kLies));
+  ASSERT_TRUE(executor_->Run(call));
+  const auto timed = Time(call);
+  ASSERT_FALSE(timed);
+  EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kJunk);
 }
 
 TEST_F(ExecutorProcessTest, WantOfMemoryIsOom) {
   SKIP_WITHOUT_MEMORY_LIMITS();
-  EXPECT_EQ(LoadFailure(Fault::kBomb).code, FailureCode::kRunOom);
+  EXPECT_EQ(RunFailure(Fault::kBomb).code, FailureCode::kRunOom);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kMemory);
-}
-
-TEST_F(ExecutorProcessTest, AKernelThatCannotBeLinkedCostsNoChild) {
-  const Failure failure = LoadFailure(Fault::kNotLinkable);
-  EXPECT_EQ(failure.code, FailureCode::kCompileError);
-  EXPECT_NE(failure.message.find("an unknown symbol"), std::string::npos);
-  ExpectToWork();
-  EXPECT_TRUE(restarts_.empty());
-}
-
-TEST_F(ExecutorProcessTest, TooMuchScratchIsRefusedBeforeItIsAllocated) {
-  Kernel kernel = KernelOf(1024);
-  kernel.buffers.push_back(
-      {.role = BufferSpec::Role::kScratch, .element_count = std::uint64_t{1} << 39});
-  const auto loaded = executor_->Load(kernel, WorkloadOf(1024));
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code, FailureCode::kLimitFootprint);
-  ExpectToWork();
 }
 
 TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,66 +14,75 @@
 namespace loopfleet::worker {
 namespace {
 
-// Of the kernel that this executor child has loaded.
-std::int64_t element_count = 0;
+// Of this executor child.
 int call_count = 0;
 
-void Add(float* const* buffers) {
+using Function = void (*)(float* const* buffers, std::int64_t element_count);
+
+void Add(float* const* buffers, std::int64_t element_count) {
   for (std::int64_t i = 0; i < element_count; ++i) buffers[2][i] = buffers[0][i] + buffers[1][i];
 }
-void WrongOutput(float* const* buffers) {
-  Add(buffers);
+void WrongOutput(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
   buffers[2][element_count / 2] += 1;
 }
-void Crash(float* const*) {
+void Crash(float* const*, std::int64_t) {
   // Not null: the undefined-behaviour sanitizer would end the child before the processor does.
   *reinterpret_cast<volatile int*>(16) = 1;
 }
-void Hang(float* const*) {
+void Hang(float* const*, std::int64_t) {
   const volatile bool forever = true;
   while (forever) {
   }
 }
-void Exit(float* const*) { ::_exit(0); }
+void Exit(float* const*, std::int64_t) { ::_exit(0); }
 void SendToDaemon(std::string_view bytes) {
   constexpr int kChannelFd = 3;
   const std::uint64_t length = bytes.size();
-  LF_CHECK(::send(kChannelFd, &length, sizeof length, 0) == sizeof length, "send");
-  LF_CHECK(::send(kChannelFd, bytes.data(), bytes.size(), 0) == std::ssize(bytes), "send");
+  iovec parts[] = {{const_cast<std::uint64_t*>(&length), sizeof length},
+                   {const_cast<char*>(bytes.data()), bytes.size()}};
+  msghdr header{};
+  header.msg_iov = parts;
+  header.msg_iovlen = 2;
+  LF_CHECK(::sendmsg(kChannelFd, &header, 0) > 0, "sendmsg");
 }
-void Junk(float* const*) { SendToDaemon("this is not an answer"); }
-void Beside(float* const* buffers) {
-  Add(buffers);
+void Junk(float* const*, std::int64_t) { SendToDaemon("this is not an answer"); }
+void Beside(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
   buffers[2][element_count] = 0;
 }
-void RightOnce(float* const* buffers) {
-  if (call_count++ == 0) Add(buffers);
+void PageBeside(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  buffers[2][-1024] = 0;
 }
-void WritesInput(float* const* buffers) {
-  Add(buffers);
+void RightOnce(float* const* buffers, std::int64_t element_count) {
+  if (call_count++ == 0) Add(buffers, element_count);
+}
+void WritesInput(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
   buffers[0][0] = 0;
 }
-void Illegal(float* const*) { __builtin_trap(); }
-void Bomb(float* const*) {
+void Illegal(float* const*, std::int64_t) { __builtin_trap(); }
+void Bomb(float* const*, std::int64_t) {
   for (;;) {
     auto* const block = new char[1 << 20];
     for (int i = 0; i < 1 << 20; i += 4096) const_cast<volatile char*>(block)[i] = 1;
   }
 }
-void LastElementLeft(float* const* buffers) {
+void LastElementLeft(float* const* buffers, std::int64_t element_count) {
   for (std::int64_t i = 0; i + 1 < element_count; ++i) {
     buffers[2][i] = buffers[0][i] + buffers[1][i];
   }
 }
-void Lies(float* const* buffers) {
-  Add(buffers);
-  if (++call_count == 2) {  // the first call of timing
-    SendToDaemon(Encode(ExecutorReply(Samples{.iterations = 1, .ns = {1e12}})));
+void Lies(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  if (++call_count == 2) {  // the first call of timing, if one child does it all
+    SendToDaemon(Encode(ExecutorReply(Timed{.samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
     ::_exit(0);
   }
 }
 
-KernelFunction FunctionOf(std::int64_t elements) {
+Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
     case Fault::kCrash: return Crash;
@@ -80,6 +90,7 @@ KernelFunction FunctionOf(std::int64_t elements) {
     case Fault::kExit: return Exit;
     case Fault::kJunk: return Junk;
     case Fault::kBeside: return Beside;
+    case Fault::kPageBeside: return PageBeside;
     case Fault::kRightOnce: return RightOnce;
     case Fault::kWritesInput: return WritesInput;
     case Fault::kIllegal: return Illegal;
@@ -90,14 +101,47 @@ KernelFunction FunctionOf(std::int64_t elements) {
   }
 }
 
-class FakeKernel final : public LoadedKernel {
+// A jump to `function` with `element_count` behind the kernel's own argument.
+CodeImage JumpTo(Function function, std::int64_t element_count) {
+  CodeImage image;
+  const auto put = [&](auto value) {
+    image.bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+#if defined(__x86_64__)
+  image.bytes = "\x48\xbe";  // mov rsi, element_count
+  put(element_count);
+  image.bytes += "\x48\xb8";  // mov rax, function
+  put(function);
+  image.bytes += "\xff\xe0";  // jmp rax
+#elif defined(__aarch64__)
+  put(std::uint32_t{0x58000081});  // ldr x1, .+16
+  put(std::uint32_t{0x580000b0});  // ldr x16, .+20
+  put(std::uint32_t{0xd61f0200});  // br x16
+  put(std::uint32_t{0xd503201f});  // nop
+  put(element_count);
+  put(function);
+#endif
+  return image;
+}
+
+class FakeLinker final : public CodeLinker {
  public:
-  KernelFunction function() const override { return FunctionOf(element_count); }
+  Result<CodeImage> LinkAt(std::string_view object, std::uint64_t, std::size_t) override {
+    const std::int64_t elements = std::stoll(std::string(object));
+    if (static_cast<Fault>(elements) == Fault::kNotLinkable) {
+      return Fail(ErrorKind::kCorrupt, "an unknown symbol");
+    }
+    if (static_cast<Fault>(elements) == Fault::kLongCode) {
+      return Fail(ErrorKind::kFull, "too much of it");
+    }
+    return JumpTo(FunctionOf(elements), elements);
+  }
 };
 
 class FakeCompiler final : public Compiler {
  public:
-  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree) override {
+  std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                         const CompileOptions&) override {
     const looptree::Program& program = tree.program();
     const std::int64_t elements = program.ElementCount(program.outputs.at(0));
     Kernel kernel{.object = std::to_string(elements)};
@@ -107,10 +151,14 @@ class FakeCompiler final : public Compiler {
            .element_count = static_cast<std::uint64_t>(elements)});
     }
     switch (static_cast<Fault>(elements)) {
-      case Fault::kCompilerCrash: Crash(nullptr); break;
-      case Fault::kCompilerHang: Hang(nullptr); break;
-      case Fault::kCompilerBomb: Bomb(nullptr); break;
+      case Fault::kCompilerCrash: Crash(nullptr, 0); break;
+      case Fault::kCompilerHang: Hang(nullptr, 0); break;
+      case Fault::kCompilerBomb: Bomb(nullptr, 0); break;
       case Fault::kCompilerJunk: kernel.buffers[2].element_count = 1; break;
+      case Fault::kHugeScratch:
+        kernel.buffers.push_back(
+            {.role = BufferSpec::Role::kScratch, .element_count = std::uint64_t{1} << 39});
+        break;
       case Fault::kRefused:
         return std::unexpected(
             Failure{.code = FailureCode::kUnsupported, .message = "not this one"});
@@ -126,16 +174,11 @@ Backend FakeBackend() {
   Backend backend;
   backend.compiler = {.llvm = "none", .tier = "fake", .revision = "1"};
   backend.make_compiler = [] { return std::make_unique<FakeCompiler>(); };
-  backend.load = [](std::string_view object) -> Result<std::unique_ptr<LoadedKernel>> {
-    element_count = std::stoll(std::string(object));
-    call_count = 0;
-    if (static_cast<Fault>(element_count) == Fault::kNotLinkable) {
-      return Fail(ErrorKind::kCorrupt, "an unknown symbol");
-    }
-    return std::make_unique<FakeKernel>();
-  };
+  backend.make_linker = [] { return std::make_unique<FakeLinker>(); };
   return backend;
 }
+
+CodeImage FakeCode(std::int64_t elements) { return JumpTo(FunctionOf(elements), elements); }
 
 std::string AddUri(std::int64_t elements) {
   return fmt::format("benchmark://loop_tool-cpu-v0/{}", elements);

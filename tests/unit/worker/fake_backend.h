@@ -27,10 +27,15 @@ enum class Fault : std::int64_t {
   kRefused = 137,       // UNSUPPORTED
   kNotLinkable = 139,
   kLastElementLeft = 149,
-  kLies = 151,  // claims batches that took longer than the time that passed
+  kPageBeside = 157,   // right, and one element a page before
+  kLongCode = 163,     // more code than its place takes
+  kHugeScratch = 167,  // 2 TiB
+  kLies = 151,         // claims batches that took longer than the time that passed
 };
 
 Backend FakeBackend();
+// What its compiler and linker make of an addition of so many elements, for any address.
+CodeImage FakeCode(std::int64_t elements);
 looptree::Benchmark AddOf(std::int64_t elements);
 inline looptree::Benchmark AddOf(Fault fault) { return AddOf(static_cast<std::int64_t>(fault)); }
 std::string AddUri(std::int64_t elements);

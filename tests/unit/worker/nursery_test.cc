@@ -1,6 +1,7 @@
 #include "worker/nursery.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,8 +9,11 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <vector>
 
 #include "worker/byte_codec.h"
+#include "worker/isolation.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -29,6 +33,11 @@ int Obey(Channel channel) {
     if (*word == "fork") answer = ::fork() < 0 ? "refused" : "forked";
     if (*word == "uid") answer = std::to_string(::geteuid());
     if (*word == "home") answer = std::getenv("HOME") != nullptr ? "has an environment" : "none";
+    if (*word == "seal") {
+      const bool sealed =
+          SealProcess(ChildRole::kExecutor, Isolation::kProcess, channel.fd()).has_value();
+      answer = sealed ? "sealed" : "not sealed";
+    }
     if (*word == "descriptors") {
       int count = 0;
       for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
@@ -60,7 +69,8 @@ class NurseryTest : public testing::Test {
     ASSERT_TRUE(child.channel().Send(word, Soon()));
   }
 
-  ChildPrograms programs_{.compiler = Obey, .executor = Obey};
+  ChildPrograms programs_{
+      .by_role = {{ChildRole::kCompiler, {.run = Obey}}, {ChildRole::kExecutor, {.run = Obey}}}};
   std::unique_ptr<Nursery> nursery_;
 };
 
@@ -102,6 +112,34 @@ TEST_F(NurseryTest, AHundredChildrenOneAfterAnother) {
   }
 }
 
+TEST_F(NurseryTest, ASpareThatDiedIsNotHandedOut) {
+  for (int i = 0; i < 20; ++i) {
+    auto child = nursery_->Spawn(ChildRole::kExecutor);
+    ASSERT_TRUE(child) << child.error().message;
+    EXPECT_EQ(Ask(*child, "pid"), std::to_string(child->pid()));
+    // Its younger siblings: the spare is the last of them, once it is there.
+    const std::filesystem::path children =
+        fmt::format("/proc/{0}/task/{0}/children", nursery_->pid());
+    const Instant deadline = Soon();
+    std::vector<int> pids;
+    while (pids.size() < 2) {
+      ASSERT_LT(Instant(std::chrono::steady_clock::now()), deadline);
+      pids.clear();
+      std::ifstream stream(children);
+      for (int pid = 0; stream >> pid;) pids.push_back(pid);
+    }
+    for (const int pid : pids) {
+      if (pid == child->pid()) continue;
+      ::kill(pid, SIGKILL);
+      while (std::filesystem::exists(fmt::format("/proc/{}", pid))) {  // until it is reaped
+        ASSERT_LT(Instant(std::chrono::steady_clock::now()), deadline);
+      }
+    }
+    child->Kill();
+    ASSERT_TRUE(child->WaitUntilEnded(Soon()));
+  }
+}
+
 TEST_F(NurseryTest, AChildWhoseHandleGoesIsKilled) {
   auto child = nursery_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
@@ -136,13 +174,14 @@ TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
   EXPECT_EQ(Ask(*child, "home"), "none");
   EXPECT_EQ(Ask(*child, "write"), "refused");
   EXPECT_NE(Ask(*child, "uid"), "0");
+  EXPECT_EQ(Ask(*child, "seal"), "sealed");
   EXPECT_EQ(Ask(*child, "fork"), "refused");
   ::close(leaked);
 }
 
 TEST(NurseryStartTest, APreparationThatCrashesIsAnError) {
-  const ChildPrograms programs{
-      .prepare = [] { std::raise(SIGKILL); }, .compiler = Obey, .executor = Obey};
+  const ChildPrograms programs{.prepare = [] { std::raise(SIGKILL); },
+                               .by_role = {{ChildRole::kExecutor, {.run = Obey}}}};
   const auto nursery = Nursery::Start(programs);
   ASSERT_FALSE(nursery);
   EXPECT_NE(nursery.error().message.find("did not become ready"), std::string::npos);

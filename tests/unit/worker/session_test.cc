@@ -80,26 +80,32 @@ class SessionTest : public testing::Test {
     thread_.join();
   }
 
+  // What the worker knows of its canaries, and the clock that it was told.
+  CanaryHealth canaries_;
+  std::atomic<double> clock_mhz_{0};
+
   void Start(Session::Options options) {
     options.coordinator = endpoint_;
-    options.hello_interval = 50ms;
+    options.conversation.hello_interval = 50ms;
     options.longest_wait = 20ms;
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";
     worker_ = hello.worker;
-    session_ = std::make_unique<Session>(options,
-                                         Session::Parts{.context = context_,
-                                                        .wakeup = wakeup_,
-                                                        .runner = runner_,
-                                                        .metrics = metrics_,
-                                                        .clock = clock_,
-                                                        .pulse = pulse_,
-                                                        .check_children = [this]() -> Status {
-                                                          if (!stop_) return {};
-                                                          return Fail(ErrorKind::kClosed,
-                                                                      "the test is over");
-                                                        }},
-                                         hello);
+    session_ = std::make_unique<Session>(
+        options,
+        Session::Parts{.context = context_,
+                       .wakeup = wakeup_,
+                       .runner = runner_,
+                       .metrics = metrics_,
+                       .clock = clock_,
+                       .pulse = pulse_,
+                       .canaries = [this] { return canaries_; },
+                       .set_reference_clock = [this](double mhz) { clock_mhz_ = mhz; },
+                       .check_children = [this]() -> Status {
+                         if (!stop_) return {};
+                         return Fail(ErrorKind::kClosed, "the test is over");
+                       }},
+        hello);
     thread_ = std::thread([this] { ended_ = session_->Run(); });
   }
   Status End() {

@@ -31,6 +31,12 @@ TEST(LineReaderTest, KeepsJustEnoughOfALineThatIsTooLong) {
   EXPECT_EQ(reader.Next()->text, "next");
 }
 
+TEST(LineReaderTest, ALineThatIsTooLongIsNotBlankWhateverItBeginsWith) {
+  std::istringstream stream(std::string(1000, ' ') + "x\n");
+  LineReader reader(stream, 10);
+  EXPECT_FALSE(reader.Next()->blank);
+}
+
 TEST(LineReaderTest, HasNoLineInAnEmptyStream) {
   std::istringstream stream("");
   LineReader reader(stream, 10);

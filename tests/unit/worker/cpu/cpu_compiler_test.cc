@@ -7,7 +7,9 @@
 #include "common/base/random.h"
 #include "common/looptree/benchmark.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
+#include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
+#include "tests/unit/worker/portable_c/c_library.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -124,11 +126,55 @@ TEST(CpuCompiler, RefusesTooLargeAFootprint) {
   EXPECT_EQ(kernel.error().code, FailureCode::kLimitFootprint);
 }
 
+TEST(CpuCompiler, StoresPastTheCachesWhatIsLargerThanThey) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 3);
+  const auto n = b.Dim("n", 1600);
+  b.Write(b.Compute(looptree::Op::kAdd, {b.Read({m, n}), b.Read({m, n})}, {m, n}), {m, n});
+  const LoopTree tree = PlainTree(b.program());
+  const std::vector<looptree::Tensor> inputs = SmallIntegers(tree.program(), 5);
+  for (const CpuIsa isa : {CpuIsa::kHost, CpuIsa::kAvx2, CpuIsa::kBaseline}) {
+    if (!HostRuns(isa)) continue;
+    const auto streams = [&](std::int64_t cache_bytes) {
+      const auto compiler = Make({.isa = isa, .cache_bytes = cache_bytes});
+      std::string problems;
+      const auto outputs = KernelRunner(isa).Run(compiler->Compile(tree).value(), inputs, problems);
+      EXPECT_EQ(problems, "");
+      for (std::size_t i = 0; i < outputs[0].size(); ++i) {
+        EXPECT_EQ(outputs[0][i], inputs[0][i] + inputs[1][i]);
+      }
+      return compiler->CompileToIr(tree)->find("!nontemporal") != std::string::npos;
+    };
+    EXPECT_TRUE(streams(3 * 4 * 4800 - 1));
+    EXPECT_FALSE(streams(3 * 4 * 4800));
+  }
+}
+
 TEST(CpuCompiler, ShowsItsIr) {
   const auto ir = Make({.isa = CpuIsa::kBaseline})->CompileToIr(Open("benchmark://mm-v0/mm8_8_8"));
   ASSERT_TRUE(ir.has_value());
   EXPECT_NE(ir->find("define void @loopfleet_kernel(ptr"), std::string::npos);
   EXPECT_NE(ir->find("<4 x float>"), std::string::npos);
+}
+
+// What people read is what runs: assembled and linked by the system's tools, it computes the same.
+TEST(CpuCompiler, AssemblesItsAssembly) {
+  const auto compiler = Make({.isa = CpuIsa::kBaseline});
+  const LoopTree tree = Open("benchmark://mm-v0/mm7_9_11");
+  const auto assembly = compiler->CompileToAssembly(tree);
+  ASSERT_TRUE(assembly.has_value());
+  EXPECT_NE(assembly->find("loopfleet_kernel:"), std::string::npos);
+  const TemporaryFolder folder;
+  WriteFile(folder / "kernel.s", *assembly);
+  const Status built = Shell("cc -c -o " + (folder / "kernel.o") + " " + (folder / "kernel.s"));
+  ASSERT_TRUE(built.has_value()) << built.error().message;
+  Kernel kernel = *compiler->Compile(tree);
+  kernel.object = ReadFile(folder / "kernel.o");
+  const auto inputs = SmallIntegers(tree.program(), 1);
+  std::string problems;
+  const auto outputs = KernelRunner(CpuIsa::kBaseline).Run(kernel, inputs, problems);
+  EXPECT_EQ(problems, "");
+  EXPECT_EQ(Difference(outputs, looptree::Evaluate(tree.program(), inputs)), "");
 }
 
 TEST(CpuCompiler, StatesItsFacts) {

@@ -99,6 +99,16 @@ TEST(DeliberateTrees, EveryOrderOfThreeLoops) {
   }
 }
 
+// Rows that fit no register file, and columns outside the loop that reduces.
+TEST(DeliberateTrees, EveryOrderOfLoopsCutIntoStrips) {
+  for (const Program& program : {MatrixProduct(5, 601, 6), MatrixProduct(40, 130, 7)}) {
+    for (const char* order : {"m k n", "m n k", "k m n", "k n m", "n k m", "n m k", "k/3 m k n",
+                              "k/3 n m/4 k m", "m/3 n/50 k n m", "n/64 k m n/8 n"}) {
+      for (const char* write : {"m n", "n m"}) ExpectRight(Scheduled(program, order, write));
+    }
+  }
+}
+
 TEST(DeliberateTrees, ReductionOutermostIsSeveralRoots) {
   const Program program = MatrixProduct(12, 18, 10);
   const LoopTree tree = Scheduled(program, "k m n", "m n");

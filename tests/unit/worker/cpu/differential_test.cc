@@ -30,6 +30,7 @@ const char* NameOf(CpuIsa isa) {
     case CpuIsa::kAvx512: return "Avx512";
     case CpuIsa::kAvx2: return "Avx2";
     case CpuIsa::kBaseline: return "Baseline";
+    case CpuIsa::kAArch64: return "AArch64";
     case CpuIsa::kHost: break;
   }
   return "Host";

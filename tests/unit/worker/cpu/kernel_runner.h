@@ -1,8 +1,10 @@
 #pragma once
-// Runs a compiled tree in this process and says what, if anything, is wrong with what it did:
-// results against the reference, inputs and the memory round every buffer untouched.
+// KernelRunner: compiles a tree, runs it in this process and says what, if anything, is wrong with
+// what it did (tests/unit/worker/lowering/guarded_run.h).
 
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,17 +12,22 @@
 #include "common/looptree/loop_tree.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
+#include "worker/thread_pool.h"
 
 namespace loopfleet::worker {
-
-// Small integers, so that sums and products are exact in float32.
-std::vector<looptree::Tensor> SmallIntegers(const looptree::Program& program, std::uint64_t seed);
 
 class KernelRunner {
  public:
   explicit KernelRunner(CpuIsa isa);
 
   Kernel Compile(const looptree::LoopTree& tree);
+  std::expected<Kernel, Failure> TryCompile(const looptree::LoopTree& tree,
+                                            const CompileOptions& options = {}) {
+    return compiler_->Compile(tree, options);
+  }
+  // Threads for kernels that want them: as many as the tests ever ask for.
+  static constexpr std::uint32_t kThreads = 4;
+
   // Outputs of a run that starts from outputs and scratch full of NaN. Appends to `problems`.
   std::vector<looptree::Tensor> Run(const Kernel& kernel,
                                     const std::vector<looptree::Tensor>& inputs,
@@ -34,6 +41,7 @@ class KernelRunner {
   int checked() const { return checked_; }  // trees that were not refused
 
  private:
+  const ThreadPool pool_{{0, 1, 0, 1}};  // two on one core: they meet in every order
   std::unique_ptr<CpuCompiler> compiler_;
   std::unique_ptr<Linker> linker_;
   int checked_ = 0;

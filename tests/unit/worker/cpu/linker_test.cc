@@ -32,7 +32,7 @@ float AddWith(KernelFunction function, float x, float y) {
 
 TEST(Linker, KernelsLiveSideBySideAndOutliveTheLinker) {
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/1");
-  auto linker = Linker::Create().value();
+  auto linker = std::make_unique<Linker>();
   auto first = linker->Link(object).value();
   auto second = linker->Link(object).value();
   EXPECT_NE(first->function(), second->function());
@@ -42,7 +42,7 @@ TEST(Linker, KernelsLiveSideBySideAndOutliveTheLinker) {
 }
 
 TEST(Linker, RefusesWhatIsNoKernel) {
-  auto linker = Linker::Create().value();
+  auto linker = std::make_unique<Linker>();
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
   const std::string damaged[] = {"", "no object file", object.substr(0, object.size() / 2),
                                  object.substr(0, 20)};
@@ -56,7 +56,7 @@ TEST(Linker, RefusesWhatIsNoKernel) {
 
 TEST(Linker, GivesMemoryBack) {
   const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
-  auto linker = Linker::Create().value();
+  auto linker = std::make_unique<Linker>();
   // Freed pages are used again, so that not every kernel lies somewhere else.
   std::vector<KernelFunction> places;
   for (int i = 0; i < 50; ++i) places.push_back(linker->Link(object).value()->function());
@@ -64,16 +64,36 @@ TEST(Linker, GivesMemoryBack) {
   EXPECT_LT(std::unique(places.begin(), places.end()) - places.begin(), 50);
 }
 
-TEST(CpuBackend, CompilesAndLoads) {
+TEST(Linker, TheSameObjectGivesTheSameCodeAtTheSameAddress) {
+  const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
+  Linker linker;
+  const CodeImage first = linker.LinkAt(object, 0x7f0000001000, 1 << 20).value();
+  EXPECT_EQ(linker.LinkAt(object, 0x7f0000001000, 1 << 20).value(), first);
+  EXPECT_LT(first.entry, first.bytes.size());
+}
+
+TEST(Linker, CodeThatIsTooLongIsRefused) {
+  const std::string object = ObjectOf("benchmark://loop_tool-cpu-v0/8");
+  Linker linker;
+  const std::size_t size = linker.LinkAt(object, 4096, 1 << 20).value().bytes.size();
+  EXPECT_TRUE(linker.LinkAt(object, 4096, size));
+  const auto refused = linker.LinkAt(object, 4096, size - 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kFull);
+}
+
+TEST(CpuBackend, CompilesAndLinks) {
   const Backend backend = CpuBackend();
   EXPECT_EQ(backend.compiler, CpuCompilerFacts());
   const auto benchmark =
       looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/1"});
   const auto kernel = backend.make_compiler()->Compile(benchmark.value().start);
   ASSERT_TRUE(kernel.has_value());
-  const auto loaded = backend.load(kernel->object);
-  ASSERT_TRUE(loaded.has_value());
-  EXPECT_EQ(AddWith((*loaded)->function(), -3, 4), 1);
+  const auto code = backend.make_linker()->LinkAt(kernel->object, 4096, 1 << 20);
+  ASSERT_TRUE(code.has_value());
+  const auto linked = Linker().Link(kernel->object);
+  ASSERT_TRUE(linked.has_value());
+  EXPECT_EQ(AddWith((*linked)->function(), -3, 4), 1);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "common/looptree/benchmark.h"
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/lowering/kernel_plan.h"
 
@@ -138,16 +140,63 @@ TEST(Planner, ScratchStartsOnCacheLines) {
     for (int i = 0; i < 20; ++i) {
       const auto plan = PlanKernel(RandomTree(zoo.program, random));
       if (!plan.has_value()) continue;  // unrolled too far
-      std::uint64_t end = 0;
       for (const PlanBuffer& buffer : plan->buffers) {
         if (buffer.role != BufferSpec::Role::kScratch) continue;
         EXPECT_EQ(buffer.scratch_offset % 64, 0);
-        EXPECT_GE(static_cast<std::uint64_t>(buffer.scratch_offset), end);
-        end = static_cast<std::uint64_t>(buffer.scratch_offset + buffer.element_count * 4);
+        EXPECT_LE(static_cast<std::uint64_t>(buffer.scratch_offset + buffer.element_count * 4),
+                  plan->scratch_bytes);
       }
-      EXPECT_LE(end, plan->scratch_bytes);
     }
   }
+}
+
+// The article's: positive products summed over k, m in 33, n in 48. "We start with 1584 elements
+// (all of N and M) but can quickly squash that down to 256 (only 8 of M and 32 of N)."
+TEST(Planner, TheArticlesTilesTake256ElementsInsteadOf1584) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 33);
+  const auto n = b.Dim("n", 48);
+  const auto k = b.Dim("k", 64);
+  const auto x = b.Read({m, k});
+  const auto y = b.Read({k, n});
+  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, n, k});
+  const auto positive = b.Compute(Op::kMax, {product, b.Read({})}, {m, n, k});
+  b.Write(b.Compute(Op::kAdd, {positive}, {m, n}), {m, n});
+  const looptree::IrText start{looptree::IrTextOf(PlainTree(b.program()))};  // m, n, k
+  const auto scratch_after = [&](const char* actions) -> std::uint64_t {
+    const auto replayed = looptree::Replay(start, *looptree::ParseActionList(actions));
+    EXPECT_TRUE(replayed.has_value()) << actions;
+    const auto plan = PlanKernel(replayed->tree);
+    EXPECT_EQ(ScratchOf(*plan)->element_count * 4, static_cast<std::int64_t>(plan->scratch_bytes));
+    return plan->scratch_bytes / 4;
+  };
+  // k all the way out: every sum has to wait until the last k.
+  EXPECT_EQ(scratch_after("down,down,swap_up,swap_up"), 1584U);
+  // m in 4 of 8 and a tail of 1, n in 32 and a tail of 16; then k round both tiles.
+  EXPECT_EQ(scratch_after("split_8,down,swap_down,up,split_32,down,down,down,swap_up,swap_up"),
+            256U);
+}
+
+TEST(Planner, IntermediatesThatDoNotLiveTogetherShareMemory) {
+  // x -> a -> c -> d, each in a nest of its own: a is read for the last time where c is made.
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 100);
+  auto value = b.Read({m});
+  for (int i = 0; i < 4; ++i) value = b.Compute(Op::kNegate, {value}, {m});
+  b.Write(value, {m});
+  Schedule schedule(b.program().nodes.size());
+  for (std::size_t node = 1; node < schedule.size(); ++node) {
+    schedule[node].loops = {{.dim = m, .size = 100, .reusable = false}};
+  }
+  const auto plan =
+      PlanKernel(LoopTree::Build(std::make_shared<Program>(b.program()), schedule).value());
+  ASSERT_TRUE(plan.has_value());
+  std::vector<std::int64_t> offsets;
+  for (const PlanBuffer& buffer : plan->buffers) {
+    if (buffer.role == BufferSpec::Role::kScratch) offsets.push_back(buffer.scratch_offset);
+  }
+  EXPECT_EQ(offsets, (std::vector<std::int64_t>{0, 448, 0, 448}));
+  EXPECT_EQ(plan->scratch_bytes, 896U);  // two of 400 bytes, on cache lines
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+#pragma once
+// ReplayRequest: one line of what `loopfleet replay` reads.
+//
+//   {"uri" | "ir", "actions", "every_step", "rules", "action_space", "features", "max_loops",
+//    "stride_buckets", "merge_all_first", "start_cursor", "observations"}
+//
+// All but the first are optional. An unknown key is an error that names the nearest one.
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/observation.h"
+#include "common/job/failure.h"
+#include "common/looptree/action.h"
+#include "common/looptree/benchmark.h"
+#include "common/looptree/walk.h"
+
+namespace loopfleet::client {
+
+struct ReplayRequest {
+  looptree::Source source;
+  std::vector<looptree::Action> actions;
+  bool every_step = false;
+  looptree::RuleSet rules = looptree::RuleSet::kStructural;
+  ActionSpace action_space;
+  ObservationOptions look;
+  bool merge_all_first = false;
+  std::int64_t start_cursor = 0;
+  std::optional<std::vector<std::string>> observations;
+};
+
+// A line of at most 1 MiB. kMalformed but for what is wrong with an action.
+std::expected<ReplayRequest, Failure> ParseReplayRequest(std::string_view line);
+
+// A rejection of the language as the failure of a line.
+template <class T>
+std::expected<T, Failure> Lift(looptree::Checked<T> checked) {
+  if (!checked) return std::unexpected(ToFailure(checked.error()));
+  if constexpr (std::is_void_v<T>) {
+    return {};
+  } else {
+    return *std::move(checked);
+  }
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,20 @@
+#pragma once
+// GraphJson: a graph as networkx's node-link JSON:
+//
+//   {"directed": true, "multigraph": true, "graph": {},
+//    "nodes": [{"id": "L0", "kind": "loop", "label": "for m in 64 r 0", "cursor": 1, ...,
+//               "features": [1, 64, 0, 1, 0, 0]}],
+//    "edges": [{"source": "L0", "target": "D0", "key": 0, "kind": "access", ...}]}
+//
+// `networkx.node_link_graph(value, edges="edges")` (link="edges" before 3.4) is the MultiDiGraph
+// without loss. "features" is the values of the node's or edge's features by name, in alphabetical
+// order, as the original makes its vectors: a loop's are longer than an operation's.
+
+#include "client/outcome_json.h"
+#include "common/looptree/graph.h"
+
+namespace loopfleet::client {
+
+Json GraphJson(const looptree::Graph& graph);
+
+}  // namespace loopfleet::client

@@ -1,0 +1,80 @@
+#include "client/json_line.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+namespace loopfleet::client {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kQuotedBytes = 60;  // of a key in a message
+
+// Thrown out of the library's parser, caught by ParseJsonLine.
+struct OutOfBounds {
+  std::string message;
+};
+
+// Printable ASCII only, and not too much of it.
+std::string Shown(std::string_view text) {
+  std::string shown(text.substr(0, kQuotedBytes));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return shown;
+}
+
+std::string Behind(const std::optional<std::string>& key) {
+  return key ? fmt::format(", behind the key '{}'", Shown(*key)) : "";
+}
+
+// `byte` counts from 1, as the library does; one past the last at the end of the text.
+std::string Unexpected(std::string_view line, std::size_t byte,
+                       const std::optional<std::string>& key) {
+  if (byte == 0 || byte > line.size()) {
+    return fmt::format("not JSON: the line ends too early, at column {}{}", line.size() + 1,
+                       Behind(key));
+  }
+  return fmt::format("not JSON: unexpected '{}' at column {}{}", Shown(line.substr(byte - 1, 1)),
+                     byte, Behind(key));
+}
+
+}  // namespace
+
+std::expected<json, std::string> ParseJsonLine(std::string_view line, const JsonBounds& bounds) {
+  std::size_t values = 0;
+  std::optional<std::string> key;  // the last one read
+  std::set<std::string> keys;
+  // The library goes on to the end of the text whatever a callback answers, so it throws.
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > bounds.nesting) {
+      throw OutOfBounds{fmt::format("nested deeper than {}{}", bounds.nesting, Behind(key))};
+    }
+    if (event == json::parse_event_t::key) {
+      key = parsed.get<std::string>();
+      if (depth == 1 && !keys.insert(*key).second) {
+        throw OutOfBounds{fmt::format("the field '{}' is given twice", Shown(*key))};
+      }
+      if (keys.size() > bounds.fields) {
+        throw OutOfBounds{fmt::format("more than {} fields", bounds.fields)};
+      }
+    } else if (event != json::parse_event_t::object_end &&
+               event != json::parse_event_t::array_end && ++values > bounds.values) {
+      throw OutOfBounds{fmt::format("more than {} values{}", bounds.values, Behind(key))};
+    }
+    return true;
+  };
+  try {
+    return json::parse(line, watch);
+  } catch (const OutOfBounds& refusal) {
+    return std::unexpected(refusal.message);
+  } catch (const json::parse_error& error) {
+    return std::unexpected(Unexpected(line, error.byte, key));
+  } catch (const json::exception&) {  // the only other way to fail: a number beyond any double
+    return std::unexpected(fmt::format("not JSON: a number is too large{}", Behind(key)));
+  }
+}
+
+}  // namespace loopfleet::client

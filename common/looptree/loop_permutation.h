@@ -1,0 +1,25 @@
+#pragma once
+// The names of loop orders in permutation datasets (spec B.11): "0132" puts loop 0 outermost, then
+// loop 1, loop 3 and loop 2, of the list of loops that the dataset is named after.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loopfleet::looptree {
+
+constexpr std::uint64_t PermutationCount(std::size_t loops) {
+  std::uint64_t count = 1;
+  for (std::size_t i = 2; i <= loops; ++i) count *= i;
+  return count;
+}
+
+// Permutation `index` < PermutationCount of at most 10 loops, in lexicographic order, as digits.
+std::string PermutationName(std::size_t loops, std::uint64_t index);
+// Nothing unless each of the `loops` digits is there once.
+std::optional<std::vector<std::size_t>> ParsePermutation(std::string_view name, std::size_t loops);
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,48 @@
+#pragma once
+// ProgramBuilder: writes a program down operation by operation, then loops it.
+//
+//   ProgramBuilder b;
+//   const DimId m = b.Dim("m", 33), k = b.Dim("k", 64);
+//   b.Write(b.Apply(Op::kAdd, {b.Read({m, k})}, {m}));
+//   LF_TRY(LoopTree tree, std::move(b).Build({{m, 33}, {k, 64}}, limits));
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/looptree/limits.h"
+#include "common/looptree/loop_tree.h"
+#include "common/looptree/program.h"
+#include "common/looptree/rejection.h"
+
+namespace loopfleet::looptree {
+
+class ProgramBuilder {
+ public:
+  // A piece of a dimension: the pieces of one dimension multiply to its size.
+  struct Loop {
+    DimId dim = 0;
+    std::int64_t size = 1;
+  };
+
+  DimId Dim(std::string name, std::int64_t size);
+  NodeId Read(std::vector<DimId> dims);
+  NodeId View(NodeId input, std::vector<DimId> dims, std::vector<ViewIndex> index);
+  // A reduction where the inputs have dims that `dims` lacks.
+  NodeId Apply(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims);
+  void Write(NodeId result);  // in the result's own layout
+
+  // Each operation gets those of the loops that run over its dims, in the given order; reads and
+  // views get none. Everything is checked as LoopTree::Build checks it.
+  Checked<LoopTree> Build(std::span<const Loop> order, const Limits& limits) &&;
+  // Each dim in one loop, in the order in which they were declared.
+  Checked<LoopTree> Build(const Limits& limits) &&;
+
+ private:
+  NodeId Add(Node node);
+  Program program_;
+};
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,22 @@
+#pragma once
+// Strides: how far apart in memory neighbours along each dimension are, in the buffer that an
+// operand is read from.
+
+#include <array>
+
+#include "common/looptree/dim_set.h"
+#include "common/looptree/loop_tree.h"
+
+namespace loopfleet::looptree {
+
+// By dimension, in elements; double, so that no product of a view's coefficients overflows.
+using Strides = std::array<double, kMaxDims>;
+
+// True for a view without loops: its readers reach straight into what it views.
+bool IsFoldedView(const LoopTree& tree, NodeId node);
+// The node whose buffer `node` is read from: itself, or what folded views lead to.
+NodeId BufferOf(const LoopTree& tree, NodeId node);
+// Of `node` in that buffer; 0 for a dimension that it lacks.
+Strides StridesOf(const LoopTree& tree, NodeId node);
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,69 @@
+"""What a job may ask of its measurement, through real processes: cut, cold, precise, fresh enough."""
+
+import unittest
+
+import fleet
+from fleet import Fleet
+
+MM = "benchmark://mm-v0/mm32_32_32"
+
+
+class MeasurementTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Fleet(workers=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def outcome(self, *flags):
+        """Of one evaluation. A busy host may leave a figure unsaid; ask again then."""
+        for _ in range(5):
+            (outcome,) = self.cluster.json("eval", MM, *flags)
+            if outcome["status"] == "ok" or outcome["error"]["code"] != "UNSTABLE_TIMING":
+                return outcome
+        self.fail(f"the host is too busy for any figure: {outcome}")
+
+    def test_a_run_above_the_bound_is_cut_and_has_no_time(self):
+        for _ in range(5):  # what is contended is never cut
+            (outcome,) = self.cluster.json("eval", MM, "--cut-above-ns", "1", "--fresh")
+            if outcome["status"] == "failed" and outcome["error"]["code"] == "CUT":
+                break
+        self.assertEqual(outcome["error"]["code"], "CUT")
+        self.assertIn("1 ns", outcome["error"]["message"])
+        self.assertIsNone(outcome["elapsed_ns"])
+        self.assertIsNone(outcome["gflop_per_second"])
+
+    def test_cold_runs_are_single_and_kept_apart_from_warm_ones(self):
+        warm = self.outcome()
+        cold = self.outcome("--cache", "cold")
+        self.assertEqual(cold["source"], "measured")
+        self.assertEqual((warm["cache"], cold["cache"]), ("warm", "cold"))
+        self.assertEqual(cold["iterations_per_sample"], 1)
+        self.assertEqual(self.outcome("--cache", "cold")["source"], "stored")
+
+    def test_a_stored_result_answers_only_what_it_is_good_for(self):
+        first = self.outcome("--fresh")
+        self.assertEqual(self.outcome()["source"], "stored")
+        self.assertEqual(self.outcome("--max-age-s", "3600")["source"], "stored")
+        self.assertEqual(self.outcome("--max-age-s", "0.000001")["source"], "measured")
+        finer = max(0.001, min(0.4, first["spread"] / 2))
+        if first["spread"] > finer:
+            again = self.outcome("--precision", str(finer))
+            self.assertNotEqual(again["samples_ns"], first["samples_ns"])
+
+    def test_what_was_measured_beside_it_is_said(self):
+        outcome = self.outcome("--fresh")
+        self.assertEqual(len(outcome["samples_ns"]), len(outcome["sample_flags"]))
+        self.assertEqual(outcome["accepted_samples"], outcome["sample_flags"].count(0))
+        self.assertIn("moved", outcome["clock_mhz"])
+        (worker,) = self.cluster.json("worker", "list")
+        shown = self.cluster.json("worker", "show", worker["name"])
+        self.assertGreater(shown["hardware"]["peak_gflop_per_second"], 0)
+        self.assertGreater(shown["hardware"]["read_gb_per_second"], 0)
+        self.assertEqual(shown["hardware"]["clock_mhz"], outcome["hardware"]["clock_mhz"])
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,549 @@
+#include "tests/simulation/checker.h"
+
+#include <algorithm>
+
+#include "coordinator/placement.h"
+#include "tests/simulation/message_text.h"
+
+namespace loopfleet::simulation {
+namespace {
+
+// The worker's, or its device's, fault: the job has another turn.
+bool IsTriedAgain(const Evaluation& evaluation) {
+  if (evaluation.ok()) return false;
+  const FailureCode code = evaluation.failure().code;
+  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
+         code == FailureCode::kDeviceFault;
+}
+
+}  // namespace
+
+void Checker::Violate(std::string rule, std::string text) {
+  if (!violation_) violation_ = Violation{std::move(rule), std::move(text)};
+}
+
+void Checker::Surprised(std::string_view what) {
+  if (!mix_.has_faults()) Violate("calm runs are smooth", std::string(what));
+}
+
+void Checker::WroteNonsense(const Error& error) {
+  Violate("what is written fits what is there", error.message);
+}
+
+void Checker::Started() {
+  granted_in_life_.clear();
+  workers_.clear();
+  worker_at_.clear();
+}
+
+void Checker::Ended() {
+  for (auto& [id, lease] : leases_) lease.standing = Standing::kEnded;
+  client_at_.clear();
+  asked_.clear();
+}
+
+// ---- workers ------------------------------------------------------------------------------------
+
+void Checker::Doubt(LeaseId id) {
+  const auto lease = leases_.find(id);
+  if (lease != leases_.end() && lease->second.standing == Standing::kHeld) {
+    lease->second.standing = Standing::kDoubtful;
+  }
+}
+
+void Checker::DoubtAllOf(const Uuid& worker) {
+  for (const auto& [lease, view] : leases_) {
+    if (view.worker == worker) Doubt(lease);
+  }
+}
+
+// How long a worker may be silent.
+Nanos Checker::Patience() const { return mix_.limits.heartbeat * mix_.limits.missed_heartbeats; }
+
+void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
+  if (const auto* hello = std::get_if<wire::WorkerHello>(&message)) {
+    return HeardHello(now, peer, *hello);
+  }
+  const auto id = worker_at_.find(peer);
+  if (id == worker_at_.end()) return;  // it is told to say hello
+  WorkerView& worker = workers_[id->second];
+  // After a silence it may have been given up, or not.
+  if (worker.peer != peer || now - worker.heard > Patience()) DoubtAllOf(id->second);
+  if (worker.peer == peer) worker.heard = now;
+  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
+    worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
+    for (const auto& [lease, view] : leases_) {
+      if (view.worker == id->second &&
+          std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
+        Doubt(lease);
+      }
+    }
+  } else if (const auto* reports = std::get_if<wire::Reports>(&message)) {
+    HeardReports(id->second, *reports);
+  } else if (const auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
+    for (const LeaseId returned : goodbye->returned) {
+      const auto lease = leases_.find(returned);
+      if (lease != leases_.end() && granted_in_life_[lease->second.job] > 0) {
+        --granted_in_life_[lease->second.job];
+      }
+    }
+    DoubtAllOf(id->second);
+    worker.peer.clear();
+  }
+}
+
+void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello) {
+  for (const auto& [id, view] : leases_) {
+    if (view.worker == hello.worker &&
+        std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
+      Doubt(id);
+    }
+  }
+  for (const wire::HeldLease& held : hello.held) {  // perhaps adopted
+    const auto lease = leases_.find(held.lease);
+    if (lease == leases_.end() || lease->second.worker != hello.worker) continue;
+    if (lease->second.standing == Standing::kEnded) lease->second.standing = Standing::kDoubtful;
+  }
+  if (const auto before = worker_at_.find(peer); before != worker_at_.end()) {
+    if (before->second != hello.worker) workers_[before->second].peer.clear();
+  }
+  worker_at_[peer] = hello.worker;
+  workers_[hello.worker] = {.peer = peer, .heard = now, .facts = hello};
+}
+
+void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
+  for (const wire::Report& report : reports.reports) {
+    const auto lease = leases_.find(report.lease);
+    if (lease == leases_.end() || lease->second.worker != worker) continue;
+    const auto known = reports_.find(FingerprintOf(report.evaluation));
+    const bool is_known = known != reports_.end();  // not: a failure that took a report's place
+    if (is_known && lease->second.standing != Standing::kEnded) {
+      known->second.rightful.insert(report.lease);
+    }
+    if (IsTriedAgain(report.evaluation) || (is_known && known->second.truth == Truth::kLie)) {
+      Doubt(report.lease);
+    } else {
+      lease->second.is_reported = lease->second.standing == Standing::kHeld;
+    }
+  }
+}
+
+void Checker::WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
+  reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth, .worker = worker};
+}
+
+void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& undelivered) {
+  const auto id = worker_at_.find(peer);
+  if (id == worker_at_.end()) return;
+  for (const LeaseId lease : undelivered) {
+    const auto view = leases_.find(lease);
+    if (view != leases_.end() && granted_in_life_[view->second.job] > 0) {
+      --granted_in_life_[view->second.job];
+    }
+  }
+  DoubtAllOf(id->second);
+  if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
+}
+
+void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command) {
+  if (const auto* leases = std::get_if<wire::Leases>(&command)) {
+    for (const wire::Lease& lease : leases->leases) Granted(now, peer, lease);
+  } else if (const auto* revoke = std::get_if<wire::Revoke>(&command)) {
+    for (const LeaseId lease : revoke->leases) {
+      if (const auto view = leases_.find(lease); view != leases_.end()) {
+        view->second.standing = Standing::kEnded;
+      }
+    }
+  } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
+    Stored(*stored);
+  } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
+    if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
+      DoubtAllOf(id->second);
+      if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
+    }
+  }
+}
+
+void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease) {
+  const auto at = worker_at_.find(peer);
+  if (at == worker_at_.end()) {
+    return Violate("leases go to workers that said hello", fmt::format("lease {}", lease.lease));
+  }
+  const WorkerView& worker = workers_[at->second];
+  if (leases_.contains(lease.lease)) {
+    return Violate("no lease id twice",
+                   fmt::format("lease {} for job {} was given out before", lease.lease, lease.job));
+  }
+  if (worker.is_draining) {
+    Violate("drain is respected",
+            fmt::format("job {} for draining {}", lease.job, worker.facts.name));
+  }
+  if (cancelled_.contains(lease.job.batch)) {
+    Violate("cancelled jobs are not run", fmt::format("job {}", lease.job));
+  }
+  const auto stored = disk_.Find(lease.job);
+  if (!stored) {
+    return Violate("I1 only what is on disk is run", fmt::format("job {}", lease.job));
+  }
+  if (stored->outcome) {
+    return Violate("I2 one outcome", fmt::format("job {} runs again after its outcome", lease.job));
+  }
+  if (stored->spec != lease.spec) {
+    Violate("jobs are run as they were asked", fmt::format("job {}", lease.job));
+  }
+  const auto replayed = JobPool::Replay(stored->spec);
+  const auto* measure = std::get_if<coordinator::ToMeasure>(&replayed);
+  if (measure == nullptr) {
+    return Violate("invalid jobs are not run", fmt::format("job {}", lease.job));
+  }
+  if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
+    Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
+  }
+  if (++granted_in_life_[lease.job] > mix_.limits.max_attempts || lease.attempt == 0 ||
+      lease.attempt > mix_.limits.max_attempts) {
+    Violate("I7 at most three attempts",
+            fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
+                        lease.attempt, granted_in_life_[lease.job]));
+  }
+  if (lease.attempt > 1 && mix_.poison == 0) Surprised("a job was leased again");
+  for (const LeaseId other : leases_of_[lease.job]) {
+    LeaseView& view = leases_[other];
+    const bool is_silent = now - workers_[view.worker].heard > Patience();
+    if (view.standing == Standing::kHeld && (view.is_reported || !is_silent)) {
+      Violate("no job twice at once",
+              fmt::format("job {}: lease {} while lease {} is {}", lease.job, lease.lease, other,
+                          view.is_reported ? "reported" : "held by a worker that is heard"));
+    }
+    view.standing = Standing::kEnded;
+  }
+  // Of the same turn in which the connection was found broken, it goes nowhere.
+  const Standing standing = worker.peer == peer ? Standing::kHeld : Standing::kDoubtful;
+  leases_[lease.lease] = {.job = lease.job, .worker = at->second, .standing = standing};
+  leases_of_[lease.job].insert(lease.lease);
+  const auto held = std::ranges::count_if(leases_, [&](const auto& entry) {
+    return entry.second.worker == at->second && entry.second.standing == Standing::kHeld &&
+           !entry.second.is_reported;
+  });
+  if (static_cast<std::uint32_t>(held) > worker.facts.credit) {
+    Violate("I8 credit is respected", fmt::format("{} has {} leases, its credit is {}",
+                                                  worker.facts.name, held, worker.facts.credit));
+  }
+}
+
+void Checker::Stored(const wire::ReportsStored& stored) {
+  for (const LeaseId id : stored.leases) {
+    const auto lease = leases_.find(id);
+    if (lease == leases_.end()) continue;
+    if (lease->second.standing == Standing::kHeld) {
+      const auto job = disk_.Find(lease->second.job);
+      if (!job || !job->outcome) {
+        Violate("I1 durable before acknowledged",
+                fmt::format("the report of lease {}, job {}", id, lease->second.job));
+      }
+    }
+    if (lease->second.standing != Standing::kEnded) lease->second.standing = Standing::kDoubtful;
+  }
+}
+
+// ---- clients ------------------------------------------------------------------------------------
+
+void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
+  if (const auto* hello = std::get_if<wire::ClientHello>(&request.message)) {
+    client_at_[peer] = hello->client;
+  }
+  const auto client = client_at_.find(peer);
+  Asked asked{.message = request.message, .was_greeted = client != client_at_.end()};
+  if (asked.was_greeted) asked.client = client->second;
+  if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) {
+    asked.content = ContentText(*submit);
+    if (asked.was_greeted) {
+      requests_[{asked.client, submit->request_id}].contents.insert(asked.content);
+    }
+  } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
+    cancel_heard_.insert(cancel->batch);
+  }
+  // Of one that came twice, the answer may be to the first.
+  if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
+    if (before->second.was_greeted && !asked.was_greeted) return;
+  }
+  asked_[{peer, request.number}] = std::move(asked);
+}
+
+void Checker::FoundUnreachable(const PeerId& client) { client_at_.erase(client); }
+
+void Checker::Said(const PeerId& peer, const wire::CoordinatorReply& reply) {
+  const auto asked = asked_.find({peer, reply.number});
+  if (asked == asked_.end()) {
+    if (reply.number != 0) {
+      Violate("replies answer requests", fmt::format("number {} to {}", reply.number, peer));
+    }
+    return;
+  }
+  std::visit(
+      [&](const auto& message) {
+        if constexpr (requires { this->Answered(asked->second, message); }) {
+          Answered(asked->second, message);
+        }
+      },
+      reply.message);
+}
+
+void Checker::Answered(const Asked& asked, const wire::Accepted& accepted) {
+  const auto* submit = std::get_if<wire::SubmitJobs>(&asked.message);
+  if (submit == nullptr) return Violate("replies answer requests", "an unasked Accepted");
+  if (!asked.was_greeted) {
+    return Violate("strangers are refused", fmt::format("batch {}", accepted.batch));
+  }
+  RequestView& request = requests_[{asked.client, submit->request_id}];
+  if (request.accepted &&
+      (*request.accepted != accepted || request.accepted_content != asked.content)) {
+    Violate("I4 a request is accepted once",
+            fmt::format("batch {}.{} first, then {}.{}", request.accepted->batch,
+                        request.accepted->first_index, accepted.batch, accepted.first_index));
+  }
+  if (submit->append_to && *submit->append_to != accepted.batch) {
+    Violate("jobs go where they are sent", fmt::format("batch {}", accepted.batch));
+  }
+  request.accepted = accepted;
+  request.accepted_content = asked.content;
+  accepted_batches_.insert(accepted.batch);
+  const auto stored = disk_.FindRequest(asked.client, submit->request_id);
+  if (!stored || !*stored) {
+    return Violate("I1 durable before accepted", fmt::format("batch {}", accepted.batch));
+  }
+  for (std::uint32_t i = 0; i < submit->jobs.size(); ++i) {
+    const auto job = disk_.Find({.batch = accepted.batch, .index = accepted.first_index + i});
+    if (!job || job->spec != submit->jobs[i]) {
+      return Violate("I1 durable before accepted",
+                     fmt::format("job {}.{}", accepted.batch, accepted.first_index + i));
+    }
+  }
+  std::uint64_t unfinished = 0;
+  for (const auto& batch : disk_.AllBatches()) unfinished += batch.job_count - batch.finished;
+  if (unfinished > mix_.limits.max_unfinished_jobs && !submit->jobs.empty()) {
+    Violate("I8 unfinished jobs are bounded", fmt::format("{} jobs", unfinished));
+  }
+}
+
+void Checker::Answered(const Asked& asked, const wire::OutcomePage& page) {
+  const auto* fetch = std::get_if<wire::FetchOutcomes>(&asked.message);
+  if (fetch == nullptr) return Violate("replies answer requests", "an unasked page");
+  std::uint64_t sequence = fetch->after_sequence;
+  for (const Outcome& outcome : page.outcomes) {
+    if (outcome.sequence != ++sequence || outcome.job.batch != fetch->batch) {
+      return Violate("outcomes come in order, without gaps",
+                     fmt::format("batch {}: number {} where {} was due", fetch->batch,
+                                 outcome.sequence, sequence));
+    }
+    const auto stored = disk_.Find(outcome.job);
+    if (!stored || !stored->outcome) {
+      return Violate("I1 durable before shown", fmt::format("job {}", outcome.job));
+    }
+    SeeOutcome(outcome);
+  }
+  if (page.outcomes.size() > fetch->max_outcomes || page.batch.finished > page.batch.job_count ||
+      (!page.outcomes.empty() && page.batch.finished < sequence)) {
+    Violate("pages are what was asked for", fmt::format("batch {}", fetch->batch));
+  }
+}
+
+void Checker::Answered(const Asked& asked, const wire::BatchInfo& info) {
+  const auto* cancel = std::get_if<wire::CancelBatch>(&asked.message);
+  if (cancel == nullptr) return;
+  if (info.state != wire::BatchState::kCancelled && info.state != wire::BatchState::kFinished) {
+    // One whose last outcomes are on their way to disk is over, too.
+    const bool is_closed = info.state == wire::BatchState::kRunning;
+    if (!is_closed) Violate("cancelled is cancelled", fmt::format("batch {}", cancel->batch));
+  }
+  if (info.state == wire::BatchState::kCancelled) cancelled_.insert(info.batch);
+}
+
+void Checker::Answered(const Asked& asked, const wire::Refused& refused) {
+  const FailureCode code = refused.failure.code;
+  const FailureInfo& info = InfoOf(code);
+  if (refused.failure.message.empty() || (info.retryable && refused.retry_after_ms == 0)) {
+    Violate("I8 refusals say why and when to try again", std::string(info.name));
+  }
+  const auto* fetch = std::get_if<wire::FetchOutcomes>(&asked.message);
+  if (fetch != nullptr && code == FailureCode::kNotFound &&
+      accepted_batches_.contains(fetch->batch)) {
+    Violate("I1 nothing accepted is lost", fmt::format("batch {} is not found", fetch->batch));
+  }
+  const auto* submit = std::get_if<wire::SubmitJobs>(&asked.message);
+  if (submit == nullptr || !asked.was_greeted) return;
+  const RequestView& request = requests_[{asked.client, submit->request_id}];
+  if (code == FailureCode::kDuplicateIdConflict && request.contents.size() < 2) {
+    Violate("I4 only other content conflicts", submit->request_id.ToString());
+  }
+  const bool is_repeat = request.accepted && request.accepted_content == asked.content;
+  if (is_repeat && code != FailureCode::kUnauthenticated) {
+    Violate("I4 a repeat is answered as before",
+            fmt::format("batch {}: {}", request.accepted->batch, info.name));
+  }
+  if (request.accepted && !is_repeat && code != FailureCode::kDuplicateIdConflict &&
+      code != FailureCode::kUnauthenticated) {
+    Violate("I4 other content conflicts", fmt::format("{}", info.name));
+  }
+  if (code == FailureCode::kNotFound && submit->append_to &&
+      accepted_batches_.contains(*submit->append_to) &&
+      !cancel_heard_.contains(*submit->append_to) && requests_.size() > 0) {
+    for (const auto& batch : disk_.AllBatches()) {
+      if (batch.batch == *submit->append_to && !batch.closed && batch.client == asked.client) {
+        Violate("open batches take jobs", fmt::format("batch {}", batch.batch));
+      }
+    }
+  }
+}
+
+// ---- outcomes -----------------------------------------------------------------------------------
+
+void Checker::SeeOutcome(const Outcome& outcome) {
+  const auto [seen, is_first] = seen_.try_emplace(outcome.job, outcome);
+  if (is_first) return CheckOutcome(outcome);
+  if (seen->second != outcome) {
+    Violate("I2 one outcome, equal for every reader", fmt::format("job {}", outcome.job));
+  }
+}
+
+bool Checker::IsServed(Placement placement) const {
+  const bool has_cuda = mix_.cuda_workers > 0;
+  const bool has_cpu = mix_.workers > mix_.cuda_workers;
+  return placement == Placement::kCuda  ? has_cuda
+         : placement == Placement::kCpu ? has_cpu
+                                        : has_cuda || has_cpu;
+}
+
+void Checker::CheckOutcome(const Outcome& outcome) {
+  const auto stored = disk_.Find(outcome.job);
+  if (!stored) return Violate("I1 only what was accepted", fmt::format("job {}", outcome.job));
+  const JobSpec& spec = stored->spec;
+  if (outcome.benchmark != spec.source || outcome.actions != spec.actions ||
+      outcome.tag != spec.tag) {
+    Violate("an outcome repeats its job", fmt::format("job {}", outcome.job));
+  }
+  if (outcome.attempts > mix_.limits.max_attempts) {
+    Violate("I7 at most three attempts", fmt::format("job {}: {}", outcome.job, outcome.attempts));
+  }
+  if (outcome.evaluation.ok() && outcome.finished_at.time_since_epoch().count() == 0) {
+    Violate("an outcome says when", fmt::format("job {}", outcome.job));
+  }
+  const auto replayed = JobPool::Replay(spec);
+  if (const auto* failure = std::get_if<Failure>(&replayed)) {
+    const bool is_told = !outcome.evaluation.ok() && (outcome.evaluation.failure() == *failure) &&
+                         outcome.attempts == 0;
+    if (!is_told) Violate("invalid jobs are told so", fmt::format("job {}", outcome.job));
+    return;
+  }
+  if (outcome.evaluation.ok()) {
+    CheckMeasured(outcome, spec, std::get<coordinator::ToMeasure>(replayed));
+  } else {
+    CheckFailed(outcome, spec);
+  }
+}
+
+void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
+                            const coordinator::ToMeasure& measure) {
+  const auto found = reports_.find(FingerprintOf(outcome.evaluation));
+  if (found == reports_.end()) {
+    return Violate("I3 measured by somebody", fmt::format("job {}", outcome.job));
+  }
+  const ReportView& view = found->second;
+  if (view.truth == Truth::kLie) {
+    Violate("I11 no lie becomes a measurement", fmt::format("job {}", outcome.job));
+  }
+  if (outcome.evaluation.tree_key != measure.tree ||
+      view.report.evaluation.tree_key != measure.tree) {
+    Violate("I3 an answer is about its tree", fmt::format("job {}", outcome.job));
+  }
+  if (outcome.worker != view.worker) {
+    Violate("I3 an outcome names who measured it",
+            fmt::format("job {}: '{}', not '{}'", outcome.job, outcome.worker, view.worker));
+  }
+  if (outcome.source != OutcomeSource::kMeasured) {
+    if (spec.freshness == Freshness::kMeasureAnew) {
+      Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));
+    }
+    const auto& hardware = view.report.evaluation.conditions->hardware;
+    if (!coordinator::Serves(hardware.device, measure.placement)) {
+      Violate("I3 an answer is from where it may be", fmt::format("job {}", outcome.job));
+    }
+    return;
+  }
+  if (view.report.job != outcome.job) {
+    Violate("I3 a result is its job's",
+            fmt::format("job {} has that of {}", outcome.job, view.report.job));
+  }
+  if (view.rightful.empty()) {
+    Violate("I3 from the holder of the lease",
+            fmt::format("job {}: lease {} was over when its report came", outcome.job,
+                        view.report.lease));
+  }
+}
+
+void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
+  const Failure& failure = outcome.evaluation.failure();
+  const Nature nature = pool_.NatureOf(spec);
+  const auto replayed = JobPool::Replay(spec);
+  const Placement placement = std::get<coordinator::ToMeasure>(replayed).placement;
+  const bool is_calm = !mix_.has_faults();
+  bool is_explained = false;
+  switch (failure.code) {
+    case FailureCode::kRunTimeout: is_explained = nature == Nature::kHanging; break;
+    case FailureCode::kRunCrash: is_explained = nature == Nature::kCrashing; break;
+    case FailureCode::kCancelled: is_explained = cancel_heard_.contains(outcome.job.batch); break;
+    case FailureCode::kNoMatchingWorker:
+      is_explained = !is_calm || !IsServed(placement) || mix_.poison > 0;
+      break;
+    case FailureCode::kWorkerLost:
+    case FailureCode::kWorkerCrashed:
+    case FailureCode::kDeviceFault:
+      is_explained = (outcome.source == OutcomeSource::kCoalesced ||
+                      outcome.attempts >= mix_.limits.max_attempts) &&
+                     (!is_calm || nature == Nature::kPoison || mix_.poison > 0);
+      break;
+    default: break;
+  }
+  if (!is_explained) {
+    Violate("a failure has its reason",
+            fmt::format("job {}: {}, after {} attempts: {}", outcome.job, InfoOf(failure.code).name,
+                        outcome.attempts, failure.message));
+  }
+}
+
+bool Checker::AllFinished() {
+  for (const auto& batch : disk_.AllBatches()) {
+    if (batch.finished < batch.job_count) return false;
+  }
+  return true;
+}
+
+void Checker::CheckTheEnd() {
+  for (const storage::StoredBatch& batch : disk_.AllBatches()) {
+    std::set<std::uint64_t> sequences;
+    std::uint32_t failed = 0;
+    for (std::uint32_t index = 0; index < batch.job_count; ++index) {
+      const JobId id{.batch = batch.batch, .index = index};
+      const auto job = disk_.Find(id);
+      if (!job) return Violate("I1 nothing accepted is lost", fmt::format("job {}", id));
+      if (!job->outcome) return Violate("I6 everything finishes", fmt::format("job {}", id));
+      SeeOutcome(*job->outcome);
+      sequences.insert(job->outcome->sequence);
+      if (!job->outcome->evaluation.ok()) ++failed;
+    }
+    const bool is_dense =
+        sequences.empty() || (*sequences.begin() == 1 && *sequences.rbegin() == batch.job_count);
+    if (sequences.size() != batch.job_count || !is_dense || batch.finished != batch.job_count ||
+        batch.failed != failed) {
+      Violate("outcomes come in order, without gaps", fmt::format("batch {}", batch.batch));
+    }
+  }
+  for (const auto& [key, request] : requests_) {
+    if (!request.accepted) continue;
+    for (std::uint32_t i = 0; i < request.accepted->job_count; ++i) {
+      const JobId id{.batch = request.accepted->batch, .index = request.accepted->first_index + i};
+      if (!disk_.Find(id)) Violate("I1 nothing accepted is lost", fmt::format("job {}", id));
+    }
+  }
+}
+
+}  // namespace loopfleet::simulation

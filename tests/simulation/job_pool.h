@@ -1,0 +1,51 @@
+#pragma once
+// JobPool: the jobs of one seed's world: what clients ask, and what happens to a worker that runs
+// it. Trees are real: requests are replayed as the coordinator replays them.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/job/job_spec.h"
+#include "coordinator/event.h"
+#include "tests/simulation/dice.h"
+#include "tests/simulation/fault_mix.h"
+
+namespace loopfleet::simulation {
+
+enum class Nature : std::uint8_t {
+  kGood,
+  kPoison,   // ends the worker that runs it
+  kHanging,  // RUN_TIMEOUT
+  kCrashing  // RUN_CRASH
+};
+
+// How long a worker lets a job run.
+inline constexpr Nanos kRunLimit = std::chrono::seconds(10);
+
+class JobPool {
+ public:
+  JobPool(const FaultMix& mix, std::uint64_t seed);
+
+  JobSpec Draw(Dice& dice);
+  Nature NatureOf(const JobSpec& spec) const;
+
+  // As the coordinator finds out: what the request is about, or why it is invalid. The same
+  // everywhere, and remembered over seeds.
+  static std::variant<coordinator::ToMeasure, Failure> Replay(const JobSpec& spec);
+
+ private:
+  struct Tree {
+    std::string uri;
+    Nature nature = Nature::kGood;
+  };
+  const Tree* Find(const JobSpec& spec) const;
+
+  double invalid_;
+  double fresh_;
+  double any_device_;
+  std::uint64_t drawn_ = 0;
+  std::vector<Tree> trees_;
+};
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,236 @@
+#include "tests/simulation/model_disk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simulation/job_pool.h"
+
+namespace loopfleet::simulation {
+namespace {
+
+wire::BatchInfo InfoOf(const storage::StoredBatch& batch) {
+  using wire::BatchState;
+  return {.batch = batch.batch,
+          .client = batch.client,
+          .state = batch.cancelled                    ? BatchState::kCancelled
+                   : !batch.closed                    ? BatchState::kOpen
+                   : batch.finished < batch.job_count ? BatchState::kRunning
+                                                      : BatchState::kFinished,
+          .submitted_at = batch.accepted_at,
+          .job_count = batch.job_count,
+          .finished = batch.finished,
+          .failed = batch.failed,
+          .from_store = batch.from_store};
+}
+
+wire::Refused NotFound() {
+  return {.failure = {.code = FailureCode::kNotFound, .message = "it is not there"}};
+}
+
+}  // namespace
+
+struct ModelDisk::Writer {
+  State& state;
+
+  Status operator()(const storage::JobsAccepted& accepted) const {
+    storage::StoredBatch& batch = state.batches[accepted.batch];
+    if (accepted.new_batch == static_cast<bool>(batch.batch)) {
+      return Fail(ErrorKind::kExists, fmt::format("batch {}: is it new?", accepted.batch));
+    }
+    if (accepted.new_batch) {
+      batch = {
+          .batch = accepted.batch, .client = accepted.client, .accepted_at = accepted.accepted_at};
+    }
+    if (batch.closed || accepted.first_index != batch.job_count) {
+      return Fail(ErrorKind::kInvalid,
+                  fmt::format("batch {}: jobs from index {} on, but it has {}", batch.batch,
+                              accepted.first_index, batch.job_count));
+    }
+    const bool fresh =
+        state.requests
+            .try_emplace({.client = accepted.client, .request = accepted.request_id},
+                         storage::StoredRequest{
+                             .batch = accepted.batch,
+                             .first_index = accepted.first_index,
+                             .job_count = static_cast<std::uint32_t>(accepted.jobs.size()),
+                             .request_digest = accepted.request_digest})
+            .second;
+    if (!fresh) return Fail(ErrorKind::kExists, "a request that was accepted before");
+    for (const JobSpec& spec : accepted.jobs) {
+      state.jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
+    }
+    batch.closed = accepted.closes_batch;
+    return {};
+  }
+
+  Status operator()(const storage::JobFinished& finished) const {
+    Outcome outcome = finished.outcome;
+    const auto spec = state.jobs.find(outcome.job);
+    if (spec == state.jobs.end()) {
+      return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", outcome.job));
+    }
+    storage::StoredBatch& batch = state.batches[outcome.job.batch];
+    if (outcome.sequence != batch.finished + std::uint64_t{1}) {
+      return Fail(ErrorKind::kInvalid, fmt::format("job {}: sequence {} after {}", outcome.job,
+                                                   outcome.sequence, batch.finished));
+    }
+    outcome.benchmark = spec->second.source;
+    outcome.actions = spec->second.actions;
+    outcome.tag = spec->second.tag;
+    if (!state.outcomes.try_emplace(outcome.job, outcome).second) {
+      return Fail(ErrorKind::kExists, fmt::format("job {} has an outcome", outcome.job));
+    }
+    ++batch.finished;
+    if (!outcome.evaluation.ok()) ++batch.failed;
+    if (outcome.source == OutcomeSource::kStored) ++batch.from_store;
+    state.sequences[{outcome.job.batch, outcome.sequence}] = outcome.job;
+    if (outcome.evaluation.ok() && outcome.source == OutcomeSource::kMeasured) {
+      state.measured[*outcome.evaluation.tree_key].push_back(outcome.job);
+    }
+    return {};
+  }
+
+  Status operator()(const storage::ResultsSuspected& suspected) const {
+    for (auto& [tree, jobs] : state.measured) {
+      std::erase_if(jobs, [&](JobId job) {
+        const Outcome& outcome = state.outcomes.at(job);
+        return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since;
+      });
+    }
+    return {};
+  }
+
+  Status operator()(const storage::BatchCancelled& cancelled) const {
+    storage::StoredBatch& batch = state.batches[cancelled.batch];
+    if (!batch.batch) return Fail(ErrorKind::kInvalid, "there is no such batch");
+    batch.cancelled = true;
+    batch.closed = true;
+    return {};
+  }
+};
+
+Result<storage::Recovery> ModelDisk::Open() {
+  if (is_full_) return Fail(ErrorKind::kFull, "no room");  // the epoch has to be written
+  storage::Recovery recovery{.epoch = ++state_.epoch};
+  for (const auto& [id, batch] : state_.batches) {
+    recovery.next_batch = id.value + 1;
+    if (batch.closed && batch.finished == batch.job_count) continue;
+    recovery.unfinished.push_back(batch);
+    for (std::uint32_t index = 0; index < batch.job_count; ++index) {
+      const JobId job{.batch = id, .index = index};
+      if (!state_.outcomes.contains(job)) {
+        recovery.jobs.push_back({.job = job, .spec = state_.jobs.at(job)});
+      }
+    }
+  }
+  return recovery;
+}
+
+void ModelDisk::CrashNow(Crash, std::span<const storage::Write> under_way, Dice& dice) {
+  const bool was_durable = dice.Chance(0.5);
+  if (!under_way.empty() && was_durable && !is_full_ && !fails_next_) (void)Apply(under_way);
+  fails_next_ = false;
+}
+
+Status ModelDisk::Apply(std::span<const storage::Write> writes) {
+  if (is_full_) return Fail(ErrorKind::kFull, "no room");
+  if (std::exchange(fails_next_, false)) return Fail(ErrorKind::kSystem, "EIO");
+  for (const storage::Write& write : writes) {
+    // Not undone: a contradiction ends the run.
+    LF_TRY_VOID(std::visit(Writer{state_}, write));
+  }
+  return {};
+}
+
+coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
+                                          const coordinator::StoredConditions& conditions) {
+  if (auto unsupported = UnsupportedField(spec)) {
+    return {.spec = std::move(spec), .admission = *std::move(unsupported)};
+  }
+  auto replayed = JobPool::Replay(spec);
+  if (auto* failure = std::get_if<Failure>(&replayed)) {
+    return {.spec = std::move(spec), .admission = std::move(*failure)};
+  }
+  const auto measure = std::get<coordinator::ToMeasure>(replayed);
+  const auto measured = state_.measured.find(measure.tree);
+  if (spec.freshness == Freshness::kMeasureAnew || measured == state_.measured.end()) {
+    return {.spec = std::move(spec), .admission = measure};
+  }
+  for (const auto& kind : conditions[static_cast<std::size_t>(measure.placement)]) {
+    for (auto job = measured->second.rbegin(); job != measured->second.rend(); ++job) {
+      const Outcome& outcome = state_.outcomes.at(*job);
+      if (outcome.evaluation.conditions->hardware.hardware_class != kind.hardware_class) continue;
+      storage::StoredResult stored{.evaluation = outcome.evaluation, .worker = outcome.worker};
+      stored.evaluation.stages = {};
+      return {.spec = std::move(spec), .admission = std::move(stored)};
+    }
+  }
+  return {.spec = std::move(spec), .admission = measure};
+}
+
+Result<std::optional<storage::StoredRequest>> ModelDisk::FindRequest(const Uuid& client,
+                                                                     const Uuid& request) {
+  const auto found = state_.requests.find({.client = client, .request = request});
+  if (found == state_.requests.end()) return std::nullopt;
+  return found->second;
+}
+
+wire::CoordinatorMessage ModelDisk::Outcomes(const wire::FetchOutcomes& fetch) {
+  const auto batch = state_.batches.find(fetch.batch);
+  if (batch == state_.batches.end()) return NotFound();
+  wire::OutcomePage page{.batch = InfoOf(batch->second)};
+  for (auto next = state_.sequences.upper_bound({fetch.batch, fetch.after_sequence});
+       next != state_.sequences.end() && next->first.first == fetch.batch; ++next) {
+    if (page.outcomes.size() == fetch.max_outcomes) break;
+    page.outcomes.push_back(state_.outcomes.at(next->second));
+  }
+  return page;
+}
+
+wire::CoordinatorMessage ModelDisk::Batches(const wire::ListBatches& list) {
+  wire::BatchList reply;
+  for (auto batch = state_.batches.rbegin(); batch != state_.batches.rend(); ++batch) {
+    if (reply.batches.size() == list.max_batches) break;
+    reply.batches.push_back(InfoOf(batch->second));
+  }
+  return reply;
+}
+
+wire::CoordinatorMessage ModelDisk::Batch(const wire::ShowBatch& show) {
+  if (state_.batches.empty()) return NotFound();
+  const auto batch = show.batch ? state_.batches.find(show.batch) : std::prev(state_.batches.end());
+  if (batch == state_.batches.end()) return NotFound();
+  return InfoOf(batch->second);
+}
+
+wire::CoordinatorMessage ModelDisk::Job(JobId id, const std::optional<coordinator::LiveJob>& live) {
+  auto stored = Find(id);
+  if (!stored) return NotFound();
+  wire::JobInfo info{.job = id, .spec = std::move(stored->spec)};
+  if (stored->outcome) {
+    info.state = wire::JobState::kFinished;
+    info.outcome = std::move(stored->outcome);
+  } else {
+    info.state = live ? live->state : wire::JobState::kLeased;
+  }
+  return info;
+}
+
+std::optional<storage::StoredJob> ModelDisk::Find(JobId job) {
+  const auto spec = state_.jobs.find(job);
+  if (spec == state_.jobs.end()) return std::nullopt;
+  storage::StoredJob found{.spec = spec->second};
+  if (const auto outcome = state_.outcomes.find(job); outcome != state_.outcomes.end()) {
+    found.outcome = outcome->second;
+  }
+  return found;
+}
+
+std::vector<storage::StoredBatch> ModelDisk::AllBatches() {
+  std::vector<storage::StoredBatch> all;
+  for (const auto& [id, batch] : state_.batches) all.push_back(batch);
+  return all;
+}
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,51 @@
+#pragma once
+// ModelDisk: what a database would hold, in maps. It refuses what the real storage refuses: a
+// second outcome, a gap in the indices or sequences, a request twice.
+
+#include <map>
+#include <utility>
+
+#include "coordinator/client_table.h"
+#include "tests/simulation/disk.h"
+
+namespace loopfleet::simulation {
+
+class ModelDisk final : public Disk {
+ public:
+  Result<storage::Recovery> Open() override;
+  void Close() override {}
+  void CrashNow(Crash how, std::span<const storage::Write> under_way, Dice& dice) override;
+  Status Apply(std::span<const storage::Write> writes) override;
+  void SetFull(bool full) override { is_full_ = full; }
+  void FailNextApply(Dice&) override { fails_next_ = true; }
+
+  coordinator::AdmittedJob Admit(JobSpec spec,
+                                 const coordinator::StoredConditions& conditions) override;
+  Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
+                                                            const Uuid& request) override;
+  wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
+  wire::CoordinatorMessage Batches(const wire::ListBatches& list) override;
+  wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
+
+  std::optional<storage::StoredJob> Find(JobId job) override;
+  std::vector<storage::StoredBatch> AllBatches() override;
+
+ private:
+  struct State {
+    std::uint64_t epoch = 0;
+    std::map<BatchId, storage::StoredBatch> batches;
+    std::map<coordinator::RequestKey, storage::StoredRequest> requests;
+    std::map<JobId, JobSpec> jobs;
+    std::map<JobId, Outcome> outcomes;
+    std::map<std::pair<BatchId, std::uint64_t>, JobId> sequences;
+    std::map<looptree::TreeKey, std::vector<JobId>> measured;  // latest last
+  };
+  struct Writer;  // one overload for each kind of write
+
+  State state_;
+  bool is_full_ = false;
+  bool fails_next_ = false;
+};
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,451 @@
+#include "tests/simulation/planted_bug.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tests/simulation/planted_disk_bug.h"
+
+namespace loopfleet::simulation {
+namespace {
+
+using coordinator::Core;
+using coordinator::Effect;
+using coordinator::Effects;
+using coordinator::Event;
+using coordinator::Limits;
+
+// ---- how bugs are written down ------------------------------------------------------------------
+
+class LimitsBug final : public PlantedBug {
+ public:
+  explicit LimitsBug(void (*change)(Limits&)) : change_(change) {}
+  void OnLimits(Limits& limits) override { change_(limits); }
+
+ private:
+  void (*change_)(Limits&);
+};
+
+// Changes each event of one kind.
+template <class Kind>
+class EventBug final : public PlantedBug {
+ public:
+  using Change = void (*)(Kind&, const Core&);
+  explicit EventBug(Change change) : change_(change) {}
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    for (Event& event : events) {
+      if (auto* kind = std::get_if<Kind>(&event)) change_(*kind, core);
+    }
+  }
+
+ private:
+  Change change_;
+};
+
+// Changes each message of one kind that workers send.
+template <class Kind>
+class HeardBug final : public PlantedBug {
+ public:
+  using Change = void (*)(Kind&, coordinator::PeerId&, const Core&);
+  explicit HeardBug(Change change) : change_(change) {}
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    for (Event& event : events) {
+      auto* said = std::get_if<coordinator::WorkerSaid>(&event);
+      if (said == nullptr) continue;
+      if (auto* kind = std::get_if<Kind>(&said->message)) change_(*kind, said->peer, core);
+    }
+  }
+
+ private:
+  Change change_;
+};
+
+// Changes each effect of one kind; `change` says whether it is kept.
+template <class Kind>
+class EffectBug final : public PlantedBug {
+ public:
+  using Change = bool (*)(Kind&);
+  explicit EffectBug(Change change) : change_(change) {}
+  void OnEffects(Effects& effects, const Core&) override {
+    std::erase_if(effects, [&](Effect& effect) {
+      auto* kind = std::get_if<Kind>(&effect);
+      return kind != nullptr && !change_(*kind);
+    });
+  }
+
+ private:
+  Change change_;
+};
+
+template <class Bug, class Change>
+std::function<std::unique_ptr<PlantedBug>()> Make(Change change) {
+  return [change] { return std::make_unique<Bug>(change); };
+}
+template <class Bug>
+std::function<std::unique_ptr<PlantedBug>()> Make() {
+  return [] { return std::make_unique<Bug>(); };
+}
+
+const coordinator::Worker* WorkerAt(const Core& core, const coordinator::PeerId& peer) {
+  for (const auto& [id, worker] : core.state().workers.all()) {
+    if (worker.peer == peer) return &worker;
+  }
+  return nullptr;
+}
+
+// ---- those that need more than a line -----------------------------------------------------------
+
+class AcceptsBeforeDurable final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core&) override {
+    submission_.reset();
+    for (const Event& event : events) {
+      if (const auto* submission = std::get_if<coordinator::Submission>(&event)) {
+        submission_ = *submission;
+      }
+    }
+  }
+  void OnEffects(Effects& effects, const Core&) override {
+    if (!submission_) return;
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      const auto* persist = std::get_if<coordinator::Persist>(&effects[i]);
+      if (persist == nullptr) continue;
+      const auto* accepted = std::get_if<storage::JobsAccepted>(&persist->writes.front());
+      if (accepted == nullptr || accepted->request_id != submission_->request_id) continue;
+      effects.push_back(coordinator::ReplyToClient{
+          .peer = submission_->peer,
+          .number = submission_->number,
+          .message =
+              wire::Accepted{.batch = accepted->batch,
+                             .first_index = accepted->first_index,
+                             .job_count = static_cast<std::uint32_t>(accepted->jobs.size())}});
+      return;
+    }
+  }
+  std::optional<coordinator::Submission> submission_;
+};
+
+class AcknowledgesBeforeDurable final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    command_.leases.clear();
+    for (const Event& event : events) {
+      const auto* said = std::get_if<coordinator::WorkerSaid>(&event);
+      if (said == nullptr || WorkerAt(core, said->peer) == nullptr) continue;
+      peer_ = said->peer;
+      if (const auto* reports = std::get_if<wire::Reports>(&said->message)) {
+        for (const auto& report : reports->reports) command_.leases.push_back(report.lease);
+      }
+    }
+  }
+  void OnEffects(Effects& effects, const Core&) override {
+    if (command_.leases.empty()) return;
+    effects.push_back(
+        coordinator::SendToWorker{.peer = peer_, .command = std::exchange(command_, {})});
+  }
+  coordinator::PeerId peer_;
+  wire::ReportsStored command_;
+};
+
+// A report of an earlier attempt passes for that of the one who has the job now.
+void AcceptLate(wire::Reports& reports, coordinator::PeerId& peer, const Core& core) {
+  for (wire::Report& report : reports.reports) {
+    if (core.state().leases.Find(report.lease) != nullptr) continue;
+    const coordinator::Job* job = core.state().jobs.Find(report.job);
+    if (job == nullptr) continue;
+    const auto* leased = std::get_if<coordinator::Leased>(&job->progress);
+    if (leased == nullptr) continue;
+    const auto* lease = core.state().leases.Find(leased->lease);
+    const auto* holder = core.state().workers.Find(lease->worker);
+    if (!holder->peer) continue;
+    report.lease = leased->lease;
+    peer = *holder->peer;
+  }
+}
+
+void Believe(wire::Reports& reports, coordinator::PeerId& peer, const Core& core) {
+  const coordinator::Worker* worker = WorkerAt(core, peer);
+  if (worker == nullptr) return;
+  for (wire::Report& report : reports.reports) {
+    auto* measurement = std::get_if<Measurement>(&report.evaluation.verdict);
+    const coordinator::Job* job = core.state().jobs.Find(report.job);
+    if (measurement == nullptr || job == nullptr) continue;
+    measurement->elapsed_ns = measurement->elapsed_low_ns = measurement->elapsed_high_ns =
+        std::max(1.0, measurement->elapsed_ns);
+    measurement->samples_ns = {1.0};
+    measurement->sample_flags = {0};
+    report.evaluation.tree_key = job->tree;
+    report.evaluation.conditions->hardware = worker->facts.hardware;
+  }
+}
+
+class NeverLosesWorkers final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    if (!std::holds_alternative<coordinator::Tick>(events.front())) return;
+    for (const auto& [id, worker] : core.state().workers.all()) {
+      if (!worker.peer) continue;
+      wire::Heartbeat heartbeat;
+      heartbeat.held.assign(worker.running.begin(), worker.running.end());
+      events.insert(events.begin(), coordinator::WorkerSaid{*worker.peer, heartbeat});
+    }
+  }
+};
+
+// A worker that was lost gives its leases back as if it had not started them.
+class CountsNoLoss final : public PlantedBug {
+  void OnMoment(coordinator::Moment& now) override { now_ = now.instant; }
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    if (!std::holds_alternative<coordinator::Tick>(events.front())) return;
+    for (const auto& [id, worker] : core.state().workers.all()) {
+      if (!worker.peer || worker.heard_at + std::chrono::milliseconds(3000) > now_) continue;
+      wire::Goodbye goodbye;
+      goodbye.returned.assign(worker.running.begin(), worker.running.end());
+      events.insert(events.begin(), coordinator::WorkerSaid{*worker.peer, goodbye});
+    }
+  }
+  Instant now_{};
+};
+
+class NeverMissesLeases final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    for (Event& event : events) {
+      auto* said = std::get_if<coordinator::WorkerSaid>(&event);
+      if (said == nullptr) continue;
+      if (auto* heartbeat = std::get_if<wire::Heartbeat>(&said->message)) {
+        const auto* worker = WorkerAt(core, said->peer);
+        if (worker == nullptr) continue;
+        for (const LeaseId lease : worker->running) heartbeat->held.push_back(lease);
+      } else if (auto* hello = std::get_if<wire::WorkerHello>(&said->message)) {
+        const auto* worker = core.state().workers.Find(hello->worker);
+        if (worker == nullptr) continue;
+        for (const LeaseId lease : worker->running) {
+          hello->held.push_back({lease, core.state().leases.Find(lease)->job});
+        }
+      }
+    }
+  }
+};
+
+class GrantsTwice final : public PlantedBug {
+  void OnEffects(Effects& effects, const Core& core) override {
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      const auto* send = std::get_if<coordinator::SendToWorker>(&effects[i]);
+      if (send == nullptr || !std::holds_alternative<wire::Leases>(send->command)) continue;
+      wire::Leases copy = std::get<wire::Leases>(send->command);
+      for (wire::Lease& lease : copy.leases) lease.lease.value |= std::uint64_t{1} << 39;
+      for (const auto& [id, worker] : core.state().workers.all()) {
+        if (!worker.peer || *worker.peer == send->peer) continue;
+        effects.push_back(coordinator::SendToWorker{.peer = *worker.peer, .command = copy});
+        return;
+      }
+    }
+  }
+};
+
+class WelcomesStrangers final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core& core) override {
+    const auto* submission = std::get_if<coordinator::Submission>(&events.front());
+    if (submission == nullptr || core.ClientOf(submission->peer)) return;
+    events.insert(events.begin(),
+                  coordinator::ClientAsked{.peer = submission->peer,
+                                           .question = wire::ClientHello{.client = {{7}}}});
+  }
+};
+
+// Answers what it heard of last, whatever the tree is.
+class AnswersFromAnyTree final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core&) override {
+    for (Event& event : events) {
+      if (auto* submission = std::get_if<coordinator::Submission>(&event)) {
+        for (coordinator::AdmittedJob& job : submission->jobs) {
+          if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
+            if (last_) *stored = *last_;
+            last_ = *stored;
+          }
+        }
+      }
+    }
+  }
+  std::optional<storage::StoredResult> last_;
+};
+
+class GoesByTheWallClock final : public PlantedBug {
+  void OnMoment(coordinator::Moment& now) override {
+    const Instant wall{now.wall.time_since_epoch()};
+    latest_ = std::max(latest_, wall);
+    now.instant = latest_;
+  }
+  Instant latest_{};
+};
+
+class ForgetsWaiters final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core&) override {
+    is_persisted_ = std::holds_alternative<coordinator::Persisted>(events.front());
+  }
+  void OnEffects(Effects& effects, const Core&) override {
+    if (!is_persisted_) return;
+    std::erase_if(effects, [](const Effect& effect) {
+      return std::holds_alternative<coordinator::SendOutcomes>(effect);
+    });
+  }
+  bool is_persisted_ = false;
+};
+
+bool IsFinish(const storage::Write& write) {
+  return std::holds_alternative<storage::JobFinished>(write);
+}
+
+std::vector<PlantedBugInfo> AllBugs() {
+  using coordinator::Recovered;
+  using coordinator::SendOutcomes;
+  using coordinator::SendToWorker;
+  using coordinator::Submission;
+  std::vector<PlantedBugInfo> bugs = {
+      {"accept_before_durable", "jobs are accepted before they are on disk",
+       Make<AcceptsBeforeDurable>()},
+      {"acknowledge_before_durable", "reports are acknowledged before they are on disk",
+       Make<AcknowledgesBeforeDurable>()},
+      {"accept_late_report", "a report of an attempt that is over is accepted",
+       Make<HeardBug<wire::Reports>>(&AcceptLate)},
+      {"believe_anything", "reports are not checked", Make<HeardBug<wire::Reports>>(&Believe)},
+      {"never_lose_workers", "a worker that is gone is not noticed", Make<NeverLosesWorkers>()},
+      {"never_miss_leases", "a lease that never arrived is not noticed", Make<NeverMissesLeases>()},
+      {"count_no_loss", "leases of lost workers are not counted as attempts", Make<CountsNoLoss>()},
+      {"grant_twice", "two workers get the same job", Make<GrantsTwice>()},
+      {"grant_to_draining", "a worker that drains gets more",
+       Make<HeardBug<wire::Heartbeat>>(
+           +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
+             heartbeat.drain = wire::DrainState::kServing;
+           })},
+      {"one_attempt_more", "a job is tried four times",
+       Make<LimitsBug>(+[](Limits& limits) { ++limits.max_attempts; })},
+      {"one_attempt_less", "a job is given up after two",
+       Make<LimitsBug>(+[](Limits& limits) { --limits.max_attempts; })},
+      {"impatient", "a worker is given up after one missed heartbeat",
+       Make<LimitsBug>(+[](Limits& limits) { limits.missed_heartbeats = 1; })},
+      {"ignore_credit", "a worker gets twice what it takes",
+       Make<HeardBug<wire::WorkerHello>>(+[](wire::WorkerHello& hello, coordinator::PeerId&,
+                                             const Core&) { hello.credit *= 2; })},
+      {"loose_bound", "twice as many unfinished jobs as allowed",
+       Make<LimitsBug>(+[](Limits& limits) { limits.max_unfinished_jobs *= 2; })},
+      {"no_retry_after", "a refusal does not say when to try again",
+       Make<EffectBug<coordinator::ReplyToClient>>(+[](coordinator::ReplyToClient& reply) {
+         if (auto* refused = std::get_if<wire::Refused>(&reply.message)) {
+           refused->retry_after_ms = 0;
+         }
+         return true;
+       })},
+      {"welcome_strangers", "jobs are taken from whoever did not say hello",
+       Make<WelcomesStrangers>()},
+      {"ignore_conflicts", "a request id with other content is answered as before",
+       Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
+         if (submission.seen) submission.digest = submission.seen->request_digest;
+       })},
+      {"forget_requests", "a request that was accepted before is not recognised",
+       Make<EventBug<Submission>>(
+           +[](Submission& submission, const Core&) { submission.seen.reset(); })},
+      {"skip_an_outcome", "a page starts one too late",
+       Make<EffectBug<SendOutcomes>>(+[](SendOutcomes& send) {
+         if (send.fetch.after_sequence > 0) ++send.fetch.after_sequence;
+         return true;
+       })},
+      {"repeat_an_outcome", "a page starts one too early",
+       Make<EffectBug<SendOutcomes>>(+[](SendOutcomes& send) {
+         if (send.fetch.after_sequence > 0) --send.fetch.after_sequence;
+         return true;
+       })},
+      {"keep_the_epoch", "a restarted coordinator gives the same lease ids out again",
+       Make<EventBug<Recovered>>(+[](Recovered& recovered, const Core&) { recovered.epoch = 1; })},
+      {"recover_all_but_one", "one unfinished job is forgotten in a restart",
+       Make<EventBug<Recovered>>(+[](Recovered& recovered, const Core&) {
+         if (!recovered.jobs.empty()) recovered.jobs.pop_back();
+       })},
+      {"reuse_batch_id", "a restarted coordinator gives the last batch id out again",
+       Make<EventBug<Recovered>>(+[](Recovered& recovered, const Core&) {
+         if (recovered.next_batch > 1 && recovered.batches.empty()) --recovered.next_batch;
+       })},
+      {"lose_a_cancellation", "that a batch is cancelled is not written",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         std::erase_if(persist.writes, [](const storage::Write& write) {
+           return std::holds_alternative<storage::BatchCancelled>(write);
+         });
+         return true;
+       })},
+      {"forget_waiters", "who waits for outcomes is not told of them", Make<ForgetsWaiters>()},
+      {"silent_heartbeats", "heartbeats are not answered",
+       Make<EffectBug<SendToWorker>>(+[](SendToWorker& send) {
+         return !std::holds_alternative<wire::HeartbeatAnswer>(send.command);
+       })},
+      {"drop_a_grant", "of several leases the last is not sent",
+       Make<EffectBug<SendToWorker>>(+[](SendToWorker& send) {
+         auto* leases = std::get_if<wire::Leases>(&send.command);
+         if (leases != nullptr && leases->leases.size() > 1) leases->leases.pop_back();
+         return true;
+       })},
+      {"lose_an_outcome", "of several outcomes the last is not written",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         if (persist.writes.size() > 1 && IsFinish(persist.writes.back())) {
+           persist.writes.pop_back();
+         }
+         return true;
+       })},
+      {"swap_sequences", "two outcomes are numbered the other way round",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         auto& writes = persist.writes;
+         if (writes.size() > 1 && IsFinish(writes[0]) && IsFinish(writes[1])) {
+           std::swap(std::get<storage::JobFinished>(writes[0]).outcome.sequence,
+                     std::get<storage::JobFinished>(writes[1]).outcome.sequence);
+         }
+         return true;
+       })},
+      {"swap_outcomes", "two jobs get each other's outcome",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         auto& writes = persist.writes;
+         if (writes.size() > 1 && IsFinish(writes[0]) && IsFinish(writes[1])) {
+           std::swap(std::get<storage::JobFinished>(writes[0]).outcome.evaluation,
+                     std::get<storage::JobFinished>(writes[1]).outcome.evaluation);
+         }
+         return true;
+       })},
+      {"wrong_first_index", "appended jobs are said to start one further",
+       Make<EffectBug<coordinator::ReplyToClient>>(+[](coordinator::ReplyToClient& reply) {
+         auto* accepted = std::get_if<wire::Accepted>(&reply.message);
+         if (accepted != nullptr && accepted->first_index > 0) ++accepted->first_index;
+         return true;
+       })},
+      {"name_another_worker", "an outcome names a worker that did not measure it",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         for (storage::Write& write : persist.writes) {
+           if (IsFinish(write)) std::get<storage::JobFinished>(write).outcome.worker = "worker 0";
+         }
+         return true;
+       })},
+      {"ignore_placement", "jobs for CUDA go to any worker",
+       Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
+         for (coordinator::AdmittedJob& job : submission.jobs) {
+           if (auto* measure = std::get_if<coordinator::ToMeasure>(&job.admission)) {
+             measure->placement = Placement::kAny;
+           }
+         }
+       })},
+      {"answer_from_any_tree", "the store is looked up by part of the key",
+       Make<AnswersFromAnyTree>()},
+      {"go_by_the_wall_clock", "deadlines are kept in wall time", Make<GoesByTheWallClock>()},
+  };
+  for (PlantedBugInfo& bug : PlantedDiskBugs()) bugs.push_back(std::move(bug));
+  return bugs;
+}
+
+}  // namespace
+
+std::span<const PlantedBugInfo> PlantedBugs() {
+  static const std::vector<PlantedBugInfo> kBugs = AllBugs();
+  return kBugs;
+}
+
+const PlantedBugInfo* FindPlantedBug(std::string_view name) {
+  const auto found = std::ranges::find(PlantedBugs(), name, &PlantedBugInfo::name);
+  return found == PlantedBugs().end() ? nullptr : &*found;
+}
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,93 @@
+#pragma once
+// SimulatedCoordinator: the real core and the real write backlog behind the shell's decisions-free
+// translation, in a process that can be killed at any moment, stopped, or stand still.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "coordinator/core.h"
+#include "coordinator/write_backlog.h"
+#include "tests/simulation/agenda.h"
+#include "tests/simulation/checker.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/fault_mix.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/trace.h"
+
+namespace loopfleet::simulation {
+
+class SimulatedCoordinator {
+ public:
+  struct Parts {
+    Agenda& agenda;
+    Trace& trace;
+    const FaultMix& mix;
+    ClientPort& clients;
+    WorkerPort& workers;
+    Disk& disk;  // as it is: the checker's
+    Checker& checker;
+    PlantedBug* bug = nullptr;
+  };
+  SimulatedCoordinator(const Parts& parts, std::uint64_t seed);
+
+  void Start();
+  void Heal();  // no more faults: it runs for good
+  bool is_running() const { return core_ != nullptr; }
+  const coordinator::Core& core() const { return *core_; }
+  bool has_writes_under_way() const { return core_ && core_->HasWritesUnderWay(); }
+
+ private:
+  using Incoming = std::variant<std::pair<coordinator::PeerId, wire::ClientRequest>,
+                                std::pair<coordinator::PeerId, wire::WorkerMessage>>;
+  struct Doer;  // one overload for each kind of effect
+
+  coordinator::Moment Now() const;
+  double Rate(Fault fault) const { return is_healed_ ? 0 : parts_.mix[fault]; }
+  void Give(coordinator::Event event);
+  void Run(coordinator::Effects effects, std::vector<coordinator::Event>& next);
+  void Recover(storage::Recovery recovery);
+  void Deliver(Incoming incoming);
+  void OnClientRequest(const coordinator::PeerId& peer, wire::ClientRequest request);
+  void OnSubmit(const coordinator::PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
+  void OnWorkerMessage(const coordinator::PeerId& peer, wire::WorkerMessage message);
+  void Reply(const coordinator::PeerId& peer, std::uint64_t number, wire::CoordinatorMessage what,
+             std::vector<coordinator::Event>& next);
+
+  void Tick();
+  void SecondPasses();  // once each second of its life: what may befall it
+  void StartWriting();
+  void FinishWriting(std::span<const storage::Write> group);
+  void Thaw();
+  void Kill(Disk::Crash how);
+  void Stop();
+  void WaitUntilWritten(Instant stop_by);
+  void Exit();
+  void End();  // however it ended
+  void RestartLater();
+  template <class Action>
+  void After(Nanos delay, Action action);  // unless this life has ended by then
+
+  const Parts parts_;
+  std::unique_ptr<Disk> wrapped_;  // by a planted bug
+  Disk* disk_;                     // as the coordinator sees it
+  Dice dice_;
+  std::unique_ptr<coordinator::Core> core_;
+  coordinator::WriteBacklog backlog_;
+  std::span<const storage::Write> group_;  // under way
+  bool is_writing_ = false;
+  bool is_stopping_ = false;
+  bool is_healed_ = false;
+  std::uint64_t life_ = 0;
+  std::optional<int> effects_to_live_;
+  bool is_full_ = false;
+  Instant frozen_until_{};
+  std::deque<Incoming> unread_;
+  Nanos wall_offset_{};
+};
+
+}  // namespace loopfleet::simulation

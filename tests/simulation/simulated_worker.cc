@@ -1,0 +1,272 @@
+#include "tests/simulation/simulated_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "tests/simulation/message_text.h"
+
+namespace loopfleet::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Conditions ConditionsOf(DeviceKind device) {
+  return {.hardware = {.device = device,
+                       .hardware_class = device == DeviceKind::kCpu ? "cpu class" : "cuda class"},
+          .compiler = {.llvm = "19", .tier = "general", .revision = "1"},
+          .policy = "simulated",
+          .isolation = "none"};
+}
+
+}  // namespace
+
+// One job at a time, in the order in which they came.
+class SimulatedWorker::Runner final : public worker::LeaseRunner {
+ public:
+  explicit Runner(SimulatedWorker& worker) : worker_(worker) {}
+
+  bool Accept(wire::Lease lease) override {
+    if (held_.size() >= 2UL * worker_.hello_.credit) return false;
+    if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice
+    waiting_.push_back(std::move(lease));
+    RunNext();
+    return true;
+  }
+  void Drop(std::span<const LeaseId> leases) override {
+    for (const LeaseId lease : leases) {
+      held_.erase(lease);
+      std::erase_if(waiting_, [&](const wire::Lease& each) { return each.lease == lease; });
+      std::erase_if(finished_, [&](const wire::Report& each) { return each.lease == lease; });
+    }
+  }
+  std::vector<LeaseId> DropUnstarted() override {
+    std::vector<LeaseId> dropped;
+    for (const wire::Lease& lease : waiting_) dropped.push_back(lease.lease);
+    waiting_.clear();
+    for (const LeaseId lease : dropped) held_.erase(lease);
+    return dropped;
+  }
+  std::vector<wire::Report> TakeFinished() override {
+    for (const wire::Report& report : finished_) held_.erase(report.lease);
+    return std::exchange(finished_, {});
+  }
+  std::vector<wire::HeldLease> Held() const override {
+    std::vector<wire::HeldLease> held;
+    for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
+    return held;
+  }
+
+ private:
+  void RunNext() {
+    if (is_running_ || waiting_.empty()) return;
+    is_running_ = true;
+    wire::Lease lease = std::move(waiting_.front());
+    waiting_.pop_front();
+    const bool hangs = worker_.parts_.pool.NatureOf(lease.spec) == Nature::kHanging;
+    const Nanos took =
+        hangs ? kRunLimit
+              : worker_.dice_.Between(Nanos(milliseconds(1)), worker_.parts_.mix.longest_run);
+    worker_.After(took, [this, lease] { Finish(lease); });
+  }
+  void Finish(const wire::Lease& lease) {
+    if (const Nanos left = worker_.frozen_until_ - worker_.parts_.agenda.now(); left > Nanos{0}) {
+      return worker_.After(left, [this, lease] { Finish(lease); });
+    }
+    std::optional<wire::Report> report = worker_.RunOf(lease);
+    if (!report)
+      return worker_.Die(worker_.dice_.Between(Nanos(milliseconds(50)), Nanos(milliseconds(800))));
+    is_running_ = false;
+    if (held_.contains(lease.lease)) finished_.push_back(*std::move(report));
+    RunNext();
+    worker_.Turn();
+  }
+
+  SimulatedWorker& worker_;
+  std::deque<wire::Lease> waiting_;
+  std::map<LeaseId, JobId> held_;
+  std::vector<wire::Report> finished_;
+  bool is_running_ = false;
+};
+
+SimulatedWorker::SimulatedWorker(const Parts& parts, std::size_t index, std::uint64_t seed)
+    : parts_(parts), index_(index), dice_(seed, 100 + index) {
+  link_ = parts_.port.Add([this](wire::WorkerCommand command) { Hear(std::move(command)); });
+}
+
+SimulatedWorker::~SimulatedWorker() = default;
+
+template <class Action>
+void SimulatedWorker::After(Nanos delay, Action action) {
+  parts_.agenda.After(delay, [this, life = life_, action] {
+    if (life_ == life) action();
+  });
+}
+
+void SimulatedWorker::Start() {
+  ++life_;
+  frozen_until_ = {};
+  unread_.clear();
+  wakes_at_.reset();
+  connections_ = 0;
+  const DeviceKind device = index_ < parts_.mix.cuda_workers ? DeviceKind::kCuda : DeviceKind::kCpu;
+  const Conditions conditions = ConditionsOf(device);
+  hello_ = {.name = fmt::format("worker {}/{}", index_, life_),
+            .credit = dice_.Between(1U, parts_.mix.most_credit),
+            .hardware = conditions.hardware,
+            .compiler = conditions.compiler,
+            .policy = conditions.policy};
+  hello_.worker.bytes[0] = static_cast<std::uint8_t>(index_ + 1);
+  hello_.worker.bytes[1] = static_cast<std::uint8_t>(life_);
+  hello_.worker.bytes[2] = static_cast<std::uint8_t>(life_ >> 8);
+  runner_ = std::make_unique<Runner>(*this);
+  Line& line = *this;
+  conversation_ = std::make_unique<worker::Conversation>(worker::Conversation::Options{}, line,
+                                                         *runner_, hello_);
+  (void)conversation_->Open(parts_.agenda.now());
+  Turn();
+  After(seconds(1), [this] { SecondPasses(); });
+}
+
+bool SimulatedWorker::Send(const wire::WorkerMessage& message) {
+  parts_.port.Send(link_, message);
+  return true;
+}
+
+Status SimulatedWorker::Reconnect() {
+  parts_.port.Connect(link_);
+  if (++connections_ > 1) parts_.checker.Surprised("a worker heard nothing and connected again");
+  return {};
+}
+
+void SimulatedWorker::Hear(wire::WorkerCommand command) {
+  if (!conversation_) return;
+  if (parts_.agenda.now() < frozen_until_) {
+    unread_.push_back(std::move(command));
+    return;
+  }
+  if (!conversation_->Hear(std::move(command), parts_.agenda.now())) {
+    parts_.checker.Violate("workers are not sent away", hello_.name);
+    return;
+  }
+  Turn();
+}
+
+void SimulatedWorker::Turn() {
+  const Instant now = parts_.agenda.now();
+  if (!conversation_ || now < frozen_until_) return;
+  const std::uint64_t life = life_;
+  const auto phase = conversation_->Turn(now);
+  if (life_ != life) return;
+  if (phase.value() == worker::Conversation::Phase::kOver) {
+    return Die(dice_.Between(Nanos(milliseconds(100)), Nanos(seconds(3))));
+  }
+  WakeUpAt(std::max(conversation_->NextTimer(), now + milliseconds(1)));
+}
+
+void SimulatedWorker::WakeUpAt(Instant when) {
+  if (wakes_at_ && *wakes_at_ <= when) return;
+  wakes_at_ = when;
+  After(when - parts_.agenda.now(), [this, when] {
+    if (wakes_at_ != when) return;  // something earlier took its place
+    wakes_at_.reset();
+    Turn();
+  });
+}
+
+void SimulatedWorker::SecondPasses() {
+  After(seconds(1), [this] { SecondPasses(); });
+  if (dice_.Chance(Rate(Fault::kPartition))) {
+    parts_.port.Part(link_, dice_.Between(Nanos(milliseconds(500)), Nanos(seconds(8))),
+                     static_cast<WorkerPort::Deaf>(dice_.Between(0, 2)));
+    if (dice_.Chance(0.5)) parts_.port.Cut(link_);
+  }
+  if (dice_.Chance(Rate(Fault::kFreezeWorker)) && parts_.agenda.now() >= frozen_until_) {
+    const Nanos pause = dice_.Between(Nanos(milliseconds(500)), Nanos(seconds(8)));
+    frozen_until_ = parts_.agenda.now() + pause;
+    After(pause, [this] { Thaw(); });
+  }
+  if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
+    conversation_->StartDrain(parts_.agenda.now());
+    Turn();
+  } else if (dice_.Chance(Rate(Fault::kKillWorker))) {
+    Die(dice_.Between(Nanos(milliseconds(10)), Nanos(seconds(4))));
+  }
+}
+
+void SimulatedWorker::Thaw() {
+  const std::uint64_t life = life_;
+  while (life_ == life && !unread_.empty()) {
+    wire::WorkerCommand next = std::move(unread_.front());
+    unread_.pop_front();
+    Hear(std::move(next));
+  }
+  if (life_ == life) Turn();
+}
+
+void SimulatedWorker::Die(Nanos until_restart) {
+  parts_.trace.Note(parts_.agenda.now(), 20, index_, life_,
+                    [&] { return fmt::format("{} ends", hello_.name); });
+  ++life_;
+  // What calls this may be the conversation or the runner: they go when nobody is in them.
+  parts_.agenda.After(Nanos{0},
+                      [old_runner = std::shared_ptr<Runner>(std::move(runner_)),
+                       old = std::shared_ptr<worker::Conversation>(std::move(conversation_))] {});
+  parts_.port.Disconnect(link_);
+  parts_.agenda.After(until_restart, [this] { Start(); });
+}
+
+std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
+  const Nature nature = parts_.pool.NatureOf(lease.spec);
+  if (nature == Nature::kPoison) return std::nullopt;
+  const std::uint64_t made = ++parts_.reports_made;
+  const auto ns = static_cast<double>(1000 + made);
+  const auto measure = std::get<coordinator::ToMeasure>(JobPool::Replay(lease.spec));
+  wire::Report report{.lease = lease.lease,
+                      .job = lease.job,
+                      .evaluation = {.verdict = Measurement{.elapsed_ns = ns,
+                                                            .elapsed_low_ns = ns - 1,
+                                                            .elapsed_high_ns = ns + 1,
+                                                            .elapsed_min_ns = ns - 1,
+                                                            .elapsed_mean_ns = ns,
+                                                            .spread = 0.001,
+                                                            .iterations_per_sample = 1,
+                                                            .samples_ns = {ns - 1, ns, ns + 1},
+                                                            .sample_flags = {0, 0, 0}},
+                                     .tree_key = measure.tree,
+                                     .flop_count = made,
+                                     .conditions = ConditionsOf(hello_.hardware.device)}};
+  auto& verdict = report.evaluation.verdict;
+  Truth truth = Truth::kHonest;
+  if (nature == Nature::kHanging) {
+    verdict = Failure{.code = FailureCode::kRunTimeout, .message = "it ran for too long"};
+  } else if (nature == Nature::kCrashing) {
+    verdict = Failure{.code = FailureCode::kRunCrash, .message = "it crashed", .signal = 11};
+  } else if (dice_.Chance(Rate(Fault::kFlakyDevice))) {
+    verdict =
+        Failure{.code = dice_.Chance(0.5) ? FailureCode::kDeviceFault : FailureCode::kWorkerCrashed,
+                .message = "the device failed"};
+  } else if (dice_.Chance(Rate(Fault::kLie))) {
+    truth = Truth::kLie;
+    auto& lie = std::get<Measurement>(verdict);
+    switch (dice_.Between(0, 4)) {
+      case 0: lie.elapsed_ns = -ns; break;
+      case 1:
+        lie.samples_ns.clear();
+        lie.sample_flags.clear();
+        break;
+      case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
+      case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
+      default: lie.elapsed_low_ns = ns + 2; break;
+    }
+  }
+  parts_.checker.WillReport(report, truth, hello_.name);
+  return report;
+}
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,134 @@
+#include "tests/simulation/store_disk.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "coordinator/observer.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::simulation {
+namespace {
+
+constexpr std::uint32_t kMostBatches = 1000;  // far more than a seed has
+
+monitoring::CoordinatorMetrics& Metrics() {
+  static monitoring::Registry registry;
+  static monitoring::CoordinatorMetrics metrics(registry, coordinator::AllLabels());
+  return metrics;
+}
+
+// No job of the simulation asks how old a result is.
+class StoppedClock final : public Clock {
+ public:
+  Instant Now() const override { return {}; }
+  WallTime WallNow() const override { return WallTime(std::chrono::seconds(1'700'000'000)); }
+};
+
+}  // namespace
+
+StoreDisk::StoreDisk(std::uint64_t seed) : files_(seed) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "lf_simulation_XXXXXX").string();
+  const char* made = ::mkdtemp(pattern.data());
+  LF_CHECK(made != nullptr, "no directory {}", pattern);
+  directory_ = made;
+}
+
+StoreDisk::~StoreDisk() {
+  Close();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+Result<storage::Recovery> StoreDisk::Open() {
+  files_.Restart();
+  const Status opened = OpenAll();
+  if (!opened) {
+    Close();
+    return std::unexpected(opened.error());
+  }
+  return store_->Recover();
+}
+
+Status StoreDisk::OpenAll() {
+  static const StoppedClock kClock;
+  const std::filesystem::path path = directory_ / "simulated.db";
+  LF_TRY(store_, storage::Store::Open(path));
+  LF_TRY(reader_, storage::StoreReader::Open(path, store_->result_keys()));
+  {
+    LF_TRY(const auto connection,
+           storage::Connection::Open(path, storage::Access::kReadOnly, storage::kBusyWait));
+    LF_TRY(const std::int64_t damaged,
+           connection->Number("SELECT count(*) FROM pragma_integrity_check "
+                              "WHERE integrity_check <> 'ok'"));
+    if (damaged != 0) return Fail(ErrorKind::kCorrupt, "the database is damaged");
+  }
+  admitter_ = std::make_unique<coordinator::Admitter>(*reader_, Metrics(), kClock);
+  answers_ = std::make_unique<coordinator::StoredAnswers>(*reader_);
+  return {};
+}
+
+void StoreDisk::Close() {
+  answers_.reset();
+  admitter_.reset();
+  reader_.reset();
+  store_.reset();
+}
+
+void StoreDisk::CrashNow(Crash how, std::span<const storage::Write> under_way, Dice& dice) {
+  if (!under_way.empty() && store_) {
+    files_.DieAtChange(dice.Index(24));
+    (void)store_->Apply(under_way);
+  }
+  if (how == Crash::kPower) {
+    files_.FailPower();
+  } else {
+    files_.KillProcess();
+  }
+  Close();  // reaches nothing any more
+}
+
+Status StoreDisk::Apply(std::span<const storage::Write> writes) {
+  const Status applied = store_->Apply(writes);
+  files_.ForgetFailure();
+  return applied;
+}
+
+coordinator::AdmittedJob StoreDisk::Admit(JobSpec spec,
+                                          const coordinator::StoredConditions& conditions) {
+  return admitter_->Admit(std::move(spec), conditions);
+}
+
+Result<std::optional<storage::StoredRequest>> StoreDisk::FindRequest(const Uuid& client,
+                                                                     const Uuid& request) {
+  return reader_->FindRequest(client, request);
+}
+
+wire::CoordinatorMessage StoreDisk::Outcomes(const wire::FetchOutcomes& fetch) {
+  return answers_->Outcomes(fetch);
+}
+wire::CoordinatorMessage StoreDisk::Batches(const wire::ListBatches& list) {
+  return answers_->Batches(list);
+}
+wire::CoordinatorMessage StoreDisk::Batch(const wire::ShowBatch& show) {
+  return answers_->Batch(show);
+}
+wire::CoordinatorMessage StoreDisk::Job(JobId job,
+                                        const std::optional<coordinator::LiveJob>& live) {
+  return answers_->Job(job, live);
+}
+
+std::optional<storage::StoredJob> StoreDisk::Find(JobId job) {
+  auto found = reader_->ReadJob(job);
+  LF_CHECK(found, "{}", found.error().message);
+  return *std::move(found);
+}
+
+std::vector<storage::StoredBatch> StoreDisk::AllBatches() {
+  auto batches = reader_->ListBatches(kMostBatches);
+  LF_CHECK(batches, "{}", batches.error().message);
+  return *std::move(batches);
+}
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,53 @@
+#pragma once
+// Trace: what happened, as a hash always and as lines of text on request. Two runs of a seed are
+// the same exactly if their hashes are.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "common/base/clock.h"
+
+namespace loopfleet::simulation {
+
+class Trace {
+ public:
+  enum class Text { kNone, kPrinted };
+  explicit Trace(Text text) : text_(text) {}
+
+  // `Describe` gives the line; it is called only if somebody reads it. The numbers are hashed.
+  template <class Describe>
+  void Note(Instant now, std::uint64_t what, std::uint64_t first, std::uint64_t second,
+            const Describe& describe) {
+    Mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+    Mix(what);
+    Mix(first);
+    Mix(second);
+    ++notes_;
+    if (text_ == Text::kNone) return;
+    const double seconds = std::chrono::duration<double>(now.time_since_epoch()).count();
+    fmt::print("{:12.6f}  {}\n", seconds, std::string(describe()));
+  }
+  void Mix(std::uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15ULL;
+    hash_ ^= hash_ >> 29;
+  }
+  void MixText(std::string_view text) {
+    for (const char c : text) Mix(static_cast<unsigned char>(c));
+  }
+
+  std::uint64_t hash() const { return hash_; }
+  std::uint64_t notes() const { return notes_; }
+  bool is_printed() const { return text_ == Text::kPrinted; }
+
+ private:
+  Text text_;
+  std::uint64_t hash_ = 0x243f6a8885a308d3ULL;
+  std::uint64_t notes_ = 0;
+};
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,28 @@
+#pragma once
+// World: one seed: a coordinator with its disk, workers and clients, the network between them, and
+// everything that can go wrong; then a time in which nothing does, and by whose end everything that
+// was accepted has to be finished.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tests/simulation/checker.h"
+#include "tests/simulation/fault_mix.h"
+#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/trace.h"
+
+namespace loopfleet::simulation {
+
+struct Verdict {
+  std::optional<Violation> violation;  // none: every promise was kept
+  std::uint64_t hash = 0;              // of all that happened
+  std::uint64_t steps = 0;
+  std::uint64_t outcomes = 0;
+  Nanos lasted{};  // in its own time
+};
+
+Verdict RunWorld(std::uint64_t seed, const FaultMix& mix, Trace::Text text,
+                 const PlantedBugInfo* bug = nullptr);
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,164 @@
+// Workers whose canaries drift, the clock of a hardware class, and what kernels may use of a
+// worker.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+wire::Heartbeat Canaries(wire::CanaryState state, seconds steady_since,
+                         std::vector<LeaseId> held = {}) {
+  return {.held = std::move(held),
+          .canary_ratio = state == wire::CanaryState::kDrifting ? 1.07 : 1.0,
+          .canary = state,
+          .steady_since_ms = static_cast<std::uint64_t>(milliseconds(steady_since).count())};
+}
+
+wire::WorkerInfo ShownWorker(Harness& h) {
+  const auto number = h.Ask("c", wire::ListWorkers{});
+  return h.TakeReply<wire::WorkerList>("c", number)->workers.at(0);
+}
+
+TEST(Core, AWorkerThatDriftsGetsNothingMoreUntilItIsSteady) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
+  EXPECT_NEAR(ShownWorker(h).canary_ratio, 1.07, 1e-9);
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(20)));
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);
+  EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kReady);
+}
+
+TEST(Core, ANewConnectionDoesNotEndAQuarantine) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.WorkerHello("w2", 50);
+  EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
+}
+
+TEST(Core, WhatADriftingWorkerHasGoesToOthersUncounted) {
+  OneLease h;
+  h.WorkerHello("x", 51);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20), {h.lease.lease}));
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{h.lease.lease});
+  const auto again = h.TakeLeases("x");
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].attempt, 1U);
+  // A report that was on its way is not wanted.
+  h.Report("w", h.lease);
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+}
+
+TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.Report("w", h.TakeLeases("w").at(0));  // long before
+  h.Pass(seconds(2));
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(1)));
+  h.Pass(seconds(2));
+  const wire::Lease doubted = h.TakeLeases("w").at(0);
+  h.Report("w", doubted);
+  h.Write();
+  h.Pass(seconds(1));
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(3)));
+  h.Write();
+  ASSERT_EQ(h.disk.suspected.size(), 1U);
+  EXPECT_EQ(h.disk.suspected[0].worker, "worker 50");
+  EXPECT_EQ(h.disk.suspected[0].since, h.now.wall - seconds(3));
+  // Only once, however often it says so.
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(4)));
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 1U);
+
+  // The second job again, in a batch of nobody's, measured anew by another worker.
+  h.WorkerHello("x", 51);
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job.batch, BatchId{2});
+  EXPECT_EQ(leases[0].spec.freshness, Freshness::kMeasureAnew);
+  EXPECT_EQ(leases[0].spec.source, doubted.spec.source);
+  h.ReportEvaluation("x", leases[0], h.GoodEvaluation(doubted));
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // as it was told
+  EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+TEST(Core, ABatchOfItsOwnThatThereIsNoRoomForIsDropped) {
+  OneLease h;
+  h.Report("w", h.lease);
+  h.Write();
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(3)));
+  h.RefuseWrites(FailureCode::kStorageFull);
+  EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+TEST(Core, WorkersOfOneClassStateTimesAtOneClock) {
+  Harness h;
+  h.WorkerHello("w", 50, {.clock_mhz = 3700});
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("w")->reference_mhz, 3700);
+  h.WorkerHello("x", 51, {.clock_mhz = 3900});
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("x")->reference_mhz, 3700);
+  h.WorkerHello("y", 53);  // knows none
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("y")->reference_mhz, 0);
+}
+
+TEST(Core, TheClockOfAClassIsTheStoredResults) {
+  Harness h;
+  h.WorkerHello("w", 50, {.clock_mhz = 3700});
+  const auto name = h.core->state().workers.all().begin()->second.facts.hardware.hardware_class;
+  Recovered recovered = h.disk.Recover();
+  recovered.epoch = 7;
+  recovered.reference_clocks = {{.hardware_class = name, .mhz = 3600}};
+  h.core = std::make_unique<Core>(Core::Options{});
+  h.Give(std::move(recovered));
+  h.WorkerHello("w", 50, {.clock_mhz = 3700});
+  h.TakeCommand<wire::WorkerWelcome>("w");  // of before
+  EXPECT_EQ(h.TakeCommand<wire::WorkerWelcome>("w")->reference_mhz, 3600);
+}
+
+TEST(Core, ThreadsGoToWorkersThatHaveThem) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50, {.credit = 9});
+  h.Submit("c", {{.tree = 1, .threads = 4}, {.tree = 2}, {.tree = 3, .threads = 2}});
+  h.Write();
+  auto leases = h.TakeLeases("w");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job, MakeJobId(1, 1));
+  h.WorkerHello("x", 51, {.credit = 9, .max_threads = 2});
+  leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job, MakeJobId(1, 2));
+  h.Pass(seconds(31));
+  h.Write();
+  const Outcome& nobody = h.OutcomeOf(MakeJobId(1, 0));
+  EXPECT_EQ(CodeOf(nobody), FailureCode::kNoMatchingWorker);
+  EXPECT_NE(nobody.evaluation.failure().message.find("4 threads"), std::string::npos);
+}
+
+TEST(Core, WhoAsksForMorePrecisionDoesNotGetWhatOthersAskedFor) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}, {.tree = 1, .precision = 0.001}, {.tree = 1, .precision = 0.001}});
+  h.Write();
+  h.WorkerHello("w", 50, {.credit = 9});
+  EXPECT_EQ(h.TakeLeases("w").size(), 2U);  // the third follows the second
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,68 @@
+// IR text holds all of a tree: what is read back is the same tree, and is written the same again.
+
+#include <gtest/gtest.h>
+
+#include "common/looptree/features.h"
+#include "common/looptree/key.h"
+#include "tests/unit/looptree/random_walk.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+void ExpectRoundTrip(const LoopTree& tree) {
+  const std::string text = IrTextOf(tree);
+  SCOPED_TRACE(text);
+  const auto parsed = ParseIr(text);
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  EXPECT_EQ(IrTextOf(*parsed), text);
+  // The maps of a view may be listed in another order, so programs compare by what they mean.
+  EXPECT_EQ(CanonicalForm(*parsed), CanonicalForm(tree));
+  EXPECT_EQ(parsed->schedule(), tree.schedule());
+  EXPECT_EQ(TreeText(*parsed, {}), TreeText(tree, {}));
+  for (const auto layout : {FeatureLayout::kAgent20, FeatureLayout::kAgent58}) {
+    EXPECT_EQ(LoopsTensor(*parsed, 0, layout), LoopsTensor(tree, 0, layout));
+    EXPECT_EQ(StrideHistogram(*parsed, layout), StrideHistogram(tree, layout));
+  }
+}
+
+TEST(IrTextProperty, TreesOfDialectAgentRoundTrip) {
+  SplitMix64 random(51);
+  for (const auto& [name, benchmark] : KindsToWalk()) {
+    SCOPED_TRACE(name);
+    for (int w = 0; w < 100; ++w) {
+      const AgentWalk walk = Walked(benchmark, RuleSet::kStructural, w % 40, random);
+      ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(walk.tree()));
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Their loops that are not reusable and their threads are in the text as well.
+TEST(IrTextProperty, TreesOfDialectSimpleRoundTrip) {
+  SplitMix64 random(52);
+  for (const char* length : {"1", "100", "1021"}) {
+    const Benchmark benchmark = Opened(std::string("benchmark://loop_tool-cpu-v0/") + length);
+    for (int w = 0; w < 100; ++w) {
+      ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(WalkedSimple(benchmark, 4 * w, random)));
+    }
+  }
+}
+
+TEST(IrTextProperty, PrioritiesRoundTrip) {
+  SplitMix64 random(53);
+  for (const auto& [name, benchmark] : KindsToWalk()) {
+    SCOPED_TRACE(name);
+    for (int w = 0; w < 10; ++w) {
+      Schedule schedule = benchmark.start.schedule();
+      for (NodeSchedule& node : schedule) {
+        node.priority = static_cast<double>(random.Below(9)) / 3 - 1;
+      }
+      const auto tree = LoopTree::Build(benchmark.start.shared_program(), std::move(schedule));
+      ASSERT_TRUE(tree.has_value()) << tree.error().message;
+      ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(*tree));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

@@ -1,0 +1,108 @@
+#pragma once
+// Random walks for property tests: seeded, so that a failure can be run again.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/random.h"
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+
+inline constexpr std::array kAllRuleSets = {RuleSet::kStructural, RuleSet::kLoopNest,
+                                            RuleSet::kLoopNest58};
+
+inline std::string_view NameOf(RuleSet rules) {
+  switch (rules) {
+    case RuleSet::kStructural: return "structural";
+    case RuleSet::kLoopNest: return "loop_nest";
+    case RuleSet::kLoopNest58: return "loop_nest58";
+  }
+  return "";
+}
+
+// AllKinds, the named programs, and one whose results are no whole numbers.
+inline std::vector<NamedBenchmark> KindsToWalk() {
+  std::vector<NamedBenchmark> kinds = AllKinds();
+  for (const char* name : {"positive_product5_4_6", "mmbias4_6_5", "twomm3_4_5_2", "chain6_9",
+                           "reduce_add5_7", "reduce_max7_5", "shift4_11", "conv1d14_3"}) {
+    kinds.push_back({name, Opened(std::string("benchmark://program-v0/") + name)});
+  }
+  kinds.push_back({"chain",  // elementwise, one after the other
+                   WholeLoops({.dims = {{"m", 6}, {"n", 10}},
+                               .nodes = {{.op = Op::kRead, .dims = {0, 1}},
+                                         {.op = Op::kExp, .inputs = {0}, .dims = {0, 1}},
+                                         {.op = Op::kSqrt, .inputs = {1}, .dims = {0, 1}},
+                                         {.op = Op::kReciprocal, .inputs = {2}, .dims = {0, 1}},
+                                         {.op = Op::kDivide, .inputs = {0, 3}, .dims = {0, 1}},
+                                         {.op = Op::kCopy, .inputs = {4}, .dims = {1, 0}},
+                                         {.op = Op::kWrite, .inputs = {5}, .dims = {1, 0}}}})});
+  return kinds;
+}
+
+// Every action of dialect agent but undo. Moves come several times: a walk that only splits ends at
+// once.
+inline std::vector<Action> AgentActions() {
+  return {Up{},
+          Down{},
+          Down{},
+          Down{},
+          SwapUp{},
+          SwapDown{},
+          SwapDown{},
+          Split{2},
+          Split{3},
+          Split{4},
+          Split{5},
+          Split{7},
+          Merge{},
+          Merge{},
+          Unroll{},
+          Vectorize{},
+          Split{1} /* no name has it, but the wire does */,
+          Dummy{}};
+}
+
+inline std::vector<Action> SimpleActions() {
+  return {ToggleMode{}, ToggleMode{}, Up{}, Up{}, Up{}, Down{}, ToggleThread{}, IdleSplit{}};
+}
+
+inline const Action& Drawn(const std::vector<Action>& actions, SplitMix64& random) {
+  return actions[random.Below(actions.size())];
+}
+
+// All that can be seen of a walk.
+inline std::pair<std::string, TreeRef> Seen(const AgentWalk& walk) {
+  return {IrTextOf(walk.tree()) + TreeText(walk.tree(), {}), walk.cursor()};
+}
+
+// The end of a walk of `steps` drawn actions, those that are illegal skipped.
+inline AgentWalk Walked(const Benchmark& benchmark, RuleSet rules, int steps, SplitMix64& random) {
+  const auto actions = AgentActions();
+  AgentWalk walk(benchmark, rules);
+  for (int step = 0; step < steps; ++step) {
+    static_cast<void>(walk.Apply(Drawn(actions, random)));
+  }
+  return walk;
+}
+
+inline LoopTree WalkedSimple(const Benchmark& benchmark, int steps, SplitMix64& random) {
+  const auto actions = SimpleActions();
+  SimpleWalk walk(benchmark);
+  for (int step = 0; step < steps; ++step) {
+    const auto applied = walk.Apply(Drawn(actions, random));
+    LF_CHECK(applied.has_value(), "{}", applied.error().message);
+  }
+  auto tree = walk.Tree();
+  LF_CHECK(tree.has_value(), "{}", tree.error().message);
+  return *std::move(tree);
+}
+
+}  // namespace loopfleet::looptree

@@ -1,0 +1,103 @@
+// Random transformations of random trees: whatever the script, what is computed stays the same.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "common/looptree/interpret.h"
+#include "common/looptree/text.h"
+#include "common/looptree/transform.h"
+#include "common/looptree/walk.h"
+#include "tests/unit/looptree/programs.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+std::vector<TreeRef> LoopsOf(const LoopTree& tree) {
+  std::vector<TreeRef> loops;
+  for (TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+    if (tree.nodes()[ref].kind == TreeNode::Kind::kLoop) loops.push_back(ref);
+  }
+  return loops;
+}
+
+constexpr std::uint64_t kTransformations = 9;
+
+Checked<LoopTree> RandomTransformation(const LoopTree& tree, std::uint64_t which,
+                                       SplitMix64& random) {
+  const auto loops = LoopsOf(tree);
+  const auto pick = [&] { return loops[random.Below(loops.size())]; };
+  const TreeRef loop = pick();
+  switch (which) {
+    case 0: return Swap(tree, loop, pick());
+    case 1: return SplitLoop(tree, loop, 1 + static_cast<std::int64_t>(random.Below(5)));
+    case 2: {
+      auto merged = MergeLoop(tree, loop);
+      if (!merged) return std::unexpected(merged.error());
+      return merged->value_or(tree);
+    }
+    case 3: return MergeAll(tree);
+    case 4: return Annotate(tree, loop, static_cast<Annotation>(random.Below(4)));
+    case 5: {
+      const auto dim = static_cast<DimId>(random.Below(tree.program().dims.size()));
+      if (random.Below(3) == 0) return AddLoop(tree, std::nullopt, dim);
+      return AddLoop(tree, loop, dim);
+    }
+    case 6: return RemoveLoop(tree, loop);
+    case 7: return DecreaseReuse(tree, loop);
+    default: return IncreaseReuse(tree, loop);
+  }
+}
+
+void ExpectMeansTheSame(const LoopTree& tree, SplitMix64& random) {
+  const auto inputs = IntegerInputs(tree.program(), random);  // exact in float32
+  const Reference reference = Evaluate(tree.program(), inputs);
+  const auto outputs = Interpret(tree, inputs);
+  ASSERT_EQ(outputs.size(), reference.outputs.size());
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    ASSERT_TRUE(reference.tolerance[o].empty());
+    ASSERT_EQ(outputs[o].size(), reference.outputs[o].size());
+    for (std::size_t i = 0; i < outputs[o].size(); ++i) {
+      ASSERT_EQ(outputs[o][i], reference.outputs[o][i]) << "output " << o << " element " << i;
+    }
+  }
+}
+
+TEST(TransformProperty, RandomScriptsComputeWhatTheProgramMeans) {
+  constexpr int kScripts = 30;
+  constexpr int kSteps = 16;
+  SplitMix64 random(77);
+  std::map<std::uint64_t, int> done;
+  for (const auto& [name, benchmark] : AllKinds()) {
+    SCOPED_TRACE(name);
+    for (int script = 0; script < kScripts; ++script) {
+      LoopTree tree = benchmark.start;
+      for (int step = 0; step < kSteps; ++step) {
+        const std::uint64_t which = random.Below(kTransformations);
+        const std::string before = IrTextOf(tree);
+        auto changed = RandomTransformation(tree, which, random);
+        ASSERT_EQ(IrTextOf(tree), before) << "a transformation is pure";
+        if (!changed) {
+          EXPECT_FALSE(changed.error().message.empty());
+          continue;
+        }
+        ++done[which];
+        tree = *std::move(changed);
+        EXPECT_EQ(FlopCount(tree.program()), FlopCount(benchmark.start.program()));
+      }
+      SCOPED_TRACE(TreeText(tree, {}));
+      ExpectMeansTheSame(tree, random);
+      const auto parsed = ParseIr(IrTextOf(tree));
+      ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+      EXPECT_EQ(TreeText(*parsed, {}), TreeText(tree, {}));
+      if (HasFailure()) return;
+    }
+  }
+  for (std::uint64_t which = 0; which < kTransformations; ++which) {
+    EXPECT_GT(done[which], 20) << "transformation " << which << " was hardly tried";
+  }
+}
+
+}  // namespace
+}  // namespace loopfleet::looptree

@@ -1,0 +1,155 @@
+#include "worker/conversation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace loopfleet::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Has whatever the test says it has.
+class ListedRunner final : public LeaseRunner {
+ public:
+  bool Accept(wire::Lease) override { return true; }
+  void Drop(std::span<const LeaseId>) override {}
+  std::vector<LeaseId> DropUnstarted() override { return {}; }
+  std::vector<wire::Report> TakeFinished() override { return std::exchange(finished, {}); }
+  std::vector<wire::HeldLease> Held() const override { return {}; }
+  std::vector<wire::Report> finished;
+};
+
+class RecordedLine final : public Conversation::Line {
+ public:
+  bool Send(const wire::WorkerMessage& message) override {
+    sent.push_back(message);
+    return true;
+  }
+  Status Reconnect() override { return {}; }
+  std::vector<wire::WorkerMessage> sent;
+};
+
+class ConversationTest : public testing::Test {
+ protected:
+  ConversationTest() {
+    EXPECT_TRUE(conversation.Open(now));
+    Turn();
+    Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
+    Turn();
+    line.sent.clear();
+  }
+
+  void Hear(wire::WorkerCommand command) { EXPECT_TRUE(conversation.Hear(command, now)); }
+  void Turn() { EXPECT_TRUE(conversation.Turn(now)); }
+  void Finish(std::uint64_t lease) {
+    runner.finished.push_back(
+        {.lease = {lease},
+         .job = {.batch = {1}},
+         .evaluation = {.verdict = Failure{.code = FailureCode::kRunCrash, .message = "it did"}}});
+  }
+  // What was reported since the last look, message by message.
+  std::vector<std::vector<wire::Report>> TakeReports() {
+    std::vector<std::vector<wire::Report>> taken;
+    for (const wire::WorkerMessage& message : std::exchange(line.sent, {})) {
+      if (const auto* reports = std::get_if<wire::Reports>(&message)) {
+        taken.push_back(reports->reports);
+      }
+    }
+    return taken;
+  }
+  // The coordinator is heard all the time.
+  void Pass(seconds time) {
+    for (seconds passed{0}; passed < time; passed += seconds(1)) {
+      now += seconds(1);
+      Hear(wire::HeartbeatAnswer{});
+      Turn();
+    }
+  }
+
+  Instant now{seconds(1000)};
+  ListedRunner runner;
+  RecordedLine line;
+  Conversation conversation{{}, line, runner, {}};
+};
+
+// Found by the simulation (seed 22 of its first version): a report that was lost on a connection
+// that went on was held, and its job not finished, for ever.
+TEST_F(ConversationTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
+  Finish(1);
+  Turn();
+  EXPECT_EQ(TakeReports().size(), 1U);
+  Pass(seconds(4));
+  EXPECT_TRUE(TakeReports().empty());
+  Pass(seconds(1));
+  ASSERT_EQ(TakeReports().size(), 1U);
+  Pass(seconds(9));
+  EXPECT_TRUE(TakeReports().empty());
+  Pass(seconds(1));
+  EXPECT_EQ(TakeReports().size(), 1U);
+  Pass(seconds(600));
+  const std::size_t in_ten_minutes = TakeReports().size();
+  EXPECT_GE(in_ten_minutes, 10U);
+  EXPECT_LE(in_ten_minutes, 12U);
+  Hear(wire::ReportsStored{.leases = {{1}}});
+  Pass(seconds(600));
+  EXPECT_TRUE(TakeReports().empty());
+}
+
+// Found by the simulation (seed 106 of its first version): a report that the coordinator cannot
+// read was sent again for ever, and its job not finished.
+TEST_F(ConversationTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
+  for (const std::uint64_t lease : {1, 2, 3}) Finish(lease);
+  Turn();
+  ASSERT_EQ(TakeReports().size(), 1U);
+  Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "row 1: no"}});
+  EXPECT_TRUE(conversation.is_registered());
+
+  Turn();  // one by one, each after the answer to the one before
+  auto sent = TakeReports();
+  ASSERT_EQ(sent.size(), 1U);
+  ASSERT_EQ(sent[0].size(), 1U);
+  EXPECT_EQ(sent[0][0].lease, LeaseId{1});
+  Turn();
+  EXPECT_TRUE(TakeReports().empty());
+  Hear(wire::ReportsStored{.leases = {{1}}});
+
+  Turn();  // the one to blame
+  sent = TakeReports();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].at(0).lease, LeaseId{2});
+  EXPECT_EQ(sent[0].at(0).evaluation.failure().code, FailureCode::kRunCrash);
+  Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "row 0: no"}});
+  Turn();
+  sent = TakeReports();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].at(0).lease, LeaseId{2});
+  EXPECT_EQ(sent[0].at(0).evaluation.failure().code, FailureCode::kWorkerCrashed);
+  EXPECT_NE(sent[0].at(0).evaluation.failure().message.find("row 0: no"), std::string::npos);
+  Hear(wire::ReportsStored{.leases = {{2}}});
+
+  Turn();
+  EXPECT_EQ(TakeReports().at(0).at(0).lease, LeaseId{3});
+  Hear(wire::ReportsStored{.leases = {{3}}});
+  Turn();
+  Finish(4);  // and then together again
+  Finish(5);
+  Turn();
+  EXPECT_EQ(TakeReports().at(0).size(), 2U);
+}
+
+TEST_F(ConversationTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
+  Finish(1);
+  Turn();
+  for (int i = 0; i < 3; ++i) {
+    Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "no"}});
+    Turn();
+  }
+  TakeReports();
+  Pass(seconds(600));
+  EXPECT_TRUE(TakeReports().empty());
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

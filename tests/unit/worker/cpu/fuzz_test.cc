@@ -1,0 +1,35 @@
+// Twenty thousand random (program, actions), each compiled for one of the instruction sets that the
+// host has, against the interpreter and the program's meaning. In shards, so that ctest's workers
+// share them. A failing case is printed as a line that build/<preset>/tests/fuzz_case reads again.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/worker/cpu/fuzz_check.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr int kShards = 10;
+constexpr int kCasesInShard = 2000;
+
+class Fuzz : public ::testing::TestWithParam<int> {};
+
+TEST_P(Fuzz, EqualsTheInterpreter) {
+  FuzzCases cases(static_cast<std::uint64_t>(GetParam()));
+  FuzzCheck check;
+  const std::vector<std::string> isas = FuzzCheck::IsasOfHost();
+  int compared = 0;
+  for (std::uint64_t i = 0; compared < kCasesInShard; ++i) {
+    FuzzCase fuzz = cases.Next();
+    fuzz.isa = isas[i % isas.size()];
+    const int refused = check.refused();
+    ASSERT_EQ(check.Check(fuzz), "")
+        << "case " << i << ", to be had again with: echo '" << ToLine(fuzz) << "' | fuzz_case";
+    compared += check.refused() == refused ? 1 : 0;
+  }
+  EXPECT_LT(check.refused(), kCasesInShard / 4) << "too many are not compared at all";
+}
+INSTANTIATE_TEST_SUITE_P(Shard, Fuzz, ::testing::Range(0, kShards));
+
+}  // namespace
+}  // namespace loopfleet::worker

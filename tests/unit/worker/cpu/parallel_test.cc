@@ -1,0 +1,103 @@
+// Parallel loops over real threads against the interpreter: random trees with many loops annotated
+// `thread`, each run several times, as what is wrong between threads is not wrong every time.
+
+#include <gtest/gtest.h>
+
+#include "common/looptree/text.h"
+#include "common/looptree/transform.h"
+#include "tests/unit/worker/cpu/fuzz_check.h"
+#include "tests/unit/worker/lowering/guarded_run.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::LoopTree;
+
+constexpr int kShards = 2;
+constexpr int kTrees = 350;  // in each
+constexpr int kRuns = 4;     // of each kernel
+
+// About half of the loops become `thread`, in place of what they were.
+LoopTree WithThreads(const LoopTree& tree, SplitMix64& random) {
+  std::vector<looptree::LoopAnnotation> annotations;
+  for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
+    if (tree.nodes()[ref].kind != looptree::TreeNode::Kind::kLoop || random.Below(2) == 0) continue;
+    annotations.push_back({ref, looptree::Annotation::kThread});
+  }
+  return looptree::Annotate(tree, annotations).value();
+}
+
+class Parallel : public ::testing::TestWithParam<int> {};
+
+TEST_P(Parallel, EqualsTheInterpreter) {
+  const auto seed = static_cast<std::uint64_t>(GetParam());
+  FuzzCases cases(0x7e4d + seed);
+  SplitMix64 random(seed);
+  KernelRunner runner(CpuIsa::kHost);
+  CachedReference references;
+  int split = 0;
+  for (int i = 0; i < kTrees; ++i) {
+    FuzzCase fuzz = cases.Next();
+    const auto replayed = ReplayJob(fuzz.job);
+    ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+    const LoopTree tree = WithThreads(replayed->tree, random);
+    fuzz.job.source = looptree::IrText{looptree::IrTextOf(tree)};
+    fuzz.job.actions.clear();
+    fuzz.threads = 2 + static_cast<std::uint32_t>(random.Below(KernelRunner::kThreads - 1));
+    const auto kernel = runner.TryCompile(tree, {.threads = fuzz.threads});
+    if (!kernel) continue;  // unrolled too far
+    if (kernel->threads == 1) continue;
+    ++split;
+    const auto& [inputs, reference] = references.Of(tree.program(), fuzz.input_seed);
+    const auto interpreted = looptree::Interpret(tree, inputs);
+    std::string problems;
+    for (int run = 0; run < kRuns; ++run) {
+      const auto outputs = runner.Run(*kernel, inputs, problems);
+      problems += Difference(outputs, reference) + Difference(outputs, interpreted, reference);
+    }
+    ASSERT_EQ(problems, "") << "to be had again with: echo '" << ToLine(fuzz) << "' | fuzz_case\n"
+                            << looptree::TreeText(tree, {});
+  }
+  EXPECT_GT(split, kTrees / 2);
+}
+INSTANTIATE_TEST_SUITE_P(Shard, Parallel, ::testing::Range(0, kShards));
+
+LoopTree Annotated(const std::string& uri, const std::vector<looptree::TreeRef>& loops) {
+  const LoopTree plain = looptree::OpenBenchmark(looptree::BenchmarkUri{uri})->start;
+  std::vector<looptree::LoopAnnotation> annotations;
+  for (looptree::TreeRef loop : loops) {
+    annotations.push_back({loop, looptree::Annotation::kThread});
+  }
+  return looptree::Annotate(plain, annotations).value();
+}
+
+TEST(ParallelKernel, OneThreadIsTheKernelWithoutThem) {
+  const LoopTree tree = Annotated("benchmark://mm-v0/mm32_16_16", {0});
+  const auto compiler = CpuCompiler::Create().value();
+  const auto one = compiler->Compile(tree, {.threads = 1});
+  EXPECT_EQ(one->threads, 1U);
+  EXPECT_EQ(one->no_effect, std::vector<std::string>{"L0 thread"});
+  EXPECT_TRUE(one->object ==
+              compiler->Compile(Annotated("benchmark://mm-v0/mm32_16_16", {}))->object);
+  const auto two = compiler->Compile(tree, {.threads = 2});
+  EXPECT_EQ(two->threads, 2U);
+  EXPECT_EQ(two->no_effect, std::vector<std::string>{});
+  // A row of sums for each thread.
+  EXPECT_EQ(two->scratch_bytes, 2 * one->scratch_bytes);
+}
+
+TEST(ParallelKernel, SaysWhyALoopIsNotSplit) {
+  // m, k, n and for the write m, n: k is reduced; n cannot be split inside m.
+  const LoopTree tree = Annotated("benchmark://mm-v0/mm32_16_16", {0, 1, 2});
+  const auto kernel = CpuCompiler::Create().value()->Compile(tree, {.threads = 2});
+  EXPECT_EQ(kernel->no_effect,
+            (std::vector<std::string>{"L1 thread: %3 reduces over it",
+                                      "L2 thread: inside L0, which is split already"}));
+  const auto reduced = CpuCompiler::Create().value()->Compile(
+      Annotated("benchmark://mm-v0/mm32_16_16", {1}), {.threads = 2});
+  EXPECT_EQ(reduced->threads, 1U);
+  EXPECT_EQ(reduced->no_effect, std::vector<std::string>{"L1 thread: %3 reduces over it"});
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

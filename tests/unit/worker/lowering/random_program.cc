@@ -1,0 +1,229 @@
+#include "tests/unit/worker/lowering/random_program.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/unit/worker/lowering/program_zoo.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::DimId;
+using looptree::NodeId;
+using looptree::Op;
+using looptree::Program;
+
+class Author {
+ public:
+  explicit Author(SplitMix64& random) : random_(random) {}
+
+  // From 1 to `most`: now and then 1, now and then a multiple of the lanes.
+  std::int64_t Size(std::int64_t most) {
+    const auto bound = static_cast<std::uint64_t>(most);
+    switch (random_.Below(10)) {
+      case 0: return 1;
+      case 1: return std::max<std::int64_t>(1, most / 8 * 8);
+      default: return 1 + static_cast<std::int64_t>(random_.Below(bound));
+    }
+  }
+  template <std::size_t N>
+  Op OneOf(const Op (&ops)[N]) {
+    return ops[random_.Below(N)];
+  }
+
+  Program MatrixProduct(bool transposed) {
+    const DimId m = b_.Dim("m", Size(24));
+    const DimId k = b_.Dim("k", Size(18));
+    const DimId n = b_.Dim("n", Size(40));
+    const NodeId x = b_.Read(transposed ? std::vector{k, m} : std::vector{m, k});
+    const NodeId y = b_.Read({k, n});
+    NodeId product = b_.Compute(Op::kMultiply, {x, y}, {m, k, n});
+    if (random_.Below(3) == 0) {
+      product = b_.Compute(Op::kMax, {product, b_.Read({})}, {m, k, n});
+    }
+    const Op reduce = OneOf({Op::kAdd, Op::kAdd, Op::kAdd, Op::kMin, Op::kMax});
+    b_.Write(b_.Compute(reduce, {product}, {m, n}), {m, n});
+    return b_.program();
+  }
+
+  Program Chain() {
+    const DimId m = b_.Dim("m", Size(9));
+    const DimId k = b_.Dim("k", Size(14));
+    const DimId n = b_.Dim("n", Size(9));
+    const DimId p = b_.Dim("p", Size(20));
+    const NodeId x = b_.Read({m, k});
+    const NodeId y = b_.Read({k, n});
+    const NodeId z = b_.Read({n, p});
+    const NodeId first =
+        b_.Compute(Op::kAdd, {b_.Compute(Op::kMultiply, {x, y}, {m, k, n})}, {m, n});
+    const NodeId second = b_.Compute(Op::kMultiply, {first, z}, {m, n, p});
+    b_.Write(b_.Compute(Op::kAdd, {second}, {m, p}), {m, p});
+    if (random_.Below(2) == 0) b_.Write(first, {n, m});
+    return b_.program();
+  }
+
+  // A random expression over up to three dims.
+  Program Pointwise() {
+    std::vector<DimId> dims = {b_.Dim("m", Size(13)), b_.Dim("n", Size(45))};
+    if (random_.Below(3) == 0) dims.push_back(b_.Dim("p", Size(5)));
+    std::vector<NodeId> values = {b_.Read(dims), b_.Read(dims), b_.Read({dims[1]})};
+    const auto any = [&] { return values[random_.Below(values.size())]; };
+    for (std::uint64_t more = 1 + random_.Below(6); more > 0; --more) {
+      if (random_.Below(3) == 0) {
+        const Op op = OneOf({Op::kNegate, Op::kAbs, Op::kCopy});
+        values.push_back(b_.Compute(op, {any()}, dims));
+      } else {
+        const Op op = OneOf({Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kMin, Op::kMax});
+        values.push_back(b_.Compute(op, {any(), any()}, dims));
+      }
+    }
+    b_.Write(values.back(), dims);
+    std::swap(dims[0], dims[1]);
+    if (random_.Below(3) == 0) b_.Write(values.back(), dims);
+    return b_.program();
+  }
+
+  Program Reductions() {
+    const DimId m = b_.Dim("m", Size(12));
+    const DimId k = b_.Dim("k", Size(50));
+    const NodeId x = b_.Read({m, k});
+    const NodeId s = b_.Read({m});
+    const NodeId low = b_.Compute(OneOf({Op::kMin, Op::kAdd}), {x}, {m});
+    const NodeId high = b_.Compute(Op::kMax, {x}, {m});
+    b_.Write(b_.Compute(Op::kAdd, {low, high, s}, {m}), {m});
+    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {x}, {}), {});
+    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAdd, {x}, {k}), {k});
+    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kMultiply, {s}, {}), {});
+    return b_.program();
+  }
+
+  Program Transpose() {
+    const DimId m = b_.Dim("m", Size(21));
+    const DimId n = b_.Dim("n", Size(19));
+    const DimId p = b_.Dim("p", Size(4));
+    const NodeId x = b_.Read({m, n, p});
+    b_.Write(b_.Compute(OneOf({Op::kCopy, Op::kNegate}), {x}, {p, n, m}), {n, p, m});
+    return b_.program();
+  }
+
+  Program Convolution1d() {
+    const std::int64_t taps = Size(5);
+    const std::int64_t outputs = Size(40);
+    const auto stride = 1 + static_cast<std::int64_t>(random_.Below(3));
+    const auto spread = 1 + static_cast<std::int64_t>(random_.Below(2));
+    const DimId i = b_.Dim("i", (outputs - 1) * stride + (taps - 1) * spread + 1);
+    const DimId k = b_.Dim("k", taps);
+    const DimId o = b_.Dim("o", outputs);
+    const NodeId x = b_.Read({i});
+    const NodeId window =
+        b_.View(x, {k, o}, {{.input_dim = i, .terms = {{o, stride}, {k, spread}}}});
+    const NodeId w = b_.Read({k});
+    b_.Write(b_.Compute(Op::kAdd, {b_.Compute(Op::kMultiply, {window, w}, {k, o})}, {o}), {o});
+    return b_.program();
+  }
+
+  Program Convolution2d() {
+    const std::int64_t height = Size(4);
+    const std::int64_t width = Size(9);
+    const std::int64_t rows = Size(3);
+    const std::int64_t columns = Size(3);
+    const DimId c = b_.Dim("c", Size(3));
+    const DimId h = b_.Dim("h", height + rows - 1);
+    const DimId w = b_.Dim("w", width + columns - 1);
+    const DimId y = b_.Dim("y", height);
+    const DimId x = b_.Dim("x", width);
+    const DimId i = b_.Dim("i", rows);
+    const DimId j = b_.Dim("j", columns);
+    const DimId m = b_.Dim("m", Size(5));
+    const NodeId image = b_.Read({c, h, w});
+    const NodeId window = b_.View(image, {c, y, x, i, j},
+                                  {{.input_dim = c, .terms = {{c, 1}}},
+                                   {.input_dim = h, .terms = {{y, 1}, {i, 1}}},
+                                   {.input_dim = w, .terms = {{x, 1}, {j, 1}}}});
+    const NodeId filter = b_.Read({m, c, i, j});
+    const NodeId product = b_.Compute(Op::kMultiply, {window, filter}, {c, y, x, i, j, m});
+    b_.Write(b_.Compute(Op::kAdd, {product}, {m, y, x}), {m, y, x});
+    return b_.program();
+  }
+
+  // A view of an intermediate, reversed, then a view of that view.
+  Program Views() {
+    const std::int64_t taken = Size(8);
+    const auto stride = 1 + static_cast<std::int64_t>(random_.Below(3));
+    const std::int64_t size = (taken - 1) * stride + 3;
+    const DimId i = b_.Dim("i", size);
+    const DimId r = b_.Dim("r", size);
+    const DimId e = b_.Dim("e", taken);
+    const DimId c = b_.Dim("c", Size(6));
+    const NodeId x = b_.Read({c, i});
+    const NodeId twice = b_.Compute(Op::kAdd, {x, x}, {c, i});
+    const NodeId reversed = b_.View(twice, {c, r},
+                                    {{.input_dim = c, .terms = {{c, 1}}},
+                                     {.input_dim = i, .terms = {{r, -1}}, .constant = size - 1}});
+    const NodeId some = b_.View(reversed, {c, e},
+                                {{.input_dim = c, .terms = {{c, 1}}},
+                                 {.input_dim = r, .terms = {{e, stride}}, .constant = 2}});
+    b_.Write(b_.Compute(Op::kNegate, {some}, {c, e}), {c, e});
+    b_.Write(b_.Compute(Op::kMax, {reversed}, {c}), {c});
+    if (random_.Below(2) == 0) b_.Write(b_.Compute(Op::kAbs, {twice}, {c, i}), {c, i});
+    return b_.program();
+  }
+
+  // Two programs in one: leaves of one can come to stand inside loops of the other.
+  Program Unrelated() {
+    const DimId k = b_.Dim("k", Size(6));
+    const DimId m = b_.Dim("m", Size(5));
+    const DimId n = b_.Dim("n", Size(20));
+    const NodeId x = b_.Read({k, m, n});
+    const NodeId y = b_.Read({k, n});
+    const NodeId z = b_.Read({n});
+    b_.Write(b_.Compute(Op::kNegate, {x}, {k, m, n}), {k, m, n});
+    b_.Write(b_.Compute(OneOf({Op::kAdd, Op::kMax}), {y}, {n}), {n});
+    b_.Write(b_.Compute(Op::kAbs, {z}, {n}), {n});
+    return b_.program();
+  }
+
+  Program Rounding() {
+    const DimId m = b_.Dim("m", Size(7));
+    const DimId n = b_.Dim("n", Size(22));
+    const NodeId x = b_.Read({m, n});
+    const NodeId size = b_.Compute(Op::kAbs, {x}, {m, n});
+    const NodeId small = b_.Compute(Op::kExp, {b_.Compute(Op::kNegate, {size}, {m, n})}, {m, n});
+    const NodeId positive = b_.Compute(Op::kAdd, {size, small}, {m, n});  // >= 1
+    const NodeId root = b_.Compute(Op::kSqrt, {positive}, {m, n});
+    const NodeId logarithm = b_.Compute(Op::kLog, {positive}, {m, n});
+    const NodeId exponential =
+        b_.Compute(Op::kExp, {b_.Compute(Op::kNegate, {root}, {m, n})}, {m, n});
+    const NodeId quotient = b_.Compute(Op::kDivide, {logarithm, root}, {m, n});
+    const NodeId inverse = b_.Compute(Op::kReciprocal, {positive}, {m, n});
+    const NodeId sum = b_.Compute(Op::kAdd, {quotient, inverse, exponential}, {m, n});
+    b_.Write(b_.Compute(Op::kAdd, {sum}, {m}), {m});
+    if (random_.Below(2) == 0) b_.Write(sum, {n, m});
+    return b_.program();
+  }
+
+ private:
+  SplitMix64& random_;
+  ProgramBuilder b_;
+};
+
+}  // namespace
+
+Program RandomProgram(std::uint64_t kind, SplitMix64& random) {
+  Author author(random);
+  switch (kind % kProgramKinds) {
+    case 0: return author.MatrixProduct(false);
+    case 1: return author.MatrixProduct(true);
+    case 2: return author.Chain();
+    case 3: return author.Pointwise();
+    case 4: return author.Reductions();
+    case 5: return author.Transpose();
+    case 6: return author.Convolution1d();
+    case 7: return author.Convolution2d();
+    case 8: return author.Views();
+    case 9: return author.Unrelated();
+    default: return author.Rounding();
+  }
+}
+
+}  // namespace loopfleet::worker

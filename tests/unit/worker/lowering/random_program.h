@@ -1,0 +1,18 @@
+#pragma once
+// RandomProgram: small programs of every kind that the language has, in odd sizes.
+
+#include <cstdint>
+
+#include "common/base/random.h"
+#include "common/looptree/program.h"
+
+namespace loopfleet::worker {
+
+inline constexpr std::uint64_t kProgramKinds = 11;
+
+// A program of the kind `kind` % kProgramKinds: matrix product, two in a row, sums of positive
+// products, point-wise expressions, reductions, transposition, convolutions in one and two
+// dimensions, views of intermediates, unrelated parts, functions that round.
+looptree::Program RandomProgram(std::uint64_t kind, SplitMix64& random);
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,128 @@
+#include "worker/portable_c/c_source.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/looptree/text.h"
+#include "tests/unit/worker/lowering/fuzz_case.h"
+#include "tests/unit/worker/lowering/guarded_run.h"
+#include "tests/unit/worker/lowering/program_zoo.h"
+#include "tests/unit/worker/portable_c/c_library.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::LoopTree;
+using looptree::Op;
+
+constexpr int kShards = 5;
+constexpr int kCasesInShard = 100;
+
+// A tree with the function that it is to become.
+struct Case {
+  LoopTree tree;
+  std::string line;
+  std::uint64_t input_seed = 1;
+};
+
+// Compiles all cases into one library and runs each.
+void ExpectRight(const std::vector<Case>& cases) {
+  std::vector<CFile> files;
+  std::vector<std::vector<BufferSpec>> buffers;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string function = fmt::format("kernel_{}", i);
+    auto text = CSourceOf(cases[i].tree, {.function = function});
+    ASSERT_TRUE(text.has_value()) << text.error().message << "\n" << cases[i].line;
+    files.push_back({function, *std::move(text)});
+    buffers.push_back(BufferSpecsOf(PlanKernel(cases[i].tree).value()));
+  }
+  const auto library = CLibrary::Compile(files);
+  ASSERT_TRUE(library.has_value()) << library.error().message;
+  CachedReference references;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto& [inputs, reference] = references.Of(cases[i].tree.program(), cases[i].input_seed);
+    std::string problems;
+    const auto outputs = RunGuarded(library->Find(files[i].function), buffers[i], inputs, problems);
+    problems += Difference(outputs, reference);
+    problems += Difference(outputs, looptree::Interpret(cases[i].tree, inputs), reference);
+    ASSERT_EQ(problems, "") << cases[i].line << "\n" << files[i].text;
+  }
+}
+
+class CSourceFuzz : public ::testing::TestWithParam<int> {};
+
+TEST_P(CSourceFuzz, EqualsTheInterpreter) {
+  FuzzCases fuzz(0xc0de + static_cast<std::uint64_t>(GetParam()));
+  std::vector<Case> cases;
+  while (cases.size() < kCasesInShard) {
+    FuzzCase one = fuzz.Next();
+    one.isa = "c";
+    const auto replayed = ReplayJob(one.job);
+    ASSERT_TRUE(replayed.has_value()) << replayed.error().message << "\n" << ToLine(one);
+    if (!PlanKernel(replayed->tree).has_value()) continue;  // unrolled too far
+    cases.push_back({replayed->tree, ToLine(one), one.input_seed});
+  }
+  ExpectRight(cases);
+}
+INSTANTIATE_TEST_SUITE_P(Shard, CSourceFuzz, ::testing::Range(0, kShards));
+
+TEST(CSource, NamesThatAreNoneInC) {
+  ProgramBuilder b;
+  std::vector<looptree::DimId> dims;
+  for (const char* name : {"for", "int", "x.y", "x_y", "9", "_Bool", "*", "?\?(", "in0", "t2", "v3",
+                           "M_PI", "buffers", "errno"}) {
+    dims.push_back(b.Dim(name, 2));
+  }
+  const auto x = b.Read(dims);
+  std::vector<looptree::DimId> reversed(dims.rbegin(), dims.rend());
+  b.Write(b.Compute(Op::kExp, {x}, dims), reversed);
+  ExpectRight({{PlainTree(b.program()), "odd names", 1}});
+}
+
+TEST(CSource, NumbersOfEveryKind) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 3);
+  const auto x = b.Read({m});
+  auto sum = x;
+  for (double constant : {1e-30, -2.5, 16777216.0, 0.1, -0.0}) {
+    sum = b.Compute(Op::kAdd, {sum, b.Constant(constant, {m})}, {m});
+  }
+  const auto infinity = b.Constant(-std::numeric_limits<double>::infinity(), {m});
+  b.Write(b.Compute(Op::kMax, {sum, infinity}, {m}), {m});
+  ExpectRight({{PlainTree(b.program()), "numbers", 1}});
+}
+
+// The article's tile: m in 4 of 8 and 1 over, n in 32 and 16 over.
+TEST(CSource, ReadsLikeTheTree) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 33);
+  const auto k = b.Dim("k", 16);
+  const auto n = b.Dim("n", 48);
+  const auto x = b.Read({m, k});
+  const auto y = b.Read({k, n});
+  const auto product = b.Compute(Op::kMultiply, {x, y}, {m, k, n});
+  const auto positive = b.Compute(Op::kMax, {product, b.Constant(0, {m, k, n})}, {m, k, n});
+  const auto sum = b.Compute(Op::kAdd, {positive}, {m, n});
+  const auto result = b.Write(sum, {m, n});
+  looptree::Schedule schedule(b.program().nodes.size());
+  for (auto node : {product, positive, sum}) {
+    schedule[node].loops = {{m, 4, 1}, {n, 1, 16}, {k, 16}, {n, 32}, {m, 8}};
+  }
+  schedule[result].loops = {{m, 4, 1}, {n, 1, 16}, {n, 32}, {m, 8}};
+  const auto tree =
+      LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule).value();
+  const std::string text = CSourceOf(tree).value();
+  const std::string golden = LOOPFLEET_SOURCE_DIR "/tests/golden/portable_c/positive_products.c";
+  if (std::getenv("LOOPFLEET_WRITE_GOLDEN") != nullptr) WriteFile(golden, text);
+  EXPECT_EQ(text, ReadFile(golden)) << "if it is meant to change: LOOPFLEET_WRITE_GOLDEN=1";
+  ExpectRight({{tree, "the article's", 1}});
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,96 @@
+#include "worker/timing/canary.h"
+
+#include <gtest/gtest.h>
+
+#include "worker/timing/host_core_probe.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using std::chrono::seconds;
+
+struct Watched {
+  CanaryWatch watch;
+  Instant now{seconds(1'000)};
+  void Observe(double arithmetic, double cache = 200, double memory = 3'000'000, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      watch.Observe({.took = {arithmetic, cache, memory}}, now);
+      now += seconds(2);
+    }
+  }
+};
+
+TEST(CanaryWatchTest, SaysNothingBeforeTheFirstWindow) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 8);
+  EXPECT_EQ(canaries.watch.ratio(), 0);
+  EXPECT_FALSE(canaries.watch.steady_until());
+  canaries.Observe(100);
+  EXPECT_DOUBLE_EQ(canaries.watch.ratio(), 1);
+  EXPECT_FALSE(canaries.watch.IsDrifting());
+}
+
+TEST(CanaryWatchTest, AShortDisturbanceIsNoDrift) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 20);
+  canaries.Observe(150, 300, 9e6, 4);  // of the 9 in the window
+  EXPECT_FALSE(canaries.watch.IsDrifting());
+}
+
+TEST(CanaryWatchTest, ALastingChangeIs) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 20);
+  const auto steady_until = canaries.watch.steady_until();
+  canaries.Observe(104, 200, 3e6, 9);
+  ASSERT_TRUE(canaries.watch.IsDrifting());
+  EXPECT_EQ(canaries.watch.drifting(), Canary::kArithmetic);
+  EXPECT_NEAR(canaries.watch.ratio(), 1.04, 1e-9);
+  // Kept from the last window that was steady: all that was measured since is in doubt.
+  EXPECT_GE(*canaries.watch.steady_until(), *steady_until);
+  EXPECT_LT(*canaries.watch.steady_until(), canaries.now - seconds(2 * 9));
+}
+
+TEST(CanaryWatchTest, QuickerIsDriftToo) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 9);
+  canaries.Observe(100, 150, 3e6, 9);
+  EXPECT_EQ(canaries.watch.drifting(), Canary::kSecondCache);
+}
+
+TEST(CanaryWatchTest, MemoryOfAVirtualMachineMayVary) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 9);
+  canaries.Observe(100, 200, 5e6, 9);
+  EXPECT_FALSE(canaries.watch.IsDrifting());
+  canaries.Observe(100, 200, 7e6, 9);
+  EXPECT_EQ(canaries.watch.drifting(), Canary::kMemory);
+}
+
+TEST(CanaryWatchTest, IsOverWhenTheyAreAsTheyWere) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 9);
+  canaries.Observe(120, 200, 3e6, 9);
+  ASSERT_TRUE(canaries.watch.IsDrifting());
+  canaries.Observe(100, 200, 3e6, 9);
+  EXPECT_FALSE(canaries.watch.IsDrifting());
+}
+
+TEST(CanaryWatchTest, SenselessReadingsAreLeftOut) {
+  Watched canaries;
+  canaries.Observe(100, 200, 3e6, 9);
+  canaries.Observe(0, 200, 3e6, 9);
+  EXPECT_FALSE(canaries.watch.IsDrifting());
+}
+
+TEST(CanarySuiteTest, EachTakesSomeTime) {
+  const SystemStopwatch stopwatch;
+  const CoreKernels& kernels = CoreKernelsFor("baseline");
+  HostCoreProbe probe(kernels, stopwatch, 500);
+  CanarySuite suite(kernels, {.second_cache_bytes = 1 << 20, .last_cache_bytes = 1 << 20});
+  const auto reading = suite.Run(stopwatch, probe);
+  ASSERT_TRUE(reading);
+  for (const double took : reading->took) EXPECT_GT(took, 0);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

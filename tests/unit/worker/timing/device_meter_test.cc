@@ -1,0 +1,79 @@
+#include "worker/timing/device_meter.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "worker/hardware.h"
+#include "worker/timing/host_core_probe.h"
+
+namespace loopfleet::worker {
+namespace {
+
+TEST(DeviceMeterTest, ReferenceClocksAreOnAGrid) {
+  EXPECT_EQ(ReferenceMhz(3'689), 3'700);
+  EXPECT_EQ(ReferenceMhz(3'651), 3'700);
+  EXPECT_EQ(ReferenceMhz(0), 0);
+}
+
+TEST(DeviceMeterTest, PeakIsOfTheQuietProbeAtTheReferenceClock) {
+  const DeviceReading reading{.probe_steps = 2'000,
+                              .probe_flop = 640'000,
+                              .clock_mhz = 3'690,
+                              .read_bytes_per_second = 2e10};
+  const DevicePeaks peaks = PeaksOf(reading, 10'000, 3'700);  // 64 flop a cycle
+  EXPECT_NEAR(peaks.flop_per_second, 236.8e9, 1e6);
+  EXPECT_EQ(peaks.read_bytes_per_second, 2e10);
+  EXPECT_EQ(PeaksOf(reading, 0, 3'700).flop_per_second, 0);
+}
+
+TEST(DeviceMeterTest, WithoutAClockCyclesAreNanoseconds) {
+  EXPECT_NEAR(PeaksOf({.probe_flop = 300'000}, 3'000, 0).flop_per_second, 100e9, 1);
+}
+
+TEST(DeviceMeterTest, MeasuresTheHost) {
+  const SystemStopwatch stopwatch;
+  const DeviceReading reading = MeasureDevice(CoreKernelsFor(HostIsa()), stopwatch, 1 << 20);
+  EXPECT_GT(reading.probe_steps, 0U);
+  EXPECT_GE(reading.probe_cycles.size(), 3U);
+  EXPECT_GT(reading.read_bytes_per_second, 1e8);
+  EXPECT_GT(reading.triad_bytes_per_second, 1e8);
+#if defined(__x86_64__)
+  EXPECT_GT(reading.clock_mhz, 100);
+  EXPECT_LT(reading.clock_mhz, 20'000);
+#endif
+}
+
+std::vector<std::string_view> Usable() {
+  std::vector<std::string_view> usable = {"baseline"};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) usable.push_back("avx2");
+  if (HostIsa() == "avx512") usable.push_back("avx512");
+#endif
+  return usable;
+}
+
+TEST(CoreKernelsTest, ReadAddsUpAndTriadComputes) {
+  for (const std::string_view isa : Usable()) {
+    const CoreKernels& kernels = CoreKernelsFor(isa);
+    std::vector<float> a(512);
+    std::vector<float> b(512, 3);
+    std::vector<float> c(512, 2);
+    EXPECT_EQ(kernels.read(b.data(), b.size()), 1'536) << isa;
+    kernels.triad(a.data(), b.data(), c.data(), a.size());
+    for (const float value : a) EXPECT_EQ(value, 4) << isa;
+    kernels.multiply_adds(100);
+    EXPECT_GT(kernels.flop_per_step, 0U);
+  }
+}
+
+TEST(HostCoreProbeTest, TakesTimeAndKeepsItsSteps) {
+  const SystemStopwatch stopwatch;
+  HostCoreProbe probe(CoreKernelsFor("baseline"), stopwatch, 1'234);
+  EXPECT_EQ(probe.steps(), 1'234U);
+  EXPECT_GT(probe.ThroughputNs(), 0U);
+  EXPECT_EQ(probe.flop(), 1'234 * CoreKernelsFor("baseline").flop_per_step);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

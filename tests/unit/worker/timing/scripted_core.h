@@ -1,0 +1,84 @@
+#pragma once
+// A core as a script: a clock that only moves when something runs on it, a kernel, and neighbours
+// that come and go. What they slow down is slowed down for kernel and probe alike.
+
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "worker/timing/sampler.h"
+
+namespace loopfleet::worker {
+
+class ScriptedCore {
+ public:
+  // By how much everything is slower at a moment: 1 is quiet.
+  std::function<double(std::uint64_t now_ns)> slowdown = [](std::uint64_t) { return 1.0; };
+  std::function<double(std::uint64_t now_ns)> clock_mhz = [](std::uint64_t) { return 3000.0; };
+  // Of the n-th timed repetition or run, 0-based: a disturbance of its own that no probe sees.
+  std::function<std::uint64_t(std::size_t)> extra_ns = [](std::size_t) { return 0; };
+  // Whether the system interrupts the n-th call of the kernel for something else.
+  std::function<bool(std::size_t)> preempts = [](std::size_t) { return false; };
+  std::uint64_t run_ns = 5'000;
+  std::uint64_t probe_ns = 3'000;  // when quiet, at 3000 MHz: 9,000 cycles
+  std::uint64_t now = 1'000'000;
+  std::vector<std::uint64_t> repetitions;  // runs in each
+  std::size_t evictions = 0;
+  std::uint64_t preemptions = 0;
+
+  std::uint64_t runs() const {
+    return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
+  }
+
+  Samples Take(const SamplingPolicy& policy) {
+    Watch watch(*this);
+    Probe probe(*this);
+    Kernel kernel(*this);
+    return TakeSamples(policy, {.stopwatch = watch, .probe = probe}, kernel);
+  }
+
+ private:
+  struct Watch final : Stopwatch {
+    explicit Watch(ScriptedCore& its) : core(its) {}
+    std::uint64_t NowNs() const override { return core.now; }
+    ScriptedCore& core;
+  };
+  struct Probe final : CoreProbe {
+    explicit Probe(ScriptedCore& its) : core(its) {}
+    std::uint64_t ThroughputNs() override { return core.Spend(core.probe_ns); }
+    double ClockMhz() override { return core.clock_mhz(core.now); }
+    std::uint64_t Preemptions() override { return core.preemptions; }
+    ScriptedCore& core;
+  };
+  struct Kernel final : IterationRunner {
+    explicit Kernel(ScriptedCore& its) : core(its) {}
+    void Run(std::uint64_t iterations) override {
+      core.Spend(core.run_ns * iterations);
+      core.now += core.extra_ns(core.repetitions.size());
+      if (core.preempts(core.repetitions.size())) {
+        ++core.preemptions;
+        core.now += 4'000'000;  // a time slice
+      }
+      core.repetitions.push_back(iterations);
+    }
+    void EvictCaches() override { ++core.evictions; }
+    ScriptedCore& core;
+  };
+
+  // In steps, so that what happens in between counts.
+  std::uint64_t Spend(std::uint64_t quiet_ns) {
+    const std::uint64_t start = now;
+    constexpr std::uint64_t kStep = 1'000;
+    for (std::uint64_t left = quiet_ns; left > 0;) {
+      const std::uint64_t step = std::min(left, kStep);
+      const double clock = clock_mhz(now);
+      const double slower = slowdown(now) * (clock > 0 ? 3000.0 / clock : 1.0);
+      now += static_cast<std::uint64_t>(static_cast<double>(step) * slower);
+      left -= step;
+    }
+    return now - start;
+  }
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,100 @@
+#include "worker/timing/timing_message.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace loopfleet::worker {
+namespace {
+
+Samples SomeSamples() {
+  Samples samples{.end = SamplingEnd::kCut, .iterations = 12, .ns = {5.5, 6, 7}, .slowdown = 1.2};
+  samples.flags = {0, kSampleContended, 0};
+  samples.probe_cycles = 9'000;
+  samples.clock_before_mhz = 3'000;
+  samples.clock_after_mhz = 3'010;
+  return samples;
+}
+
+TEST(TimingMessageTest, PolicyRoundTrips) {
+  const SamplingPolicy policy{.least_samples = 1,
+                              .most_samples = 2,
+                              .min_repetition_ns = 3,
+                              .precision = 0.5,
+                              .least_timed_ns = 5,
+                              .budget_ns = 6,
+                              .patience_ns = 7,
+                              .max_iterations = 8,
+                              .max_samples = 9,
+                              .cache = CacheState::kCold,
+                              .cut_above_ns = 10,
+                              .reference_mhz = 11,
+                              .quiet_cycles = 12,
+                              .probe_steps = 13,
+                              .evict_bytes = 14};
+  ByteWriter writer;
+  Put(writer, policy);
+  const std::string bytes = writer.Take();
+  ByteReader reader(bytes);
+  EXPECT_EQ(GetPolicy(reader), policy);
+  EXPECT_TRUE(reader.AtEnd());
+}
+
+TEST(TimingMessageTest, SamplesRoundTripAndTruncatedOnesDoNot) {
+  ByteWriter writer;
+  Put(writer, SomeSamples());
+  const std::string bytes = writer.Take();
+  ByteReader whole(bytes);
+  EXPECT_EQ(GetSamples(whole), SomeSamples());
+  EXPECT_TRUE(whole.AtEnd());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    ByteReader part(std::string_view(bytes).substr(0, size));
+    EXPECT_FALSE(GetSamples(part)) << size;
+  }
+}
+
+TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
+  const auto is_junk = [](auto change) {
+    Samples samples = SomeSamples();
+    change(samples);
+    ByteWriter writer;
+    Put(writer, samples);
+    const std::string bytes = writer.Take();
+    ByteReader reader(bytes);
+    return !GetSamples(reader);
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(is_junk([](Samples& s) { s.iterations = 0; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.ns[1] = 0; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.ns[1] = kNan; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.flags[1] = 77; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = 0.5; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = kNan; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.clock_before_mhz = -1; }));
+  EXPECT_TRUE(is_junk([](Samples& s) {
+    s.ns.clear();
+    s.flags.clear();
+  }));
+}
+
+TEST(TimingMessageTest, ReadingsRoundTrip) {
+  const DeviceReading device{.probe_steps = 1'800,
+                             .probe_flop = 576'000,
+                             .clock_mhz = 3'690,
+                             .probe_cycles = {9'000, 9'010},
+                             .read_bytes_per_second = 2e10,
+                             .triad_bytes_per_second = 1.5e10};
+  const CanaryReading canary{.took = {1, 2, 3}};
+  ByteWriter writer;
+  Put(writer, device);
+  Put(writer, canary);
+  const std::string bytes = writer.Take();
+  ByteReader reader(bytes);
+  EXPECT_EQ(GetDeviceReading(reader), device);
+  EXPECT_EQ(GetCanaryReading(reader), canary);
+  EXPECT_TRUE(reader.AtEnd());
+  EXPECT_FALSE(GetCanaryReading(reader));
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

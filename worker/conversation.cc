@@ -1,0 +1,259 @@
+#include "worker/conversation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::worker {
+namespace {
+
+// Refusals that saying hello again cannot change.
+bool IsForGood(FailureCode code) {
+  return code == FailureCode::kVersionMismatch || code == FailureCode::kUnauthenticated ||
+         code == FailureCode::kForbidden;
+}
+
+}  // namespace
+
+struct Conversation::Hearer {
+  Conversation& self;
+  Instant now;
+
+  Status operator()(const wire::WorkerWelcome& welcome) const {
+    log::Info("coordinator.welcome epoch={} heartbeat_ms={}", welcome.epoch, welcome.heartbeat_ms);
+    self.heartbeat_interval_ = std::chrono::milliseconds(std::max(welcome.heartbeat_ms, 1U));
+    self.next_heartbeat_ = now;
+    self.SendAllAgain();
+    self.is_registered_ = true;
+    return {};
+  }
+
+  Status operator()(wire::Leases leases) const {
+    for (wire::Lease& lease : leases.leases) {
+      const LeaseId id = lease.lease;
+      if (self.unstored_.contains(id)) continue;  // it is answered already
+      if (self.is_draining_) {
+        self.returned_.push_back(id);  // it crossed the heartbeat that said so
+      } else if (!self.runner_.Accept(std::move(lease))) {
+        // Not among the held leases of the next heartbeat, so it will be granted elsewhere.
+        log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
+      }
+    }
+    return {};
+  }
+
+  Status operator()(const wire::ReportsStored& stored) const {
+    for (const LeaseId lease : stored.leases) self.unstored_.erase(lease);
+    return {};
+  }
+
+  Status operator()(const wire::Revoke& revoke) const {
+    self.runner_.Drop(revoke.leases);
+    for (const LeaseId lease : revoke.leases) self.unstored_.erase(lease);
+    return {};
+  }
+
+  Status operator()(const wire::HeartbeatAnswer&) const { return {}; }
+
+  Status operator()(const wire::HelloWanted&) const {
+    self.is_registered_ = false;
+    self.next_hello_ = now;
+    return {};
+  }
+
+  Status operator()(const wire::Refused& refused) const {
+    const Failure& failure = refused.failure;
+    if (failure.code == FailureCode::kMalformed && self.is_registered_) {
+      log::Warning("coordinator.cannot_read message=\"{}\"", failure.message);
+      self.OnUnreadable(failure.message);
+      return {};
+    }
+    if (IsForGood(failure.code)) {
+      return Fail(ErrorKind::kInvalid, fmt::format("the coordinator refuses this worker: {}: {}",
+                                                   InfoOf(failure.code).name, failure.message));
+    }
+    log::Warning("coordinator.refused code={} message=\"{}\"", InfoOf(failure.code).name,
+                 failure.message);
+    self.is_registered_ = false;
+    self.next_hello_ = now + std::max<Nanos>(self.options_.hello_interval,
+                                             std::chrono::milliseconds(refused.retry_after_ms));
+    return {};
+  }
+
+  Status operator()(const wire::UnknownMember& unknown) const {
+    log::Warning("coordinator.unknown_message member={}", unknown.member);
+    return {};
+  }
+};
+
+Conversation::Conversation(const Options& options, Line& line, LeaseRunner& runner,
+                           wire::WorkerHello hello)
+    : options_(options), line_(line), runner_(runner), hello_(std::move(hello)) {}
+
+Status Conversation::Open(Instant now) { return Reconnect(now); }
+
+Status Conversation::Hear(wire::WorkerCommand command, Instant now) {
+  last_heard_ = now;
+  return std::visit(Hearer{*this, now}, std::move(command));
+}
+
+Result<Conversation::Phase> Conversation::Turn(Instant now) {
+  TakeFinished();
+  LF_TRY_VOID(NoticeSilence(now));
+  SendHelloIfDue(now);
+  SendHeartbeatIfDue(now);
+  SendReports(now);
+  if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
+  SayGoodbye();
+  return Phase::kOver;
+}
+
+Instant Conversation::NextTimer() const { return is_registered_ ? next_heartbeat_ : next_hello_; }
+
+// A new connection as well as a new hello: the old one may hang without either side knowing.
+Status Conversation::Reconnect(Instant now) {
+  LF_TRY_VOID(line_.Reconnect());
+  is_registered_ = false;
+  next_hello_ = now;
+  last_heard_ = now;
+  return {};
+}
+
+void Conversation::TakeFinished() {
+  for (wire::Report& report : runner_.TakeFinished()) {
+    const LeaseId lease = report.lease;
+    unstored_[lease] = {.report = std::move(report), .patience = options_.report_patience};
+  }
+}
+
+void Conversation::SendAllAgain() {
+  alone_.reset();
+  for (auto& [lease, unstored] : unstored_) {
+    unstored.sent_at.reset();
+    unstored.patience = options_.report_patience;
+  }
+}
+
+void Conversation::SendReports(Instant now) {
+  if (unstored_.empty()) is_cautious_ = false;
+  if (alone_ && !unstored_.contains(*alone_)) alone_.reset();
+  if (!is_registered_) return;
+  const std::size_t most = is_cautious_ ? 1 : options_.max_reports_per_message;
+  auto next = unstored_.begin();
+  while (next != unstored_.end()) {
+    if (is_cautious_ && alone_) next = unstored_.find(*alone_);
+    wire::Reports reports;
+    std::vector<Unstored*> chosen;
+    std::size_t bytes = wire::kMessageOverheadBytes;
+    for (; next != unstored_.end() && chosen.size() < most; ++next) {
+      Unstored& unstored = next->second;
+      if (unstored.sent_at && now < *unstored.sent_at + unstored.patience) {
+        if (is_cautious_ && alone_) return;
+        continue;
+      }
+      bytes += wire::EncodedSize(unstored.report.evaluation);
+      if (bytes > wire::kMaxMessageBytes && !chosen.empty()) break;
+      chosen.push_back(&unstored);
+      reports.reports.push_back(unstored.report);
+    }
+    if (chosen.empty() || !line_.Send(reports)) return;  // sent when the connection takes more
+    for (Unstored* unstored : chosen) {
+      if (unstored->sent_at) {
+        unstored->patience =
+            std::min<Nanos>(2 * unstored->patience, options_.longest_report_patience);
+      }
+      unstored->sent_at = now;
+    }
+    if (is_cautious_) {
+      alone_ = chosen.front()->report.lease;
+      return;
+    }
+  }
+}
+
+// Sent as it is for ever, a report that cannot be read would keep its job for ever.
+void Conversation::OnUnreadable(const std::string& why) {
+  const auto blamed = is_cautious_ && alone_ ? unstored_.find(*alone_) : unstored_.end();
+  is_cautious_ = true;
+  if (blamed != unstored_.end() && blamed->second.is_replaced) {
+    unstored_.erase(blamed);  // no longer held, so the job goes to others
+  } else if (blamed != unstored_.end()) {
+    blamed->second.is_replaced = true;
+    blamed->second.report.evaluation = Evaluation{
+        .verdict = Failure{
+            .code = FailureCode::kWorkerCrashed,
+            .message = fmt::format("the coordinator cannot read the worker's report: {}", why)}};
+  }
+  SendAllAgain();
+}
+
+void Conversation::SendHelloIfDue(Instant now) {
+  if (is_registered_ || now < next_hello_) return;
+  hello_.held = Held();
+  line_.Send(hello_);
+  next_hello_ = now + options_.hello_interval;
+}
+
+void Conversation::SendHeartbeatIfDue(Instant now) {
+  if (!is_registered_ || now < next_heartbeat_) return;
+  wire::Heartbeat heartbeat;
+  heartbeat.drain = is_draining_ ? wire::DrainState::kDraining : wire::DrainState::kServing;
+  for (const wire::HeldLease& held : Held()) heartbeat.held.push_back(held.lease);
+  const CanaryHealth canaries = options_.canaries();
+  heartbeat.canary_ratio = canaries.ratio;
+  if (canaries.drifting) heartbeat.canary = wire::CanaryState::kDrifting;
+  if (canaries.steady_until) {
+    heartbeat.steady_since_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - *canaries.steady_until)
+            .count());
+  }
+  line_.Send(heartbeat);
+  next_heartbeat_ = now + heartbeat_interval_;
+}
+
+Status Conversation::NoticeSilence(Instant now) {
+  const Nanos patience = options_.silent_intervals *
+                         (is_registered_ ? heartbeat_interval_ : Nanos(options_.hello_interval));
+  if (now - last_heard_ <= patience) return {};
+  if (is_registered_) {
+    log::Warning("coordinator.silent ms={}",
+                 std::chrono::duration_cast<std::chrono::milliseconds>(now - last_heard_).count());
+  }
+  return Reconnect(now);
+}
+
+std::vector<wire::HeldLease> Conversation::Held() const {
+  std::vector<wire::HeldLease> held = runner_.Held();
+  for (const auto& [lease, unstored] : unstored_) {
+    held.push_back({.lease = lease, .job = unstored.report.job});
+  }
+  return held;
+}
+
+void Conversation::StartDrain(Instant now) {
+  is_draining_ = true;
+  returned_ = runner_.DropUnstarted();
+  next_heartbeat_ = now;  // says at once that nothing more is to be granted
+  log::Info("worker.draining running={} returned={}", runner_.Held().size(), returned_.size());
+}
+
+bool Conversation::IsDrained(Instant now) {
+  if (!runner_.Held().empty()) return false;
+  if (unstored_.empty()) return true;
+  if (!idle_since_) idle_since_ = now;
+  if (now - *idle_since_ < options_.drain_limit) return false;
+  log::Warning("worker.reports_lost count={} reason=\"not stored within the drain limit\"",
+               unstored_.size());
+  return true;
+}
+
+void Conversation::SayGoodbye() {
+  if (is_registered_) line_.Send(wire::Goodbye{.returned = returned_});
+  is_registered_ = false;
+}
+
+}  // namespace loopfleet::worker

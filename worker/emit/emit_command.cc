@@ -1,0 +1,214 @@
+#include "worker/emit/emit_command.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <expected>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/suggestion.h"
+#include "common/job/job_spec.h"
+#include "common/looptree/key.h"
+#include "worker/code_hash.h"
+#include "worker/cpu/cpu_compiler.h"
+#include "worker/emit/code_request.h"
+#include "worker/portable_c/c_source.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+enum class Format { kC, kLlvmIr, kAssembly, kObject, kFacts };
+
+template <class T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+constexpr std::array kFormats = {Named{"c", Format::kC}, Named{"llvm-ir", Format::kLlvmIr},
+                                 Named{"asm", Format::kAssembly}, Named{"object", Format::kObject},
+                                 Named{"facts", Format::kFacts}};
+constexpr std::array kIsas = {Named{"host", CpuIsa::kHost}, Named{"avx512", CpuIsa::kAvx512},
+                              Named{"avx2", CpuIsa::kAvx2}, Named{"baseline", CpuIsa::kBaseline},
+                              Named{"aarch64", CpuIsa::kAArch64}};
+
+template <class T, std::size_t N>
+Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
+               const std::string& wanted) {
+  std::array<std::string_view, N> names;
+  for (std::size_t i = 0; i < N; ++i) {
+    names[i] = known[i].name;
+    if (wanted == names[i]) return known[i].value;
+  }
+  return Fail(ErrorKind::kInvalid,
+              fmt::format("{} {}: must be one of {}{}", flag, wanted, fmt::join(names, ", "),
+                          NearestSuffix(wanted, names)));
+}
+
+struct Flags {
+  std::string format;
+  std::string isa = "host";
+  std::string benchmark;
+  std::string ir_file;
+  std::string actions;
+  std::uint32_t threads = 1;
+  std::string code_hash;  // of a row: say whether this is its code
+};
+
+int Complain(int code, std::string_view text) {
+  fmt::print(stderr, "loopfleet-worker emit: {}\n", text);
+  return code;
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--format", flags.format, "What to write")
+      ->required()
+      ->type_name("c|llvm-ir|asm|object|facts");
+  app.add_option("--isa", flags.isa, "Instructions that the code may use; without it the host's")
+      ->type_name("host|avx512|avx2|baseline|aarch64");
+  auto* benchmark = app.add_option("--benchmark", flags.benchmark, "The benchmark's URI");
+  app.add_option("--ir", flags.ir_file, "A file with a program as IR text, in place of a benchmark")
+      ->excludes(benchmark);
+  app.add_option("--actions", flags.actions, "Actions separated by commas");
+  app.add_option("--threads", flags.threads, "Threads that parallel loops are split over")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--code-hash", flags.code_hash,
+                 "A row's code_hash: say on standard error whether the host makes the same code");
+  app.footer(
+      "Without --benchmark and --ir, one job line is read from standard input, as `loopfleet\n"
+      "submit` takes it; fields that do not change the code are passed over.");
+}
+
+Result<JobSpec> SpecFrom(const Flags& flags) {
+  if (flags.benchmark.empty() && flags.ir_file.empty()) {
+    std::string line;
+    if (!std::getline(std::cin, line)) return Fail(ErrorKind::kInvalid, "no job line was given");
+    return ParseCodeRequest(line);
+  }
+  JobSpec spec;
+  spec.threads = flags.threads;
+  if (!flags.benchmark.empty()) {
+    spec.source = looptree::BenchmarkUri{flags.benchmark};
+  } else {
+    std::ifstream file(flags.ir_file, std::ios::binary);
+    if (!file) return Fail(ErrorKind::kNotFound, fmt::format("cannot read {}", flags.ir_file));
+    spec.source = looptree::IrText{
+        std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>())};
+  }
+  auto actions = looptree::ParseActionList(flags.actions);
+  if (!actions) return Fail(ErrorKind::kInvalid, actions.error().message);
+  spec.actions = *std::move(actions);
+  return spec;
+}
+
+const char* RoleName(BufferSpec::Role role) {
+  switch (role) {
+    case BufferSpec::Role::kInput: return "input";
+    case BufferSpec::Role::kOutput: return "output";
+    case BufferSpec::Role::kScratch: break;
+  }
+  return "scratch";
+}
+
+std::string FactsText(const looptree::LoopTree& tree, const Kernel& kernel) {
+  const CompilerFacts compiler = CpuCompilerFacts();
+  nlohmann::ordered_json facts;
+  facts["tree_key"] = looptree::KeyOf(tree).ToString();
+  facts["code_hash"] = CodeHash(kernel.object);
+  facts["object_bytes"] = kernel.object.size();
+  facts["compiler"] = {
+      {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
+  facts["threads"] = kernel.threads;
+  facts["scratch_bytes"] = kernel.scratch_bytes;
+  facts["buffers"] = nlohmann::ordered_json::array();
+  for (const BufferSpec& buffer : kernel.buffers) {
+    facts["buffers"].push_back(
+        {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
+  }
+  facts["no_effect"] = kernel.no_effect;
+  return facts.dump() + "\n";
+}
+
+std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTree& tree,
+                                           const CompileOptions& options, CpuCompiler& compiler) {
+  switch (format) {
+    case Format::kC: return CSourceOf(tree);
+    case Format::kLlvmIr: return compiler.CompileToIr(tree, options);
+    case Format::kAssembly: return compiler.CompileToAssembly(tree, options);
+    case Format::kObject:
+    case Format::kFacts: break;
+  }
+  LF_TRY(const Kernel kernel, compiler.Compile(tree, options));
+  return format == Format::kFacts ? FactsText(tree, kernel) : kernel.object;
+}
+
+// Whether this program, on this host, makes what was measured.
+void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
+                    const CompileOptions& options) {
+  const auto compiler = CpuCompiler::Create();
+  if (!compiler) return;
+  const auto kernel = (*compiler)->Compile(tree, options);
+  if (!kernel) return;
+  const std::string made = CodeHash(kernel->object);
+  if (made == wanted) {
+    fmt::print(stderr, "code_hash {}: this host makes the row's very code\n", made);
+    return;
+  }
+  const CompilerFacts facts = CpuCompilerFacts();
+  fmt::print(stderr,
+             "code_hash {}: not the row's {}; made here by LLVM {}, tier {}, revision {}, for this"
+             " host's processor\n",
+             made, wanted, facts.llvm, facts.tier, facts.revision);
+}
+
+}  // namespace
+
+int EmitMain(int argc, const char* const* argv) {
+  Flags flags;
+  CLI::App app("The code of a job, without running it", "loopfleet-worker emit");
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    return Complain(kExitUsage, error.what());
+  }
+  const Result<Format> format = Find("--format", kFormats, flags.format);
+  if (!format) return Complain(kExitUsage, format.error().message);
+  const Result<CpuIsa> isa = Find("--isa", kIsas, flags.isa);
+  if (!isa) return Complain(kExitUsage, isa.error().message);
+  const Result<JobSpec> spec = SpecFrom(flags);
+  if (!spec) return Complain(kExitUsage, spec.error().message);
+  const auto failed = [](const Failure& failure) {
+    return Complain(kExitFailed, fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
+  };
+  const auto replayed = ReplayJob(*spec);
+  if (!replayed) return failed(replayed.error());
+  const auto compiler = CpuCompiler::Create({.isa = *isa});
+  if (!compiler) return Complain(kExitFailed, compiler.error().message);
+  const CompileOptions options{.threads = spec->threads};
+  const auto code = CodeOf(*format, replayed->tree, options, **compiler);
+  if (!code) return failed(code.error());
+  if (!flags.code_hash.empty()) CompareWithRow(flags.code_hash, replayed->tree, options);
+  if (std::fwrite(code->data(), 1, code->size(), stdout) != code->size() ||
+      std::fflush(stdout) != 0) {
+    return Complain(kExitFailed, "standard output cannot be written");
+  }
+  return kExitOk;
+}
+
+}  // namespace loopfleet::worker

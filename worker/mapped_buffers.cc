@@ -1,0 +1,77 @@
+#include "worker/mapped_buffers.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace loopfleet::worker {
+namespace {
+
+// The view starts like the memory does within a huge page, so that the host can use huge ones.
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+std::unexpected<Error> MapError(std::size_t size) {
+  const ErrorKind kind = errno == ENOMEM ? ErrorKind::kFull : ErrorKind::kSystem;
+  return Fail(kind, fmt::format("mmap of {} bytes: {}", size, std::strerror(errno)));
+}
+
+}  // namespace
+
+MappedBuffers::MappedBuffers(MappedBuffers&& other) noexcept
+    : start_(std::exchange(other.start_, nullptr)),
+      size_(other.size_),
+      buffers_(std::exchange(other.buffers_, {})) {}
+
+MappedBuffers& MappedBuffers::operator=(MappedBuffers&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    start_ = std::exchange(other.start_, nullptr);
+    size_ = other.size_;
+    buffers_ = std::exchange(other.buffers_, {});
+  }
+  return *this;
+}
+
+MappedBuffers::~MappedBuffers() { Unmap(); }
+
+void MappedBuffers::Unmap() {
+  if (start_ != nullptr) ::munmap(start_, size_);
+  start_ = nullptr;
+}
+
+Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
+                                         std::span<const PlacedBuffer> buffers, Access access) {
+  MappedBuffers mapped;
+  const bool may_be_huge = size >= kHugePageBytes;
+  mapped.size_ = size + (may_be_huge ? kHugePageBytes : 0);
+  void* const room =
+      ::mmap(nullptr, mapped.size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MapError(size);
+  mapped.start_ = static_cast<std::byte*>(room);
+  std::byte* base = mapped.start_;
+  if (may_be_huge) {
+    const auto address = reinterpret_cast<std::uintptr_t>(base);
+    base += (kHugePageBytes - address % kHugePageBytes) % kHugePageBytes;
+  }
+  const int protection = access == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
+  for (const PlacedBuffer& buffer : buffers) {
+    const PlacedBuffer pages = PagesOf(buffer);
+    if (buffer.end() < buffer.offset || buffer.end() > size || pages.end() > size) {
+      return Fail(ErrorKind::kInvalid, "a buffer lies outside its memory");
+    }
+    if (pages.size > 0 &&
+        ::mmap(base + pages.offset, pages.size, protection, MAP_SHARED | MAP_FIXED, fd,
+               static_cast<off_t>(pages.offset)) == MAP_FAILED) {
+      return MapError(pages.size);
+    }
+    if (pages.size >= kHugePageBytes) ::madvise(base + pages.offset, pages.size, MADV_HUGEPAGE);
+    mapped.buffers_.emplace_back(base + buffer.offset, buffer.size);
+  }
+  return mapped;
+}
+
+}  // namespace loopfleet::worker

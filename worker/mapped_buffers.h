@@ -1,0 +1,40 @@
+#pragma once
+// MappedBuffers: a child's view of memory that the daemon shares with it: the pages that buffers
+// lie in, and between them nothing, so that a kernel that leaves its buffer by more than a page
+// crashes.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "common/base/result.h"
+#include "worker/buffer_layout.h"
+
+namespace loopfleet::worker {
+
+class MappedBuffers {
+ public:
+  enum class Access { kReadOnly, kReadWrite };
+
+  MappedBuffers() = default;
+  MappedBuffers(MappedBuffers&& other) noexcept;
+  MappedBuffers& operator=(MappedBuffers&& other) noexcept;
+  ~MappedBuffers();
+
+  // Of the memory behind `fd`, which is `size` bytes long. kInvalid if a buffer is not inside it,
+  // kFull if this process has no room for it.
+  static Result<MappedBuffers> Map(int fd, std::size_t size, std::span<const PlacedBuffer> buffers,
+                                   Access access);
+
+  // In the order of the buffers.
+  std::span<const std::span<std::byte>> buffers() const { return buffers_; }
+
+ private:
+  void Unmap();
+
+  std::byte* start_ = nullptr;
+  std::size_t size_ = 0;
+  std::vector<std::span<std::byte>> buffers_;
+};
+
+}  // namespace loopfleet::worker

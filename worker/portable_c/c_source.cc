@@ -1,0 +1,497 @@
+#include "worker/portable_c/c_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/result.h"
+#include "common/looptree/text.h"
+#include "worker/portable_c/c_names.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::DimId;
+using looptree::LoopTree;
+using looptree::Node;
+using looptree::NodeId;
+using looptree::Op;
+using looptree::Program;
+
+std::string Number(double value) {
+  const auto rounded = static_cast<float>(value);
+  if (std::isnan(rounded)) return "NAN";
+  if (std::isinf(rounded)) return rounded < 0 ? "-INFINITY" : "INFINITY";
+  std::string text = fmt::format("{}", rounded);  // the shortest that reads back as the same
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + "f";
+}
+
+std::string Joined(const std::vector<std::string>& parts, std::string_view between) {
+  return fmt::format("{}", fmt::join(parts, between));
+}
+
+// ---- the comment ------------------------------------------------------------------------------
+
+std::string DimsText(const Program& program, const Node& node) {
+  std::vector<std::string> names;
+  for (DimId dim : node.dims) names.push_back(program.dims[dim].name);
+  return Joined(names, ", ");
+}
+
+std::string IndexText(const Program& program, const looptree::ViewIndex& index) {
+  std::string text = program.dims[index.input_dim].name + " =";
+  const char* sign = "";
+  for (const looptree::AffineTerm& term : index.terms) {
+    text += fmt::format("{} {} {}", sign, term.coefficient, program.dims[term.dim].name);
+    sign = " +";
+  }
+  if (index.constant != 0 || index.terms.empty()) {
+    text += fmt::format("{} {}", sign, index.constant);
+  }
+  return text;
+}
+
+std::string NodeText(const Program& program, NodeId id) {
+  const Node& node = program.nodes[id];
+  std::vector<std::string> operands;
+  for (NodeId input : node.inputs) operands.push_back(fmt::format("%{}", input));
+  if (node.op == Op::kConstant) operands.push_back(fmt::format("{}", node.constant));
+  std::string text = fmt::format("%{}[{}] = {}({})", id, DimsText(program, node),
+                                 looptree::OpName(node.op), Joined(operands, ", "));
+  std::vector<std::string> indices;
+  for (const looptree::ViewIndex& index : node.view) indices.push_back(IndexText(program, index));
+  if (!indices.empty()) text += " where " + Joined(indices, ", ");
+  return text;
+}
+
+const char* RoleText(BufferSpec::Role role) {
+  switch (role) {
+    case BufferSpec::Role::kInput: return "input";
+    case BufferSpec::Role::kOutput: return "output";
+    case BufferSpec::Role::kScratch: break;
+  }
+  return "scratch";
+}
+
+std::string ShapeText(const PlanBuffer& buffer) {
+  std::string shape;
+  for (std::int64_t extent : buffer.extents) {
+    shape += fmt::format("{}{}", shape.empty() ? "" : " x ", extent);
+  }
+  if (buffer.extents.size() > 1) shape += fmt::format(" = {}", buffer.element_count);
+  return fmt::format("{}{}", shape.empty() ? "1" : shape,
+                     buffer.element_count == 1 ? " element" : " elements");
+}
+
+// ---- the function -----------------------------------------------------------------------------
+
+class Writer {
+ public:
+  Writer(const LoopTree& tree, const KernelPlan& plan, const CSourceOptions& options)
+      : tree_(tree),
+        program_(tree.program()),
+        plan_(plan),
+        options_(options),
+        names_(tree.program()),
+        left_(plan.dim_sizes.size()) {
+    for (DimId dim = 0; dim < plan.dim_sizes.size(); ++dim) {
+      left_[dim] = {std::to_string(plan.dim_sizes[dim]), plan.dim_sizes[dim]};
+    }
+    NameBuffers();
+  }
+
+  std::string Write() {
+    WriteSteps(plan_.steps);  // first, to know what it uses
+    const std::string code = std::move(out_);
+    out_.clear();
+    WriteComment();
+    WriteIncludes();
+    Line("void {}(float* const* buffers);", options_.function);
+    Line("");
+    Line("void {}(float* const* buffers) {{", options_.function);
+    WritePointers();
+    return out_ + code + "}\n";
+  }
+
+ private:
+  // What is left of a dim to its next loop, as C and, unless it differs from time to time, as a
+  // number.
+  struct Left {
+    std::string text;
+    std::int64_t known = 0;  // 0: it differs
+  };
+
+  template <class... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    std::string line = fmt::format(format, std::forward<Args>(args)...);
+    if (!line.empty()) out_.append(2 * depth_, ' ');
+    out_ += line + "\n";
+  }
+
+  void NameBuffers();
+  void WriteComment();
+  void WriteBufferTable();
+  void WriteIncludes();
+  void WritePointers();
+  void WriteSteps(const std::vector<Step>& steps);
+  void WriteLoop(const LoopStep& step);
+  Left LeftInside(LoopId id);
+  enum class Braces { kNone, kOwn };
+  void WriteBody(const Body& body, Braces braces);
+  void WriteStatement(const Body& body, std::uint32_t index);
+  std::string ValueText(const Body& body, const Statement& statement);
+  std::string OperandText(const Body& body, const Operand& operand);
+  std::string Element(const Access& access);
+  std::string IndexOf(const Access& access);
+  std::string Extreme(Op op, const std::string& a, const std::string& b);
+  std::string CallOf(const char* function, const std::string& operand);
+
+  const std::string& OffsetOf(LoopId id);
+  std::uint32_t DepthOf(LoopId id) const { return tree_.nodes()[*plan_.loops[id].ref].dim_depth; }
+  std::string LoopComment(LoopId id) const;
+  bool SharesMemory(const PlanBuffer& buffer) const;
+
+  const LoopTree& tree_;
+  const Program& program_;
+  const KernelPlan& plan_;
+  const CSourceOptions& options_;
+  CNames names_;
+  std::vector<std::string> buffers_;  // names, by BufferId
+  std::vector<Left> left_;            // by DimId
+  std::set<BufferId> used_;
+  bool uses_smaller_ = false;
+  bool uses_larger_ = false;
+  bool uses_math_ = false;
+  std::size_t depth_ = 0;
+  std::string out_;
+};
+
+void Writer::NameBuffers() {
+  int inputs = 0;
+  int outputs = 0;
+  for (const PlanBuffer& buffer : plan_.buffers) {
+    switch (buffer.role) {
+      case BufferSpec::Role::kInput: buffers_.push_back(fmt::format("in{}", inputs++)); break;
+      case BufferSpec::Role::kOutput: buffers_.push_back(fmt::format("out{}", outputs++)); break;
+      case BufferSpec::Role::kScratch: buffers_.push_back(fmt::format("t{}", buffer.node)); break;
+    }
+  }
+}
+
+void Writer::WriteComment() {
+  std::string text = "A loop schedule as portable C, written by loopfleet.\n";
+  text += "  cc -std=c11 -O3 -march=native -c FILE   (link with -lm)\n\nProgram, in float32:\n ";
+  for (const looptree::Dim& dim : program_.dims)
+    text += fmt::format(" {} = {}", dim.name, dim.size);
+  text += "\n";
+  for (NodeId id = 0; id < program_.nodes.size(); ++id) {
+    text += fmt::format("  {}\n", NodeText(program_, id));
+  }
+  text += "\nLoops (\"4 r 1\": 4 full iterations, then a tail of 1 element):\n";
+  std::string block = InComment(text) + InComment(TreeText(tree_, {}));
+  out_ += "/* ";
+  for (std::size_t begin = 0; begin < block.size();) {
+    const std::size_t end = block.find('\n', begin);
+    const std::string_view line = std::string_view(block).substr(begin, end - begin);
+    if (begin > 0) out_ += line.empty() ? " *" : " * ";
+    out_ += fmt::format("{}\n", line);
+    begin = end + 1;
+  }
+  WriteBufferTable();
+  out_ += " */\n";
+}
+
+void Writer::WriteBufferTable() {
+  out_ +=
+      " *\n * buffers: dense and row-major, none overlapping another. Inputs are only read, every\n"
+      " * element of the outputs is written, scratch may hold anything before and after.\n";
+  std::size_t index = 0;
+  for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
+    const PlanBuffer& buffer = plan_.buffers[id];
+    if (buffer.role == BufferSpec::Role::kScratch) continue;
+    out_ += fmt::format(" *   [{}] {:<6} {:<6} %{}[{}]: {}, {} bytes\n", index++,
+                        RoleText(buffer.role), buffers_[id], buffer.node,
+                        InComment(DimsText(program_, program_.nodes[buffer.node])),
+                        ShapeText(buffer), buffer.element_count * 4);
+  }
+  if (plan_.scratch_bytes == 0) {
+    out_ += " * No scratch.\n";
+    return;
+  }
+  out_ += fmt::format(" *   [{}] scratch: {} elements, {} bytes, of which\n", index,
+                      plan_.scratch_bytes / 4, plan_.scratch_bytes);
+  for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
+    const PlanBuffer& buffer = plan_.buffers[id];
+    if (buffer.role != BufferSpec::Role::kScratch) continue;
+    out_ += fmt::format(
+        " *       {:<6} at {}: %{}[{}], {}\n", buffers_[id], buffer.scratch_offset / 4, buffer.node,
+        InComment(DimsText(program_, program_.nodes[buffer.node])), ShapeText(buffer));
+  }
+}
+
+void Writer::WriteIncludes() {
+  if (uses_math_) Line("#include <math.h>");
+  Line("#include <stdint.h>");
+  Line("");
+  if (uses_smaller_) {
+    Line("static float smaller(float a, float b) {{ return a < b ? a : b; }}");
+  }
+  if (uses_larger_) Line("static float larger(float a, float b) {{ return a > b ? a : b; }}");
+  if (uses_smaller_ || uses_larger_) Line("");
+}
+
+bool Writer::SharesMemory(const PlanBuffer& buffer) const {
+  return std::ranges::any_of(plan_.buffers, [&](const PlanBuffer& other) {
+    return &other != &buffer && other.role == BufferSpec::Role::kScratch &&
+           other.scratch_offset < buffer.scratch_offset + buffer.element_count * 4 &&
+           buffer.scratch_offset < other.scratch_offset + other.element_count * 4;
+  });
+}
+
+void Writer::WritePointers() {
+  depth_ = 1;
+  if (used_.empty()) Line("(void)buffers;");
+  std::size_t tensors = 0;
+  for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
+    const PlanBuffer& buffer = plan_.buffers[id];
+    const bool scratch = buffer.role == BufferSpec::Role::kScratch;
+    const std::size_t index = scratch ? 0 : tensors++;
+    if (!used_.contains(id)) continue;
+    if (scratch) continue;
+    Line("{}float* restrict {} = buffers[{}];",
+         buffer.role == BufferSpec::Role::kInput ? "const " : "", buffers_[id], index);
+  }
+  for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
+    const PlanBuffer& buffer = plan_.buffers[id];
+    if (buffer.role != BufferSpec::Role::kScratch || !used_.contains(id)) continue;
+    const std::int64_t start = buffer.scratch_offset / 4;
+    Line("float* {}{} = buffers[{}]{};", SharesMemory(buffer) ? "" : "restrict ", buffers_[id],
+         tensors, start == 0 ? "" : fmt::format(" + {}", start));
+  }
+  depth_ = 0;
+}
+
+void Writer::WriteSteps(const std::vector<Step>& steps) {
+  ++depth_;
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+      WriteLoop(*loop);
+    } else {
+      // Of its own, so that the names of its values never meet those of another body.
+      const auto& body = std::get<Body>(step.what);
+      const bool alone = steps.size() == 1 || body.statements.size() == 1;
+      WriteBody(body, alone ? Braces::kNone : Braces::kOwn);
+    }
+  }
+  --depth_;
+}
+
+const std::string& Writer::OffsetOf(LoopId id) {
+  const PlanLoop& loop = plan_.loops[id];
+  return loop.ref.has_value() ? names_.Offset(loop.dim, DepthOf(id)) : names_.InitOffset(loop.dim);
+}
+
+std::string Writer::LoopComment(LoopId id) const {
+  const PlanLoop& loop = plan_.loops[id];
+  if (!loop.ref.has_value()) return "";
+  const looptree::TreeNode& node = tree_.nodes()[*loop.ref];
+  std::string text = fmt::format(" /* L{}: {}{} in {}", *loop.ref, program_.dims[node.dim].name,
+                                 std::string(node.dim_depth, '\''), node.size);
+  if (node.tail > 0) text += fmt::format(" r {}", node.tail);
+  switch (node.annotation) {
+    case looptree::Annotation::kNone: break;
+    case looptree::Annotation::kThread: text += ", thread"; break;
+    case looptree::Annotation::kUnroll: text += ", unroll"; break;
+    case looptree::Annotation::kVectorize: text += ", vectorize"; break;
+  }
+  return " /*" + InComment(text.substr(3)) + " */";
+}
+
+void Writer::WriteLoop(const LoopStep& step) {
+  --depth_;
+  WriteSteps(step.prepare);
+  ++depth_;
+  const PlanLoop& loop = plan_.loops[step.loop];
+  const Left outside = left_[loop.dim];
+  const std::string& offset = OffsetOf(step.loop);
+  const std::string advance =
+      loop.step == 1 ? "++" + offset : fmt::format("{} += {}", offset, loop.step);
+  Line("for (int64_t {0} = 0; {0} < {1}; {2}) {{{3}", offset, outside.text, advance,
+       LoopComment(step.loop));
+  ++depth_;
+  left_[loop.dim] = LeftInside(step.loop);
+  --depth_;
+  WriteSteps(step.steps);
+  left_[loop.dim] = outside;
+  Line("}}");
+}
+
+// What one iteration of the loop leaves to the loops inside it; says so where that differs.
+Writer::Left Writer::LeftInside(LoopId id) {
+  const PlanLoop& loop = plan_.loops[id];
+  const Left& outside = left_[loop.dim];
+  const auto divides = [&](std::int64_t extent) { return extent % loop.step == 0; };
+  if (outside.known > 0 ? divides(outside.known) : std::ranges::all_of(loop.extents, divides)) {
+    return {std::to_string(loop.step), loop.step};
+  }
+  if (outside.known > 0 && outside.known < loop.step) return outside;  // nothing but a tail
+  if (!loop.ref.has_value()) return {std::to_string(loop.step), loop.step};
+  const std::string& name = names_.Left(loop.dim, DepthOf(id));
+  std::set<std::int64_t> tails;
+  for (std::int64_t extent : loop.extents) {
+    if (!divides(extent)) tails.insert(extent % loop.step);
+  }
+  std::vector<std::string> texts;
+  for (std::int64_t tail : tails) texts.push_back(std::to_string(tail));
+  const std::string rest = fmt::format("{} - {}", outside.text, OffsetOf(id));
+  Line("const int64_t {0} = {1} < {2} ? {1} : {2}; /* {2}, in the tail {3} */", name, rest,
+       loop.step, Joined(texts, " or "));
+  return {name, 0};
+}
+
+void Writer::WriteBody(const Body& body, Braces braces) {
+  if (!body.once.empty()) {
+    std::vector<std::string> conditions;
+    for (LoopId loop : body.once) conditions.push_back(OffsetOf(loop) + " == 0");
+    Line("if ({}) {{ /* the loops over these only repeat it */", Joined(conditions, " && "));
+  } else if (braces == Braces::kOwn) {
+    Line("{{");
+  }
+  const bool block = !body.once.empty() || braces == Braces::kOwn;
+  if (block) ++depth_;
+  for (std::uint32_t i = 0; i < body.statements.size(); ++i) WriteStatement(body, i);
+  if (block) --depth_;
+  if (block) Line("}}");
+}
+
+void Writer::WriteStatement(const Body& body, std::uint32_t index) {
+  const Statement& statement = body.statements[index];
+  const Op op = statement.op;
+  if (!statement.reduced.empty()) {
+    const std::string target = Element(*statement.target);
+    for (const Operand& from : statement.operands) {
+      const std::string operand = OperandText(body, from);
+      if (op == Op::kAdd || op == Op::kMultiply) {
+        Line("{} {}= {}; /* %{} */", target, op == Op::kAdd ? '+' : '*', operand, statement.node);
+      } else {
+        Line("{} = {}; /* %{} */", target, Extreme(op, target, operand), statement.node);
+      }
+    }
+    return;
+  }
+  const bool needed = std::ranges::any_of(body.statements, [&](const Statement& later) {
+    return std::ranges::any_of(later.operands, [&](const Operand& operand) {
+      const auto* value = std::get_if<ValueOf>(&operand);
+      return value != nullptr && value->statement == index && &later > &statement;
+    });
+  });
+  std::string value = ValueText(body, statement);
+  if (needed) {
+    Line("const float v{} = {}; /* {} */", statement.node, value, looptree::OpName(op));
+    value = fmt::format("v{}", statement.node);
+  }
+  if (statement.target.has_value()) {
+    Line("{} = {}; /* %{} */", Element(*statement.target), value, statement.node);
+  }
+}
+
+std::string Writer::Extreme(Op op, const std::string& a, const std::string& b) {
+  (op == Op::kMin ? uses_smaller_ : uses_larger_) = true;
+  return fmt::format("{}({}, {})", op == Op::kMin ? "smaller" : "larger", a, b);
+}
+
+std::string Writer::CallOf(const char* function, const std::string& operand) {
+  uses_math_ = true;
+  return fmt::format("{}({})", function, operand);
+}
+
+std::string Writer::OperandText(const Body& body, const Operand& operand) {
+  if (const auto* literal = std::get_if<Literal>(&operand)) {
+    const std::string text = Number(literal->value);
+    if (text.find('N') != std::string::npos) uses_math_ = true;  // INFINITY, NAN
+    return text;
+  }
+  if (const auto* value = std::get_if<ValueOf>(&operand)) {
+    return fmt::format("v{}", body.statements[value->statement].node);
+  }
+  return Element(std::get<Access>(operand));
+}
+
+std::string Writer::ValueText(const Body& body, const Statement& statement) {
+  std::vector<std::string> operands;
+  for (const Operand& operand : statement.operands) operands.push_back(OperandText(body, operand));
+  switch (statement.op) {
+    case Op::kCopy: return operands[0];
+    case Op::kAdd: return Joined(operands, " + ");
+    case Op::kMultiply: return Joined(operands, " * ");
+    case Op::kSubtract: return Joined(operands, " - ");
+    case Op::kDivide: return Joined(operands, " / ");
+    case Op::kMin:
+    case Op::kMax: {
+      std::string result = operands[0];
+      for (std::size_t i = 1; i < operands.size(); ++i) {
+        result = Extreme(statement.op, result, operands[i]);
+      }
+      return result;
+    }
+    case Op::kLog: return CallOf("logf", operands[0]);
+    case Op::kExp: return CallOf("expf", operands[0]);
+    case Op::kSqrt: return CallOf("sqrtf", operands[0]);
+    case Op::kAbs: return CallOf("fabsf", operands[0]);
+    case Op::kNegate: return fmt::format("-({})", operands[0]);
+    case Op::kReciprocal: return fmt::format("1.0f / {}", operands[0]);
+    case Op::kConstant:
+    case Op::kRead:
+    case Op::kView:
+    case Op::kWrite:
+    case Op::kName: break;  // the plan has made copies of them
+  }
+  LF_CHECK(false, "{} reached the C writer", looptree::OpName(statement.op));
+  return "";
+}
+
+std::string Writer::Element(const Access& access) {
+  used_.insert(access.buffer);
+  return fmt::format("{}[{}]", buffers_[access.buffer], IndexOf(access));
+}
+
+// The loops over one dim usually have one stride: "(m + m_1) * 48 + n".
+std::string Writer::IndexOf(const Access& access) {
+  std::map<std::int64_t, std::vector<std::string>, std::greater<>> by_stride;
+  for (const AccessTerm& term : access.terms) {
+    by_stride[term.stride].push_back(OffsetOf(term.loop));
+  }
+  std::string text;
+  for (const auto& [stride, offsets] : by_stride) {
+    std::string part = Joined(offsets, " + ");
+    if (std::abs(stride) != 1) {
+      part = fmt::format(fmt::runtime(offsets.size() > 1 ? "({}) * {}" : "{} * {}"), part,
+                         std::abs(stride));
+    } else if (stride < 0 && offsets.size() > 1) {
+      part = "(" + part + ")";
+    }
+    if (text.empty() && stride < 0) text = std::to_string(access.constant);
+    text += fmt::format("{}{}", text.empty() ? "" : stride < 0 ? " - " : " + ", part);
+  }
+  const bool constant_said = !by_stride.empty() && by_stride.begin()->first < 0;
+  if (by_stride.empty()) return std::to_string(access.constant);
+  if (access.constant == 0 || constant_said) return text;
+  return fmt::format("{} {} {}", text, access.constant < 0 ? '-' : '+', std::abs(access.constant));
+}
+
+}  // namespace
+
+std::expected<std::string, Failure> CSourceOf(const LoopTree& tree, const CSourceOptions& options) {
+  LF_TRY(const KernelPlan plan, PlanKernel(tree, options.limits));
+  return Writer(tree, plan, options).Write();
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,30 @@
+#pragma once
+// CSource: a loop tree as one self-contained C11 file, with nothing of ours but the words of the
+// tree: for reading what a schedule does, and for running it where we have no code generator.
+//
+// The file describes itself in a comment (program, loops, buffers with shapes and sizes) and
+// defines one function of the same convention as every kernel (worker/kernel.h). It compiles
+// without a warning under `cc -std=c11 -Wall -Wextra -Werror -pedantic`, keeps the loops in the
+// order of the tree, each with its L number, and computes what the tree means (docs/LOWERING.md) in
+// plain scalar code: no vectors, no register blocks, annotations only as comments.
+
+#include <expected>
+#include <string>
+
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/kernel.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace loopfleet::worker {
+
+struct CSourceOptions {
+  std::string function = kKernelSymbol;  // what the function is called: an identifier of C
+  PlanLimits limits;
+};
+
+// The same tree always gives the same text. LIMIT_FOOTPRINT or LIMIT_UNROLL as every backend.
+std::expected<std::string, Failure> CSourceOf(const looptree::LoopTree& tree,
+                                              const CSourceOptions& options = {});
+
+}  // namespace loopfleet::worker

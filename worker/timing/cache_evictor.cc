@@ -1,0 +1,35 @@
+#include "worker/timing/cache_evictor.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kAlignment = 4096;
+constexpr std::size_t kLine = 64;
+constexpr std::uint64_t kCommonCache = std::uint64_t{32} << 20;
+// Caches do not replace strictly the oldest: once through twice the size leaves little behind.
+constexpr std::size_t kTimes = 2;
+constexpr std::size_t kMost = std::size_t{512} << 20;
+
+}  // namespace
+
+void CacheEvictor::Release(std::byte* memory) { std::free(memory); }
+
+bool CacheEvictor::Evict(std::uint64_t cache_bytes) {
+  const std::uint64_t cache = cache_bytes > 0 ? cache_bytes : kCommonCache;
+  const std::size_t wanted = std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
+  if (size_ < wanted) {
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted)));
+    size_ = memory_ ? wanted : 0;
+    if (!memory_) return false;
+    // So that the pages are its own, and not one page of zeros.
+    std::fill_n(memory_.get(), size_, std::byte{1});
+  }
+  const volatile std::byte* const bytes = memory_.get();
+  for (std::size_t i = 0; i < size_; i += kLine) static_cast<void>(bytes[i]);
+  return true;
+}
+
+}  // namespace loopfleet::worker

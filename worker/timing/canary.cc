@@ -1,0 +1,115 @@
+#include "worker/timing/canary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+
+#include "common/base/check.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kStep = 256;  // CoreKernels::read wants multiples of it
+constexpr std::size_t kAlignment = 4096;
+constexpr std::size_t kCommonSecondCache = std::size_t{512} << 10;
+constexpr std::size_t kLeastMemory = std::size_t{32} << 20;
+constexpr std::size_t kMostMemory = std::size_t{64} << 20;
+constexpr std::uint64_t kArithmeticSteps = 10'000;  // about 15 us
+constexpr int kTries = 3;                           // the quickest counts
+
+std::size_t Floats(std::size_t bytes) { return bytes / sizeof(float) / kStep * kStep; }
+
+double LeastNs(const Stopwatch& stopwatch, int tries, const std::function<void()>& kernel) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < tries; ++i) {
+    const std::uint64_t start = stopwatch.NowNs();
+    kernel();
+    least = std::min(least, static_cast<double>(stopwatch.NowNs() - start));
+  }
+  return std::max(least, 1.0);
+}
+
+}  // namespace
+
+std::string_view CanaryName(Canary canary) {
+  switch (canary) {
+    case Canary::kArithmetic: return "arithmetic";
+    case Canary::kSecondCache: return "second cache";
+    case Canary::kMemory: return "memory";
+  }
+  LF_CHECK(false, "canary {}", static_cast<int>(canary));
+}
+
+CanarySuite::CanarySuite(const CoreKernels& kernels, const Sizes& sizes)
+    : kernels_(kernels),
+      cache_floats_(Floats(
+          (sizes.second_cache_bytes > 0 ? sizes.second_cache_bytes : kCommonSecondCache) / 2)),
+      memory_floats_(
+          Floats(std::clamp<std::size_t>(sizes.last_cache_bytes * 2, kLeastMemory, kMostMemory))),
+      memory_(nullptr, &std::free) {}
+
+std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CoreProbe& probe) {
+  if (!memory_) {
+    memory_.reset(
+        static_cast<float*>(std::aligned_alloc(kAlignment, memory_floats_ * sizeof(float))));
+    if (!memory_) return std::nullopt;
+    std::fill_n(memory_.get(), memory_floats_, 1.0F);
+  }
+  volatile float sink = 0;
+  CanaryReading reading;
+  reading.took[static_cast<std::size_t>(Canary::kMemory)] =
+      LeastNs(stopwatch, 1, [&] { sink = kernels_.read(memory_.get(), memory_floats_); });
+  const double clock = probe.ClockMhz();
+  constexpr double kMhzPerPerNs = 1e3;
+  const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
+  const double arithmetic =
+      LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kArithmeticSteps); });
+  // One try more: the first brings it into the cache.
+  const double cache =
+      LeastNs(stopwatch, kTries + 1, [&] { sink = kernels_.read(memory_.get(), cache_floats_); });
+  reading.took[static_cast<std::size_t>(Canary::kArithmetic)] = arithmetic * per_ns;
+  reading.took[static_cast<std::size_t>(Canary::kSecondCache)] = cache * per_ns;
+  return reading;
+}
+
+std::array<double, kCanaries> CanaryWatch::Medians() const {
+  std::array<double, kCanaries> medians{};
+  for (std::size_t canary = 0; canary < kCanaries; ++canary) {
+    std::vector<double> values;
+    for (const Timed& timed : window_) values.push_back(timed.reading.took[canary]);
+    std::ranges::sort(values);
+    medians[canary] = values[values.size() / 2];
+  }
+  return medians;
+}
+
+void CanaryWatch::Observe(const CanaryReading& reading, Instant at) {
+  for (const double took : reading.took) {
+    if (!std::isfinite(took) || took <= 0) return;
+  }
+  window_.push_back({reading, at});
+  if (window_.size() > options_.window) window_.pop_front();
+  if (window_.size() < options_.window) return;
+  const std::array<double, kCanaries> now = Medians();
+  if (!first_) first_ = now;
+  double furthest = -1;
+  std::size_t which = 0;
+  for (std::size_t canary = 0; canary < kCanaries; ++canary) {
+    const double off = std::abs(now[canary] / (*first_)[canary] - 1) / options_.tolerance[canary];
+    if (off > furthest) {
+      furthest = off;
+      which = canary;
+    }
+  }
+  ratio_ = now[which] / (*first_)[which];
+  if (furthest > 1) {
+    drifting_ = static_cast<Canary>(which);
+  } else {
+    drifting_.reset();
+    steady_until_ = window_.front().at;
+  }
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,33 @@
+#pragma once
+// CoreKernels: the small fixed kernels by which a core is judged, for one instruction set each
+// (core_kernels_*.cc, compiled for that set alone; call them only on a processor that has it).
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace loopfleet::worker {
+
+struct CoreKernels {
+  // Independent multiply-adds with an operand from the first cache; flop_per_step floating-point
+  // operations each step. Enough chains to fill two units of latency 4.
+  void (*multiply_adds)(std::uint64_t steps);
+  std::uint64_t flop_per_step;
+  // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
+  float (*read)(const float* data, std::size_t count);
+  // a[i] = b[i] + s * c[i]: two streams read, one written. `count` as above.
+  void (*triad)(float* a, const float* b, const float* c, std::size_t count);
+};
+
+// By the names of HardwareFacts::isa; what is not known gets the portable ones.
+const CoreKernels& CoreKernelsFor(std::string_view isa);
+
+namespace core_kernels {
+extern const CoreKernels kPortable;
+#if defined(__x86_64__)
+extern const CoreKernels kAvx2;
+extern const CoreKernels kAvx512;
+#endif
+}  // namespace core_kernels
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,15 @@
+#include <cstddef>
+
+namespace loopfleet::worker::core_kernels {
+namespace {
+constexpr std::size_t kVectorBytes = 64;
+}
+}  // namespace loopfleet::worker::core_kernels
+
+#include "worker/timing/core_kernels_body.h"
+
+namespace loopfleet::worker::core_kernels {
+
+const CoreKernels kAvx512 = kThese;
+
+}  // namespace loopfleet::worker::core_kernels

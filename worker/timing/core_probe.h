@@ -1,0 +1,23 @@
+#pragma once
+// CoreProbe: what the core under a kernel is like at this moment. Two questions, because they have
+// different answers: is something else using its execution units (a sibling thread, another virtual
+// machine on it)? and what is its clock? Belongs to the thread that times.
+
+#include <cstdint>
+
+namespace loopfleet::worker {
+
+class CoreProbe {
+ public:
+  virtual ~CoreProbe() = default;
+  // How long a fixed number of independent multiply-adds took: as many as keep the units busy, so
+  // that whoever shares them shows. About 3 us on a quiet core.
+  virtual std::uint64_t ThroughputNs() = 0;
+  // From a chain of dependent operations of known latency, which who shares the core hardly slows.
+  // About 8 us. 0: not known for this processor.
+  virtual double ClockMhz() = 0;
+  // How often this thread had to leave its core to others since it began.
+  virtual std::uint64_t Preemptions() = 0;
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,111 @@
+#include "worker/timing/device_meter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+
+#include "worker/timing/host_core_probe.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr std::size_t kLeastStreamBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostStreamBytes = std::size_t{256} << 20;
+constexpr std::size_t kAlignment = 4096;
+constexpr int kPasses = 4;   // the first one also makes the pages
+constexpr int kGroups = 32;  // of probes, between the passes and after them
+constexpr int kProbesInGroup = 15;
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+using Floats = std::unique_ptr<float, decltype(&std::free)>;
+
+// Bytes per second of the quickest pass.
+double BestRate(const Stopwatch& stopwatch, std::size_t bytes, const std::function<void()>& pass) {
+  double best = 0;
+  for (int i = 0; i < kPasses; ++i) {
+    const std::uint64_t start = stopwatch.NowNs();
+    pass();
+    const auto took = static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
+    constexpr double kNsPerSecond = 1e9;
+    if (i > 0) best = std::max(best, static_cast<double>(bytes) / took * kNsPerSecond);
+  }
+  return best;
+}
+
+void MeasureStreams(const CoreKernels& kernels, const Stopwatch& stopwatch,
+                    std::uint64_t cache_bytes, DeviceReading& reading) {
+  const std::size_t bytes =
+      std::clamp<std::size_t>(cache_bytes * 3, kLeastStreamBytes, kMostStreamBytes);
+  const Floats memory(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
+  if (!memory) return;
+  const std::size_t count = bytes / sizeof(float);
+  std::fill_n(memory.get(), count, 1.0F);
+  volatile float sink = 0;
+  reading.read_bytes_per_second =
+      BestRate(stopwatch, bytes, [&] { sink = kernels.read(memory.get(), count); });
+  // Three arrays of equal length, in the same memory.
+  constexpr std::size_t kStep = 256;
+  const std::size_t part = count / 3 / kStep * kStep;
+  float* const a = memory.get();
+  reading.triad_bytes_per_second = BestRate(
+      stopwatch, 3 * part * sizeof(float), [&] { kernels.triad(a, a + part, a + 2 * part, part); });
+}
+
+}  // namespace
+
+DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwatch,
+                            std::uint64_t cache_bytes) {
+  DeviceReading reading;
+  HostCoreProbe probe(kernels, stopwatch);
+  reading.probe_steps = probe.steps();
+  reading.probe_flop = probe.flop();
+  std::vector<double> clocks;
+  const auto look = [&](int groups) {
+    for (int group = 0; group < groups; ++group) {
+      const double clock = probe.ClockMhz();
+      clocks.push_back(clock);
+      std::vector<double> cycles;
+      for (int i = 0; i < kProbesInGroup; ++i) {
+        constexpr double kMhzPerPerNs = 1e3;
+        const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
+        cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
+      }
+      reading.probe_cycles.push_back(MedianOf(std::move(cycles)));
+    }
+  };
+  look(kGroups / 2);
+  MeasureStreams(kernels, stopwatch, cache_bytes, reading);
+  look(kGroups / 2);
+  reading.clock_mhz = MedianOf(std::move(clocks));
+  return reading;
+}
+
+double ReferenceMhz(double clock_mhz) {
+  constexpr double kGrid = 100;
+  return std::round(clock_mhz / kGrid) * kGrid;
+}
+
+DevicePeaks PeaksOf(const DeviceReading& reading, double quiet_cycles, double reference_mhz) {
+  DevicePeaks peaks{.read_bytes_per_second = reading.read_bytes_per_second,
+                    .triad_bytes_per_second = reading.triad_bytes_per_second};
+  if (quiet_cycles <= 0) return peaks;
+  constexpr double kHertzPerMhz = 1e6;
+  constexpr double kNsPerSecond = 1e9;
+  // Without a clock, the probe's cycles are nanoseconds.
+  const double cycles_per_second =
+      reading.clock_mhz > 0 ? (reference_mhz > 0 ? reference_mhz : reading.clock_mhz) * kHertzPerMhz
+                            : kNsPerSecond;
+  peaks.flop_per_second =
+      static_cast<double>(reading.probe_flop) / quiet_cycles * cycles_per_second;
+  return peaks;
+}
+
+}  // namespace loopfleet::worker

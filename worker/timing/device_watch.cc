@@ -1,0 +1,86 @@
+#include "worker/timing/device_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/timing/statistics.h"
+
+namespace loopfleet::worker {
+namespace {
+
+Failure CutFailure(const Samples& samples, const JobSpec& spec) {
+  return {.code = FailureCode::kCut,
+          .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
+                                 "stopped after {} samples, and no time is given",
+                                 spec.cut_above_ns, samples.ns.size())};
+}
+
+}  // namespace
+
+DeviceWatch::DeviceWatch(const Options& options, const DeviceReading& reading,
+                         HardwareFacts hardware)
+    : options_(options),
+      reading_(reading),
+      hardware_(std::move(hardware)),
+      canaries_(options.canaries) {
+  for (const double cycles : reading.probe_cycles) quiet_.Observe(cycles);
+  hardware_.peaks = PeaksOf(reading_, quiet_.cycles(), hardware_.clock_mhz);
+}
+
+void DeviceWatch::SetReferenceClock(double mhz) {
+  std::lock_guard lock(mutex_);
+  // Peaks of arithmetic go with the clock.
+  if (hardware_.clock_mhz > 0) hardware_.peaks.flop_per_second *= mhz / hardware_.clock_mhz;
+  hardware_.clock_mhz = mhz;
+}
+
+HardwareFacts DeviceWatch::hardware() const {
+  std::lock_guard lock(mutex_);
+  return hardware_;
+}
+
+SamplingPolicy DeviceWatch::PolicyFor(const JobSpec& spec) const {
+  SamplingPolicy policy = worker::PolicyFor(spec);
+  policy.probe_steps = reading_.probe_steps;
+  policy.quiet_cycles = quiet_.cycles();
+  std::lock_guard lock(mutex_);
+  policy.reference_mhz = hardware_.clock_mhz;
+  policy.evict_bytes = hardware_.l3_bytes;
+  return policy;
+}
+
+std::expected<Measurement, Failure> DeviceWatch::Judge(const Samples& samples, const JobSpec& spec,
+                                                       const WorkDone& work,
+                                                       const HardwareFacts& hardware) {
+  quiet_.Observe(samples.probe_cycles);
+  if (samples.end == SamplingEnd::kCut) return std::unexpected(CutFailure(samples, spec));
+  std::expected<Measurement, Failure> measurement = Summarise(samples, hardware.clock_mhz);
+  if (!measurement) return measurement;
+  // If the core was contended when its peaks were measured, it has shown more since.
+  HardwareFacts shown = hardware;
+  shown.peaks.flop_per_second =
+      std::max(hardware.peaks.flop_per_second,
+               PeaksOf(reading_, quiet_.cycles(), hardware.clock_mhz).flop_per_second);
+  if (std::optional<Failure> failure = WhyImpossible(*measurement, work, shown)) {
+    return std::unexpected(*std::move(failure));
+  }
+  return measurement;
+}
+
+void DeviceWatch::ObserveCanary(const std::optional<CanaryReading>& reading, Instant now) {
+  next_canary_ = now + options_.canary_interval;
+  if (!reading) return;
+  std::lock_guard lock(mutex_);
+  canaries_.Observe(*reading, now);
+}
+
+CanaryHealth DeviceWatch::health() const {
+  std::lock_guard lock(mutex_);
+  return {.ratio = canaries_.ratio(),
+          .drifting = canaries_.drifting(),
+          .steady_until = canaries_.steady_until()};
+}
+
+}  // namespace loopfleet::worker

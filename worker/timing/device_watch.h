@@ -1,0 +1,69 @@
+#pragma once
+// DeviceWatch: what this worker knows of its timing core, and what follows from it for figures: how
+// quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether the
+// canaries are steady. Belongs to the timing thread, but for what may be called from any.
+
+#include <cstdint>
+#include <expected>
+#include <mutex>
+#include <optional>
+
+#include "common/base/clock.h"
+#include "common/job/failure.h"
+#include "common/job/hardware_facts.h"
+#include "common/job/job_spec.h"
+#include "common/job/measurement.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/device_meter.h"
+#include "worker/timing/plausibility.h"
+#include "worker/timing/quiet_level.h"
+#include "worker/timing/sampler.h"
+
+namespace loopfleet::worker {
+
+// What the worker says of its canaries with each heartbeat.
+struct CanaryHealth {
+  double ratio = 0;  // 0: nothing can be said yet
+  std::optional<Canary> drifting;
+  std::optional<Instant> steady_until;
+};
+
+class DeviceWatch {
+ public:
+  struct Options {
+    Nanos canary_interval = std::chrono::seconds(2);  // a suite takes 4 ms: a duty of 0.2 %
+    CanaryWatch::Options canaries;
+  };
+  // `hardware` has the reference clock; its peaks are filled in from the reading.
+  DeviceWatch(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
+
+  // From any thread: what the coordinator wants times to be stated at, from the next figure on.
+  void SetReferenceClock(double mhz);
+  // With peaks at the reference clock.
+  HardwareFacts hardware() const;
+
+  // What a job asks for, with what the sampler has to know of the core.
+  SamplingPolicy PolicyFor(const JobSpec& spec) const;
+
+  // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING. Also
+  // learns how quiet the core can be.
+  std::expected<Measurement, Failure> Judge(const Samples& samples, const JobSpec& spec,
+                                            const WorkDone& work, const HardwareFacts& hardware);
+
+  bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
+  std::uint64_t probe_steps() const { return reading_.probe_steps; }
+  // Also when there was none to be had: the next one is due an interval later.
+  void ObserveCanary(const std::optional<CanaryReading>& reading, Instant now);
+  CanaryHealth health() const;  // from any thread
+
+ private:
+  const Options options_;
+  const DeviceReading reading_;
+  QuietLevel quiet_;
+  Instant next_canary_{};
+  mutable std::mutex mutex_;
+  HardwareFacts hardware_;  // guarded by mutex_
+  CanaryWatch canaries_;    // guarded by mutex_
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,44 @@
+#include "worker/timing/plausibility.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace loopfleet::worker {
+namespace {
+
+Failure Impossible(double claimed, double peak, std::string_view unit) {
+  constexpr double kGiga = 1e9;
+  return {
+      .code = FailureCode::kUnstableTiming,
+      .message = fmt::format("the samples would mean {:.4g} {}, which is above what this device "
+                             "was measured to do, {:.4g}; no figure can be given",
+                             claimed / kGiga, unit, peak / kGiga)};
+}
+
+}  // namespace
+
+std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
+                                     const HardwareFacts& hardware) {
+  constexpr double kNsPerSecond = 1e9;
+  const DevicePeaks& peaks = hardware.peaks;
+  const double flop_peak = peaks.flop_per_second * work.threads;
+  const double flop_rate =
+      static_cast<double>(work.flop_count) / measurement.elapsed_ns * kNsPerSecond;
+  if (flop_peak > 0 && flop_rate > flop_peak * kFlopMargin) {
+    return Impossible(flop_rate, flop_peak, "GFLOP/s");
+  }
+  // What lies beyond the last cache has gone to memory by the end of the run; twice its size, for
+  // what the host says of it may be of a part of it.
+  constexpr std::uint64_t kCaches = 2;
+  const double byte_peak =
+      std::max(peaks.read_bytes_per_second, peaks.triad_bytes_per_second) * work.threads;
+  if (hardware.l3_bytes == 0 || byte_peak <= 0) return std::nullopt;
+  if (work.output_bytes <= kCaches * hardware.l3_bytes) return std::nullopt;
+  const auto written = static_cast<double>(work.output_bytes - kCaches * hardware.l3_bytes);
+  const double byte_rate = written / measurement.elapsed_ns * kNsPerSecond;
+  if (byte_rate > byte_peak * kBandwidthMargin) return Impossible(byte_rate, byte_peak, "GB/s");
+  return std::nullopt;
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,26 @@
+#pragma once
+// What the daemon and the process that times say to each other about timing, to bytes and back.
+// Replies come from a process that runs hostile code: reading one bounds everything, and the
+// reader's ok() is false for junk.
+
+#include "worker/byte_codec.h"
+#include "worker/timing/canary.h"
+#include "worker/timing/device_meter.h"
+#include "worker/timing/sampler.h"
+
+namespace loopfleet::worker {
+
+void Put(ByteWriter& writer, const SamplingPolicy& policy);
+SamplingPolicy GetPolicy(ByteReader& reader);
+
+void Put(ByteWriter& writer, const Samples& samples);
+// nullopt: figures that cannot be.
+std::optional<Samples> GetSamples(ByteReader& reader);
+
+void Put(ByteWriter& writer, const DeviceReading& reading);
+std::optional<DeviceReading> GetDeviceReading(ByteReader& reader);
+
+void Put(ByteWriter& writer, const CanaryReading& reading);
+std::optional<CanaryReading> GetCanaryReading(ByteReader& reader);
+
+}  // namespace loopfleet::worker
