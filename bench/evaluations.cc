@@ -12,6 +12,7 @@
 
 #include "bench/c_peer.h"
 #include "bench/corpus.h"
+#include "bench/metrics_page.h"
 #include "bench/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
@@ -83,13 +84,35 @@ nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
           {"max", sorted.back()}};
 }
 
+// What kernels took of the timing core so far, outside their timed batches.
+struct SlotOverhead {
+  double seconds = 0;
+  double kernels = 0;
+};
+
+Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
+  const auto workers = client.ListWorkers();
+  if (!workers || workers->workers.empty()) return Fail(ErrorKind::kNotFound, "there is no worker");
+  LF_TRY(const auto metrics, ReadMetrics(workers->workers.front().http));
+  const auto value = [&](const std::string& kind) {
+    const auto found = metrics.find(fmt::format(
+        R"(loopfleet_worker_stage_duration_seconds_{}{{stage="slot_overhead"}})", kind));
+    return found == metrics.end() ? 0.0 : found->second;
+  };
+  return SlotOverhead{.seconds = value("sum"), .kernels = value("count")};
+}
+
 Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
   for (JobSpec& job : jobs) job.freshness = Freshness::kMeasureAnew;
   const Jobs warm_up(jobs.begin(), jobs.begin() + std::min(jobs.size(), kWarmUpJobs));
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
+  LF_TRY(const SlotOverhead before, ReadSlotOverhead(client));
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
+  LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
+  const double overhead_us =
+      (after.seconds - before.seconds) / (after.kernels - before.kernels) * 1e6;
   LF_TRY(const double peer, PeerRate(jobs));
   Print({.bench = "evaluations",
          .name = name,
@@ -103,7 +126,8 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
                      {"failed", fresh->failed},
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
-                     {"timing_share", fresh->slot_busy}}});
+                     {"timing_share", fresh->slot_busy},
+                     {"outside_batches_us", overhead_us}}});
   if (fresh->failed > 0) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));

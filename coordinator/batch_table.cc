@@ -33,6 +33,15 @@ void BatchTable::Remove(BatchId id) {
   LF_CHECK(batches_.erase(id) == 1, "batch {} is not here", id);
 }
 
+std::vector<BatchId> BatchTable::LeftOpen(Instant since) const {
+  std::vector<BatchId> left;
+  for (const auto& [id, batch] : batches_) {
+    const bool waits = batch.open && batch.accepting == Accepting::kNothing;
+    if (waits && batch.client_heard_at < since) left.push_back(id);
+  }
+  return left;
+}
+
 void BatchTable::CheckInvariants() const {
   for (const auto& [id, batch] : batches_) {
     LF_CHECK(batch.durable <= batch.finished && batch.finished <= batch.accepted &&

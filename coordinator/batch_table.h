@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "coordinator/event.h"
@@ -23,7 +25,8 @@ enum class Accepting : std::uint8_t { kNothing, kFirstMessage, kAppend };
 struct Batch {
   BatchId id;
   Uuid client;
-  bool open = true;  // takes more jobs
+  bool open = true;           // takes more jobs
+  Instant client_heard_at{};  // when its client last had to do with it
   bool cancelled = false;
   bool cancelling = false;  // cancelled, and that is not on disk yet
   // Who is to be told once it is: the latest request of each connection.
@@ -49,6 +52,8 @@ class BatchTable {
   Batch& At(BatchId id);  // must be there
   void Remove(BatchId id);
   std::size_t size() const { return batches_.size(); }
+  // Those that wait for more jobs, and whose client was not heard since.
+  std::vector<BatchId> LeftOpen(Instant since) const;
 
   void CheckInvariants() const;
 

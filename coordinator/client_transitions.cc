@@ -62,7 +62,10 @@ struct QuestionVisitor {
 
   void operator()(const wire::FetchOutcomes& fetch) const {
     State& state = turn.state;
-    const Batch* batch = state.batches.Find(fetch.batch);
+    Batch* batch = state.batches.Find(fetch.batch);
+    if (batch != nullptr && batch->client == state.clients.ClientOf(asker.peer)) {
+      batch->client_heard_at = turn.now.instant;
+    }
     const Nanos wait =
         std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms), state.limits.max_fetch_wait);
     Waiter waiter{.asker = asker, .fetch = fetch, .deadline = turn.now.instant + wait};

@@ -20,6 +20,7 @@ void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
   turn.state.batches.Add({.id = stored.batch,
                           .client = stored.client,
                           .open = !stored.closed && !stored.cancelled,
+                          .client_heard_at = turn.now.instant,
                           .cancelled = stored.cancelled,
                           .job_count = stored.job_count,
                           .accepted = stored.job_count,
@@ -147,6 +148,19 @@ void ExpireUnserved(Turn& turn) {
   }
 }
 
+// Now and then: it takes a look at every batch.
+void CloseWhatWasLeftOpen(Turn& turn) {
+  State& state = turn.state;
+  const Nanos idle = state.limits.open_batch_idle;
+  if (turn.now.instant < state.next_look_for_open) return;
+  state.next_look_for_open = turn.now.instant + idle / 8;
+  for (const BatchId id : state.batches.LeftOpen(turn.now.instant - idle)) {
+    state.batches.At(id).open = false;
+    turn.writes.push_back(storage::BatchClosed{.batch = id});
+    RemoveIfOver(turn, id);
+  }
+}
+
 void OnTick(Turn& turn) {
   State& state = turn.state;
   const Nanos since = turn.now.instant - std::exchange(state.ticked_at, turn.now.instant);
@@ -156,6 +170,7 @@ void OnTick(Turn& turn) {
   LoseSilentWorkers(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
+  CloseWhatWasLeftOpen(turn);
 }
 
 struct EventVisitor {

@@ -40,6 +40,9 @@ struct Limits {
   std::chrono::milliseconds reattach_grace{1000};
   std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};
+  // An open batch whose client was not heard about it for this long is closed: else the batches of
+  // clients that went away would fill the table for ever.
+  std::chrono::seconds open_batch_idle{3600};
   std::chrono::minutes lost_worker_shown{10};
 
   std::uint32_t retry_after_ms = 250;  // said with BUSY, QUOTA_EXCEEDED and STORAGE_FULL

@@ -35,6 +35,7 @@ struct State {
   Instant ticked_at{};    // the last Tick
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
+  Instant next_look_for_open{};        // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
   // The clock that each hardware class states its times at: the first worker's of that class, kept

@@ -167,10 +167,12 @@ void OnSubmission(Turn& turn, Submission submission) {
   }
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
   ExpectAnswers(turn, submission.jobs);
+  if (batch != nullptr) batch->client_heard_at = turn.now.instant;
   if (batch == nullptr) {
     batch = &state.batches.Add({.id = BatchId{state.next_batch++},
                                 .client = *client,
                                 .accepting = Accepting::kFirstMessage});
+    batch->client_heard_at = turn.now.instant;
   } else if (batch->accepting != Accepting::kNothing) {
     batch->held.push_back(std::move(submission));
     return;

@@ -49,6 +49,11 @@ struct BatchCancelled {
   BatchId batch;
 };
 
+// The batch takes no more jobs, though nobody said so: its client left it open and went away.
+struct BatchClosed {
+  BatchId batch;
+};
+
 // What this worker measured from `since` on cannot be trusted (its canaries drifted): its results
 // are flagged, and answer nothing any more. What was told to clients stays as it was told.
 struct ResultsSuspected {
@@ -58,7 +63,7 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected>;
+using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected, BatchClosed>;
 
 // What a submission was answered with, for when it is sent again.
 struct StoredRequest {

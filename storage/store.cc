@@ -101,6 +101,7 @@ struct Store::Impl {
   Status On(const JobsAccepted& accepted);
   Status On(const JobFinished& finished);
   Status On(const BatchCancelled& cancelled);
+  Status On(const BatchClosed& closed);
   Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
   Result<StoredBatch*> Touch(BatchId batch);
   Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
@@ -306,6 +307,12 @@ Status Store::Impl::On(const JobFinished& finished) {
   ++batch->finished;
   if (!outcome.evaluation.ok()) ++batch->failed;
   if (outcome.source == OutcomeSource::kStored) ++batch->from_store;
+  return {};
+}
+
+Status Store::Impl::On(const BatchClosed& closed) {
+  LF_TRY(StoredBatch * batch, Touch(closed.batch));
+  batch->closed = true;
   return {};
 }
 

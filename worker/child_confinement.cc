@@ -90,6 +90,7 @@ Status Disarm() {
 std::string_view ChildRoleName(ChildRole role) {
   switch (role) {
     case ChildRole::kCompiler: return "compiler";
+    case ChildRole::kReference: return "reference";
     case ChildRole::kVerifier: return "verifier";
     case ChildRole::kExecutor: return "executor";
   }

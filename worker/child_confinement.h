@@ -13,18 +13,21 @@ namespace loopfleet::worker {
 struct ChildLimits {
   // Both beyond what it starts with. Shared memory counts towards the second one only.
   std::uint64_t private_bytes = std::uint64_t{2} << 30;
-  std::uint64_t address_space_bytes = std::uint64_t{16} << 30;
+  std::uint64_t address_space_bytes = std::uint64_t{64} << 30;
   std::uint32_t open_files = 64;
   std::optional<int> cpu_core;  // runs nowhere else
 };
 
 enum class ChildRole : std::uint8_t {
   kCompiler,
+  kReference,  // computes what outputs must be
   kVerifier,  // runs kernels once, away from the timing slot
   kExecutor,  // times them, on it
 };
 inline constexpr ChildRole kLastChildRole = ChildRole::kExecutor;
-inline constexpr bool RunsKernels(ChildRole role) { return role != ChildRole::kCompiler; }
+inline constexpr bool RunsKernels(ChildRole role) { 
+  return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
+}
 std::string_view ChildRoleName(ChildRole role);  // "compiler"
 
 // Keeps `channel_fd` alone of all descriptors (standard streams lead to /dev/null; a compiler may

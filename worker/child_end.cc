@@ -111,6 +111,24 @@ Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
   LF_CHECK(false, "cause {}", static_cast<int>(end.cause));
 }
 
+Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+  if (end.cause == Cause::kTimeout) {
+    return {.code = FailureCode::kLimitFlops,
+            .message = fmt::format("computing what the output must be took longer than {} ms, and "
+                                   "nothing is timed unverified",
+                                   limit.count())};
+  }
+  if (end.cause == Cause::kMemory) {
+    return {.code = FailureCode::kRunOom,
+            .message = "there is no memory for computing what the output must be"};
+  }
+  return {.code = FailureCode::kDeviceFault,
+          .message = fmt::format("computing what the output must be failed ({}{}) {}",
+                                 RestartReason(end.cause),
+                                 end.cause == Cause::kForbidden ? CallText(end.number) : "",
+                                 end.message)};
+}
+
 Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
   switch (end.cause) {
     case Cause::kTimeout:

@@ -40,6 +40,7 @@ ChildEnd EndChild(ChildProcess& child, ErrorKind error);
 ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call);
 
 Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit);
+Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit);
 Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit);
 
 }  // namespace loopfleet::worker

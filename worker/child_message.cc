@@ -134,6 +134,46 @@ std::optional<CompileReply> DecodeCompileReply(std::string_view bytes) {
   return kernel;
 }
 
+std::string Encode(const ReferenceRequest& request) {
+  ByteWriter writer;
+  writer.Put(request.seed);
+  writer.Put(request.inputs_size);
+  writer.Put(request.reference_size);
+  writer.PutText(request.ir);
+  writer.Put(request.time_limit_s);
+  return writer.Take();
+}
+
+std::optional<ReferenceRequest> DecodeReferenceRequest(std::string_view bytes) {
+  ByteReader reader(bytes);
+  ReferenceRequest request;
+  request.seed = reader.Get<std::uint64_t>();
+  request.inputs_size = reader.Get<std::uint64_t>();
+  request.reference_size = reader.Get<std::uint64_t>();
+  request.ir = reader.GetText();
+  request.time_limit_s = reader.Get<std::uint64_t>();
+  if (!reader.AtEnd()) return std::nullopt;
+  return request;
+}
+
+std::string Encode(const ReferenceReply& reply) {
+  ByteWriter writer;
+  writer.Put(std::uint64_t{reply.exact.size()});
+  for (const bool exact : reply.exact) writer.Put(static_cast<std::uint8_t>(exact));
+  return writer.Take();
+}
+
+std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes) {
+  ByteReader reader(bytes);
+  ReferenceReply reply;
+  reply.exact.resize(reader.GetCount(kMaxKernelBuffers));
+  for (std::size_t i = 0; i < reply.exact.size(); ++i) {
+    reply.exact[i] = reader.Get<std::uint8_t>() != 0;
+  }
+  if (!reader.AtEnd()) return std::nullopt;
+  return reply;
+}
+
 std::string Encode(const ExecutorRequest& request) {
   ByteWriter writer;
   if (const auto* map = std::get_if<MapRequest>(&request)) {

@@ -51,6 +51,28 @@ using CompileReply = std::expected<CompiledKernel, Failure>;
 std::string EncodeCompileReply(const CompileReply& reply);
 std::optional<CompileReply> DecodeCompileReply(std::string_view bytes);
 
+// ---- reference ----------------------------------------------------------------------------------
+
+inline constexpr std::size_t kMaxReferenceReplyBytes = 4096;
+
+// Comes with two descriptors: the inputs' memory and the reference's. Any tree of the program will
+// do.
+struct ReferenceRequest {
+  std::uint64_t seed = 0;
+  std::uint64_t inputs_size = 0;
+  std::uint64_t reference_size = 0;
+  std::string ir;
+  std::uint64_t time_limit_s = 0;
+};
+std::string Encode(const ReferenceRequest& request);
+std::optional<ReferenceRequest> DecodeReferenceRequest(std::string_view bytes);
+
+struct ReferenceReply {
+  std::vector<bool> exact;  // for each output, whether only equality will do
+};
+std::string Encode(const ReferenceReply& reply);
+std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);
+
 // ---- executor -----------------------------------------------------------------------------------
 
 // How many pieces of memory an executor keeps mapped, each in a place that the daemon chooses.

@@ -28,7 +28,7 @@ CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tre
 
 }  // namespace
 
-int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
+int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
                      const CompilerChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
   if (!SealProcess(ChildRole::kCompiler, options.isolation, channel.fd())) return kExitNotConfined;

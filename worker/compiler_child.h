@@ -13,7 +13,7 @@ struct CompilerChildOptions {
   std::uint64_t time_limit_s = 0;
   Isolation isolation = Isolation::kProcess;
 };
-int RunCompilerChild(Channel channel, Compiler& compiler, CodeLinker& linker,
+int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
                      const CompilerChildOptions& options);
 
 }  // namespace loopfleet::worker

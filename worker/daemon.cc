@@ -30,6 +30,8 @@
 #include "worker/isolation.h"
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
+#include "worker/reference_child.h"
+#include "worker/reference_process.h"
 #include "worker/session.h"
 #include "worker/slot_lock.h"
 #include "worker/timing_slot.h"
@@ -40,7 +42,7 @@ namespace {
 
 // A turn of the session's loop takes at most its longest wait; much more means that it is stuck.
 constexpr std::chrono::seconds kStuckAfter{30};
-// While a job is prepared, this process holds its tensors several times (as inputs, as float64).
+// While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
 
 // What kernels run on: the timing core, and others for their parallel loops, as many as they may
@@ -72,18 +74,23 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1;
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds, isolation](Channel channel) {
+  compiler.run = [tools, compile_seconds, isolation](Channel& channel) {
     return RunCompilerChild(
-        std::move(channel), *tools->compiler, *tools->linker,
+        channel, *tools->compiler, *tools->linker,
         {.time_limit_s = static_cast<std::uint64_t>(compile_seconds), .isolation = isolation});
   };
+  // It is trusted, and holds the tensors of a job several times.
+  ChildProgram& reference = programs.by_role[ChildRole::kReference];
+  reference.limits = {.private_bytes = config.reference_private_bytes,
+                      .address_space_bytes = 2 * config.reference_private_bytes};
+  reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
   for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
     programs.by_role[role].limits.private_bytes = config.executor_private_bytes;
     programs.by_role[role].run =
         [options = ExecutorChildOptions{.role = role,
                                         .isolation = isolation,
-                                        .cores = KernelCores(config, cores)}](Channel channel) {
-          return RunExecutorChild(std::move(channel), options);
+                                        .cores = KernelCores(config, cores)}](Channel& channel) {
+          return RunExecutorChild(channel, options);
         };
   }
   if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
@@ -97,7 +104,9 @@ monitoring::WorkerLabels MetricLabels() {
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
     labels.stages.emplace_back(StageName(stage));
   }
-  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kVerifier, ChildRole::kExecutor}) {
+  labels.stages.emplace_back(kSlotOverheadLabel);
+  for (const ChildRole role :
+       {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier, ChildRole::kExecutor}) {
     labels.children.emplace_back(ChildRoleName(role));
   }
   labels.restart_reasons = RestartReasons();
@@ -154,15 +163,23 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   return hello;
 }
 
+std::uint32_t PreparerCount(const WorkerConfig& config, const CorePlan& cores) {
+  constexpr int kMost = 4;  // they keep more than one slot busy
+  if (config.preparers > 0) return config.preparers;
+  return static_cast<std::uint32_t>(cores.others ? std::min(CPU_COUNT(&*cores.others), kMost) : 1);
+}
+
 // What one preparing thread has made and run for it.
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
       : compiler(nursery, config.compile_limit, on_restart),
+        reference(nursery, config.reference_limit, on_restart),
         verifier(nursery,
                  {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
                  on_restart) {}
 
   CompilerProcess compiler;
+  ReferenceProcess reference;
   ExecutorProcess verifier;
 };
 
@@ -212,12 +229,14 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
   std::vector<Pipeline::Preparer> preparers;
-  for (std::uint32_t i = 0; i < config.preparers; ++i) {
+  for (std::uint32_t i = 0; i < PreparerCount(config, cores); ++i) {
     children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
+    LF_TRY_VOID(children.back()->reference.EnsureChild());
     LF_TRY_VOID(children.back()->verifier.EnsureChild());
-    preparers.push_back(
-        {.compiler = children.back()->compiler, .verifier = children.back()->verifier});
+    preparers.push_back({.compiler = children.back()->compiler,
+                         .reference = children.back()->reference,
+                         .verifier = children.back()->verifier});
   }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());

@@ -54,6 +54,16 @@ void ForgetFetchedCode() {
 #endif
 }
 
+// A kernel before this one may have left another way of rounding, or of moving through memory.
+void ResetArithmetic() {
+#if defined(__x86_64__)
+  const std::uint32_t usual = 0x1f80;
+  asm volatile("ldmxcsr %0\n\tcld" : : "m"(usual) : "cc");
+#elif defined(__aarch64__)
+  asm volatile("msr fpcr, xzr");
+#endif
+}
+
 class KernelRunner final : public IterationRunner {
  public:
   struct Cold {
@@ -78,7 +88,7 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  Executor(Channel channel, const ThreadPool& pool) : channel_(std::move(channel)), pool_(pool) {}
+  Executor(Channel& channel, const ThreadPool& pool) : channel_(channel), pool_(pool) {}
 
   int Run() {
     for (;;) {
@@ -177,11 +187,12 @@ class Executor {
     }
     // Behind the buffers (worker/kernel.h). Only kernels for several threads look there.
     pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
+    ResetArithmetic();
     ForgetFetchedCode();
     return reinterpret_cast<KernelFunction>(call.entry);
   }
 
-  Channel channel_;
+  Channel& channel_;
   const ThreadPool& pool_;
   const SystemStopwatch stopwatch_;
   const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
@@ -196,11 +207,11 @@ class Executor {
 
 }  // namespace
 
-int RunExecutorChild(Channel channel, const ExecutorChildOptions& options) {
+int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
   const ThreadPool pool(options.cores);
   if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
-  return Executor(std::move(channel), pool).Run();
+  return Executor(channel, pool).Run();
 }
 
 }  // namespace loopfleet::worker

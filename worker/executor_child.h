@@ -19,6 +19,6 @@ struct ExecutorChildOptions {
 };
 
 // Returns the exit code.
-int RunExecutorChild(Channel channel, const ExecutorChildOptions& options);
+int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options);
 
 }  // namespace loopfleet::worker

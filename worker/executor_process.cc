@@ -92,26 +92,29 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
   return places;
 }
 
-template <class Reply>
-std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
-                                                                    Instant deadline) {
+std::expected<ExecutorReply, Failure> ExecutorProcess::Receive(Instant deadline) {
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxExecutorReplyBytes);
   if (!bytes) return std::unexpected(Replaced(EndChild(*child_, bytes.error().kind)));
   std::optional<ExecutorReply> reply = DecodeExecutorReply(*bytes);
-  if (reply) {
-    if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
-      return std::unexpected(Replaced(EndChild(*child_, *call)));
-    }
-    if (auto* answer = std::get_if<Reply>(&*reply)) {
-      if (answer->number == number) return std::move(*answer);
-      if (answer->number < number && answer->number > 0) {
-        // A kernel that ran before answered for itself, and then the child did.
-        static_cast<void>(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
-        return std::nullopt;
-      }
-    }
+  if (!reply) return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
+    return std::unexpected(Replaced(EndChild(*child_, *call)));
   }
-  return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
+  return *std::move(reply);
+}
+
+template <class Reply>
+std::expected<std::optional<Reply>, Failure> ExecutorProcess::Await(std::uint64_t number,
+                                                                    Instant deadline) {
+  LF_TRY(ExecutorReply reply, Receive(deadline));
+  auto* const answer = std::get_if<Reply>(&reply);
+  if (answer != nullptr && answer->number == number) return std::move(*answer);
+  const bool is_old =
+      answer != nullptr && answer->number < number && answer->number > first_request_;
+  Failure failure = Replaced(EndChild(*child_, ErrorKind::kCorrupt));
+  // A kernel that ran before answered for itself, and then the child did.
+  if (is_old) return std::nullopt;
+  return std::unexpected(std::move(failure));
 }
 
 std::expected<Nanos, Failure> ExecutorProcess::Run(const KernelCall& call) {

@@ -78,6 +78,7 @@ class ExecutorProcess {
   // nullopt: the answer to an older request; the child cannot be trusted any more, and is gone.
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
+  std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // whatever comes
   // One try; nullopt as above.
   std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
   std::expected<std::optional<Timed>, Failure> TryFinish();

@@ -46,13 +46,13 @@ int report_fd = -1;
   ::_exit(kExitForbiddenCall);
 }
 
-void FindWantOfMemory(int signal, siginfo_t*, void*) {
+void FindWantOfMemory(int signal, siginfo_t* info, void*) {
   if (::mmap(nullptr, kProbeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
       MAP_FAILED) {
     ::_exit(kExitOutOfMemory);
   }
-  // The handler is gone now: what happened happens again, and has its usual end.
-  if (signal == SIGABRT) ::raise(signal);
+  // The handler is gone now. A fault happens again, and has its usual end; what was sent is sent again.
+  if (info->si_code <= 0) ::raise(signal);
 }
 
 Status HandleCrashes(int channel_fd) {
@@ -127,7 +127,7 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
                SCMP_SYS(rt_sigprocmask), SCMP_SYS(restart_syscall)});
   rules.AllowIf(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, self)});
   rules.AllowIf(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)});
-  if (role == ChildRole::kCompiler) {
+  if (!RunsKernels(role)) {
     rules.Allow({SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname)});
   }
 }

@@ -13,6 +13,8 @@ namespace {
 
 // The view starts like the memory does within a huge page, so that the host can use huge ones.
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+// To either side. Costs nothing but addresses.
+constexpr std::size_t kNothingBytes = (std::size_t{1} << 30) + 2 * kHugePageBytes;
 
 std::unexpected<Error> MapError(std::size_t size) {
   const ErrorKind kind = errno == ENOMEM ? ErrorKind::kFull : ErrorKind::kSystem;
@@ -46,17 +48,13 @@ void MappedBuffers::Unmap() {
 Result<MappedBuffers> MappedBuffers::Map(int fd, std::size_t size,
                                          std::span<const PlacedBuffer> buffers, Access access) {
   MappedBuffers mapped;
-  const bool may_be_huge = size >= kHugePageBytes;
-  mapped.size_ = size + (may_be_huge ? kHugePageBytes : 0);
+  mapped.size_ = size + 2 * kNothingBytes;
   void* const room =
       ::mmap(nullptr, mapped.size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return MapError(size);
   mapped.start_ = static_cast<std::byte*>(room);
-  std::byte* base = mapped.start_;
-  if (may_be_huge) {
-    const auto address = reinterpret_cast<std::uintptr_t>(base);
-    base += (kHugePageBytes - address % kHugePageBytes) % kHugePageBytes;
-  }
+  std::byte* base = mapped.start_ + kNothingBytes;
+  base -= reinterpret_cast<std::uintptr_t>(base) % kHugePageBytes;
   const int protection = access == Access::kReadOnly ? PROT_READ : PROT_READ | PROT_WRITE;
   for (const PlacedBuffer& buffer : buffers) {
     const PlacedBuffer pages = PagesOf(buffer);

@@ -163,7 +163,7 @@ class NurseryLoop {
       std::_Exit(kExitNotConfined);
     }
     Channel own{UniqueFd(*fd)};
-    std::_Exit(program.run(std::move(own)));
+    std::_Exit(program.run(own));
   }
 
   Channel channel_;

@@ -47,7 +47,7 @@ class ChildProcess {
 // What a child does: runs once it is confined, ends when its channel is closed, and returns the
 // child's exit code.
 struct ChildProgram {
-  std::function<int(Channel)> run;
+  std::function<int(Channel&)> run;
   ChildLimits limits;
 };
 struct ChildPrograms {

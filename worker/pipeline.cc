@@ -182,10 +182,12 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
 
   const Result<std::uint64_t> entry = code.Write(compiled->code);
   if (!entry) return fail({.code = FailureCode::kCompileError, .message = entry.error().message});
-  Result<std::shared_ptr<const Workload>> workload = workloads_.Get(replayed->tree.program());
-  if (!workload) {
-    return fail({.code = FailureCode::kRunOom, .message = std::move(workload).error().message});
-  }
+  auto workload = workloads_.Get(
+      replayed->tree, [&](const auto& tree, std::uint64_t seed, const SharedMemory& inputs,
+                          const SharedMemory& reference) {
+        return preparer.reference.Compute(tree, seed, inputs, reference);
+      });
+  if (!workload) return fail(std::move(workload).error());
   auto arena = ArenaFor(kernel, **workload);
   if (!arena) return fail(std::move(arena).error());
   KernelCall call{.entry = *entry, .workload = *std::move(workload), .arena = *std::move(arena)};
@@ -312,6 +314,7 @@ void Pipeline::TimeLoop() {
     const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     // The core is not to wait while this result is looked at.
     if (!on_slot.empty()) FillSlot(on_slot);
+    if (timed) parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
     if (!timed) {
       evaluation.verdict = timed.error();
     } else if (auto measured = Judge(done, timed->samples)) {

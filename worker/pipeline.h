@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,11 +24,16 @@
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
 #include "worker/lease_runner.h"
+#include "worker/reference_process.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
+
+// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches.
+inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
 
 class Pipeline final : public LeaseRunner {
  public:
@@ -37,9 +43,9 @@ class Pipeline final : public LeaseRunner {
     std::uint32_t max_threads = 1;             // that a kernel may use
     std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
-    // Of one run of a job. The reference that outputs are compared with takes about a second for
-    // each 10^9, and nothing is timed unverified.
-    std::uint64_t max_flop_count = 20'000'000'000;
+    // Of one run of a job: what a kernel of 10 GFLOP/s does within the usual limit on a run. The
+    // reference that outputs are compared with has a limit of its own.
+    std::uint64_t max_flop_count = 100'000'000'000;
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
     ArenaPool::Options arenas;
@@ -47,6 +53,7 @@ class Pipeline final : public LeaseRunner {
   // What one preparing thread works with.
   struct Preparer {
     CompilerProcess& compiler;
+    ReferenceProcess& reference;
     ExecutorProcess& verifier;  // not the one on the slot
   };
   // What it works with; all of it outlives the pipeline, and is used by nobody else meanwhile.

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -20,12 +21,13 @@
 namespace loopfleet::worker {
 
 // Which core times kernels and where everything else runs: with two cores or more the last one that
-// this process may use is set aside.
+// this process may use is set aside, with all its threads: what ran on one of them would share the
+// arithmetic units and the caches of the kernel that is timed, so nothing of ours does.
 struct CorePlan {
   int slot_core = 0;
   std::optional<cpu_set_t> others;  // empty: there is only one core
 };
-Result<CorePlan> PlanCores();
+Result<CorePlan> PlanCores(const std::filesystem::path& sys = "/sys");
 
 class SlotLock {
  public:

@@ -36,17 +36,6 @@ bool IsAllPoison(std::span<const std::byte> bytes) {
                      [](std::uint32_t word) { return word == kPoisonBits; });
 }
 
-ExpectedTensor::ExpectedTensor(std::vector<double> exact_values, std::vector<double> tolerances)
-    : tolerance(std::move(tolerances)) {
-  rounded.reserve(exact_values.size());
-  for (const double value : exact_values) rounded.push_back(static_cast<float>(value));
-  if (!tolerance.empty()) values = std::move(exact_values);
-}
-
-std::size_t ExpectedTensor::bytes() const {
-  return rounded.size() * sizeof(float) + (values.size() + tolerance.size()) * sizeof(double);
-}
-
 std::optional<Mismatch> Compare(std::span<const float> got, const ExpectedTensor& expected) {
   LF_CHECK(got.size() == expected.rounded.size(), "{} elements, expected {}", got.size(),
            expected.rounded.size());

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace loopfleet::worker {
 
@@ -17,14 +16,12 @@ inline constexpr std::uint32_t kPoisonBits = 0x7fc0dead;
 void Poison(std::span<std::byte> bytes);  // a multiple of 4 bytes
 bool IsAllPoison(std::span<const std::byte> bytes);
 
-// What one output must be. Where `tolerance` is empty the comparison is exact.
+// What one output must be; in memory that somebody else owns. Where `tolerance` is empty the
+// comparison is exact.
 struct ExpectedTensor {
-  ExpectedTensor(std::vector<double> exact_values, std::vector<double> tolerances);
-
-  std::vector<float> rounded;     // to float32
-  std::vector<double> values;     // empty where the comparison is exact
-  std::vector<double> tolerance;  // per element; 0: exactly
-  std::size_t bytes() const;
+  std::span<const float> rounded;     // to float32
+  std::span<const double> values;     // empty where the comparison is exact
+  std::span<const double> tolerance;  // per element; 0: exactly
 };
 
 struct Mismatch {

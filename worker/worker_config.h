@@ -20,18 +20,23 @@ struct WorkerConfig {
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel
   std::uint32_t max_threads = 0;                     // that a kernel may use; 0: one for each core
+  // Of computing what a program's outputs must be, once for a program.
+  std::chrono::milliseconds reference_limit{60'000};
+  SandboxDemand sandbox = SandboxDemand::kAny;
   // The clock that times are stated at; 0: as measured at start, rounded to 100 MHz. Workers that
   // are to agree must have the same.
   double reference_clock_mhz = 0;
-  SandboxDemand sandbox = SandboxDemand::kAny;
   log::Level log_level = log::Level::kInfo;
 
   // Leases taken for each slot: the one that is timed and what is prepared while it is.
   std::uint32_t credit_per_slot = 8;
   std::size_t max_prepared = 4;  // kernels compiled and verified ahead
-  std::uint32_t preparers = 1;   // threads that do it, each with children of its own
+  // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
+  // to 4.
+  std::uint32_t preparers = 0;
   std::size_t workload_cache_bytes = std::size_t{512} << 20;
   std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
+  std::uint64_t reference_private_bytes = std::uint64_t{16} << 30;
   std::uint64_t executor_private_bytes = std::uint64_t{1} << 30;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/looptree/interpret.h"
 
@@ -30,35 +31,101 @@ looptree::Tensor MakeInput(std::size_t size, bool positive, SplitMix64& random) 
   return tensor;
 }
 
-}  // namespace
+template <class Number>
+std::span<Number> At(std::span<std::byte> memory, std::size_t offset, std::size_t count) {
+  return {reinterpret_cast<Number*>(memory.subspan(offset, count * sizeof(Number)).data()), count};
+}
 
-Result<std::shared_ptr<const Workload>> MakeWorkload(const looptree::Program& program,
-                                                     std::uint64_t seed) {
-  auto workload = std::make_shared<Workload>();
-  workload->program = program;
-  workload->seed = seed;
+BufferLayout LayOutInputs(const looptree::Program& program) {
   std::vector<std::uint64_t> counts;
   for (const looptree::NodeId input : program.inputs) {
     counts.push_back(static_cast<std::uint64_t>(program.ElementCount(input)));
   }
-  workload->layout = LayOut(counts, 0);
-  LF_TRY(workload->inputs, SharedMemory::Create(workload->layout.size));
+  return LayOut(counts, 0);
+}
+
+}  // namespace
+
+ReferenceLayout LayOutReference(const looptree::Program& program) {
+  constexpr std::size_t kAlignment = 64;
+  ReferenceLayout layout;
+  const auto add = [&](std::size_t bytes) {
+    const std::size_t offset = layout.size;
+    layout.size += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  };
+  for (const looptree::NodeId output : program.outputs) {
+    const auto count = static_cast<std::size_t>(program.ElementCount(output));
+    const std::size_t rounded = add(count * sizeof(float));
+    const std::size_t values = add(count * sizeof(double));
+    const std::size_t tolerance = add(count * sizeof(double));
+    layout.outputs.push_back(
+        {.rounded = rounded, .values = values, .tolerance = tolerance, .count = count});
+  }
+  layout.size = (layout.size + kGuardBytes - 1) / kGuardBytes * kGuardBytes;  // whole pages
+  return layout;
+}
+
+std::vector<bool> ComputeReference(const looptree::Program& program, std::uint64_t seed,
+                                   std::span<std::byte> inputs, std::span<std::byte> reference) {
+  const BufferLayout input_layout = LayOutInputs(program);
   SplitMix64 random(seed);
   const bool positive = NeedsPositiveInputs(program);
-  std::vector<looptree::Tensor> inputs;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    inputs.push_back(MakeInput(counts[i], positive, random));
-    std::memcpy(workload->inputs.bytes().data() + workload->layout.buffers[i].offset,
-                inputs.back().data(), inputs.back().size() * sizeof(float));
+  std::vector<looptree::Tensor> tensors;
+  for (const PlacedBuffer& buffer : input_layout.buffers) {
+    tensors.push_back(MakeInput(buffer.size / sizeof(float), positive, random));
+    std::memcpy(inputs.subspan(buffer.offset, buffer.size).data(), tensors.back().data(),
+                buffer.size);
   }
-  LF_TRY_VOID(workload->inputs.SealAgainstOthers());
-  looptree::Reference reference = looptree::Evaluate(program, inputs);
-  workload->bytes = workload->layout.size;
-  for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
-    std::vector<double> tolerance;
-    if (i < reference.tolerance.size()) tolerance = std::move(reference.tolerance[i]);
-    workload->expected.emplace_back(std::move(reference.outputs[i]), std::move(tolerance));
-    workload->bytes += workload->expected.back().bytes();
+  const looptree::Reference computed = looptree::Evaluate(program, tensors);
+  const ReferenceLayout layout = LayOutReference(program);
+  std::vector<bool> exact;
+  for (std::size_t i = 0; i < layout.outputs.size(); ++i) {
+    const ReferenceLayout::Output& output = layout.outputs[i];
+    const std::vector<double>& values = computed.outputs[i];
+    std::ranges::transform(values, At<float>(reference, output.rounded, output.count).begin(),
+                           [](double value) { return static_cast<float>(value); });
+    exact.push_back(computed.tolerance[i].empty());
+    if (exact.back()) continue;
+    std::ranges::copy(values, At<double>(reference, output.values, output.count).begin());
+    std::ranges::copy(computed.tolerance[i],
+                      At<double>(reference, output.tolerance, output.count).begin());
+  }
+  return exact;
+}
+
+std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const looptree::LoopTree& tree,
+                                                                     std::uint64_t seed,
+                                                                     const ReferenceMaker& maker) {
+  auto workload = std::make_shared<Workload>();
+  workload->program = tree.program();
+  workload->seed = seed;
+  workload->layout = LayOutInputs(tree.program());
+  const ReferenceLayout layout = LayOutReference(tree.program());
+  for (const auto& [memory, size] : {std::pair(&workload->inputs, workload->layout.size),
+                                     std::pair(&workload->reference, layout.size)}) {
+    Result<SharedMemory> created = SharedMemory::Create(size);
+    if (!created) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kRunOom, .message = created.error().message});
+    }
+    *memory = *std::move(created);
+  }
+  LF_TRY(const std::vector<bool> exact, maker(tree, seed, workload->inputs, workload->reference));
+  if (const Status sealed = workload->inputs.SealAgainstOthers(); !sealed) {
+    return std::unexpected(
+        Failure{.code = FailureCode::kDeviceFault, .message = sealed.error().message});
+  }
+  LF_CHECK(exact.size() == layout.outputs.size(), "{} outputs of {}", exact.size(),
+           layout.outputs.size());
+  const std::span<std::byte> reference = workload->reference.bytes();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const ReferenceLayout::Output& output = layout.outputs[i];
+    ExpectedTensor& expected = workload->expected.emplace_back();
+    expected.rounded = At<float>(reference, output.rounded, output.count);
+    if (exact[i]) continue;
+    expected.values = At<double>(reference, output.values, output.count);
+    expected.tolerance = At<double>(reference, output.tolerance, output.count);
   }
   return workload;
 }
@@ -67,23 +134,45 @@ WorkloadCache::WorkloadCache(const Options& options) : options_(options) {
   for (std::uint32_t i = 0; i < options.seeds; ++i) seeds_.push_back(OsRandom64());
 }
 
-Result<std::shared_ptr<const Workload>> WorkloadCache::Get(const looptree::Program& program) {
-  std::lock_guard lock(mutex_);
-  const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
+std::shared_ptr<const Workload> WorkloadCache::Find(const looptree::Program& program,
+                                                    std::uint64_t seed) {
   const auto found = std::find_if(
       newest_first_.begin(), newest_first_.end(),
       [&](const auto& have) { return have->seed == seed && have->program == program; });
-  if (found != newest_first_.end()) {
-    newest_first_.splice(newest_first_.begin(), newest_first_, found);
-    return newest_first_.front();
-  }
-  LF_TRY(std::shared_ptr<const Workload> workload, MakeWorkload(program, seed));
+  if (found == newest_first_.end()) return nullptr;
+  newest_first_.splice(newest_first_.begin(), newest_first_, found);
+  return newest_first_.front();
+}
+
+bool WorkloadCache::IsMaking(const looptree::Program& program, std::uint64_t seed) const {
+  return std::ranges::any_of(making_, [&](const Making& making) {
+    return making.seed == seed && *making.program == program;
+  });
+}
+
+void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload) {
   newest_first_.push_front(workload);
-  bytes_ += workload->bytes;
+  bytes_ += workload->bytes();
   while (bytes_ > options_.max_bytes && newest_first_.size() > 1) {
-    bytes_ -= newest_first_.back()->bytes;
+    bytes_ -= newest_first_.back()->bytes();
     newest_first_.pop_back();
   }
+}
+
+std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
+    const looptree::LoopTree& tree, const ReferenceMaker& maker) {
+  const looptree::Program& program = tree.program();
+  std::unique_lock lock(mutex_);
+  const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
+  made_.wait(lock, [&] { return !IsMaking(program, seed); });
+  if (auto workload = Find(program, seed)) return workload;
+  const auto making = making_.insert(making_.end(), {.program = &program, .seed = seed});
+  lock.unlock();
+  auto workload = MakeWorkload(tree, seed, maker);
+  lock.lock();
+  making_.erase(making);
+  made_.notify_all();
+  if (workload) Keep(*workload);
   return workload;
 }
 

@@ -1,15 +1,22 @@
 #pragma once
 // Workload: the inputs that a program's kernels are run on, and the outputs they must give. Made
-// once for each program and seed, immutable, shared between threads.
+// once for each program and seed, immutable, shared between threads. Making it is as much work as
+// the program itself, so the daemon has a child do it.
 
+#include <condition_variable>
 #include <cstdint>
+#include <expected>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/looptree/program.h"
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
 #include "worker/buffer_layout.h"
 #include "worker/shared_memory.h"
 #include "worker/verification.h"
@@ -21,19 +28,44 @@ struct Workload {
   std::uint64_t seed = 0;
   SharedMemory inputs;                   // sealed: nobody else can change them
   BufferLayout layout;                   // of the inputs
+  SharedMemory reference;                // what `expected` lies in
   std::vector<ExpectedTensor> expected;  // per Program::outputs
-  std::size_t bytes = 0;                 // of memory that all this takes
+  std::size_t bytes() const { return inputs.bytes().size() + reference.bytes().size(); }
 };
 
-// Input values are small integers, so that sums and products are exact in float32 and only equality
-// will do; positive ones where the program divides or takes roots or logarithms.
-// kFull: the host has no memory for it.
-Result<std::shared_ptr<const Workload>> MakeWorkload(const looptree::Program& program,
-                                                     std::uint64_t seed);
+// Where things lie in Workload::reference: for each output its values rounded, its values, its
+// tolerances. The last two are not even touched where the comparison is exact.
+struct ReferenceLayout {
+  struct Output {
+    std::size_t rounded = 0;  // offsets in bytes
+    std::size_t values = 0;
+    std::size_t tolerance = 0;
+    std::size_t count = 0;  // of elements
+  };
+  std::vector<Output> outputs;
+  std::size_t size = 0;
+};
+ReferenceLayout LayOutReference(const looptree::Program& program);
+
+// Fills the memory of a workload. Input values are small integers, so that sums and products are
+// exact in float32 and only equality will do; positive ones where the program divides or takes
+// roots or logarithms. For each output: whether its comparison is exact.
+std::vector<bool> ComputeReference(const looptree::Program& program, std::uint64_t seed,
+                                   std::span<std::byte> inputs, std::span<std::byte> reference);
+
+// Does what ComputeReference does, for memory that it shares, perhaps in another process.
+using ReferenceMaker = std::function<std::expected<std::vector<bool>, Failure>(
+    const looptree::LoopTree& tree, std::uint64_t seed, const SharedMemory& inputs,
+    const SharedMemory& reference)>;
+
+// RUN_OOM where the host has no memory for it, or the maker's failure.
+std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const looptree::LoopTree& tree,
+                                                                     std::uint64_t seed,
+                                                                     const ReferenceMaker& maker);
 
 // The workloads used last, within a bound on their bytes. Which values a kernel will see cannot be
 // known outside: the seeds come from the operating system at start, and vary from job to job.
-// Safe from any thread; what one thread makes, the others wait for.
+// Safe from any thread; what one thread is making, others wait for.
 class WorkloadCache {
  public:
   struct Options {
@@ -42,13 +74,25 @@ class WorkloadCache {
   };
   explicit WorkloadCache(const Options& options);
 
-  Result<std::shared_ptr<const Workload>> Get(const looptree::Program& program);
+  // Of the tree's program.
+  std::expected<std::shared_ptr<const Workload>, Failure> Get(const looptree::LoopTree& tree,
+                                                              const ReferenceMaker& maker);
 
  private:
+  struct Making {
+    const looptree::Program* program;
+    std::uint64_t seed;
+  };
+  std::shared_ptr<const Workload> Find(const looptree::Program& program, std::uint64_t seed);
+  bool IsMaking(const looptree::Program& program, std::uint64_t seed) const;
+  void Keep(const std::shared_ptr<const Workload>& workload);
+
   const Options options_;
   std::vector<std::uint64_t> seeds_;
   std::mutex mutex_;  // guards all below
+  std::condition_variable made_;
   std::uint64_t turn_ = 0;
+  std::list<Making> making_;
   std::list<std::shared_ptr<const Workload>> newest_first_;
   std::size_t bytes_ = 0;  // of those
 };

@@ -221,6 +221,7 @@ class Evaluator {
         if (evaluator.facts_->nodes[root].reduced.Has(dim) && dim != lane_dim)
           reduced_.push_back(dim);
       }
+      products_ = FindProducts();
       // Of the root's inputs; a view's own load stands for it.
       operands_ = program.nodes[root].op == Op::kView ? std::vector<NodeId>{root}
                                                       : program.nodes[root].inputs;
@@ -238,8 +239,12 @@ class Evaluator {
           if (lane_dim_) index_[*lane_dim_] = lane;
           if (!folds_lanes) Reset();
           do {
-            for (const PieceStep& step : steps_) Compute(step);
-            Combine();
+            if (products_) {
+              AddProductsHere();
+            } else {
+              for (const PieceStep& step : steps_) Compute(step);
+              Combine();
+            }
           } while (Advance(reduced_));
           if (!folds_lanes) Keep(stored, row + static_cast<std::size_t>(lane), count_);
         }
@@ -252,6 +257,39 @@ class Evaluator {
     }
 
    private:
+    // A sum of products of an input that is the same for all lanes and one that lies side by side.
+    struct Products {
+      Load factor;
+      Load row;
+    };
+
+    std::optional<Products> FindProducts() const {
+      const Program& program = evaluator_.program_;
+      const Node& root = program.nodes[root_];
+      if (root.op != Op::kAdd || !evaluator_.Reduces(root_) || !Exact(root_) ||
+          root.inputs.size() != 1 || steps_.size() != 3) {
+        return std::nullopt;
+      }
+      const Node& operand = program.nodes[root.inputs[0]];
+      if (operand.op != Op::kMultiply || operand.inputs.size() != 2) return std::nullopt;
+      const auto reads_input = [&](const PieceStep& step) {
+        return step.load && program.nodes[step.load->source].op == Op::kRead;
+      };
+      if (!reads_input(steps_[0]) || !reads_input(steps_[1])) return std::nullopt;
+      for (const std::size_t factor : {0, 1}) {
+        Products products{.factor = *steps_[factor].load, .row = *steps_[1 - factor].load};
+        if (products.factor.lane_step == 0 && products.row.lane_step == 1) return products;
+      }
+      return std::nullopt;
+    }
+
+    void AddProductsHere() {
+      const std::span<const float> factors = evaluator_.inputs_[products_->factor.source];
+      const std::span<const float> rows = evaluator_.inputs_[products_->row.source];
+      AddProducts(factors[static_cast<std::size_t>(products_->factor.At(index_))],
+                  rows.data() + products_->row.At(index_), count_, result_.values);
+    }
+
     void Plan(NodeId id) {
       for (const PieceStep& step : steps_) {
         if (step.node == id) return;
@@ -373,6 +411,7 @@ class Evaluator {
     NodeId root_;
     std::optional<DimId> lane_dim_;
     std::vector<PieceStep> steps_;                // producers first
+    std::optional<Products> products_;            // what there is to do, if it is no more than that
     std::vector<NodeId> operands_;                // of the root
     std::vector<std::unique_ptr<Lanes>> lanes_;   // per program node that is a step
     std::vector<DimId> kept_;                     // of the result, without the lanes' dim

@@ -148,4 +148,15 @@ void Accumulate(Op op, Operand operand, double rounding_share, LaneResult result
   }
 }
 
+// The only place where wider vectors than every processor has are worth having code for.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
+void AddProducts(double factor, const float* from, std::size_t count,
+                 std::array<double, kLanes>& to) {
+  double* const sums = to.data();
+  for (std::size_t i = 0; i < count; ++i) sums[i] += factor * static_cast<double>(from[i]);
+}
+
 }  // namespace loopfleet::looptree

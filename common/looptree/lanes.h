@@ -55,4 +55,8 @@ void ApplyBinary(Op op, Operand a, Operand b, LaneResult result);
 // relative to its sum of magnitudes. The errors of a product are the product of magnitudes.
 void Accumulate(Op op, Operand operand, double rounding_share, LaneResult result);
 
+// to[i] += factor * from[i]: the sum of products that most programs are made of, in one pass.
+void AddProducts(double factor, const float* from, std::size_t count,
+                 std::array<double, kLanes>& to);
+
 }  // namespace loopfleet::looptree

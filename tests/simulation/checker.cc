@@ -71,7 +71,8 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   if (worker.peer != peer || now - worker.heard > Patience()) DoubtAllOf(id->second);
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
-    worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
+    worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
+                         heartbeat->canary == wire::CanaryState::kDrifting;
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
@@ -150,9 +151,12 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
     for (const wire::Lease& lease : leases->leases) Granted(now, peer, lease);
   } else if (const auto* revoke = std::get_if<wire::Revoke>(&command)) {
     for (const LeaseId lease : revoke->leases) {
-      if (const auto view = leases_.find(lease); view != leases_.end()) {
-        view->second.standing = Standing::kEnded;
-      }
+      const auto view = leases_.find(lease);
+      if (view == leases_.end()) continue;
+      // Taken back from a worker that drifts, it counts as unrun.
+      std::uint32_t& granted = granted_in_life_[view->second.job];
+      if (view->second.standing != Standing::kEnded && granted > 0) --granted;
+      view->second.standing = Standing::kEnded;
     }
   } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
     Stored(*stored);

@@ -35,6 +35,7 @@ constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"kill_worker", 0.15},
     {"freeze_worker", 0.15},
     {"drain_worker", 0.1},
+    {"drift_worker", 0.1},
     {"flaky_device", 0.2},
     {"lie", 0.2},
     {"vanish", 0.15},
@@ -94,6 +95,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   mix.tick = milliseconds(50 * dice.Between(1, 4));
   mix.faults_last = mix.has_faults() ? seconds(dice.Between(2, 15)) : seconds(0);
   mix.limits.no_worker_grace = seconds(dice.Between(5, 30));
+  mix.limits.open_batch_idle = std::chrono::seconds(300);
   if (dice.Chance(0.3)) mix.limits.max_unfinished_jobs = dice.Between(6U, 16U);
   if (dice.Chance(0.3)) mix.limits.max_undurable_outcomes = dice.Between(1U, 4U);
   if (dice.Chance(0.2)) mix.limits.max_held_appends = 1;

@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   kKillWorker,
   kFreezeWorker,
   kDrainWorker,
+  kDriftWorker,  // its canaries drift for a while
   kFlakyDevice,  // a run fails for reasons that are not the job's
   kLie,          // a report that cannot be true
   kVanish,       // a client is gone, perhaps for ever
@@ -40,7 +41,7 @@ enum class Fault : std::uint8_t {
   kCancel,       // a batch is cancelled
   kClockJump,    // wall time jumps by years
 };
-inline constexpr std::size_t kFaults = 23;
+inline constexpr std::size_t kFaults = 24;
 std::string_view FaultName(Fault fault);
 std::optional<Fault> ParseFault(std::string_view name);
 

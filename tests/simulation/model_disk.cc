@@ -101,6 +101,11 @@ struct ModelDisk::Writer {
     return {};
   }
 
+  Status operator()(const storage::BatchClosed& closed) const {
+    state.batches.at(closed.batch).closed = true;
+    return {};
+  }
+
   Status operator()(const storage::BatchCancelled& cancelled) const {
     storage::StoredBatch& batch = state.batches[cancelled.batch];
     if (!batch.batch) return Fail(ErrorKind::kInvalid, "there is no such batch");

@@ -328,6 +328,8 @@ std::vector<PlantedBugInfo> AllBugs() {
                                              const Core&) { hello.credit *= 2; })},
       {"loose_bound", "twice as many unfinished jobs as allowed",
        Make<LimitsBug>(+[](Limits& limits) { limits.max_unfinished_jobs *= 2; })},
+      {"leave_batches_open", "a batch that its client left open is never closed",
+       Make<LimitsBug>(+[](Limits& limits) { limits.open_batch_idle = std::chrono::hours(24); })},
       {"no_retry_after", "a refusal does not say when to try again",
        Make<EffectBug<coordinator::ReplyToClient>>(+[](coordinator::ReplyToClient& reply) {
          if (auto* refused = std::get_if<wire::Refused>(&reply.message)) {

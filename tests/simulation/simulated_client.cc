@@ -185,10 +185,7 @@ void SimulatedClient::On(const wire::OutcomePage& page) {
   const wire::BatchInfo& info = page.batch;
   const bool is_over = info.state != wire::BatchState::kOpen && info.finished == info.job_count &&
                        after_ >= info.finished;
-  // Whoever opened it may never come back to close it.
-  const bool is_left_open = stage_ == Stage::kRead && is_healed_ &&
-                            info.state == wire::BatchState::kOpen && after_ == info.job_count;
-  if (!is_over && !is_left_open) return GoOn();
+  if (!is_over) return GoOn();
   if (stage_ == Stage::kRead) {
     stage_ = Stage::kDone;
     return;

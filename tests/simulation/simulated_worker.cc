@@ -111,6 +111,7 @@ void SimulatedWorker::After(Nanos delay, Action action) {
 void SimulatedWorker::Start() {
   ++life_;
   frozen_until_ = {};
+  drifts_until_ = {};
   unread_.clear();
   wakes_at_.reset();
   connections_ = 0;
@@ -126,8 +127,16 @@ void SimulatedWorker::Start() {
   hello_.worker.bytes[2] = static_cast<std::uint8_t>(life_ >> 8);
   runner_ = std::make_unique<Runner>(*this);
   Line& line = *this;
-  conversation_ = std::make_unique<worker::Conversation>(worker::Conversation::Options{}, line,
-                                                         *runner_, hello_);
+  worker::Conversation::Options options;
+  options.canaries = [this] {
+    const Instant now = parts_.agenda.now();
+    worker::CanaryHealth health{.ratio = 1, .steady_until = now};
+    if (now < drifts_until_) {
+      health = {.ratio = 1.5, .drifting = worker::Canary{}, .steady_until = drifted_at_};
+    }
+    return health;
+  };
+  conversation_ = std::make_unique<worker::Conversation>(options, line, *runner_, hello_);
   (void)conversation_->Open(parts_.agenda.now());
   Turn();
   After(seconds(1), [this] { SecondPasses(); });
@@ -190,6 +199,10 @@ void SimulatedWorker::SecondPasses() {
     const Nanos pause = dice_.Between(Nanos(milliseconds(500)), Nanos(seconds(8)));
     frozen_until_ = parts_.agenda.now() + pause;
     After(pause, [this] { Thaw(); });
+  }
+  if (dice_.Chance(Rate(Fault::kDriftWorker)) && parts_.agenda.now() >= drifts_until_) {
+    drifted_at_ = parts_.agenda.now();
+    drifts_until_ = drifted_at_ + dice_.Between(Nanos(seconds(1)), Nanos(seconds(6)));
   }
   if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
     conversation_->StartDrain(parts_.agenda.now());

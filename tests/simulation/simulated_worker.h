@@ -66,6 +66,8 @@ class SimulatedWorker final : private worker::Conversation::Line {
   std::unique_ptr<worker::Conversation> conversation_;
   std::deque<wire::WorkerCommand> unread_;
   Instant frozen_until_{};
+  Instant drifted_at_{};
+  Instant drifts_until_{};
   std::optional<Instant> wakes_at_;
   std::size_t connections_ = 0;
   bool is_healed_ = false;

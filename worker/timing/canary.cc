@@ -16,8 +16,7 @@ constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kCommonSecondCache = std::size_t{512} << 10;
 constexpr std::size_t kLeastMemory = std::size_t{32} << 20;
 constexpr std::size_t kMostMemory = std::size_t{64} << 20;
-constexpr std::uint64_t kArithmeticSteps = 10'000;  // about 15 us
-constexpr int kTries = 3;                           // the quickest counts
+constexpr int kTries = 3;  // the quickest counts
 
 std::size_t Floats(std::size_t bytes) { return bytes / sizeof(float) / kStep * kStep; }
 
@@ -65,7 +64,7 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   constexpr double kMhzPerPerNs = 1e3;
   const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
   const double arithmetic =
-      LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kArithmeticSteps); });
+      LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kCanaryArithmeticSteps); });
   // One try more: the first brings it into the cache.
   const double cache =
       LeastNs(stopwatch, kTries + 1, [&] { sink = kernels_.read(memory_.get(), cache_floats_); });

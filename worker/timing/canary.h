@@ -22,6 +22,7 @@ namespace loopfleet::worker {
 
 enum class Canary : std::uint8_t { kArithmetic, kSecondCache, kMemory };
 inline constexpr std::size_t kCanaries = 3;
+inline constexpr std::uint64_t kCanaryArithmeticSteps = 10'000;  // about 15 us
 std::string_view CanaryName(Canary canary);
 
 // How long each took: cycles, but nanoseconds for memory, which has a clock of its own.

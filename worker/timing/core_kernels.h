@@ -9,9 +9,11 @@
 namespace loopfleet::worker {
 
 struct CoreKernels {
-  // Independent multiply-adds with an operand from the first cache; flop_per_step floating-point
-  // operations each step. Enough chains to fill two units of latency 4.
+  // Independent multiply-adds, flop_per_step floating-point operations each step. Enough chains to
+  // fill two units of latency 4: the peak of arithmetic.
   void (*multiply_adds)(std::uint64_t steps);
+  // The same with one operand from the first cache.
+  void (*multiply_adds_from_cache)(std::uint64_t steps);
   std::uint64_t flop_per_step;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);

@@ -10,8 +10,9 @@ namespace loopfleet::worker {
 class CoreProbe {
  public:
   virtual ~CoreProbe() = default;
-  // How long a fixed number of independent multiply-adds took: as many as keep the units busy, so
-  // that whoever shares them shows. About 3 us on a quiet core.
+  // How long a fixed number of independent multiply-adds took, as many as keep the units busy, with
+  // operands from the first cache: whoever shares units, load ports or that cache shows. About 3 us
+  // on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
   // From a chain of dependent operations of known latency, which who shares the core hardly slows.
   // About 8 us. 0: not known for this processor.

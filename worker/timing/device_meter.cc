@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "worker/timing/canary.h"
 #include "worker/timing/host_core_probe.h"
 
 namespace loopfleet::worker {
@@ -17,6 +18,7 @@ constexpr std::size_t kAlignment = 4096;
 constexpr int kPasses = 4;   // the first one also makes the pages
 constexpr int kGroups = 32;  // of probes, between the passes and after them
 constexpr int kProbesInGroup = 15;
+constexpr std::uint64_t kPeakSteps = 10'000;  // about 15 us
 
 double MedianOf(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -66,7 +68,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   DeviceReading reading;
   HostCoreProbe probe(kernels, stopwatch);
   reading.probe_steps = probe.steps();
-  reading.probe_flop = probe.flop();
+  reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
@@ -79,6 +81,13 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
         cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
       }
       reading.probe_cycles.push_back(MedianOf(std::move(cycles)));
+      const std::uint64_t start = stopwatch.NowNs();
+      kernels.multiply_adds(kPeakSteps);
+      const auto took = static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
+      constexpr double kMhzPerPerNs = 1e3;
+      reading.flop_per_cycle =
+          std::max(reading.flop_per_cycle, static_cast<double>(kPeakSteps * kernels.flop_per_step) /
+                                               (took * (clock > 0 ? clock / kMhzPerPerNs : 1)));
     }
   };
   look(kGroups / 2);
@@ -93,19 +102,15 @@ double ReferenceMhz(double clock_mhz) {
   return std::round(clock_mhz / kGrid) * kGrid;
 }
 
-DevicePeaks PeaksOf(const DeviceReading& reading, double quiet_cycles, double reference_mhz) {
-  DevicePeaks peaks{.read_bytes_per_second = reading.read_bytes_per_second,
-                    .triad_bytes_per_second = reading.triad_bytes_per_second};
-  if (quiet_cycles <= 0) return peaks;
+DevicePeaks PeaksOf(const DeviceReading& reading, double reference_mhz) {
   constexpr double kHertzPerMhz = 1e6;
   constexpr double kNsPerSecond = 1e9;
-  // Without a clock, the probe's cycles are nanoseconds.
   const double cycles_per_second =
       reading.clock_mhz > 0 ? (reference_mhz > 0 ? reference_mhz : reading.clock_mhz) * kHertzPerMhz
                             : kNsPerSecond;
-  peaks.flop_per_second =
-      static_cast<double>(reading.probe_flop) / quiet_cycles * cycles_per_second;
-  return peaks;
+  return {.flop_per_second = reading.flop_per_cycle * cycles_per_second,
+          .read_bytes_per_second = reading.read_bytes_per_second,
+          .triad_bytes_per_second = reading.triad_bytes_per_second};
 }
 
 }  // namespace loopfleet::worker

@@ -14,8 +14,9 @@
 namespace loopfleet::worker {
 
 struct DeviceReading {
-  std::uint64_t probe_steps = 0;  // of a throughput probe
-  std::uint64_t probe_flop = 0;
+  std::uint64_t probe_steps = 0;     // of a throughput probe
+  double flop_per_cycle = 0;         // best of some groups; per nanosecond where there is no clock
+  std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
   std::vector<double> probe_cycles;  // medians of groups of probes
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
@@ -33,6 +34,6 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
 double ReferenceMhz(double clock_mhz);
 
 // At the reference clock, where one is known.
-DevicePeaks PeaksOf(const DeviceReading& reading, double quiet_cycles, double reference_mhz);
+DevicePeaks PeaksOf(const DeviceReading& reading, double reference_mhz);
 
 }  // namespace loopfleet::worker

@@ -26,7 +26,7 @@ DeviceWatch::DeviceWatch(const Options& options, const DeviceReading& reading,
       hardware_(std::move(hardware)),
       canaries_(options.canaries) {
   for (const double cycles : reading.probe_cycles) quiet_.Observe(cycles);
-  hardware_.peaks = PeaksOf(reading_, quiet_.cycles(), hardware_.clock_mhz);
+  hardware_.peaks = PeaksOf(reading_, hardware_.clock_mhz);
 }
 
 void DeviceWatch::SetReferenceClock(double mhz) {
@@ -60,9 +60,8 @@ std::expected<Measurement, Failure> DeviceWatch::Judge(const Samples& samples, c
   if (!measurement) return measurement;
   // If the core was contended when its peaks were measured, it has shown more since.
   HardwareFacts shown = hardware;
-  shown.peaks.flop_per_second =
-      std::max(hardware.peaks.flop_per_second,
-               PeaksOf(reading_, quiet_.cycles(), hardware.clock_mhz).flop_per_second);
+  shown.peaks.flop_per_second = std::max(hardware.peaks.flop_per_second,
+                                         PeaksOf(reading_, hardware.clock_mhz).flop_per_second);
   if (std::optional<Failure> failure = WhyImpossible(*measurement, work, shown)) {
     return std::unexpected(*std::move(failure));
   }
@@ -72,6 +71,9 @@ std::expected<Measurement, Failure> DeviceWatch::Judge(const Samples& samples, c
 void DeviceWatch::ObserveCanary(const std::optional<CanaryReading>& reading, Instant now) {
   next_canary_ = now + options_.canary_interval;
   if (!reading) return;
+  reading_.flop_per_cycle = std::max(
+      reading_.flop_per_cycle, static_cast<double>(reading_.canary_flop) /
+                                   reading->took[static_cast<std::size_t>(Canary::kArithmetic)]);
   std::lock_guard lock(mutex_);
   canaries_.Observe(*reading, now);
 }

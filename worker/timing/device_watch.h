@@ -58,7 +58,7 @@ class DeviceWatch {
 
  private:
   const Options options_;
-  const DeviceReading reading_;
+  DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
   QuietLevel quiet_;
   Instant next_canary_{};
   mutable std::mutex mutex_;

@@ -19,7 +19,6 @@ class HostCoreProbe final : public CoreProbe {
   std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell
 
   std::uint64_t steps() const { return steps_; }
-  std::uint64_t flop() const { return steps_ * kernels_.flop_per_step; }  // of one throughput probe
 
   // 3 us: 16 of them round 15 repetitions cost 48 us. Half as long, the 10 ns steps of the clocks
   // of some hosts would be 0.7 % of it.

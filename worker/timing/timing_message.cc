@@ -99,7 +99,8 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
 
 void Put(ByteWriter& writer, const DeviceReading& reading) {
   writer.Put(reading.probe_steps);
-  writer.Put(reading.probe_flop);
+  writer.Put(reading.flop_per_cycle);
+  writer.Put(reading.canary_flop);
   writer.Put(reading.clock_mhz);
   PutNumbers(writer, reading.probe_cycles);
   writer.Put(reading.read_bytes_per_second);
@@ -109,15 +110,16 @@ void Put(ByteWriter& writer, const DeviceReading& reading) {
 std::optional<DeviceReading> GetDeviceReading(ByteReader& reader) {
   DeviceReading reading;
   reading.probe_steps = reader.Get<std::uint64_t>();
-  reading.probe_flop = reader.Get<std::uint64_t>();
+  reading.flop_per_cycle = reader.Get<double>();
+  reading.canary_flop = reader.Get<std::uint64_t>();
   reading.clock_mhz = reader.Get<double>();
   reading.probe_cycles = GetNumbers(reader, kMaxGroups);
   reading.read_bytes_per_second = reader.Get<double>();
   reading.triad_bytes_per_second = reader.Get<double>();
-  const bool can_be = reader.ok() && reading.probe_steps > 0 && IsAmount(reading.clock_mhz) &&
-                      std::ranges::all_of(reading.probe_cycles, IsAboveZero) &&
-                      IsAmount(reading.read_bytes_per_second) &&
-                      IsAmount(reading.triad_bytes_per_second);
+  const bool can_be =
+      reader.ok() && reading.probe_steps > 0 && IsAmount(reading.clock_mhz) &&
+      IsAmount(reading.flop_per_cycle) && std::ranges::all_of(reading.probe_cycles, IsAboveZero) &&
+      IsAmount(reading.read_bytes_per_second) && IsAmount(reading.triad_bytes_per_second);
   if (!can_be) return std::nullopt;
   return reading;
 }

@@ -2,7 +2,7 @@
 // a certain size; all others are compiled as always. Built with the tests only.
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,9 +44,12 @@ class FaultyCompiler final : public Compiler {
 
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) override {
-    if (HasDim(tree, kCompilerCrash)) std::abort();
-    if (HasDim(tree, kCompilerHang)) {
-      for (;;) ::pause();
+    if (HasDim(tree, kCompilerCrash) || HasDim(tree, HOSTILE_COMPILE_CRASH)) std::abort();
+    if (HasDim(tree, kCompilerHang) || HasDim(tree, HOSTILE_COMPILE_HANG)) {
+      for (;;) ::sched_yield();
+    }
+    if (HasDim(tree, HOSTILE_COMPILE_BOMB)) {
+      for (;;) *static_cast<volatile char*>(std::malloc(std::size_t{16} << 20)) = 1;
     }
     std::expected<Kernel, Failure> kernel = compiler_->Compile(tree, options);
     if (!kernel) return kernel;
@@ -68,10 +71,14 @@ class FaultyCompiler final : public Compiler {
 };
 
 Backend FaultyBackend() {
-  const Objects objects = {{kWrongOutput, ReadObject(FAULTY_WRONG_OUTPUT)},
-                           {kCrash, ReadObject(FAULTY_CRASH)},
-                           {kHang, ReadObject(FAULTY_HANG)},
-                           {kIllegalInstruction, ReadObject(FAULTY_ILLEGAL_INSTRUCTION)}};
+  Objects objects = {{kWrongOutput, ReadObject(FAULTY_WRONG_OUTPUT)},
+                     {kCrash, ReadObject(FAULTY_CRASH)},
+                     {kHang, ReadObject(FAULTY_HANG)},
+                     {kIllegalInstruction, ReadObject(FAULTY_ILLEGAL_INSTRUCTION)}};
+  std::ifstream hostile(HOSTILE_OBJECTS);
+  std::string path;
+  for (std::int64_t size = 0; hostile >> size >> path;) objects[size] = ReadObject(path.c_str());
+  LF_CHECK(objects.size() > 4, "{} cannot be read", HOSTILE_OBJECTS);
   Backend backend = CpuBackend();
   backend.compiler.tier = "faulty";  // its figures are nobody else's
   backend.make_compiler = [make = backend.make_compiler, objects] {

@@ -67,47 +67,48 @@ Uuid Named(std::uint8_t name) {
 
 void FakeDisk::Apply(const storage::Write& write) {
   std::visit(
-      Overloaded{[&](const storage::JobsAccepted& accepted) {
-                   auto& batch = batches[accepted.batch];
-                   LF_CHECK(accepted.new_batch == !batch.batch, "batch {}", accepted.batch);
-                   LF_CHECK(!batch.closed, "batch {} is closed", accepted.batch);
-                   LF_CHECK(accepted.first_index == batch.job_count, "batch {} has {} jobs, not {}",
-                            accepted.batch, batch.job_count, accepted.first_index);
-                   batch.batch = accepted.batch;
-                   batch.client = accepted.client;
-                   batch.closed = accepted.closes_batch;
-                   const RequestKey key{.client = accepted.client, .request = accepted.request_id};
-                   const auto count = static_cast<std::uint32_t>(accepted.jobs.size());
-                   const bool fresh =
-                       requests_
-                           .try_emplace(
-                               key,
-                               storage::StoredRequest{.batch = accepted.batch,
-                                                      .first_index = accepted.first_index,
-                                                      .job_count = count,
-                                                      .request_digest = accepted.request_digest})
-                           .second;
-                   LF_CHECK(fresh, "request {} twice", accepted.request_id.ToString());
-                   for (const JobSpec& spec : accepted.jobs) {
-                     jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
-                   }
-                 },
-                 [&](const storage::JobFinished& finished) {
-                   const Outcome& outcome = finished.outcome;
-                   auto& batch = batches.at(outcome.job.batch);
-                   LF_CHECK(jobs.contains(outcome.job), "job {} was never accepted", outcome.job);
-                   LF_CHECK(outcome.sequence == ++batch.finished, "job {}: sequence {} after {}",
-                            outcome.job, outcome.sequence, batch.finished - 1);
-                   LF_CHECK(outcomes.try_emplace(outcome.job, outcome).second,
-                            "job {} finished twice", outcome.job);
-                 },
-                 [&](const storage::BatchCancelled& cancelled) {
-                   auto& batch = batches.at(cancelled.batch);
-                   LF_CHECK(!batch.cancelled, "batch {} cancelled twice", cancelled.batch);
-                   batch.cancelled = true;
-                   batch.closed = true;
-                 },
-                 [&](const storage::ResultsSuspected& flagged) { suspected.push_back(flagged); }},
+      Overloaded{
+          [&](const storage::JobsAccepted& accepted) {
+            auto& batch = batches[accepted.batch];
+            LF_CHECK(accepted.new_batch == !batch.batch, "batch {}", accepted.batch);
+            LF_CHECK(!batch.closed, "batch {} is closed", accepted.batch);
+            LF_CHECK(accepted.first_index == batch.job_count, "batch {} has {} jobs, not {}",
+                     accepted.batch, batch.job_count, accepted.first_index);
+            batch.batch = accepted.batch;
+            batch.client = accepted.client;
+            batch.closed = accepted.closes_batch;
+            const RequestKey key{.client = accepted.client, .request = accepted.request_id};
+            const auto count = static_cast<std::uint32_t>(accepted.jobs.size());
+            const bool fresh =
+                requests_
+                    .try_emplace(key,
+                                 storage::StoredRequest{.batch = accepted.batch,
+                                                        .first_index = accepted.first_index,
+                                                        .job_count = count,
+                                                        .request_digest = accepted.request_digest})
+                    .second;
+            LF_CHECK(fresh, "request {} twice", accepted.request_id.ToString());
+            for (const JobSpec& spec : accepted.jobs) {
+              jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
+            }
+          },
+          [&](const storage::JobFinished& finished) {
+            const Outcome& outcome = finished.outcome;
+            auto& batch = batches.at(outcome.job.batch);
+            LF_CHECK(jobs.contains(outcome.job), "job {} was never accepted", outcome.job);
+            LF_CHECK(outcome.sequence == ++batch.finished, "job {}: sequence {} after {}",
+                     outcome.job, outcome.sequence, batch.finished - 1);
+            LF_CHECK(outcomes.try_emplace(outcome.job, outcome).second, "job {} finished twice",
+                     outcome.job);
+          },
+          [&](const storage::BatchClosed& closed) { batches.at(closed.batch).closed = true; },
+          [&](const storage::BatchCancelled& cancelled) {
+            auto& batch = batches.at(cancelled.batch);
+            LF_CHECK(!batch.cancelled, "batch {} cancelled twice", cancelled.batch);
+            batch.cancelled = true;
+            batch.closed = true;
+          },
+          [&](const storage::ResultsSuspected& flagged) { suspected.push_back(flagged); }},
       write);
 }
 
@@ -180,6 +181,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
                         .digest = fmt::format("{}/{}", sent.request, sent.content),
                         .append_to = sent.append_to,
                         .end = sent.end};
+  admitted_[submission.digest].clear();  // of the same request, sent before
   for (const JobWish& wish : jobs) {
     submission.jobs.push_back(Admitted(wish));
     admitted_[submission.digest].push_back(submission.jobs.back().admission);

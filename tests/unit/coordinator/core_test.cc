@@ -409,6 +409,30 @@ TEST(Core, CancellingEndsWhatIsUnfinishedAndRevokesWhatRuns) {
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
+// Found by the simulation: such batches filled the table, and everybody else was told BUSY for
+// ever.
+TEST(Core, ABatchThatItsClientLeftOpenIsClosed) {
+  Harness h({.max_unfinished_batches = 1, .open_batch_idle = seconds(80)});
+  h.ClientHello("c", 1);
+  h.ClientHello("d", 2);
+  h.Submit("c", {}, {.request = 1, .end = wire::BatchEnd::kMoreFollows});
+  h.Write();
+  h.Pass(seconds(60));
+  h.Ask("c", wire::FetchOutcomes{.batch = BatchId{1}});  // its client is still there
+  h.Ask("d", wire::FetchOutcomes{.batch = BatchId{1}});
+  h.Pass(seconds(60));
+  h.Write();
+  EXPECT_FALSE(h.disk.batches.at(BatchId{1}).closed);
+  h.Pass(seconds(60));
+  h.Write();
+  EXPECT_TRUE(h.disk.batches.at(BatchId{1}).closed);
+  const auto late = h.Submit("c", {{.tree = 1}}, {.request = 2, .append_to = BatchId{1}});
+  EXPECT_EQ(h.TakeReply<wire::Refused>("c", late)->failure.code, FailureCode::kNotFound);
+  const auto next = h.Submit("d", {{.tree = 1}});
+  h.Write();
+  EXPECT_TRUE(h.TakeReply<wire::Accepted>("d", next));
+}
+
 // Found by the simulation (seed 29 of its first version): the second was answered from storage,
 // which did not know of the cancellation yet and said that the batch was open.
 TEST(Core, CancellingAgainIsAnsweredOnceTheFirstIsOnDisk) {

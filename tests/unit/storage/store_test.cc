@@ -218,6 +218,21 @@ TEST_F(StoreTest, ACancelledBatchStillOwesItsOutcomes) {
   EXPECT_TRUE(store_->Recover().value().unfinished.empty());
 }
 
+TEST_F(StoreTest, AClosedBatchTakesNoMoreAndIsOverOnceItsJobsAre) {
+  JobsAccepted open = SomeBatch(1, {PlainSpec(2)});
+  open.closes_batch = false;
+  MustApply({open, BatchClosed{{1}}});
+  Restart();
+  const Recovery recovery = store_->Recover().value();
+  ASSERT_EQ(recovery.unfinished.size(), 1u);
+  EXPECT_TRUE(recovery.unfinished[0].closed);
+  EXPECT_FALSE(recovery.unfinished[0].cancelled);
+  MustApply({JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2),
+                                     BareFailure(FailureCode::kExpired))}});
+  EXPECT_TRUE(store_->Recover().value().unfinished.empty());
+  ExpectRefused({BatchClosed{{9}}}, ErrorKind::kInvalid, "no batch 9");
+}
+
 TEST_F(StoreTest, TheFileIsForItsOwnerOnly) {
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(path()).permissions(), perms::owner_read | perms::owner_write);

@@ -15,6 +15,7 @@
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
 #include "worker/nursery.h"
+#include "worker/reference_child.h"
 
 namespace loopfleet::worker {
 
@@ -37,17 +38,20 @@ class ChildrenFixture : public testing::Test {
       *linker = backend_.make_linker();
     };
     const Isolation isolation = isolation_;
-    programs_.by_role[ChildRole::kCompiler].run = [compiler, linker, isolation](Channel channel) {
-      return RunCompilerChild(std::move(channel), **compiler, **linker,
+    programs_.by_role[ChildRole::kCompiler].run = [compiler, linker, isolation](Channel& channel) {
+      return RunCompilerChild(channel, **compiler, **linker,
                               {.time_limit_s = 60, .isolation = isolation});
     };
+    programs_.by_role[ChildRole::kReference].run = [isolation](Channel& channel) {
+      return RunReferenceChild(channel, isolation);
+    };
     for (const ChildRole role : {ChildRole::kVerifier, ChildRole::kExecutor}) {
-      programs_.by_role[role].run = [role, isolation](Channel channel) {
-        return RunExecutorChild(std::move(channel), {.role = role, .isolation = isolation, .cores = {}});
+      programs_.by_role[role].run = [role, isolation](Channel& channel) {
+        return RunExecutorChild(channel, {.role = role, .isolation = isolation, .cores = {}});
       };
     }
     for (auto& [role, program] : programs_.by_role) {
-      program.limits.private_bytes = std::uint64_t{256} << 20;
+      program.limits.private_bytes = std::uint64_t{128} << 20;
     }
     auto nursery = Nursery::Start(programs_);
     ASSERT_TRUE(nursery) << nursery.error().message;

@@ -206,7 +206,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   const wire::WorkerHello hello = Welcome();
   EXPECT_EQ(ready["worker"], hello.name);
   EXPECT_EQ(ready["http"], hello.http);
-  EXPECT_EQ(hello.policy, "fixed15x60us");
+  EXPECT_EQ(hello.policy, "probed3to15x60us");
   EXPECT_FALSE(hello.hardware.hardware_class.empty());
 
   Grant(1, "benchmark://mm-v0/mm64_64_64", {looptree::Down{}, looptree::SwapUp{}});
@@ -217,7 +217,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   for (const auto& [id, evaluation] : evaluations) {
     ASSERT_TRUE(evaluation.ok()) << id << ": " << evaluation.failure().message;
     EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
-    EXPECT_EQ(evaluation.measurement().samples_ns.size(), 15U);
+    EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
     EXPECT_EQ(evaluation.conditions->isolation, "process+rlimits");
   }
   EXPECT_EQ(evaluations.at(1).flop_count, 2U * 64 * 64 * 64);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/unit/worker/children_fixture.h"
+#include "tests/unit/worker/workload_here.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
@@ -25,7 +26,7 @@ class ExecutorProcessTest : public ChildrenFixture {
   }
 
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
-    return MakeWorkload(AddOf(elements).start.program(), 42).value();
+    return MakeWorkload(AddOf(elements).start, 42, ComputeHere).value();
   }
   // The kernel in a place of its own, which it keeps until the next one.
   KernelCall CallOf(std::int64_t elements, std::shared_ptr<const Workload> workload = nullptr) {
@@ -239,42 +240,6 @@ TEST_F(ExecutorProcessTest, WantOfMemoryIsOom) {
   EXPECT_EQ(RunFailure(Fault::kBomb).code, FailureCode::kRunOom);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kMemory);
-}
-
-TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {
-  const looptree::Program program = AddOf(1000).start.program();
-  const auto one = MakeWorkload(program, 1).value();
-  const auto again = MakeWorkload(program, 1).value();
-  const auto other = MakeWorkload(program, 2).value();
-  const auto bytes = [](const Workload& workload) {
-    return std::span<const std::byte>(workload.inputs.bytes());
-  };
-  ASSERT_EQ(bytes(*one).size(), bytes(*again).size());
-  EXPECT_EQ(std::memcmp(bytes(*one).data(), bytes(*again).data(), bytes(*one).size()), 0);
-  EXPECT_NE(std::memcmp(bytes(*one).data(), bytes(*other).data(), bytes(*one).size()), 0);
-  const auto input = [&](std::size_t i) {
-    return reinterpret_cast<const float*>(bytes(*one).data() + one->layout.buffers[i].offset);
-  };
-  ASSERT_EQ(one->expected.size(), 1U);
-  EXPECT_TRUE(one->expected[0].tolerance.empty());
-  for (std::size_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(one->expected[0].rounded[i], input(0)[i] + input(1)[i]);
-    EXPECT_NE(input(0)[i], 0);
-  }
-}
-
-TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
-  WorkloadCache cache({.max_bytes = 100'000, .seeds = 2});
-  const looptree::Program program = AddOf(1000).start.program();
-  const auto first = cache.Get(program).value();
-  const auto second = cache.Get(program).value();
-  EXPECT_NE(first->seed, second->seed);
-  EXPECT_EQ(cache.Get(program).value(), first);
-  EXPECT_EQ(cache.Get(program).value(), second);
-  const looptree::Program big = AddOf(100'000).start.program();
-  ASSERT_TRUE(cache.Get(big));  // drives everything else out
-  ASSERT_TRUE(cache.Get(big));
-  EXPECT_NE(cache.Get(program).value(), first);
 }
 
 }  // namespace

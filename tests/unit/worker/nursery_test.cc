@@ -21,7 +21,7 @@ namespace {
 Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30); }
 
 // Children that do what they are told, one word each.
-int Obey(Channel channel) {
+int Obey(Channel& channel) {
   for (;;) {
     const Result<std::string> word = channel.Receive(std::nullopt, 1000);
     if (!word) return 0;

@@ -19,12 +19,13 @@ class PipelineTest : public ChildrenFixture {
   void SetUp() override {
     ChildrenFixture::SetUp();
     monitoring::WorkerLabels labels{.outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
-                                    .stages = {"replay", "compile", "verify", "measure"},
+                                    .stages = {"replay", "compile", "verify", "measure", "slot_overhead"},
                                     .children = {"compiler", "verifier", "executor"},
                                     .restart_reasons = RestartReasons()};
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
     const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
     compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
+    reference_ = std::make_unique<ReferenceProcess>(*nursery_, std::chrono::seconds(60), ignore);
     verifier_ = std::make_unique<ExecutorProcess>(
         *nursery_, ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit},
         ignore);
@@ -41,7 +42,9 @@ class PipelineTest : public ChildrenFixture {
                                          *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
-        Pipeline::Parts{.preparers = {{.compiler = *compiler_, .verifier = *verifier_}},
+        Pipeline::Parts{.preparers = {{.compiler = *compiler_,
+                                       .reference = *reference_,
+                                       .verifier = *verifier_}},
                         .slot = *slot_,
                         .device = device_,
                         .code = *code_,
@@ -89,6 +92,7 @@ class PipelineTest : public ChildrenFixture {
   monitoring::Registry registry_;
   std::unique_ptr<monitoring::WorkerMetrics> metrics_;
   std::unique_ptr<CompilerProcess> compiler_;
+  std::unique_ptr<ReferenceProcess> reference_;
   std::unique_ptr<ExecutorProcess> verifier_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::unique_ptr<TimingSlot> slot_;

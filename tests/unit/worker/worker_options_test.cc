@@ -53,6 +53,13 @@ TEST(WorkerOptionsTest, MistakesAreUsageErrors) {
   EXPECT_EQ(Refusal({"--run-limit-ms", "0"}).exit_code, kExitUsage);
 }
 
+TEST(WorkerOptionsTest, TheSandboxMayBeRequired) {
+  EXPECT_EQ(Parse({}).value().sandbox, SandboxDemand::kAny);
+  EXPECT_EQ(Parse({"--require-sandbox=full"}).value().sandbox, SandboxDemand::kFull);
+  EXPECT_EQ(Parse({"--require-sandbox", "any"}).value().sandbox, SandboxDemand::kAny);
+  EXPECT_EQ(Refusal({"--require-sandbox", "half"}).exit_code, kExitBadConfig);
+}
+
 TEST(WorkerOptionsTest, HelpIsNoMistake) {
   const NoStart help = Refusal({"--help"});
   EXPECT_EQ(help.exit_code, 0);

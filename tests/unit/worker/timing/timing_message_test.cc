@@ -79,7 +79,8 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
 
 TEST(TimingMessageTest, ReadingsRoundTrip) {
   const DeviceReading device{.probe_steps = 1'800,
-                             .probe_flop = 576'000,
+                             .flop_per_cycle = 64.5,
+                             .canary_flop = 320'000,
                              .clock_mhz = 3'690,
                              .probe_cycles = {9'000, 9'010},
                              .read_bytes_per_second = 2e10,

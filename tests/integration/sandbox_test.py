@@ -1,0 +1,41 @@
+"""What the host offers for isolation is in each result, and a worker can be told to insist on all of
+it. loopfleet-worker-unfiltered is the worker on a host where no process may filter system calls."""
+
+import subprocess
+import unittest
+
+import fleet
+from fleet import Fleet
+
+JOB = {"benchmark": "benchmark://mm-v0/mm16_8_8", "actions": []}
+EXIT_BAD_CONFIG = 78
+
+
+def isolation_of(worker_program, *arguments):
+    with Fleet(workers=1, worker_program=worker_program, worker_arguments=arguments) as cluster:
+        _, outcomes = cluster.submit([JOB])
+        return outcomes[0]["isolation"]
+
+
+class SandboxTest(unittest.TestCase):
+    def test_full_is_refused_where_calls_cannot_be_filtered(self):
+        done = subprocess.run(
+            [fleet.program("loopfleet-worker-unfiltered"), "--require-sandbox", "full",
+             "--coordinator", "tcp://127.0.0.1:1"],
+            capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, EXIT_BAD_CONFIG, done.stderr)
+        self.assertIn("--require-sandbox=full", done.stderr)
+        self.assertIn("process+rlimits", done.stderr)
+
+    def test_without_filters_results_say_so(self):
+        self.assertEqual(isolation_of("loopfleet-worker-unfiltered"), "process+rlimits")
+
+    def test_what_full_gives(self):
+        here = isolation_of("loopfleet-worker")
+        if here != "seccomp+rlimits":
+            self.skipTest(f"this host offers '{here}' only")
+        self.assertEqual(isolation_of("loopfleet-worker", "--require-sandbox", "full"), here)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,104 @@
+#include "worker/isolation.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "worker/child_message.h"
+#include "worker/nursery.h"
+
+namespace loopfleet::worker {
+namespace {
+
+Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30); }
+
+int DoAsTold(Channel& channel, ChildRole role) {
+  if (!SealProcess(role, Isolation::kSeccomp, channel.fd())) return kExitNotConfined;
+  const Result<std::string> word = channel.Receive(std::nullopt, 1000);
+  if (!word) return 0;
+  if (*word == "socket") ::syscall(SYS_socket, 1, 1, 0);
+  if (*word == "abort") std::abort();
+  if (*word == "crash") std::raise(SIGSEGV);
+  if (*word == "map to execute") {
+    ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  if (*word == "lack memory") {
+    while (::mmap(nullptr, 1 << 24, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+           MAP_FAILED) {
+    }
+    std::raise(SIGSEGV);
+  }
+  static_cast<void>(channel.Send("went on", std::nullopt));
+  return 0;
+}
+
+class IsolationTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ProbeIsolation() != Isolation::kSeccomp) GTEST_SKIP() << "this host filters no calls";
+    for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+      programs_.by_role[role] = {
+          .run = [role](Channel& channel) { return DoAsTold(channel, role); },
+          .limits = {.private_bytes = std::uint64_t{256} << 20}};
+    }
+    nursery_ = Nursery::Start(programs_).value();
+  }
+  struct End {
+    Result<std::string> answer;
+    int status = 0;
+  };
+  End Tell(ChildRole role, std::string_view word) {
+    ChildProcess child = nursery_->Spawn(role).value();
+    EXPECT_TRUE(child.channel().Send(word, Soon()));
+    Result<std::string> answer = child.channel().Receive(Soon(), 1000);
+    return {.answer = std::move(answer), .status = child.WaitUntilEnded(Soon()).value()};
+  }
+
+  ChildPrograms programs_;
+  std::unique_ptr<Nursery> nursery_;
+};
+
+TEST_F(IsolationTest, AForbiddenCallIsReportedByName) {
+  for (const ChildRole role : {ChildRole::kCompiler, ChildRole::kExecutor}) {
+    const End end = Tell(role, "socket");
+    ASSERT_TRUE(end.answer);
+    const auto call = DecodeForbiddenCall(*end.answer);
+    ASSERT_TRUE(call);
+    EXPECT_EQ(SystemCallName(call->system_call), "socket");
+    EXPECT_EQ(WEXITSTATUS(end.status), kExitForbiddenCall);
+  }
+}
+
+TEST_F(IsolationTest, NoMemoryToExecute) {
+  const End end = Tell(ChildRole::kExecutor, "map to execute");
+  ASSERT_TRUE(end.answer);
+  const auto call = DecodeForbiddenCall(*end.answer);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(SystemCallName(call->system_call), "mmap");
+}
+
+TEST_F(IsolationTest, CrashesKeepTheirSignals) {
+  EXPECT_EQ(WTERMSIG(Tell(ChildRole::kExecutor, "crash").status), SIGSEGV);
+  EXPECT_EQ(WTERMSIG(Tell(ChildRole::kCompiler, "abort").status), SIGABRT);
+}
+
+TEST_F(IsolationTest, ACrashForWantOfMemoryIsThat) {
+  EXPECT_EQ(WEXITSTATUS(Tell(ChildRole::kCompiler, "lack memory").status), kExitOutOfMemory);
+}
+
+TEST_F(IsolationTest, WhatIsNeededGoesOn) {
+  EXPECT_EQ(Tell(ChildRole::kExecutor, "nothing bad").answer.value(), "went on");
+}
+
+TEST(SystemCallNameTest, KnowsTheCallsOfThisHost) {
+  EXPECT_EQ(SystemCallName(SYS_ptrace), "ptrace");
+  EXPECT_EQ(SystemCallName(1'000'000), "number 1000000");
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,17 @@
+#pragma once
+// A ReferenceMaker that needs no child.
+
+#include <vector>
+
+#include "worker/workload.h"
+
+namespace loopfleet::worker {
+
+inline std::expected<std::vector<bool>, Failure> ComputeHere(const looptree::LoopTree& tree,
+                                                             std::uint64_t seed,
+                                                             const SharedMemory& inputs,
+                                                             const SharedMemory& reference) {
+  return ComputeReference(tree.program(), seed, inputs.bytes(), reference.bytes());
+}
+
+}  // namespace loopfleet::worker

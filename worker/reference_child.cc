@@ -1,0 +1,51 @@
+#include "worker/reference_child.h"
+
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "common/looptree/text.h"
+#include "worker/child_confinement.h"
+#include "worker/child_message.h"
+#include "worker/mapped_buffers.h"
+#include "worker/workload.h"
+
+namespace loopfleet::worker {
+namespace {
+
+[[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
+
+// All of it.
+std::optional<MappedBuffers> MapWhole(int fd, std::size_t size) {
+  const PlacedBuffer whole{.offset = 0, .size = size};
+  auto mapped = MappedBuffers::Map(fd, size, {&whole, 1}, MappedBuffers::Access::kReadWrite);
+  if (mapped) return *std::move(mapped);
+  if (mapped.error().kind == ErrorKind::kFull) GiveUpForWantOfMemory();
+  return std::nullopt;
+}
+
+}  // namespace
+
+int RunReferenceChild(Channel& channel, Isolation isolation) {
+  std::set_new_handler(GiveUpForWantOfMemory);
+  if (!SealProcess(ChildRole::kReference, isolation, channel.fd())) return kExitNotConfined;
+  for (;;) {
+    Result<Channel::Message> message = channel.ReceiveWithFds(kMaxRequestBytes);
+    if (!message) return kExitOk;
+    const auto request = DecodeReferenceRequest(message->bytes);
+    if (!request || message->fds.size() != 2) return kExitBadRequest;
+    LimitProcessorTime(request->time_limit_s);
+    const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
+    if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
+    auto inputs = MapWhole(message->fds[0].get(), request->inputs_size);
+    auto reference = MapWhole(message->fds[1].get(), request->reference_size);
+    if (!inputs || !reference) return kExitBadRequest;
+    const ReferenceReply reply{.exact =
+                                   ComputeReference(tree->program(), request->seed,
+                                                    inputs->buffers()[0], reference->buffers()[0])};
+    if (!channel.Send(Encode(reply), std::nullopt)) return kExitOk;
+  }
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,13 @@
+#pragma once
+// What runs in a reference child: computes what programs mean, into memory that the daemon shares,
+// until the channel ends.
+
+#include "worker/channel.h"
+#include "worker/isolation.h"
+
+namespace loopfleet::worker {
+
+// Returns the exit code.
+int RunReferenceChild(Channel& channel, Isolation isolation);
+
+}  // namespace loopfleet::worker

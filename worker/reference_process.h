@@ -1,0 +1,38 @@
+#pragma once
+// ReferenceProcess: the daemon's handle on a reference child. Whatever the program, Compute ends by
+// its limit. Belongs to one thread.
+
+#include <chrono>
+#include <expected>
+#include <optional>
+#include <vector>
+
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/compiler_process.h"
+#include "worker/nursery.h"
+#include "worker/shared_memory.h"
+
+namespace loopfleet::worker {
+
+class ReferenceProcess {
+ public:
+  ReferenceProcess(Nursery& nursery, std::chrono::milliseconds limit, RestartListener on_restart);
+
+  // Starts the child if there is none.
+  Status EnsureChild();
+  // A ReferenceMaker. LIMIT_FLOPS if it takes too long: nothing is timed unverified.
+  std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree,
+                                                    std::uint64_t seed, const SharedMemory& inputs,
+                                                    const SharedMemory& reference);
+
+ private:
+  std::unexpected<Failure> Replaced(const ChildEnd& end);
+
+  Nursery& nursery_;
+  const std::chrono::milliseconds limit_;
+  const RestartListener on_restart_;
+  std::optional<ChildProcess> child_;
+};
+
+}  // namespace loopfleet::worker
