@@ -12,6 +12,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 queue        durable null jobs per second through the coordinator, beside redis lists
+store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
 LIST
@@ -32,6 +33,7 @@ case "$name" in
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  store) targets=(bench_store) ;;
   replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
