@@ -38,6 +38,11 @@ class DatabaseCheckTest : public ScratchDatabase {
                                   SomeMeasurement(static_cast<std::uint8_t>(n + 100)))}});
       ASSERT_TRUE(applied) << applied.error().message;
     }
+    const Outcome any = SomeOutcome({}, PlainSpec(2), SomeMeasurement(1));
+    ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{.worker = any.worker,
+                                                                 .since = any.finished_at,
+                                                                 .flagged_at = any.finished_at,
+                                                                 .reason = "it drifted"}}));
   }
 
   std::string ReadFile() {
@@ -70,9 +75,9 @@ class DatabaseCheckTest : public ScratchDatabase {
   }
 
   const std::map<std::string, int> kTables = {
-      {"batches", 10},        {"requests", 8},         {"jobs", 11},     {"outcomes", 25},
-      {"results", 21},        {"hardware", 16},        {"compilers", 5}, {"conditions", 8},
-      {"result_key_runs", 6}, {"result_key_chunks", 3}};
+      {"batches", 10},        {"requests", 8},          {"jobs", 11},          {"outcomes", 25},
+      {"results", 24},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
+      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
