@@ -210,7 +210,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   EXPECT_FALSE(hello.hardware.hardware_class.empty());
 
   Grant(1, "benchmark://mm-v0/mm64_64_64", {looptree::Down{}, looptree::SwapUp{}});
-  Grant(2, "benchmark://loop_tool-cpu-v0/1024");
+  Grant(2, "benchmark://loop_tool-cpu-v0/2048");
   Grant(3, "benchmark://mm-v0/mm33_17_19");
   const auto evaluations = Collect(3);
   ASSERT_EQ(evaluations.size(), 3U);
