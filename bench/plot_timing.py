@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/timing.svg from the results that bench_timing --raw FILE kept.
+"""Draws docs/measurements/timing.svg from the results that bench_timing --raw FILE kept.
 
-    bench/plot_timing.py FILE docs/pictures/timing.svg      (needs python3-matplotlib)
+    bench/plot_timing.py FILE docs/measurements/timing.svg      (needs python3-matplotlib)
 """
 
 import itertools

@@ -22,9 +22,13 @@ void EventLoop::Recover(storage::Recovery recovery) {
                   .damaged = std::move(recovery.damaged),
                   .reference_clocks = std::move(recovery.reference_clocks)};
   event.jobs.reserve(recovery.jobs.size());
-  // No worker is there yet, so nothing is looked up.
+  // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back({job.job, parts_.admitter.Admit(std::move(job.spec), {})});
+    event.jobs.push_back(
+        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
+                                             .admission = ToMeasure{job.replayed->tree,
+                                                                    job.replayed->placement}}
+                               : parts_.admitter.Admit(std::move(job.spec), {})});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());

@@ -32,7 +32,7 @@ Status Serve(const CoordinatorOptions& options) {
   const SystemClock clock;
 
   LF_TRY(const auto store, storage::Store::Open(options.database));
-  LF_TRY(const auto reader, storage::StoreReader::Open(options.database));
+  LF_TRY(const auto reader, storage::StoreReader::Open(options.database, store->result_keys()));
   LF_TRY(storage::Recovery recovery, store->Recover());
 
   monitoring::Registry registry;

@@ -55,7 +55,9 @@ bool StorageThread::WriteBacklogOff() {
       continue;
     }
     const ErrorKind kind = applied.error().kind;
-    if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable) {
+    // No room, a disk that fails, somebody who holds the file: time may help. The rest does not
+    // pass: damage, a newer writer, or a bug of ours.
+    if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable && kind != ErrorKind::kSystem) {
       {
         std::lock_guard lock(mutex_);
         fatal_ = applied.error();

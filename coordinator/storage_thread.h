@@ -1,7 +1,7 @@
 #pragma once
 // StorageThread: writes what the core wants on disk, as much as has gathered in one transaction
 // (group commit), and tells the event loop. What shares a transaction, and what is refused when the
-// disk has no room, is the WriteBacklog's to decide (write_backlog.h).
+// disk has no room, or fails, is the WriteBacklog's to decide (write_backlog.h).
 
 #include <atomic>
 #include <chrono>

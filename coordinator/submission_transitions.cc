@@ -94,7 +94,14 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
                               .first_index = batch.job_count,
                               .accepted_at = turn.now.wall};
   write.jobs.reserve(submission.jobs.size());
-  for (const AdmittedJob& job : submission.jobs) write.jobs.push_back(job.spec);
+  write.replayed.reserve(submission.jobs.size());
+  for (const AdmittedJob& job : submission.jobs) {
+    write.jobs.push_back(job.spec);
+    const auto* measure = std::get_if<ToMeasure>(&job.admission);
+    write.replayed.push_back(
+        measure == nullptr ? std::nullopt
+                           : std::optional(storage::ReplayedTo{measure->tree, measure->placement}));
+  }
   if (!first) batch.accepting = Accepting::kAppend;
   const std::uint32_t first_index = batch.job_count;
   batch.job_count += static_cast<std::uint32_t>(submission.jobs.size());

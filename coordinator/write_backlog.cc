@@ -55,7 +55,7 @@ std::vector<Event> WriteBacklog::NoRoom(const Error& why) {
   group_size_ = 0;
   group_.clear();
   const Failure failure{
-      .code = why.kind == ErrorKind::kFull ? FailureCode::kStorageFull : FailureCode::kBusy,
+      .code = why.kind == ErrorKind::kUnavailable ? FailureCode::kBusy : FailureCode::kStorageFull,
       .message = why.message};
   std::vector<Event> refused;
   std::erase_if(waiting_, [&](const Persist& persist) {

@@ -3,9 +3,9 @@
 // and what becomes of them when there is no room. It knows no thread, clock or database: the
 // storage thread works it off (storage_thread.h), and so does the simulation. One thread at a time.
 //
-// When the disk has no room, what may be refused is refused, at once and for as long as that lasts;
-// the rest is kept, in order, and tried again until there is room. So writes reach the disk in the
-// order of their tokens, but for the refused ones.
+// When the disk has no room, or fails, what may be refused is refused, at once and for as long as
+// that lasts; the rest is kept, in order, and tried again until it works. So writes reach the disk
+// in the order of their tokens, but for the refused ones.
 
 #include <cstddef>
 #include <span>
@@ -31,8 +31,9 @@ class WriteBacklog {
   std::size_t rows_of_group() const { return group_rows_; }
   // They are on disk. What the core is to be told: one Persisted each.
   std::vector<Event> Applied();
-  // None of them is, for want of room. What the core is to be told: PersistRefused for each, of all
-  // that wait, that may be refused. If that is nothing, only time can help.
+  // None of them is, for want of room or of a disk that works. What the core is to be told:
+  // PersistRefused for each, of all that wait, that may be refused. If that is nothing, only time
+  // can help.
   std::vector<Event> NoRoom(const Error& why);
 
  private:

@@ -100,7 +100,12 @@ Result<std::int64_t> ConditionsTable::InternCompiler(const CompilerFacts& facts)
 }
 
 Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
-  if (const auto known = ids_.find(conditions); known != ids_.end()) return known->second;
+  if (latest_ != nullptr && latest_->first == conditions) return latest_->second;
+  if (const auto known = ids_.find(conditions); known != ids_.end()) {
+    latest_ = &*known;
+    return known->second;
+  }
+  latest_ = nullptr;
   LF_TRY(const std::int64_t hardware, InternHardware(conditions.hardware));
   LF_TRY(const std::int64_t compiler, InternCompiler(conditions.compiler));
   const auto add = [&](Query& query) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -30,6 +31,7 @@ class ConditionsTable {
 
   // To be called when a transaction was undone: what it interned is gone.
   void Forget() {
+    latest_ = nullptr;
     ids_.clear();
     conditions_.clear();
   }
@@ -46,6 +48,7 @@ class ConditionsTable {
 
   Connection& connection_;
   std::unordered_map<Conditions, ConditionsId, Hash> ids_;
+  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // of ids_: most ask it again
   std::unordered_map<ConditionsId, Conditions> conditions_;
 };
 

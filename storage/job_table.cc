@@ -2,43 +2,85 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
 #include "storage/damage.h"
 #include "storage/job_text.h"
 
 namespace loopfleet::storage {
 namespace {
 
-// Reads the columns batch .. checksum of `jobs`, from the query's current one on.
-Result<JobSpec> ReadRow(Query& row, JobId job) {
-  row.Skip();  // batch
-  row.Skip();  // idx
-  JobSpec spec;
+std::string_view PlacementText(Placement placement) {
+  switch (placement) {
+    case Placement::kCpu: return "cpu";
+    case Placement::kCuda: return "cuda";
+    case Placement::kAny: return "any";
+  }
+  LF_CHECK(false, "no such placement: {}", static_cast<int>(placement));
+}
+
+std::optional<Placement> ParsePlacement(std::string_view text) {
+  for (const auto placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
+    if (PlacementText(placement) == text) return placement;
+  }
+  return std::nullopt;
+}
+
+// The columns of version 3; all NULL in a row of an earlier one.
+Result<std::optional<ReplayedTo>> ReadReplayed(Query& row, JobId job) {
+  ReplayedTo replayed;
+  const auto key = row.Blob();
+  const bool is_known = key.size() == replayed.tree.bytes.size();
+  if (is_known) std::memcpy(replayed.tree.bytes.data(), key.data(), key.size());
+  const auto placement = ParsePlacement(row.Text());
+  if (row.IsNull() && key.empty() && !placement) return std::nullopt;
+  if (!row.ChecksumMatches()) return Damaged("jobs", job);
+  if (!is_known || !placement) return std::nullopt;
+  replayed.placement = *placement;
+  return replayed;
+}
+
+// Reads the columns of `jobs` that follow batch and idx.
+Result<UnfinishedJob> ReadRow(Query& row, JobId id) {
+  UnfinishedJob job{.job = id};
+  JobSpec& spec = job.spec;
   auto uri = row.OptionalText();
   auto ir = row.OptionalText();
   const std::string_view actions = row.Text();
   const auto options = row.OptionalText();
   spec.tag = row.Text();
-  if (!row.ChecksumMatches()) return Damaged("jobs", job);
+  if (!row.ChecksumMatches()) return Damaged("jobs", id);
+  LF_TRY(job.replayed, ReadReplayed(row, id));
   if (uri) spec.source = looptree::BenchmarkUri{*std::move(uri)};
   if (ir) spec.source = looptree::IrText{*std::move(ir)};
   LF_TRY(spec.actions, ParseActionsText(actions));
   if (options) {
     LF_TRY_VOID(ParseOptionsText(*options, spec));
   }
-  return spec;
+  return job;
 }
 
 }  // namespace
 
-Status JobTable::Insert(JobId job, const JobSpec& spec) {
+Status JobTable::Insert(JobId job, const JobSpec& spec, const std::optional<ReplayedTo>& replayed) {
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
   LF_TRY(const auto options, OptionsText(spec));
-  LF_TRY(Query query, connection_.Start("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?)"));
+  LF_TRY(Query query, connection_.Start("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?, ?,?,?)"));
   query.Add(job.batch.value).Add(job.index);
   uri ? query.Add(uri->text) : query.AddNull();
   ir ? query.Add(ir->text) : query.AddNull();
   query.Add(ActionsText(spec.actions)).Add(options).Add(spec.tag).AddChecksum();
+  if (replayed) {
+    query.Add(std::span<const std::uint8_t>(replayed->tree.bytes))
+        .Add(PlacementText(replayed->placement))
+        .AddChecksum();
+  } else {
+    query.AddNull().AddNull().AddChecksum();
+  }
   return query.Run();
 }
 
@@ -47,8 +89,23 @@ Result<std::optional<JobSpec>> JobTable::Find(JobId job) {
   query.Add(job.batch.value).Add(job.index);
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
-  LF_TRY(JobSpec spec, ReadRow(query, job));
-  return spec;
+  query.Skip();  // batch
+  query.Skip();  // idx
+  LF_TRY(UnfinishedJob stored, ReadRow(query, job));
+  return std::move(stored.spec);
+}
+
+Status JobTable::ForEach(BatchId batch, std::uint32_t first, const Visit& visit) {
+  LF_TRY(Query query,
+         connection_.Start("SELECT * FROM jobs WHERE batch = ? AND idx >= ? ORDER BY idx"));
+  query.Add(batch.value).Add(first);
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return {};
+    query.Skip();  // batch
+    const JobId job{batch, query.Int<std::uint32_t>()};
+    if (visit(job, ReadRow(query, job)) == Go::kStop) return {};
+  }
 }
 
 }  // namespace loopfleet::storage

@@ -1,11 +1,13 @@
 #pragma once
 // JobTable: JobSpec <-> row of `jobs`. Any spec round-trips, those with senseless actions included.
 
+#include <functional>
 #include <optional>
 
 #include "common/base/result.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
+#include "storage/record.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
@@ -16,10 +18,17 @@ class JobTable {
 
   // kInvalid: an option that JSON cannot hold (a number that is not finite, a text that is not
   // UTF-8).
-  Status Insert(JobId job, const JobSpec& spec);
+  Status Insert(JobId job, const JobSpec& spec, const std::optional<ReplayedTo>& replayed);
 
   // kCorrupt: the row is not what was written.
   Result<std::optional<JobSpec>> Find(JobId job);
+
+  // Calls `visit` for each job of the batch with an index of `first` or more, in order: with the
+  // job, or with kCorrupt where its row is not what was written. Rows that are missing are passed
+  // over. Ends where `visit` says kStop.
+  enum class Go { kOn, kStop };
+  using Visit = std::function<Go(JobId, Result<UnfinishedJob>)>;
+  Status ForEach(BatchId batch, std::uint32_t first, const Visit& visit);
 
  private:
   Connection& connection_;

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <unordered_map>
+#include <tuple>
 #include <variant>
 
 #include "common/base/check.h"
@@ -49,28 +50,32 @@ E ValueOf(const std::array<Name<E>, N>& names, const json& text) {
   throw std::invalid_argument(text.get<std::string>());  // caught in ParseOptionsText
 }
 
-// The actions that carry nothing. A split carries its factor.
-const std::unordered_map<std::string, looptree::Action>& PlainActions() {
+// The actions that carry nothing, by name. A split carries its factor.
+struct PlainAction {
+  std::string name;
+  looptree::Action action;
+};
+const std::vector<PlainAction>& PlainActions() {
   using namespace looptree;
   static const auto* const actions = [] {
-    auto* map = new std::unordered_map<std::string, Action>;
+    auto* list = new std::vector<PlainAction>;
     for (const Action& action :
-         {Action(ToggleMode{}), Action(ToggleThread{}), Action(IdleSplit{}), Action(Up{}),
-          Action(Down{}), Action(SwapUp{}), Action(SwapDown{}), Action(Merge{}), Action(Unroll{}),
-          Action(Vectorize{}), Action(Undo{}), Action(Dummy{})}) {
-      map->emplace(ActionName(action), action);
+         {Action(Down{}), Action(Up{}), Action(SwapDown{}), Action(SwapUp{}), Action(Merge{}),
+          Action(Unroll{}), Action(Vectorize{}), Action(ToggleMode{}), Action(ToggleThread{}),
+          Action(IdleSplit{}), Action(Undo{}), Action(Dummy{})}) {
+      list->push_back({ActionName(action), action});
     }
-    LF_CHECK(map->size() + 1 == std::variant_size_v<Action>, "an action is missing here");
-    return map;
+    LF_CHECK(list->size() + 1 == std::variant_size_v<Action>, "an action is missing here");
+    return list;
   }();
   return *actions;
 }
 
 constexpr std::string_view kSplitPrefix = "split_";
 
-std::optional<looptree::Action> ParseStoredAction(const std::string& name) {
-  if (const auto plain = PlainActions().find(name); plain != PlainActions().end()) {
-    return plain->second;
+std::optional<looptree::Action> ParseStoredAction(std::string_view name) {
+  for (const PlainAction& plain : PlainActions()) {
+    if (plain.name == name) return plain.action;
   }
   if (!name.starts_with(kSplitPrefix)) return std::nullopt;
   looptree::Split split;
@@ -80,12 +85,42 @@ std::optional<looptree::Action> ParseStoredAction(const std::string& name) {
   return split;
 }
 
+void AppendActionText(std::string& text, const looptree::Action& action) {
+  static const auto* const names = [] {  // by the place in the variant
+    auto* list = new std::array<std::string, std::variant_size_v<looptree::Action>>;
+    for (const PlainAction& plain : PlainActions()) (*list)[plain.action.index()] = plain.name;
+    return list;
+  }();
+  if (const auto* split = std::get_if<looptree::Split>(&action)) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, split->factor).ptr;
+    text.append(kSplitPrefix).append(digits, end);
+  } else {
+    text += (*names)[action.index()];
+  }
+}
+
 Result<std::string> Dump(const json& value) {
   try {
     return value.dump();
   } catch (const json::exception& error) {
     return Fail(ErrorKind::kInvalid, fmt::format("a text of a job is not UTF-8: {}", error.what()));
   }
+}
+
+constexpr std::string_view kFreshAlone = R"({"fresh":true})";
+
+bool HasOnlyDefaults(const JobSpec& spec, Freshness freshness) {
+  static const JobSpec kDefaults;
+  const auto options = [](const JobSpec& of) {
+    // By position, so that this does not compile when JobSpec grows.
+    const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, fresh, tag,
+                 priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
+                 deadline_s, max_age_s] = of;
+    return std::tie(rules, on_illegal, merge_all_first, dialect, device, priority, threads, cache,
+                    labels, affinity, precision, budget_ms, cut_above_ns, deadline_s, max_age_s);
+  };
+  return spec.freshness == freshness && options(spec) == options(kDefaults);
 }
 
 void SetOption(const std::string& name, const json& value, JobSpec& spec) {
@@ -129,18 +164,20 @@ void SetOption(const std::string& name, const json& value, JobSpec& spec) {
 
 std::string ActionsText(const std::vector<looptree::Action>& actions) {
   std::string text;
+  text.reserve(actions.size() * 10);  // of the longest names but one
   for (const looptree::Action& action : actions) {
     if (!text.empty()) text += ',';
-    text += looptree::ActionName(action);
+    AppendActionText(text, action);
   }
   return text;
 }
 
 Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
   std::vector<looptree::Action> actions;
+  actions.reserve(static_cast<std::size_t>(std::ranges::count(text, ',')) + 1);
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
-    const std::string name(text.substr(0, comma));
+    const std::string_view name = text.substr(0, comma);
     const auto action = ParseStoredAction(name);
     if (!action) return Fail(ErrorKind::kInvalid, fmt::format("unknown stored action '{}'", name));
     actions.push_back(*action);
@@ -151,6 +188,9 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
 
 Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
   static const JobSpec kDefaults;
+  // Nearly all jobs have one of these, and a JSON library costs more than the row.
+  if (HasOnlyDefaults(spec, Freshness::kStoredMayAnswer)) return std::nullopt;
+  if (HasOnlyDefaults(spec, Freshness::kMeasureAnew)) return std::string(kFreshAlone);
   for (const double number : {spec.precision, spec.budget_ms, spec.deadline_s, spec.max_age_s}) {
     if (!std::isfinite(number)) {
       return Fail(ErrorKind::kInvalid, fmt::format("an option of a job is {}", number));
@@ -186,6 +226,10 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
 }
 
 Status ParseOptionsText(std::string_view text, JobSpec& spec) {
+  if (text == kFreshAlone) {
+    spec.freshness = Freshness::kMeasureAnew;
+    return {};
+  }
   try {
     const json options = json::parse(text);
     for (const auto& [name, value] : options.items()) SetOption(name, value, spec);

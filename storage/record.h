@@ -16,6 +16,13 @@
 
 namespace loopfleet::storage {
 
+// What replaying a job's actions found, kept with the job so that a restart need not replay it.
+struct ReplayedTo {
+  looptree::TreeKey tree;
+  Placement placement = Placement::kCpu;
+  friend bool operator==(const ReplayedTo&, const ReplayedTo&) = default;
+};
+
 // One accepted message: a new batch (first_index 0 and new_batch), or more jobs of an open one.
 struct JobsAccepted {
   BatchId batch;
@@ -27,6 +34,7 @@ struct JobsAccepted {
   std::uint32_t first_index = 0;
   WallTime accepted_at{};
   std::vector<JobSpec> jobs;
+  std::vector<std::optional<ReplayedTo>> replayed;  // one for each job, or none at all
 };
 
 // The final word on one job. The outcome's sequence is the batch's count of finished jobs after it
@@ -68,6 +76,7 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
+  std::optional<ReplayedTo> replayed;  // none: not known, replay it
 };
 
 // An accepted job, and its outcome once there is one.
@@ -96,7 +105,6 @@ struct StoredBatch {
   std::uint32_t from_store = 0;
 };
 
-// Everything that a coordinator needs to go on where the last one stopped.
 // The reference clock that times of a hardware class are stated at: the first worker's of that
 // class.
 struct ReferenceClock {
@@ -104,6 +112,7 @@ struct ReferenceClock {
   double mhz = 0;
 };
 
+// Everything that a coordinator needs to go on where the last one stopped.
 struct Recovery {
   std::uint64_t epoch = 1;  // this start's number, already on disk
   std::uint64_t next_batch = 1;

@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "storage/damage.h"
@@ -36,17 +38,48 @@ std::int64_t ContentOf(const Evaluation& evaluation, ConditionsId conditions) {
   const std::uint64_t counts[] = {
       static_cast<std::uint64_t>(conditions), static_cast<std::uint64_t>(measurement.grade),
       measurement.iterations_per_sample, evaluation.flop_count, evaluation.scratch_bytes};
+  // Version 1 knew no clocks; what its rows say of themselves holds for as long as there are none.
+  constexpr std::size_t kFiguresOfVersion1 = 6;
+  const bool has_clocks = measurement.clock_before_mhz != 0 || measurement.clock_after_mhz != 0;
   XXH64_hash_t hash = 0;
   const auto add = [&hash](const void* data, std::size_t size) {
     hash = XXH3_64bits_withSeed(data, size, hash);
   };
-  add(figures, sizeof figures);
+  add(figures, has_clocks ? sizeof figures : kFiguresOfVersion1 * sizeof figures[0]);
   add(counts, sizeof counts);
   add(measurement.samples_ns.data(), measurement.samples_ns.size() * sizeof(double));
   add(measurement.sample_flags.data(), measurement.sample_flags.size());
   add(evaluation.code_hash.data(), evaluation.code_hash.size());
   for (const std::string& text : evaluation.no_effect) add(text.data(), text.size());
   return static_cast<std::int64_t>(hash);
+}
+
+// Rows looked at before asking for more; nearly always the first one answers.
+constexpr std::size_t kCandidates = 8;
+// Bounds on what is remembered; beyond one, it starts anew.
+constexpr std::size_t kMaxSame = 65'536;
+constexpr std::size_t kMaxAnswers = 16'384;  // about 1 KiB each
+
+// What the table's CHECK constraints say, which the writer does without: here, a row costs less.
+Status CheckMeasurement(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  if (!evaluation.tree_key || !evaluation.conditions) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("job {}: a measurement without its tree key or its "
+                            "conditions cannot be stored",
+                            outcome.job));
+  }
+  const Measurement& measurement = evaluation.measurement();
+  if (!std::isfinite(measurement.elapsed_ns) || measurement.elapsed_ns <= 0) {
+    return Fail(ErrorKind::kInvalid, fmt::format("job {}: elapsed_ns {} is no time", outcome.job,
+                                                 measurement.elapsed_ns));
+  }
+  if (measurement.samples_ns.size() != measurement.sample_flags.size()) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("job {}: {} samples_ns, but {} sample_flags", outcome.job,
+                            measurement.samples_ns.size(), measurement.sample_flags.size()));
+  }
+  return {};
 }
 
 // Grade C within 5 % is a figure of contended samples only: it is as narrow as it looks by chance.
@@ -57,13 +90,18 @@ bool IsPreciseEnough(const Measurement& measurement, double precision) {
          (measurement.grade != Grade::kC || precision > kWidestGradeB);
 }
 
-bool Matches(const Evaluation& evaluation, const ResultKey& key) {
+// Of the tuple that the hash is of.
+bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
   const Conditions& conditions = *evaluation.conditions;
-  const Measurement& measurement = evaluation.measurement();
-  return *evaluation.tree_key == key.tree && IsPreciseEnough(measurement, key.precision) &&
+  return *evaluation.tree_key == key.tree &&
          conditions.hardware.hardware_class == key.hardware_class &&
          conditions.compiler == key.compiler && conditions.threads == key.threads &&
          conditions.cache == key.cache && conditions.policy == key.policy;
+}
+
+bool IsGoodEnough(const StoredResult& result, const ResultKey& key) {
+  return IsPreciseEnough(result.evaluation.measurement(), key.precision) &&
+         result.measured_at >= key.measured_since;
 }
 
 std::optional<Grade> ParseGrade(std::string_view text) {
@@ -113,6 +151,12 @@ Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
 
 }  // namespace
 
+void ResultTable::Forget() {
+  added_.clear();
+  next_id_.reset();
+  same_.clear();
+}
+
 Result<ResultId> ResultTable::NextId() {
   if (!next_id_) {
     LF_TRY(next_id_, connection_.Number("SELECT coalesce(max(id), 0) + 1 FROM results"));
@@ -122,20 +166,17 @@ Result<ResultId> ResultTable::NextId() {
 
 Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  if (!evaluation.tree_key || !evaluation.conditions) {
-    return Fail(ErrorKind::kInvalid,
-                fmt::format("job {}: a measurement without its tree key or its "
-                            "conditions cannot be stored",
-                            outcome.job));
-  }
+  LF_TRY_VOID(CheckMeasurement(outcome));
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const auto no_effect, ListText(evaluation.no_effect));
   LF_TRY(const ResultId id, NextId());
+  const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+                          .content = ContentOf(evaluation, conditions)};
   LF_TRY(Query query, connection_.Start(R"sql(
     INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?))sql"));
   query.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-      .Add(ContentOf(evaluation, conditions))
+      .Add(identity.content)
       .Add(conditions);
   AddMeasurement(query, evaluation.measurement());
   query.Add(evaluation.flop_count)
@@ -149,19 +190,42 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
       .Add(evaluation.measurement().clock_after_mhz)
       .AddChecksum();
   LF_TRY_VOID(query.Run());
+  added_.push_back({identity.hash, id});
+  Remember(identity, id);
   return id;
+}
+
+void ResultTable::Remember(const Identity& identity, ResultId id) {
+  if (same_.size() >= kMaxSame) same_.clear();
+  same_.insert_or_assign(identity, id);
 }
 
 Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluation) {
   if (!evaluation.tree_key || !evaluation.conditions) return std::nullopt;
   LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
-  LF_TRY(Query query, connection_.Start(R"sql(
-    SELECT id FROM results WHERE tree_key = ? AND content = ? ORDER BY id DESC LIMIT 1)sql"));
-  query.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-      .Add(ContentOf(evaluation, conditions));
-  LF_TRY(const bool found, query.Next());
-  if (!found) return std::nullopt;
-  return query.Int64();
+  const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+                          .content = ContentOf(evaluation, conditions)};
+  if (const auto known = same_.find(identity); known != same_.end()) return known->second;
+  auto found = FindStoredSame(identity);
+  // Where the way to it is damaged it is written once more: the same figures, told twice.
+  if (!found && found.error().kind == ErrorKind::kCorrupt) return std::nullopt;
+  if (found && *found) Remember(identity, **found);
+  return found;
+}
+
+Result<std::optional<ResultId>> ResultTable::FindStoredSame(const Identity& identity) {
+  ResultId below = std::numeric_limits<ResultId>::max();
+  while (true) {
+    LF_TRY(const auto ids, keys_.Find(connection_, identity.hash, below, kCandidates));
+    if (ids.empty()) return std::nullopt;
+    for (const ResultId id : ids) {
+      LF_TRY(Query row, connection_.Start("SELECT content FROM results WHERE id = ?"));
+      row.Add(id);
+      LF_TRY(const bool found, row.Next());
+      if (found && row.Int64() == identity.content) return id;
+    }
+    below = ids.back();
+  }
 }
 
 Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
@@ -198,37 +262,45 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
 }
 
 Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key) {
-  LF_TRY(Query query, connection_.Start(R"sql(
-    SELECT results.id FROM results
-    JOIN conditions ON conditions.id = results.conditions
-    JOIN hardware ON hardware.id = conditions.hardware
-    JOIN compilers ON compilers.id = conditions.compiler
-    WHERE results.tree_key = ? AND hardware.class = ?
-      AND compilers.llvm = ? AND compilers.tier = ? AND compilers.revision = ?
-      AND conditions.threads = ? AND conditions.cache = ? AND conditions.policy = ?
-      AND (? = 0 OR (results.spread <= ? AND (results.grade <> 'C' OR ? > 0.05)))
-      AND results.measured_at >= ?
-      AND NOT EXISTS (SELECT 1 FROM suspect_results WHERE suspect_results.result = results.id)
-    ORDER BY results.id DESC LIMIT 1)sql"));
-  query.Add(std::span<const std::uint8_t>(key.tree.bytes))
-      .Add(key.hardware_class)
-      .Add(key.compiler.llvm)
-      .Add(key.compiler.tier)
-      .Add(key.compiler.revision)
-      .Add(key.threads)
-      .Add(CacheStateName(key.cache))
-      .Add(key.policy)
-      .Add(key.precision)
-      .Add(key.precision)
-      .Add(key.precision)
-      .Add(key.measured_since.time_since_epoch().count());
-  LF_TRY(const bool found, query.Next());
-  if (!found) return std::nullopt;
-  const ResultId id = query.Int64();
-  LF_TRY(StoredResult result, Find(id));
-  // The index led here; only the row itself says what it is.
-  if (!Matches(result.evaluation, key)) return Damaged("results", id);
-  return result;
+  const ResultHash hash = HashOf(key);
+  const std::uint32_t generation =
+      keys_.Generation(hash);  // before looking: it may change meanwhile
+  if (const auto known = answers_.find(hash);
+      known != answers_.end() && known->second.generation == generation &&
+      IsAbout(known->second.result.evaluation, key) && IsGoodEnough(known->second.result, key)) {
+    return known->second.result;
+  }
+  return FindStored(key, hash, generation);
+}
+
+Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key, ResultHash hash,
+                                                            std::uint32_t generation) {
+  ResultId below = std::numeric_limits<ResultId>::max();
+  bool is_newest = true;
+  while (true) {
+    LF_TRY(const auto ids, keys_.Find(connection_, hash, below, kCandidates));
+    if (ids.empty()) return std::nullopt;
+    for (const ResultId id : ids) {
+      LF_TRY(StoredResult result, Find(id));
+      // The hash led here; only the row itself says what it is.
+      if (!IsAbout(result.evaluation, key)) continue;
+      LF_TRY(const bool is_suspect, IsSuspect(id));
+      if (is_suspect) continue;
+      // An older one may do for this question, and not for the next.
+      if (std::exchange(is_newest, false)) {
+        if (answers_.size() >= kMaxAnswers) answers_.clear();
+        answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
+      }
+      if (IsGoodEnough(result, key)) return result;
+    }
+    below = ids.back();
+  }
+}
+
+Result<bool> ResultTable::IsSuspect(ResultId id) {
+  LF_TRY(Query row, connection_.Start("SELECT 1 FROM suspect_results WHERE result = ?"));
+  row.Add(id);
+  return row.Next();
 }
 
 Status ResultTable::Suspect(const ResultsSuspected& suspected) {

@@ -4,21 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/conditions_table.h"
 #include "storage/record.h"
+#include "storage/result_keys.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
 
-using ResultId = std::int64_t;
-
 class ResultTable {
  public:
-  ResultTable(Connection& connection, ConditionsTable& conditions)
-      : connection_(connection), conditions_(conditions) {}
+  ResultTable(Connection& connection, ConditionsTable& conditions, const ResultKeys& keys)
+      : connection_(connection), conditions_(conditions), keys_(keys) {}
 
   // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
   // conditions, or its figures are senseless.
@@ -28,21 +30,53 @@ class ResultTable {
 
   // kCorrupt: no such row, or one that is not what was written.
   Result<StoredResult> Find(ResultId id);
-  // Suspected ones do not count.
+  // The newest that is about the key and as good and as new as it says. Suspected ones do not
+  // count.
   Result<std::optional<StoredResult>> FindLatest(const ResultKey& key);
 
+  // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
   Status Suspect(const ResultsSuspected& suspected);
 
   // To be called when a transaction was undone: what it inserted is gone.
-  void Forget() { next_id_.reset(); }
+  void Forget();
+  // What was inserted since, for ResultKeys::Publish.
+  std::vector<ResultKeys::Entry> TakeAdded() { return std::exchange(added_, {}); }
 
  private:
+  // What tells two measurements apart: where it is looked for, and a hash of all that it says.
+  struct Identity {
+    ResultHash hash = 0;
+    std::int64_t content = 0;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+  struct IdentityHash {
+    std::size_t operator()(const Identity& identity) const {
+      return identity.hash ^ static_cast<std::uint64_t>(identity.content);
+    }
+  };
+
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
+  Result<std::optional<StoredResult>> FindStored(const ResultKey& key, ResultHash hash,
+                                                 std::uint32_t generation);
+  Result<bool> IsSuspect(ResultId id);
+  Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
+  void Remember(const Identity& identity, ResultId id);
 
   Connection& connection_;
   ConditionsTable& conditions_;
-  std::optional<ResultId> next_id_;  // the writer's; read from the table when it is not known
+  const ResultKeys& keys_;
+  std::vector<ResultKeys::Entry> added_;  // the writer's
+  std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
+  // The writer's: rows written or found lately, so that many askers of one result cost one look.
+  std::unordered_map<Identity, ResultId, IdentityHash> same_;
+  // A reader's: the newest trusted rows of tuples asked about lately, good while no newer row may
+  // answer and none is suspected.
+  struct Answer {
+    std::uint32_t generation = 0;
+    StoredResult result;
+  };
+  std::unordered_map<ResultHash, Answer> answers_;
 };
 
 }  // namespace loopfleet::storage

@@ -82,10 +82,17 @@ Query::Query(Query&& other) noexcept
       row_(other.row_),
       parameter_(other.parameter_),
       column_(other.column_),
-      bind_code_(other.bind_code_) {}
+      summed_(other.summed_),
+      bind_code_(other.bind_code_),
+      pieces_bound_(other.pieces_bound_),
+      once_(other.once_) {}
 
 Query::~Query() {
   if (statement_ == nullptr) return;
+  if (once_) {
+    sqlite3_finalize(statement_);
+    return;
+  }
   sqlite3_reset(statement_);           // its error was reported by Next()
   sqlite3_clear_bindings(statement_);  // they point to what may be gone now
 }
@@ -95,7 +102,7 @@ void Query::Note(int code) {
 }
 
 Query& Query::AddInt64(std::int64_t value) {
-  AppendNumber(*row_, SQLITE_INTEGER, value);
+  AppendNumber(row_->bytes, SQLITE_INTEGER, value);
   Note(sqlite3_bind_int64(statement_, ++parameter_, value));
   return *this;
 }
@@ -103,47 +110,73 @@ Query& Query::AddInt64(std::int64_t value) {
 Query& Query::Add(double value) {
   value +=
       0.0;  // no negative zero: SQLite may give it back positive, and the checksum would differ
-  AppendNumber(*row_, SQLITE_FLOAT, value);
+  AppendNumber(row_->bytes, SQLITE_FLOAT, value);
   Note(sqlite3_bind_double(statement_, ++parameter_, value));
   return *this;
 }
 
-// SQLITE_TRANSIENT: SQLite copies, so a temporary may be passed.
+// Texts and blobs are bound when the statement runs, from the bytes that the checksum is over.
 Query& Query::Add(std::string_view text) {
-  Append(*row_, SQLITE_TEXT, text);
-  Note(sqlite3_bind_text64(statement_, ++parameter_, text.data() ? text.data() : "", text.size(),
-                           SQLITE_TRANSIENT, SQLITE_UTF8));
+  Append(row_->bytes, SQLITE_TEXT, text);
+  row_->pieces.push_back({.parameter = ++parameter_,
+                          .type = SQLITE_TEXT,
+                          .offset = row_->bytes.size() - text.size(),
+                          .size = text.size()});
   return *this;
 }
 
 Query& Query::Add(std::span<const std::uint8_t> blob) {
-  Append(*row_, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
-  Note(blob.empty() ? sqlite3_bind_zeroblob(statement_, ++parameter_, 0)
-                    : sqlite3_bind_blob64(statement_, ++parameter_, blob.data(), blob.size(),
-                                          SQLITE_TRANSIENT));
+  Append(row_->bytes, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
+  row_->pieces.push_back({.parameter = ++parameter_,
+                          .type = SQLITE_BLOB,
+                          .offset = row_->bytes.size() - blob.size(),
+                          .size = blob.size()});
   return *this;
 }
 
+void Query::BindPieces(Lifetime lifetime) {
+  if (std::exchange(pieces_bound_, true)) return;
+  const auto destructor = lifetime == Lifetime::kThisStep ? SQLITE_STATIC : SQLITE_TRANSIENT;
+  for (const Piece& piece : row_->pieces) {
+    const char* data = row_->bytes.data() + piece.offset;
+    if (piece.type == SQLITE_TEXT) {
+      Note(sqlite3_bind_text64(statement_, piece.parameter, data, piece.size, destructor,
+                               SQLITE_UTF8));
+    } else if (piece.size == 0) {  // a blob without bytes, not NULL
+      Note(sqlite3_bind_zeroblob(statement_, piece.parameter, 0));
+    } else {
+      Note(sqlite3_bind_blob64(statement_, piece.parameter, data, piece.size, destructor));
+    }
+  }
+  row_->pieces.clear();
+}
+
 Query& Query::AddNull() {
-  Append(*row_, SQLITE_NULL, {});
+  Append(row_->bytes, SQLITE_NULL, {});
   Note(sqlite3_bind_null(statement_, ++parameter_));
   return *this;
 }
 
-// Becomes a part of the row: where columns were added behind it, a second checksum covers it, too.
-Query& Query::AddChecksum() { return AddInt64(ChecksumOf(*row_)); }
+Query& Query::AddChecksum() { return AddInt64(ChecksumOf(row_->bytes)); }
 
-Result<bool> Query::Next() {
+Result<bool> Query::Step() {
   if (bind_code_ != SQLITE_OK) return FailWith(database_, bind_code_);
   column_ = 0;
+  summed_ = 0;
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
   return FailWith(database_, code);
 }
 
+Result<bool> Query::Next() {
+  BindPieces(Lifetime::kUntilReset);
+  return Step();
+}
+
 Status Query::Run() {
-  LF_TRY(const bool row, Next());
+  BindPieces(Lifetime::kThisStep);  // it runs to its end, and is reset before the bytes change
+  LF_TRY(const bool row, Step());
   LF_CHECK(!row, "a row from {}", sqlite3_sql(statement_));
   return {};
 }
@@ -179,26 +212,34 @@ std::optional<std::string> Query::OptionalText() {
   return std::nullopt;
 }
 
+std::string Query::KeyText() {
+  if (sqlite3_column_type(statement_, column_) != SQLITE_BLOB) return std::string(Text());
+  std::string hex;
+  for (const std::uint8_t byte : Blob()) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
 bool Query::ChecksumMatches() {
-  row_->clear();
-  for (int column = 0; column < column_; ++column) {
+  // A second checksum in a row goes on where the first one ended.
+  if (summed_ == 0) row_->bytes.clear();
+  for (int& column = summed_; column < column_; ++column) {
     const int type = sqlite3_column_type(statement_, column);
     switch (type) {
       case SQLITE_INTEGER:
-        AppendNumber(*row_, type,
+        AppendNumber(row_->bytes, type,
                      static_cast<std::int64_t>(sqlite3_column_int64(statement_, column)));
         break;
       case SQLITE_FLOAT:
-        AppendNumber(*row_, type, sqlite3_column_double(statement_, column));
+        AppendNumber(row_->bytes, type, sqlite3_column_double(statement_, column));
         break;
       default: {
         const void* data = sqlite3_column_blob(statement_, column);
-        Append(*row_, type, Chars(data, sqlite3_column_bytes(statement_, column)));
+        Append(row_->bytes, type, Chars(data, sqlite3_column_bytes(statement_, column)));
       }
     }
   }
   const bool is_number = sqlite3_column_type(statement_, column_) == SQLITE_INTEGER;
-  return Int64() == ChecksumOf(*row_) && is_number;
+  return Int64() == ChecksumOf(row_->bytes) && is_number;
 }
 
 Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path& path,
@@ -222,6 +263,10 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
+  // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still
+  // a rollback journal (when the file is made), removing that is made durable, too: a journal that
+  // comes back with the power undoes the making of the file, and all that was acknowledged since.
+  LF_TRY_VOID(connection->Run("PRAGMA synchronous = EXTRA"));
   return connection;
 }
 
@@ -238,8 +283,31 @@ Result<Query> Connection::Start(const char* sql) {
     if (code != SQLITE_OK) return FailWith(database_, code);
   }
   LF_CHECK(!sqlite3_stmt_busy(statement), "already running: {}", sql);
-  row_.clear();
+  row_.bytes.clear();
+  row_.pieces.clear();
   return Query(database_, statement, &row_);
+}
+
+Result<Query> Connection::StartOnce(const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(database_, sql.c_str(), -1, &statement, nullptr);
+  if (code != SQLITE_OK) return FailWith(database_, code);
+  row_.bytes.clear();
+  row_.pieces.clear();
+  Query query(database_, statement, &row_);
+  query.once_ = true;
+  return query;
+}
+
+Status Connection::CopyFrom(Connection& other) {
+  sqlite3_backup* backup = sqlite3_backup_init(database_, "main", other.database_, "main");
+  if (backup == nullptr) return FailWith(database_, sqlite3_errcode(database_));
+  // All at once, in one reading transaction: in steps, each commit of the writer would begin it
+  // anew.
+  const int step = sqlite3_backup_step(backup, -1);
+  const int code = sqlite3_backup_finish(backup);
+  if (step == SQLITE_DONE && code == SQLITE_OK) return {};
+  return FailWith(database_, code == SQLITE_OK ? step : code);
 }
 
 Status Connection::Run(const char* sql) {

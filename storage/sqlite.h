@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "common/base/result.h"
 
@@ -48,10 +49,10 @@ class Query {
   Query& Add(const std::optional<T>& value) {
     return value ? Add(*value) : AddNull();
   }
-  Query& AddChecksum();  // of every parameter so far
+  Query& AddChecksum();  // of every parameter so far, earlier checksums included
 
   Result<bool> Next();  // is there a (next) row? Its columns are read from the first on
-  Status Run();         // for a statement that gives no rows
+  Status Run();  // for a statement that gives no rows; cheaper than Next(): nothing is copied
 
   // The next column. Text and blobs stay valid until Next().
   bool IsNull() const;  // is it? Does not go on
@@ -65,23 +66,43 @@ class Query {
   }
   std::optional<std::int64_t> OptionalInt64();
   std::optional<std::string> OptionalText();
+  std::string KeyText();  // of any type, for people
   void Skip() { ++column_; }
   // Reads the next column: is it the checksum of all columns before it?
   bool ChecksumMatches();
 
  private:
   friend class Connection;
-  Query(sqlite3* database, sqlite3_stmt* statement, std::string* row)
+  // A text or blob among the parameters: where it is in row_->bytes.
+  struct Piece {
+    int parameter;
+    int type;
+    std::size_t offset;
+    std::size_t size;
+  };
+  // What is being bound: the bytes under the checksum, and what is still to be handed to SQLite.
+  struct Row {
+    std::string bytes;
+    std::vector<Piece> pieces;
+  };
+  enum class Lifetime { kThisStep, kUntilReset };
+
+  Query(sqlite3* database, sqlite3_stmt* statement, Row* row)
       : database_(database), statement_(statement), row_(row) {}
   Query& AddInt64(std::int64_t value);
   void Note(int code);
+  void BindPieces(Lifetime lifetime);
+  Result<bool> Step();
 
   sqlite3* database_;
   sqlite3_stmt* statement_;
-  std::string* row_;  // the bytes under the checksum; borrowed from the connection
+  Row* row_;  // borrowed from the connection
   int parameter_ = 0;
   int column_ = 0;
+  int summed_ = 0;     // columns of this row whose bytes are in sum_
   int bind_code_ = 0;  // the first refusal of a parameter
+  bool pieces_bound_ = false;
+  bool once_ = false;  // the statement is this run's alone
 };
 
 class Connection {
@@ -93,11 +114,17 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // Prepares the statement on its first use. It is known by its address: pass literals only. No two
-  // runs of one statement at a time, and no two checksummed rows being bound at a time.
+  // runs of one statement at a time, and no two of any being bound at a time: bind all parameters
+  // of one, and run it, before the next.
   Result<Query> Start(const char* sql);
+  // The same for a text that is not a literal; prepared for this run alone.
+  Result<Query> StartOnce(const std::string& sql);
 
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
   Result<std::int64_t> Number(const char* sql);  // the first column of the first row
+
+  // Makes this database a copy of the other one, as that is now, durably.
+  Status CopyFrom(Connection& other);
 
   bool InTransaction() const;
   std::string path() const;
@@ -107,7 +134,7 @@ class Connection {
 
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
-  std::string row_;
+  Query::Row row_;
 };
 
 }  // namespace loopfleet::storage

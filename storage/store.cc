@@ -3,15 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "common/base/check.h"
+#include "common/base/log.h"
 #include "common/base/unique_fd.h"
 #include "storage/batch_table.h"
 #include "storage/conditions_table.h"
 #include "storage/job_table.h"
 #include "storage/migrations.h"
 #include "storage/outcome_table.h"
+#include "storage/result_keys.h"
 #include "storage/result_table.h"
 #include "storage/sqlite.h"
 #include "storage/writer_lock.h"
@@ -32,15 +36,29 @@ void CreatePrivately(const std::filesystem::path& path) {
   const UniqueFd created(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 }
 
+// SQLite stays with a rollback journal, and says so in a row and not in an error, where it cannot
+// make a log. That journal would be worse than slow: see Configure().
+Status UseLog(Connection& connection) {
+  LF_TRY(Query query, connection.Start("PRAGMA journal_mode = WAL"));
+  LF_TRY(const bool answered, query.Next());
+  if (answered && query.Text() == "wal") return {};
+  return Fail(ErrorKind::kSystem,
+              fmt::format("database {}: cannot keep a log (journal_mode = WAL) beside it: is the "
+                          "directory writable, and a file system that can share memory?",
+                          connection.path()));
+}
+
 Status Configure(Connection& connection, const StoreOptions& options) {
+  LF_TRY_VOID(UseLog(connection));
   LF_TRY_VOID(connection.Run(R"sql(
-    PRAGMA journal_mode = WAL;
-    PRAGMA synchronous = FULL;               -- NORMAL loses acknowledged rows when the power fails
-    -- Rows land at random places of one index: pages that many groups change are written back once.
-    PRAGMA wal_autocheckpoint = 8192;        -- pages: 32 MiB of log
     PRAGMA cache_size = -65536;              -- KiB
+    -- The constraints are for whoever else writes. Here each table checks what it is given in C++:
+    -- evaluating them costs as much as the rest of a row.
+    PRAGMA ignore_check_constraints = ON;
     PRAGMA journal_size_limit = 67108864;    -- what a long reader let the log grow to is given back
   )sql"));
+  LF_TRY_VOID(
+      connection.Run(fmt::format("PRAGMA wal_autocheckpoint = {}", options.log_pages).c_str()));
   if (options.max_file_bytes == 0) return {};
   LF_TRY(const std::int64_t page_bytes, connection.Number("PRAGMA page_size"));
   const auto pages = options.max_file_bytes / static_cast<std::uint64_t>(page_bytes);
@@ -71,8 +89,12 @@ Result<std::uint64_t> BeginEpoch(Connection& connection) {
 }  // namespace
 
 struct Store::Impl {
-  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started)
-      : lock(std::move(taken)), connection(std::move(opened)), epoch(started) {}
+  Impl(WriterLock taken, std::unique_ptr<Connection> opened, std::uint64_t started,
+       const StoreOptions& options)
+      : lock(std::move(taken)),
+        connection(std::move(opened)),
+        epoch(started),
+        keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
   Status ApplyAll(std::span<const Write> writes);
   Status CheckEpoch();
@@ -83,12 +105,14 @@ struct Store::Impl {
   Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
   Result<StoredBatch*> Touch(BatchId batch);
   Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
+  Status LoadResultKeys();
 
   WriterLock lock;  // freed last
   std::unique_ptr<Connection> connection;
   const std::uint64_t epoch;
+  const std::shared_ptr<ResultKeys> keys;
   ConditionsTable conditions{*connection};
-  ResultTable results{*connection, conditions};
+  ResultTable results{*connection, conditions, *keys};
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BatchTable batches{*connection};
@@ -107,8 +131,9 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_TRY_VOID(Configure(*connection, options));
   LF_TRY_VOID(Migrate(*connection));
   LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
-  return std::unique_ptr<Store>(
-      new Store(std::make_unique<Impl>(std::move(lock), std::move(connection), epoch)));
+  auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
+  LF_TRY_VOID(impl->LoadResultKeys());
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -116,10 +141,38 @@ Store::~Store() = default;
 
 std::uint64_t Store::epoch() const { return impl_->epoch; }
 
+std::shared_ptr<const ResultKeys> Store::result_keys() const { return impl_->keys; }
+
+Status Store::Impl::LoadResultKeys() {
+  Status loaded = keys->Refresh(*connection, conditions);
+  if (!loaded && loaded.error().kind == ErrorKind::kCorrupt) {
+    // Runs say nothing that the results do not: what is damaged is made again.
+    log::Warning("store.runs_made_again reason={}", loaded.error().message);
+    LF_TRY_VOID(keys->DropUnknownRuns(*connection));
+    loaded = keys->Refresh(*connection, conditions);
+  }
+  LF_TRY_VOID(std::move(loaded));
+  // Of a database of an earlier version, or of a start that ended before it sealed.
+  LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
+  Status sealed = keys->Seal(*connection);
+  if (sealed) sealed = connection->Run("COMMIT");
+  if (!sealed) {
+    if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
+    keys->Forget();
+    // Without room they stay in memory; the next Apply() tries again.
+    return sealed.error().kind == ErrorKind::kFull ? Status{} : sealed;
+  }
+  keys->Publish({});
+  return {};
+}
+
 Result<Recovery> Store::Recover() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
+  std::size_t jobs = 0;
+  for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
+  recovery.jobs.reserve(jobs);
   LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   for (const StoredBatch& batch : recovery.unfinished) {
     LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
@@ -128,31 +181,55 @@ Result<Recovery> Store::Recover() {
 }
 
 Status Store::Impl::RecoverJobs(const StoredBatch& batch, Recovery& recovery) {
-  LF_TRY(const std::vector<bool> finished, outcomes.FinishedJobs(batch.batch, batch.job_count));
-  for (std::uint32_t index = 0; index < batch.job_count; ++index) {
-    if (finished[index]) continue;
-    const JobId job{batch.batch, index};
-    auto spec = jobs.Find(job);
-    if (spec && *spec) {
-      recovery.jobs.push_back({.job = job, .spec = **std::move(spec)});
-    } else if (spec || spec.error().kind == ErrorKind::kCorrupt) {
-      recovery.damaged.push_back(job);
-    } else {
-      return std::unexpected(std::move(spec).error());
-    }
+  std::vector<bool> finished(batch.job_count);
+  if (batch.finished > 0) {
+    LF_TRY(finished, outcomes.FinishedJobs(batch.batch, batch.job_count));
   }
-  return {};
+  std::uint32_t next = 0;
+  // Jobs whose rows are gone, up to `end`.
+  const auto skip_to = [&](std::uint32_t end) {
+    for (; next < end; ++next) {
+      if (!finished[next]) recovery.damaged.push_back({batch.batch, next});
+    }
+  };
+  Status failed;
+  LF_TRY_VOID(jobs.ForEach(batch.batch, 0, [&](JobId id, Result<UnfinishedJob> job) {
+    if (id.index < next || id.index >= batch.job_count)
+      return JobTable::Go::kOn;  // not a job of ours
+    skip_to(id.index);
+    ++next;
+    if (finished[id.index]) return JobTable::Go::kOn;
+    if (job) {
+      recovery.jobs.push_back(*std::move(job));
+    } else if (job.error().kind == ErrorKind::kCorrupt) {
+      recovery.damaged.push_back(id);
+    } else {
+      failed = std::unexpected(std::move(job).error());
+      return JobTable::Go::kStop;
+    }
+    return JobTable::Go::kOn;
+  }));
+  skip_to(batch.job_count);
+  return failed;
 }
 
 Status Store::Apply(std::span<const Write> writes) {
   const Status applied = impl_->ApplyAll(writes);
   impl_->touched.clear();
-  if (applied) return {};
+  if (applied) {
+    impl_->keys->Publish(impl_->results.TakeAdded());
+    const auto suspects = [](const Write& write) {
+      return std::holds_alternative<ResultsSuspected>(write);
+    };
+    if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
+    return {};
+  }
   // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when
   // the file is next opened.
   if (impl_->connection->InTransaction()) (void)impl_->connection->Run("ROLLBACK");
   impl_->conditions.Forget();
   impl_->results.Forget();
+  impl_->keys->Forget();
   return applied;
 }
 
@@ -163,6 +240,7 @@ Status Store::Impl::ApplyAll(std::span<const Write> writes) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
   for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
+  LF_TRY_VOID(keys->Seal(*connection));
   return connection->Run("COMMIT");
 }
 
@@ -203,8 +281,11 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
                                                  id, accepted.first_index, batch->job_count));
   }
   LF_TRY_VOID(batches.InsertRequest(accepted));
-  for (const JobSpec& spec : accepted.jobs) {
-    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, spec));
+  LF_CHECK(accepted.replayed.empty() || accepted.replayed.size() == accepted.jobs.size(),
+           "{} jobs, {} replayed", accepted.jobs.size(), accepted.replayed.size());
+  for (std::size_t i = 0; i < accepted.jobs.size(); ++i) {
+    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, accepted.jobs[i],
+                            accepted.replayed.empty() ? std::nullopt : accepted.replayed[i]));
   }
   batch->closed = accepted.closes_batch;
   return {};

@@ -26,6 +26,8 @@
 
 namespace loopfleet::storage {
 
+class ResultKeys;
+
 // How long Open() waits for another writer to go, so that a quick restart meets no lock of its
 // past.
 inline constexpr std::chrono::milliseconds kLockWait{1000};
@@ -36,6 +38,11 @@ inline constexpr std::chrono::milliseconds kBusyWait{5000};
 struct StoreOptions {
   // The most that the database file may take on disk; 0: what the disk has. Beyond it: kFull.
   std::uint64_t max_file_bytes = 0;
+  // How far the log grows before it is folded into the file, in pages of 4 KiB: pages that many
+  // groups change are written back once. 32 MiB.
+  std::uint32_t log_pages = 8192;
+  // Results in memory before they are sealed into a run (storage/result_keys.h).
+  std::size_t run_entries = 262'144;
 };
 
 class Store {
@@ -58,6 +65,10 @@ class Store {
 
   // This start's number; 1 for a new database.
   std::uint64_t epoch() const;
+
+  // Where results are looked for, kept up to date by Apply(): a reader in this process that is
+  // given it (StoreReader::Open) need not build one of its own. Any thread may read it.
+  std::shared_ptr<const ResultKeys> result_keys() const;
 
   // Applies the writes in order, in one transaction that is on disk when this returns. On an error
   // nothing of the group was applied, and the Store can be used on, except after kClosed.

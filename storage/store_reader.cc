@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "storage/batch_table.h"
 #include "storage/conditions_table.h"
 #include "storage/job_table.h"
 #include "storage/migrations.h"
 #include "storage/outcome_table.h"
+#include "storage/result_keys.h"
 #include "storage/result_table.h"
 #include "storage/sqlite.h"
 
@@ -19,17 +22,24 @@ constexpr std::chrono::milliseconds kReadBusyWait{5000};
 }  // namespace
 
 struct StoreReader::Impl {
-  explicit Impl(std::unique_ptr<Connection> opened) : connection(std::move(opened)) {}
+  Impl(std::unique_ptr<Connection> opened, std::shared_ptr<const ResultKeys> shared)
+      : connection(std::move(opened)),
+        own_keys(shared == nullptr ? std::make_shared<ResultKeys>() : nullptr),
+        keys(shared == nullptr ? own_keys : std::move(shared)) {}
 
   std::unique_ptr<Connection> connection;
+  std::shared_ptr<ResultKeys> own_keys;  // none: the writer keeps them up to date
+  std::int64_t data_version = 0;         // that answers were found in; for own_keys only
+  std::shared_ptr<const ResultKeys> keys;
   ConditionsTable conditions{*connection};
-  ResultTable results{*connection, conditions};
+  ResultTable results{*connection, conditions, *keys};
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BatchTable batches{*connection};
 };
 
-Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path) {
+Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::path& path,
+                                                       std::shared_ptr<const ResultKeys> keys) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
@@ -37,13 +47,19 @@ Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::pa
   LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
   LF_TRY_VOID(CheckSchema(*connection));
   return std::unique_ptr<StoreReader>(
-      new StoreReader(std::make_unique<Impl>(std::move(connection))));
+      new StoreReader(std::make_unique<Impl>(std::move(connection), std::move(keys))));
 }
 
 StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreReader::~StoreReader() = default;
 
 Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key) {
+  if (impl_->own_keys != nullptr) {
+    // Results may have been suspected in whatever was committed meanwhile.
+    LF_TRY(const std::int64_t version, impl_->connection->Number("PRAGMA data_version"));
+    if (std::exchange(impl_->data_version, version) != version) impl_->own_keys->Invalidate();
+    LF_TRY_VOID(impl_->own_keys->Refresh(*impl_->connection, impl_->conditions));
+  }
   return impl_->results.FindLatest(key);
 }
 

@@ -19,11 +19,17 @@
 
 namespace loopfleet::storage {
 
+class ResultKeys;
+
 class StoreReader {
  public:
   // The file must exist and have this version's schema (Store::Open brings it there).
   //   kNotFound, kInvalid (another version, or not a loopfleet database), kCorrupt, kSystem
-  static Result<std::unique_ptr<StoreReader>> Open(const std::filesystem::path& path);
+  // `keys`: of the Store that writes the file, if that is in this process (Store::result_keys).
+  // Else the first FindResult() reads where the results are, and each later one what was added
+  // since.
+  static Result<std::unique_ptr<StoreReader>> Open(
+      const std::filesystem::path& path, std::shared_ptr<const ResultKeys> keys = nullptr);
   ~StoreReader();
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;

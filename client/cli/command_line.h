@@ -68,6 +68,7 @@ class CommandLine {
 // Each command, one file for each noun.
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddDbCommands(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddLocalCommand(CommandLine& line);

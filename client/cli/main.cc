@@ -13,5 +13,6 @@ int main(int argc, char** argv) {
   AddWorkerCommands(line);
   AddBenchmarkCommands(line);
   AddReplayCommand(line);
+  AddDbCommands(line);
   return line.Execute(argc, argv);
 }

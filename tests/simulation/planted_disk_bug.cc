@@ -70,6 +70,11 @@ class LazyDisk final : public DiskBug {
   std::vector<storage::Write> held_;
 };
 
+void KeepJobs(storage::JobsAccepted& accepted, std::size_t count) {
+  accepted.jobs.resize(count);
+  if (!accepted.replayed.empty()) accepted.replayed.resize(count);
+}
+
 // A crash leaves half of a message's jobs.
 class TornDisk final : public DiskBug {
  public:
@@ -79,7 +84,7 @@ class TornDisk final : public DiskBug {
     if (!torn.empty()) {
       torn.resize(1);
       auto* accepted = std::get_if<storage::JobsAccepted>(&torn.front());
-      if (accepted != nullptr) accepted->jobs.resize(accepted->jobs.size() / 2);
+      if (accepted != nullptr) KeepJobs(*accepted, accepted->jobs.size() / 2);
     }
     disk_.CrashNow(how, torn, dice);
   }
@@ -105,7 +110,9 @@ class WritesOneJobLess final : public DiskBug {
     std::vector<storage::Write> less(writes.begin(), writes.end());
     for (storage::Write& write : less) {
       auto* accepted = std::get_if<storage::JobsAccepted>(&write);
-      if (accepted != nullptr && accepted->jobs.size() > 2) accepted->jobs.pop_back();
+      if (accepted != nullptr && accepted->jobs.size() > 2) {
+        KeepJobs(*accepted, accepted->jobs.size() - 1);
+      }
     }
     return disk_.Apply(less);
   }

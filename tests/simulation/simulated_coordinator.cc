@@ -103,7 +103,13 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                .damaged = std::move(recovery.damaged),
                                .reference_clocks = std::move(recovery.reference_clocks)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back({job.job, disk_->Admit(std::move(job.spec), {})});
+    event.jobs.push_back({job.job, job.replayed
+                                       ? coordinator::AdmittedJob{.spec = std::move(job.spec),
+                                                                  .admission =
+                                                                      coordinator::ToMeasure{
+                                                                          job.replayed->tree,
+                                                                          job.replayed->placement}}
+                                       : disk_->Admit(std::move(job.spec), {})});
   }
   Give(std::move(event));
 }
@@ -296,11 +302,12 @@ void SimulatedCoordinator::FinishWriting(std::span<const storage::Write> group) 
   if (applied) {
     events = backlog_.Applied();
   } else if (applied.error().kind == ErrorKind::kFull ||
-             applied.error().kind == ErrorKind::kUnavailable) {
+             applied.error().kind == ErrorKind::kUnavailable ||
+             applied.error().kind == ErrorKind::kSystem) {
     events = backlog_.NoRoom(applied.error());
     waits = events.empty();
   } else {
-    if (applied.error().kind != ErrorKind::kSystem) parts_.checker.WroteNonsense(applied.error());
+    parts_.checker.WroteNonsense(applied.error());
     return Exit();  // "storage cannot go on"
   }
   After(waits ? kRetryPause : Nanos{0}, [this] { StartWriting(); });

@@ -55,7 +55,7 @@ Status StoreDisk::OpenAll() {
   static const StoppedClock kClock;
   const std::filesystem::path path = directory_ / "simulated.db";
   LF_TRY(store_, storage::Store::Open(path));
-  LF_TRY(reader_, storage::StoreReader::Open(path));
+  LF_TRY(reader_, storage::StoreReader::Open(path, store_->result_keys()));
   {
     LF_TRY(const auto connection,
            storage::Connection::Open(path, storage::Access::kReadOnly, storage::kBusyWait));

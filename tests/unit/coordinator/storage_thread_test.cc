@@ -1,5 +1,6 @@
 #include "coordinator/storage_thread.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "coordinator/observer.h"
 #include "storage/store_reader.h"
+#include "tests/support/crash_vfs.h"
 #include "tests/unit/coordinator/coordinator_process.h"
 
 namespace loopfleet::coordinator {
@@ -100,6 +102,76 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   EXPECT_EQ(std::get<PersistRefused>(event).token, other);
   EXPECT_TRUE(thread->is_full());
   EXPECT_FALSE(thread->fatal());
+}
+
+// Whatever the disk does at whichever operation: nothing is said to be on disk that is not, what
+// may be refused is refused with a type, what may not is kept, and all goes on by itself.
+void ExpectToOutlast(loopfleet::DiskFault fault) {
+  using loopfleet::CrashVfs;
+  std::uint64_t operations = 1;
+  for (std::uint64_t at = 1; at <= operations; ++at) {
+    SCOPED_TRACE(fmt::format("fault at operation {} of {}", at, operations));
+    PrivateDir dir;
+    SystemClock clock;
+    monitoring::Registry registry;
+    monitoring::CoordinatorMetrics metrics{registry, AllLabels()};
+    wire::Wakeup wakeup;
+    CrashVfs disk;
+    auto store = storage::Store::Open(dir.path() / "test.db");
+    ASSERT_TRUE(store);
+    ASSERT_TRUE((*store)->Apply(std::vector<storage::Write>{Acceptance(1, 10)}));
+    const std::uint64_t before = disk.operations();
+    disk.FailAt(before + at, fault, CrashVfs::Lasting::kUntilMended);
+    std::uint64_t accepted = 0;
+    {
+      StorageThread thread(**store, metrics, clock, wakeup);
+      const auto next = [&] {
+        std::vector<Event> events;
+        Await("storage", [&] {
+          events = thread.TakeEvents();
+          return !events.empty() || thread.fatal() || thread.is_full();
+        });
+        EXPECT_FALSE(thread.fatal()) << thread.fatal()->message;
+        return events;
+      };
+      thread.Write(ToPersist(1, Acceptance(2, 10), WhenFull::kRefuse));
+      std::vector<Event> events = next();
+      while (events.empty()) events = next();  // full is said a moment before what is refused
+      if (const auto* refused = std::get_if<PersistRefused>(&events.at(0))) {
+        EXPECT_EQ(refused->failure.code, FailureCode::kStorageFull);
+      } else {
+        ++accepted;
+      }
+      thread.Write(ToPersist(2, Failed(1), WhenFull::kKeepTrying));  // a running worker's report
+      if (next().empty()) disk.Mend();
+      Await("the report", [&] { return !thread.is_full(); });
+      disk.Mend();
+      thread.Write(ToPersist(3, Acceptance(3, 10), WhenFull::kKeepTrying));
+      Await("what comes after", [&] {
+        for (const Event& event : thread.TakeEvents()) {
+          const auto* persisted = std::get_if<Persisted>(&event);
+          if (persisted != nullptr && persisted->token == 3) return true;
+        }
+        return false;
+      });
+      EXPECT_FALSE(thread.fatal());
+    }
+    operations = std::max(operations, disk.operations() - before);
+    const auto reader = storage::StoreReader::Open(dir.path() / "test.db");
+    ASSERT_TRUE(reader);
+    EXPECT_EQ((*reader)->FindBatch({2})->has_value(), accepted == 1);
+    EXPECT_EQ((*reader)->FindBatch({1}).value()->finished, 1u);
+    EXPECT_TRUE((*reader)->FindBatch({3})->has_value());
+    if (at >= operations) break;
+  }
+  EXPECT_GT(operations, 20u);
+}
+
+TEST_F(StorageThreadTest, ADiskThatFillsAtEachOperation) {
+  ExpectToOutlast(loopfleet::DiskFault::kFull);
+}
+TEST_F(StorageThreadTest, ADiskThatFailsAtEachOperation) {
+  ExpectToOutlast(loopfleet::DiskFault::kIoError);
 }
 
 TEST_F(StorageThreadTest, WhatContradictsTheDatabaseIsFatal) {

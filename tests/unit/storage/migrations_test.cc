@@ -2,6 +2,8 @@
 
 #include "storage/migrations.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 
 #include "tests/unit/storage/record_samples.h"
@@ -9,6 +11,8 @@
 
 namespace loopfleet::storage {
 namespace {
+
+constexpr int kVersion = 3;
 
 class MigrationsTest : public ScratchDatabase {
  protected:
@@ -25,7 +29,7 @@ class MigrationsTest : public ScratchDatabase {
 
 TEST_F(MigrationsTest, ANewFileGetsTheSchema) {
   OpenStore();
-  EXPECT_EQ(NumberByHand("PRAGMA user_version"), 2);
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
                          "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite%'"),
             0);
@@ -43,7 +47,7 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
     ASSERT_FALSE(refused);  // only the writer changes it
   }
   const auto store = OpenStore();
-  EXPECT_EQ(NumberByHand("PRAGMA user_version"), 2);
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
   const auto reader = OpenReader();
   const auto outcomes = reader->ReadOutcomes({1}, 0, 10);
   ASSERT_TRUE(outcomes) << outcomes.error().message;
@@ -65,9 +69,76 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
 
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {
   OpenStore();
-  RunByHand("PRAGMA user_version = 3");
+  RunByHand(fmt::format("PRAGMA user_version = {}", kVersion + 1));
   ExpectRefused(ErrorKind::kInvalid,
-                "has schema version 3, this program works with 2: use the newer");
+                fmt::format("has schema version {}, this program works with {}: use the newer",
+                            kVersion + 1, kVersion));
+}
+
+// tests/golden/storage/1.db was written by the last program whose schema had version 1, with what
+// record_samples.h had then.
+class OldDatabaseTest : public MigrationsTest {
+ protected:
+  // As it could be said then: without clocks and peaks.
+  static Evaluation Old(Evaluation evaluation) {
+    evaluation.conditions->hardware.peaks = {};
+    if (evaluation.ok()) {
+      auto& measurement = std::get<Measurement>(evaluation.verdict);
+      measurement.clock_before_mhz = 0;
+      measurement.clock_after_mhz = 0;
+    }
+    return evaluation;
+  }
+
+  void SetUp() override {
+    std::filesystem::copy_file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/1.db", path());
+  }
+};
+
+TEST_F(OldDatabaseTest, OpensWithItsRowsIntact) {
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
+  const auto reader = OpenReader();
+  const std::vector<Outcome> first = {
+      SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), Old(SomeMeasurement(1))),
+      SomeOutcome({.index = 1, .sequence = 2}, FullSpec(),
+                  Old(SomeFailure(FailureCode::kRunCrash)))};
+  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10).value(), first);
+  Evaluation later = Old(SomeMeasurement(1));
+  std::get<Measurement>(later.verdict).elapsed_ns = 77;
+  const std::vector<Outcome> second = {
+      SomeOutcome({.batch = 2, .index = 1, .sequence = 1, .source = OutcomeSource::kStored},
+                  PlainSpec(2), Old(SomeMeasurement(1))),
+      SomeOutcome({.batch = 2, .index = 0, .sequence = 2, .source = OutcomeSource::kCoalesced},
+                  PlainSpec(2), BareFailure(FailureCode::kExpired)),
+      SomeOutcome({.batch = 2, .index = 2, .sequence = 3}, PlainSpec(3), later)};
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value(), second);
+  // Its results answer, the newest first, though their index is gone.
+  EXPECT_EQ(reader->FindResult(KeyFor(later)).value()->evaluation.measurement().elapsed_ns, 77);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results"), 5);
+
+  const Recovery recovery = store->Recover().value();
+  ASSERT_EQ(recovery.jobs.size(), 3u);
+  EXPECT_EQ(recovery.jobs[0].spec, PlainSpec(4));
+  EXPECT_FALSE(recovery.jobs[0].replayed);  // it was not kept then
+  EXPECT_EQ(recovery.jobs[2].job, (JobId{{3}, 0}));
+}
+
+TEST_F(OldDatabaseTest, IsWrittenOn) {
+  const auto store = OpenStore();
+  Evaluation same = Old(SomeMeasurement(1));
+  ASSERT_TRUE(store->Apply(std::vector<Write>{
+      JobFinished{SomeOutcome({.batch = 3, .source = OutcomeSource::kStored}, PlainSpec(6), same)},
+      SomeBatch(4, {PlainSpec(7)}),
+      JobFinished{SomeOutcome({.batch = 4}, PlainSpec(7), SomeMeasurement(9))}}));
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), 3);  // two old ones, and one
+  EXPECT_TRUE(OpenReader()->FindResult(KeyFor(SomeMeasurement(9))).value());
+}
+
+TEST_F(OldDatabaseTest, IsNotReadBeforeItWasUpgraded) {
+  const auto reader = StoreReader::Open(path());
+  ASSERT_FALSE(reader);
+  EXPECT_NE(reader.error().message.find("start a coordinator of this version"), std::string::npos);
 }
 
 TEST_F(MigrationsTest, AVersionThatNeverWasIsRefusedByReaders) {

@@ -210,7 +210,7 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
   EXPECT_FALSE(hello.hardware.hardware_class.empty());
 
   Grant(1, "benchmark://mm-v0/mm64_64_64", {looptree::Down{}, looptree::SwapUp{}});
-  Grant(2, "benchmark://loop_tool-cpu-v0/1024");
+  Grant(2, "benchmark://loop_tool-cpu-v0/2048");
   Grant(3, "benchmark://mm-v0/mm33_17_19");
   const auto evaluations = Collect(3);
   ASSERT_EQ(evaluations.size(), 3U);
@@ -218,7 +218,8 @@ TEST_F(DaemonTest, MeasuresWhatItIsGiven) {
     ASSERT_TRUE(evaluation.ok()) << id << ": " << evaluation.failure().message;
     EXPECT_GT(evaluation.measurement().elapsed_ns, 0);
     EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
-    EXPECT_EQ(evaluation.conditions->isolation, "process+rlimits");
+    const std::string& isolation = evaluation.conditions->isolation;  // what the host offers
+    EXPECT_TRUE(isolation == "seccomp+rlimits" || isolation == "process+rlimits") << isolation;
   }
   EXPECT_EQ(evaluations.at(1).flop_count, 2U * 64 * 64 * 64);
 }

@@ -38,13 +38,14 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
                                            .spread = 0.0234,
                                            .grade = Grade::kB,
                                            .iterations_per_sample = 100,
-                                           .samples_ns = {500, 512, 524}};
+                                           .samples_ns = {500, 512, 524},
+                                           .sample_flags = {0, kSampleContended, 0}};
   const std::string text = MeasurementText(spec, outcome);
   EXPECT_NE(text.find("benchmark://loop_tool-cpu-v0/1024\nfor a in 1024 : L0"), std::string::npos)
       << text;
   EXPECT_NE(text.find("2 GFLOP/s, spread 2.3 %"), std::string::npos) << text;
   EXPECT_NE(text.find("grade B"), std::string::npos) << text;
-  EXPECT_NE(text.find("median of 3 samples"), std::string::npos) << text;
+  EXPECT_NE(text.find("median of 2 accepted of 3 samples"), std::string::npos) << text;
   EXPECT_NE(text.find("answered from the store, measured by host-1"), std::string::npos) << text;
 }
 

@@ -9,8 +9,8 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr int kShards = 10;
-constexpr int kCasesInShard = 2000;
+constexpr int kShards = 20;
+constexpr int kCasesInShard = 1000;
 
 class Fuzz : public ::testing::TestWithParam<int> {};
 

@@ -1,0 +1,357 @@
+// What storing costs, without a cluster: groups of null jobs of real row width (20 actions, 15
+// samples) accepted and finished, in transactions that are on disk; at several sizes of the
+// database, beside a plain table with the three usual indices.
+
+#include "storage/store.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/result_line.h"
+#include "bench/table_peer.h"
+#include "common/base/random.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::bench {
+namespace {
+
+using storage::JobFinished;
+using storage::JobsAccepted;
+using storage::Store;
+using storage::StoreReader;
+using storage::Write;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kGroup = 1'000;  // jobs in a message, and outcomes in a transaction
+constexpr std::uint32_t kActions = 20;
+constexpr std::size_t kSamples = 15;
+constexpr std::uint32_t kMeasured = 200'000;  // rows that a rate is taken over
+constexpr int kLookups = 20'000;
+constexpr std::uint32_t kQueued = 1'000'000;
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Wall and processor time since it was made.
+class Stopwatch {
+ public:
+  double wall() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
+  double cpu() const { return CpuSeconds() - cpu_; }
+
+ private:
+  SteadyClock::time_point start_ = SteadyClock::now();
+  double cpu_ = CpuSeconds();
+};
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    // On the disk that the project is on: /tmp is memory on many machines.
+    std::string pattern = (std::filesystem::current_path() / "bench_store_XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+looptree::TreeKey KeyOfRow(std::uint64_t row) {
+  looptree::TreeKey key;
+  SplitMix64 random(row);
+  for (std::size_t i = 0; i < key.bytes.size(); i += 8) {
+    const std::uint64_t word = random.Next();
+    for (std::size_t j = 0; j < 8; ++j) key.bytes[i + j] = static_cast<std::uint8_t>(word >> 8 * j);
+  }
+  return key;
+}
+
+JobSpec NullJob(std::uint64_t row) {
+  JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"}};
+  SplitMix64 random(row);
+  while (job.actions.size() < kActions) {
+    switch (random.Below(4)) {
+      case 0: job.actions.emplace_back(looptree::Down{}); break;
+      case 1: job.actions.emplace_back(looptree::Up{}); break;
+      case 2: job.actions.emplace_back(looptree::SwapDown{}); break;
+      default: job.actions.emplace_back(looptree::Split{2}); break;
+    }
+  }
+  return job;
+}
+
+Conditions SomeConditions() {
+  return {.hardware = {.hardware_class = "cpu:AuthenticAMD:25.1.1:avx2",
+                       .model = "AMD EPYC 7B13",
+                       .isa = "avx2",
+                       .microcode = "0xa0011d5",
+                       .host = "bench",
+                       .kernel = "Linux"},
+          .compiler = {.llvm = "19.1.7", .tier = "general", .revision = "1"},
+          .policy = "fixed15x60us",
+          .isolation = "process+rlimits"};
+}
+
+// The outcome of a job, made anew from what a worker would have sent.
+Outcome MeasuredOutcome(std::uint64_t row) {
+  Measurement measurement{.elapsed_ns = 5000.125 + static_cast<double>(row % 1000) / 3,
+                          .elapsed_low_ns = 4990.5,
+                          .elapsed_high_ns = 5010.125,
+                          .elapsed_min_ns = 4980.0 + static_cast<double>(row % 7) / 3,
+                          .elapsed_mean_ns = 5001.0 / 3,
+                          .spread = 0.004,
+                          .grade = Grade::kA,
+                          .iterations_per_sample = 12};
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    measurement.samples_ns.push_back(5000.0 + static_cast<double>(row % 1000 + i) / 7);
+  }
+  measurement.sample_flags.assign(kSamples, kSampleAccepted);
+  Outcome outcome{.attempts = 1,
+                  .worker = "bench-worker-17",
+                  .finished_at = WallTime(Nanos(1'700'000'000'000'000'000)) +
+                                 Nanos(static_cast<std::int64_t>(row) * 1000)};
+  outcome.evaluation = {.verdict = std::move(measurement),
+                        .tree_key = KeyOfRow(row),
+                        .flop_count = 524'288,
+                        .conditions = SomeConditions(),
+                        .scratch_bytes = 4096,
+                        .code_hash = "0123456789abcdef0123456789abcdef"};
+  for (const Stage stage : kStages) outcome.evaluation.stages[stage] = Nanos(100'000 + row % 1000);
+  return outcome;
+}
+
+// One batch of `kGroup` jobs after another: accepted in one transaction, finished in the next.
+class Ingest {
+ public:
+  explicit Ingest(Store& store, std::uint64_t rows) : store_(store), row_(rows) {}
+
+  struct Cost {
+    double wall = 0;
+    double cpu = 0;
+    std::uint64_t jobs = 0;
+  };
+
+  // Making the jobs and outcomes, as the network would, is not a part of the cost.
+  Result<Cost> Add(std::uint64_t jobs) {
+    Cost cost;
+    while (cost.jobs < jobs) {
+      std::vector<Write> accept = {Accept()};
+      std::vector<Write> finish = Finish();
+      const Stopwatch watch;
+      LF_TRY_VOID(store_.Apply(accept));
+      LF_TRY_VOID(store_.Apply(finish));
+      cost.wall += watch.wall();
+      cost.cpu += watch.cpu();
+      cost.jobs += kGroup;
+    }
+    return cost;
+  }
+
+  JobsAccepted Accept() {
+    JobsAccepted accepted{.batch = {++batch_},
+                          .request_id = Uuid::Random(),
+                          .request_digest = std::string(16, 'd'),
+                          .accepted_at = WallTime(Nanos(1'700'000'000'000'000'000))};
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      accepted.jobs.push_back(NullJob(row_ + i));
+      accepted.replayed.push_back(storage::ReplayedTo{.tree = KeyOfRow(row_ + i)});
+    }
+    return accepted;
+  }
+
+ private:
+  std::vector<Write> Finish() {
+    std::vector<Write> writes;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      Outcome outcome = MeasuredOutcome(row_++);
+      outcome.job = {{batch_}, i};
+      outcome.sequence = i + 1;
+      writes.push_back(JobFinished{std::move(outcome)});
+    }
+    return writes;
+  }
+
+  Store& store_;
+  std::uint64_t batch_ = 0;
+  std::uint64_t row_ = 0;
+};
+
+std::string SizeName(std::uint64_t rows) {
+  return rows == 0           ? "empty"
+         : rows >= 1'000'000 ? fmt::format("{} M", rows / 1'000'000)
+                             : fmt::format("{} k", rows / 1'000);
+}
+
+void PrintRate(const std::string& name, double count, double wall, double cpu,
+               const std::string& unit, const PeerRate& peer) {
+  Print({.bench = "store",
+         .name = name,
+         .value = count / wall,
+         .unit = unit,
+         .peer = peer.text,
+         .peer_value = peer.per_second,
+         .details = {{"cpu_us_each", cpu / count * 1e6}}});
+}
+
+storage::ResultKey KeyFor(std::uint64_t row) {
+  const Conditions conditions = SomeConditions();
+  return {.tree = KeyOfRow(row),
+          .hardware_class = conditions.hardware.hardware_class,
+          .compiler = conditions.compiler,
+          .threads = conditions.threads,
+          .cache = conditions.cache,
+          .policy = conditions.policy};
+}
+
+// `stored`: rows [0, stored) are there. Looks up rows from there on, that many times.
+Status LookUp(StoreReader& reader, const std::string& name, std::uint64_t from, std::uint64_t rows,
+              bool expected, const PeerRate& peer) {
+  SplitMix64 random(7);
+  std::vector<storage::ResultKey> keys;
+  for (int i = 0; i < kLookups; ++i) keys.push_back(KeyFor(from + random.Below(rows)));
+  const Stopwatch watch;
+  for (const auto& key : keys) {
+    LF_TRY(const auto found, reader.FindResult(key));
+    if (found.has_value() != expected) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
+  }
+  PrintRate(name, kLookups, watch.wall(), watch.cpu(), "lookups/s", peer);
+  return {};
+}
+
+Status FetchPages(StoreReader& reader, const std::string& name) {
+  constexpr std::uint32_t kPages = 50;
+  const Stopwatch watch;
+  for (std::uint32_t page = 0; page < kPages; ++page) {
+    LF_TRY(const auto outcomes, reader.ReadOutcomes({1 + page}, 0, kGroup));
+    if (outcomes.size() != kGroup) return Fail(ErrorKind::kCorrupt, "a page is not full");
+  }
+  PrintRate(name, kPages * kGroup, watch.wall(), watch.cpu(), "outcomes/s", {});
+  return {};
+}
+
+// The same hundred answers, over and over: what repeats cost to store.
+Result<Ingest::Cost> StoreRepeats(Store& store, std::uint64_t first_batch) {
+  Ingest::Cost cost;
+  for (std::uint64_t batch = first_batch; cost.jobs < kMeasured; ++batch) {
+    JobsAccepted accepted{.batch = {batch}, .request_id = Uuid::Random()};
+    std::vector<Write> writes;
+    for (std::uint32_t i = 0; i < kGroup; ++i) {
+      accepted.jobs.push_back(NullJob(i % 100));
+      Outcome outcome = MeasuredOutcome(i % 100);
+      outcome.job = {{batch}, i};
+      outcome.sequence = i + 1;
+      outcome.source = OutcomeSource::kStored;
+      writes.push_back(JobFinished{std::move(outcome)});
+    }
+    writes.insert(writes.begin(), std::move(accepted));
+    const Stopwatch watch;
+    LF_TRY_VOID(store.Apply(writes));
+    cost.wall += watch.wall();
+    cost.cpu += watch.cpu();
+    cost.jobs += kGroup;
+  }
+  return cost;
+}
+
+Status MeasureIngest(const std::vector<std::uint64_t>& sizes) {
+  const ScratchDirectory directory;
+  LF_TRY(auto store, Store::Open(directory / "store.db"));
+  LF_TRY(auto peer, TablePeer::Open(directory / "peer.db"));
+  Ingest ingest(*store, 0);
+  std::uint64_t rows = 0;
+  for (const std::uint64_t size : sizes) {
+    if (size > rows) {
+      LF_TRY_VOID(ingest.Add(size - rows));
+      LF_TRY_VOID(peer.Insert(size - rows, kGroup));
+      rows = size;
+    }
+    LF_TRY(const auto cost, ingest.Add(kMeasured));
+    LF_TRY(const double peer_rate, peer.Insert(kMeasured, kGroup));
+    rows += kMeasured;
+    const PeerRate peer_ingest{
+        .text = "one table of results with three indices, the same groups, synchronous=FULL",
+        .per_second = peer_rate};
+    PrintRate(fmt::format("accept and finish, {}", SizeName(size)), static_cast<double>(cost.jobs),
+              cost.wall, cost.cpu, "jobs/s", peer_ingest);
+    LF_TRY(const auto reader, StoreReader::Open(directory / "store.db", store->result_keys()));
+    LF_TRY(const double peer_lookups, peer.LookUp(kLookups));
+    const PeerRate peer_lookup{.text = "its index by key", .per_second = peer_lookups};
+    const std::string at = SizeName(rows);
+    LF_TRY_VOID(LookUp(*reader, "look up, stored, " + at, 0, rows, true, peer_lookup));
+    LF_TRY_VOID(LookUp(*reader, "look up, one of 100, " + at, 0, 100, true, peer_lookup));
+    LF_TRY_VOID(LookUp(*reader, "look up, never stored, " + at, std::uint64_t{1} << 40, rows, false,
+                       peer_lookup));
+    LF_TRY_VOID(FetchPages(*reader, "fetch pages of 1,000, " + at));
+  }
+  LF_TRY(const auto repeats, StoreRepeats(*store, 1'000'000'000));
+  PrintRate("accept and answer from the store", static_cast<double>(repeats.jobs), repeats.wall,
+            repeats.cpu, "jobs/s", {});
+  return {};
+}
+
+Status MeasureRecovery() {
+  const ScratchDirectory directory;
+  {
+    LF_TRY(auto store, Store::Open(directory / "store.db"));
+    Ingest ingest(*store, 0);
+    Stopwatch watch;
+    double wall = 0;
+    double cpu = 0;
+    for (std::uint32_t i = 0; i < kQueued / kGroup; ++i) {
+      const std::vector<Write> accept = {ingest.Accept()};
+      watch = {};
+      LF_TRY_VOID(store->Apply(accept));
+      wall += watch.wall();
+      cpu += watch.cpu();
+    }
+    PrintRate("accept alone", kQueued, wall, cpu, "jobs/s", {});
+  }
+  const Stopwatch watch;
+  LF_TRY(auto store, Store::Open(directory / "store.db"));
+  LF_TRY(const auto recovery, store->Recover());
+  if (recovery.jobs.size() != kQueued) return Fail(ErrorKind::kCorrupt, "jobs are missing");
+  Print({.bench = "store",
+         .name = "open and recover 1 M queued jobs",
+         .value = watch.wall(),
+         .unit = "s",
+         .details = {{"cpu_s", watch.cpu()}}});
+  return {};
+}
+
+// ROWS: how many rows to go up to; three sizes are measured: 0, a tenth of it, and it.
+Status Run(std::uint64_t rows) {
+  LF_TRY_VOID(MeasureRecovery());
+  return MeasureIngest({0, rows / 10, rows});
+}
+
+}  // namespace
+}  // namespace loopfleet::bench
+
+int main(int argc, char** argv) {
+  const std::uint64_t rows = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  if (rows == 0) {
+    fmt::print(stderr, "usage: bench_store [ROWS]   (1000000; the long run is 10000000)\n");
+    return 2;
+  }
+  if (const auto status = loopfleet::bench::Run(rows); !status) {
+    fmt::print(stderr, "bench store: {}\n", status.error().message);
+    return 1;
+  }
+  return 0;
+}

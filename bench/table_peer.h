@@ -1,0 +1,45 @@
+#pragma once
+// The peer of `store`: what one would write down first. One SQLite table of results with an index
+// by key, one by job and one by time; WAL, synchronous=FULL, prepared statements, the same groups.
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/result.h"
+
+namespace loopfleet::bench {
+
+struct PeerRate {
+  std::string text;
+  std::optional<double> per_second;
+};
+
+class TablePeer {
+ public:
+  static Result<TablePeer> Open(const std::filesystem::path& path);
+
+  // Rows per second.
+  Result<double> Insert(std::uint64_t rows, std::uint32_t rows_per_transaction);
+  // Lookups per second of stored keys, reading the whole row.
+  Result<double> LookUp(int count);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close(database); }
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  Status Run(const char* sql);
+  Result<std::unique_ptr<sqlite3_stmt, Close>> Prepare(const char* sql);
+
+  std::unique_ptr<sqlite3, Close> database_;
+  std::unique_ptr<sqlite3_stmt, Close> insert_;
+  std::unique_ptr<sqlite3_stmt, Close> look_up_;
+  std::uint64_t rows_ = 0;
+};
+
+}  // namespace loopfleet::bench

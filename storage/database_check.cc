@@ -1,0 +1,188 @@
+#include "storage/database_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/migrations.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::chrono::milliseconds kBusyWait{5000};
+
+struct Column {
+  std::string name;
+  bool is_key = false;
+  bool is_checksum() const { return name.starts_with("checksum"); }
+};
+
+struct Table {
+  std::string name;
+  std::vector<Column> columns;
+};
+
+class Checker {
+ public:
+  explicit Checker(Connection& connection) : connection_(connection) {}
+
+  Result<DatabaseCheck> Run() {
+    LF_TRY(check_.schema_version, connection_.Number("PRAGMA user_version"));
+    LF_TRY_VOID(CheckPages());
+    auto tables = ListTables();
+    if (!tables) return Unreadable("sqlite_schema", "", tables.error());
+    for (const Table& table : *tables) LF_TRY_VOID(CheckRows(table));
+    LF_TRY_VOID(CheckCounts());
+    return std::move(check_);
+  }
+
+ private:
+  void Found(std::string table, std::string row, std::string what) {
+    ++check_.damage_count;
+    if (check_.damage.size() < kMaxDamageListed) {
+      check_.damage.push_back({std::move(table), std::move(row), std::move(what)});
+    }
+  }
+
+  // What cannot be read is damage, unless the reason is another one.
+  Result<DatabaseCheck> Unreadable(std::string table, std::string row, const Error& error) {
+    if (error.kind != ErrorKind::kCorrupt) return std::unexpected(error);
+    Found(std::move(table), std::move(row), error.message);
+    return std::move(check_);
+  }
+
+  Status CheckPages() {
+    LF_TRY(Query query, connection_.Start("PRAGMA quick_check(100)"));
+    while (true) {
+      const auto more = query.Next();
+      if (!more && more.error().kind != ErrorKind::kCorrupt) return std::unexpected(more.error());
+      if (!more) Found("", "", more.error().message);
+      if (!more || !*more) return {};
+      // CHECK constraints are a part of it; the rows are told below by what their checksums say.
+      const std::string said(query.Text());
+      if (said != "ok") Found("", "", said);
+    }
+  }
+
+  Result<std::vector<Table>> ListTables() {
+    std::vector<Table> tables;
+    LF_TRY(Query query, connection_.Start(R"sql(
+      SELECT t.name, c.name, c.pk FROM pragma_table_list t JOIN pragma_table_info(t.name) c
+      WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'
+      ORDER BY t.name, c.cid)sql"));
+    while (true) {
+      LF_TRY(const bool more, query.Next());
+      if (!more) break;
+      const std::string name(query.Text());
+      if (tables.empty() || tables.back().name != name) tables.push_back({.name = name});
+      std::string column(query.Text());
+      tables.back().columns.push_back({.name = std::move(column), .is_key = query.Int64() != 0});
+    }
+    std::erase_if(tables, [](const Table& table) {  // writer, failure_codes
+      return std::ranges::none_of(table.columns, &Column::is_checksum);
+    });
+    return tables;
+  }
+
+  // The second checksum of a row of an earlier version is NULL.
+  static bool IsWhatWasWritten(Query& row, const Table& table, std::string& key) {
+    bool matches = true;
+    bool first = true;
+    for (const Column& column : table.columns) {
+      if (column.is_checksum()) {
+        if (std::exchange(first, false) || !row.IsNull()) {
+          matches &= row.ChecksumMatches();
+        } else {
+          row.Skip();
+        }
+      } else if (column.is_key) {
+        if (!key.empty()) key += '.';
+        key += row.KeyText();
+      } else {
+        row.Skip();
+      }
+    }
+    return matches;
+  }
+
+  Status CheckRows(const Table& table) {
+    CheckedTable& checked = check_.tables.emplace_back(CheckedTable{.name = table.name});
+    const std::string sql = "SELECT * FROM \"" + table.name + "\"";
+    LF_TRY(Query row, connection_.StartOnce(sql));
+    while (true) {
+      const auto more = row.Next();
+      if (!more && more.error().kind != ErrorKind::kCorrupt) return std::unexpected(more.error());
+      if (!more) {
+        ++checked.damaged;
+        Found(table.name, "", "the rest cannot be read: " + more.error().message);
+      }
+      if (!more || !*more) return {};
+      ++checked.rows;
+      std::string key;
+      if (IsWhatWasWritten(row, table, key)) continue;
+      ++checked.damaged;
+      Found(table.name, key, "not what was written");
+    }
+  }
+
+  // Rows that are gone, and rows that were never written.
+  Status CheckCounts() {
+    struct Rule {
+      const char* table;
+      const char* what;
+      const char* sql;  // gives the batches where it does not hold
+    };
+    constexpr Rule kRules[] = {
+        {"jobs", "a batch has another number of jobs than it says",
+         "SELECT id FROM batches WHERE job_count <> "
+         "(SELECT count(*) FROM jobs WHERE batch = id)"},
+        {"outcomes", "a batch has another number of outcomes than it says",
+         "SELECT id FROM batches WHERE finished <> "
+         "(SELECT count(*) FROM outcomes WHERE batch = id)"},
+        {"outcomes", "sequences of a batch have a gap",
+         "SELECT batch FROM outcomes GROUP BY batch HAVING max(sequence) <> count(*)"},
+        {"outcomes", "an outcome of a batch has no result",
+         "SELECT batch FROM outcomes WHERE result NOT IN (SELECT id FROM results)"},
+        {"results", "ids have a gap",
+         "SELECT 0 FROM (SELECT count(*) AS n, max(id) AS m FROM results) WHERE n <> m"},
+        {"requests", "a batch without its request",
+         "SELECT id FROM batches WHERE id NOT IN (SELECT batch FROM requests)"},
+        {"batches", "jobs of a batch that is not there",
+         "SELECT DISTINCT batch FROM jobs WHERE batch NOT IN (SELECT id FROM batches)"},
+    };
+    for (const Rule& rule : kRules) {
+      LF_TRY(Query query, connection_.Start(rule.sql));
+      while (true) {
+        const auto more = query.Next();
+        if (!more && more.error().kind != ErrorKind::kCorrupt) {
+          return std::unexpected(more.error());
+        }
+        if (!more) Found(rule.table, "", more.error().message);
+        if (!more || !*more) break;
+        Found(rule.table, query.KeyText(), rule.what);
+      }
+    }
+    return {};
+  }
+
+  Connection& connection_;
+  DatabaseCheck check_;
+};
+
+}  // namespace
+
+Result<DatabaseCheck> CheckDatabase(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
+  }
+  LF_TRY(auto connection, Connection::Open(path, Access::kReadOnly, kBusyWait));
+  LF_TRY_VOID(CheckOrigin(*connection));
+  // One state of everything, whoever writes meanwhile.
+  LF_TRY_VOID(connection->Run("BEGIN"));
+  return Checker(*connection).Run();
+}
+
+}  // namespace loopfleet::storage

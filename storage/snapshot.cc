@@ -1,0 +1,67 @@
+#include "storage/snapshot.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/unique_fd.h"
+#include "storage/migrations.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::chrono::milliseconds kBusyWait{5000};
+
+std::unexpected<Error> SystemError(std::string_view what, const std::filesystem::path& path) {
+  return Fail(errno == ENOSPC || errno == EDQUOT ? ErrorKind::kFull
+              : errno == EEXIST                  ? ErrorKind::kExists
+                                                 : ErrorKind::kSystem,
+              fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(errno)));
+}
+
+Status SyncDirectory(const std::filesystem::path& file) {
+  const auto directory = file.has_parent_path() ? file.parent_path() : ".";
+  const UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || ::fsync(opened.get()) != 0) return SystemError("sync", directory);
+  return {};
+}
+
+Status CopyInto(Connection& from, const std::filesystem::path& to) {
+  LF_TRY(const auto copy, Connection::Open(to, Access::kReadWriteCreate, kBusyWait));
+  LF_TRY_VOID(copy->CopyFrom(from));
+  // A single file, whole in itself.
+  return copy->Run("PRAGMA journal_mode = DELETE");
+}
+
+}  // namespace
+
+Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code error;
+  if (!std::filesystem::exists(from, error)) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", from.string()));
+  }
+  LF_TRY(const auto source, Connection::Open(from, Access::kReadOnly, kBusyWait));
+  LF_TRY_VOID(CheckOrigin(*source));
+  if (std::filesystem::exists(to, error)) {
+    return Fail(ErrorKind::kExists,
+                fmt::format("{} is there already: name a new file", to.string()));
+  }
+  auto unfinished = to;
+  unfinished += ".unfinished";
+  {
+    const UniqueFd made(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!made) return SystemError("make", unfinished);
+  }
+  Status copied = CopyInto(*source, unfinished);
+  // link() and not rename(): it never replaces a file that came meanwhile.
+  if (copied && ::link(unfinished.c_str(), to.c_str()) != 0) copied = SystemError("make", to);
+  ::unlink(unfinished.c_str());
+  LF_TRY_VOID(std::move(copied));
+  return SyncDirectory(to);
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,17 @@
+#pragma once
+// TakeSnapshot: a copy of a database as it is at one moment, while its coordinator works on.
+
+#include <filesystem>
+
+#include "common/base/result.h"
+
+namespace loopfleet::storage {
+
+// Copies `from` to the new file `to` (mode 0600), which is complete, durable and a database of its
+// own, or is not there. The writer is not held up; its log grows meanwhile. To restore, stop the
+// coordinator and start it with `--db` naming the copy.
+//   kNotFound, kInvalid (not a loopfleet database), kExists (`to` is there), kFull, kCorrupt,
+//   kSystem
+Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,193 @@
+// Every changed row is found out, whatever bit it was; the others are served.
+
+#include "storage/database_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "common/base/random.h"
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::uint64_t kBatches = 40;
+constexpr int kFlips = 600;
+
+class DatabaseCheckTest : public ScratchDatabase {
+ protected:
+  void SetUp() override {
+    const auto store = OpenStore({.run_entries = 16});
+    for (std::uint64_t id = 1; id <= kBatches; ++id) {
+      const auto n = static_cast<std::uint8_t>(id);
+      JobsAccepted accepted = SomeBatch(id, {PlainSpec(2), FullSpec(), PlainSpec(4), PlainSpec(5)});
+      accepted.replayed.assign(4, ReplayedTo{.tree = SomeKey(n)});
+      const Status applied = store->Apply(std::vector<Write>{
+          accepted,
+          JobFinished{SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2),
+                                  SomeMeasurement(n))},
+          JobFinished{SomeOutcome({.batch = id, .index = 1, .sequence = 2}, FullSpec(),
+                                  SomeFailure(FailureCode::kRunCrash))},
+          JobFinished{SomeOutcome({.batch = id, .index = 2, .sequence = 3}, PlainSpec(4),
+                                  SomeMeasurement(static_cast<std::uint8_t>(n + 100)))}});
+      ASSERT_TRUE(applied) << applied.error().message;
+    }
+    const Outcome any = SomeOutcome({}, PlainSpec(2), SomeMeasurement(1));
+    ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{.worker = any.worker,
+                                                                 .since = any.finished_at,
+                                                                 .flagged_at = any.finished_at,
+                                                                 .reason = "it drifted"}}));
+  }
+
+  std::string ReadFile() {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void WriteFile(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
+
+  // Everything that the tables say, read without a look at checksums: row by row, by table and key.
+  // Empty: it cannot be read to the end.
+  using Rows = std::map<std::string, std::string>;
+  std::optional<Rows> Dump() {
+    const auto connection = Connection::Open(path(), Access::kReadOnly, std::chrono::seconds(1));
+    if (!connection) return std::nullopt;
+    Rows rows;
+    for (const auto& [table, columns] : kTables) {
+      auto query = (*connection)->StartOnce(fmt::format("SELECT * FROM {}", table));
+      if (!query) return std::nullopt;
+      int number = 0;
+      while (true) {
+        const auto more = query->Next();
+        if (!more) return std::nullopt;
+        if (!*more) break;
+        std::string row;
+        for (int column = 0; column < columns; ++column) row += query->KeyText() + "|";
+        rows[fmt::format("{} {}", table, number++)] = row;
+      }
+    }
+    return rows;
+  }
+
+  const std::map<std::string, int> kTables = {
+      {"batches", 10},        {"requests", 8},          {"jobs", 11},          {"outcomes", 25},
+      {"results", 24},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
+      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4}};
+};
+
+TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
+  const DatabaseCheck check = CheckDatabase(path()).value();
+  EXPECT_TRUE(check.ok()) << check.damage.front().table << ": " << check.damage.front().what;
+  std::map<std::string, std::uint64_t> rows;
+  for (const CheckedTable& table : check.tables) rows[table.name] = table.rows;
+  EXPECT_EQ(rows["jobs"], 4 * kBatches);
+  EXPECT_EQ(rows["outcomes"], 3 * kBatches);
+  EXPECT_EQ(rows["results"], 2 * kBatches);
+  EXPECT_GE(rows["result_key_runs"], 4u);
+  EXPECT_FALSE(rows.contains("writer"));
+}
+
+TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
+  const std::string whole = ReadFile();
+  const Rows before = Dump().value();
+  SplitMix64 random(11);
+  int changed = 0;
+  int missed_by_sqlite = 0;
+  for (int flip = 0; flip < kFlips && !HasFailure(); ++flip) {
+    const std::size_t place = random.Below(whole.size());
+    const int bit = static_cast<int>(random.Below(8));
+    SCOPED_TRACE(fmt::format("bit {} of byte {}", bit, place));
+    std::string bytes = whole;
+    bytes[place] = static_cast<char>(bytes[place] ^ 1 << bit);
+    WriteFile(bytes);
+    const auto after = Dump();
+    const auto check = CheckDatabase(path());
+    if (after && *after == before) continue;  // free space, or the writer's own row
+    ++changed;
+    // Typed, and no crash: an error of opening it at all, or damage that names the table.
+    if (!check) {
+      EXPECT_TRUE(check.error().kind == ErrorKind::kCorrupt ||
+                  check.error().kind == ErrorKind::kInvalid ||
+                  check.error().kind == ErrorKind::kSystem)
+          << check.error().message;
+      continue;
+    }
+    EXPECT_FALSE(check->ok()) << "a changed row was not found out";
+    bool only_rows = true;
+    for (const Damage& damage : check->damage) only_rows &= !damage.table.empty();
+    missed_by_sqlite += only_rows;
+
+    // What is not damaged is served; what is, is refused.
+    const auto reader = StoreReader::Open(path());
+    if (!reader) continue;
+    for (std::uint64_t id = 1; id <= kBatches; ++id) {
+      const auto outcomes = (*reader)->ReadOutcomes({id}, 0, 10);
+      if (!outcomes) {
+        EXPECT_TRUE(outcomes.error().kind == ErrorKind::kCorrupt ||
+                    outcomes.error().kind == ErrorKind::kInvalid)
+            << outcomes.error().message;
+        continue;
+      }
+      for (const Outcome& outcome : *outcomes) {
+        if (!outcome.evaluation.ok()) continue;
+        const auto n = static_cast<std::uint8_t>(id + (outcome.job.index == 2 ? 100 : 0));
+        EXPECT_EQ(outcome.evaluation, SomeMeasurement(n)) << "a damaged row was used";
+      }
+    }
+  }
+  EXPECT_GT(changed, kFlips / 4);
+  EXPECT_GT(missed_by_sqlite, changed / 4) << "then checksums would not be needed";
+  RecordProperty("changed", changed);
+  RecordProperty("missed_by_sqlite", missed_by_sqlite);
+}
+
+TEST_F(DatabaseCheckTest, RowsThatAreGone) {
+  const std::string whole = ReadFile();
+  for (const auto& [sql, table] :
+       {std::pair{"DELETE FROM jobs WHERE batch = 3 AND idx = 1", "jobs"},
+        std::pair{"DELETE FROM outcomes WHERE batch = 3 AND idx = 1", "outcomes"},
+        std::pair{"DELETE FROM results WHERE id = 7", "results"},
+        std::pair{"DELETE FROM requests WHERE batch = 4", "requests"},
+        std::pair{"DELETE FROM batches WHERE id = 5", "batches"}}) {
+    SCOPED_TRACE(sql);
+    RunByHand(sql);
+    const DatabaseCheck check = CheckDatabase(path()).value();
+    EXPECT_FALSE(check.ok());
+    EXPECT_TRUE(std::ranges::any_of(check.damage,
+                                    [&](const Damage& damage) { return damage.table == table; }));
+    WriteFile(whole);
+  }
+}
+
+TEST_F(DatabaseCheckTest, ADamagedRowIsNamed) {
+  RunByHand("UPDATE jobs SET actions = 'up' WHERE batch = 12 AND idx = 3");
+  const DatabaseCheck check = CheckDatabase(path()).value();
+  ASSERT_EQ(check.damage_count, 1u);
+  EXPECT_EQ(check.damage[0].table, "jobs");
+  EXPECT_EQ(check.damage[0].row, "12.3");
+  EXPECT_EQ(check.damage[0].what, "not what was written");
+}
+
+TEST_F(DatabaseCheckTest, AFileThatIsCutOff) {
+  const std::string whole = ReadFile();
+  for (std::size_t size = 0; size < whole.size(); size += 512 * 37) {
+    SCOPED_TRACE(fmt::format("{} of {} bytes", size, whole.size()));
+    WriteFile(whole.substr(0, size));
+    const auto check = CheckDatabase(path());
+    EXPECT_TRUE(!check || !check->ok() || size == 0);
+  }
+}
+
+TEST_F(DatabaseCheckTest, WhatIsNotThereOrNotOurs) {
+  EXPECT_EQ(CheckDatabase(directory() / "none.db").error().kind, ErrorKind::kNotFound);
+  WriteFile("This is a letter, and has been one for more than sixteen bytes.\n");
+  EXPECT_EQ(CheckDatabase(path()).error().kind, ErrorKind::kCorrupt);
+}
+
+}  // namespace
+}  // namespace loopfleet::storage

@@ -1,0 +1,243 @@
+// Every operation on the disk crashed, failed and filled: what was acknowledged is there, whatever
+// happens to it is typed, the file always opens again, and a migration is done or was never begun.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "common/base/random.h"
+#include "tests/support/crash_vfs.h"
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+// Small, so that a short run folds its log and seals runs again and again.
+constexpr StoreOptions kOptions{.log_pages = 24, .run_entries = 4};
+constexpr std::uint64_t kGroups = 12;
+constexpr std::uint64_t kSeeds = 5;
+
+// Group n: batch n with three jobs, one finished at once; and the one before gets its second
+// outcome.
+std::vector<Write> Group(std::uint64_t n) {
+  JobsAccepted accepted = SomeBatch(n, {PlainSpec(2), PlainSpec(3), FullSpec()});
+  accepted.request_id.bytes.fill(static_cast<std::uint8_t>(n));
+  std::vector<Write> writes = {
+      accepted, JobFinished{SomeOutcome({.batch = n, .index = 1, .sequence = 1}, PlainSpec(3),
+                                        SomeMeasurement(static_cast<std::uint8_t>(n)))}};
+  if (n > 1) {
+    writes.push_back(
+        JobFinished{SomeOutcome({.batch = n - 1, .index = 0, .sequence = 2}, PlainSpec(2),
+                                n % 3 == 0 ? BareFailure(FailureCode::kExpired)
+                                           : SomeMeasurement(static_cast<std::uint8_t>(100 + n)))});
+  }
+  return writes;
+}
+
+class PowerFailureTest : public ScratchDatabase {
+ protected:
+  // Opens and writes groups from `next` on until one fails; how many are acknowledged in all.
+  std::uint64_t Write(std::uint64_t next) {
+    const auto store = Store::Open(path(), kOptions);
+    if (!store) return next - 1;
+    for (; next <= kGroups; ++next) {
+      if (!(*store)->Apply(Group(next))) break;
+    }
+    return next - 1;
+  }
+
+  // Exactly the groups up to one of acknowledged .. acknowledged + 1; gives that number.
+  std::uint64_t ExpectIntact(std::uint64_t acknowledged) {
+    const auto store = OpenStore(kOptions);
+    const auto reader = OpenReader();
+    const Recovery recovery = store->Recover().value();
+    const std::uint64_t stored = recovery.next_batch - 1;
+    EXPECT_GE(stored, acknowledged);
+    EXPECT_LE(stored, acknowledged + 1);
+    EXPECT_TRUE(recovery.damaged.empty());
+    EXPECT_EQ(recovery.jobs.size(), stored == 0 ? 0 : stored + 1);
+    for (std::uint64_t n = 1; n <= stored; ++n) {
+      const std::size_t finished = n < stored ? 2 : 1;
+      EXPECT_EQ(reader->FindBatch({n}).value()->finished, finished);
+      EXPECT_EQ(reader->ReadOutcomes({n}, 0, 10).value().size(), finished);
+      const auto found = reader->FindResult(KeyFor(SomeMeasurement(static_cast<std::uint8_t>(n))));
+      EXPECT_TRUE(found && *found) << "result of group " << n;
+    }
+    EXPECT_EQ(NumberByHand("SELECT count(*) FROM pragma_integrity_check "
+                           "WHERE integrity_check <> 'ok'"),
+              0);
+    return stored;
+  }
+
+  // How many operations all of it takes when nothing goes wrong.
+  std::uint64_t CountOperations() {
+    CrashVfs disk;
+    EXPECT_EQ(Write(1), kGroups);
+    return disk.operations();
+  }
+};
+
+TEST_F(PowerFailureTest, AtEveryOperation) {
+  const std::uint64_t operations = CountOperations();
+  std::uint64_t failures = 0;
+  for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      SCOPED_TRACE(
+          fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
+      CrashVfs disk;
+      disk.FailAt(at, DiskFault::kPowerFailure);
+      const std::uint64_t acknowledged = Write(1);
+      ASSERT_TRUE(disk.failed());
+      disk.Reboot(at * 1000 + seed);
+      const std::uint64_t stored = ExpectIntact(acknowledged);
+      EXPECT_EQ(Write(stored + 1), kGroups);  // and goes on
+      ++failures;
+    }
+  }
+  EXPECT_GE(failures, 2000u);
+  RecordProperty("power_failures", static_cast<int>(failures));
+}
+
+// Power fails a second time while the first failure is being recovered from.
+TEST_F(PowerFailureTest, TwiceInARow) {
+  const std::uint64_t operations = CountOperations();
+  SplitMix64 random(5);
+  for (int round = 0; round < 200 && !HasFailure(); ++round) {
+    const std::uint64_t first = 1 + random.Below(operations);
+    const std::uint64_t second = 1 + random.Below(40);
+    SCOPED_TRACE(fmt::format("round {}: operations {} and {}", round, first, second));
+    CrashVfs disk;
+    disk.FailAt(first, DiskFault::kPowerFailure);
+    std::uint64_t acknowledged = Write(1);
+    disk.Reboot(random.Next());
+    disk.FailAt(second, DiskFault::kPowerFailure);
+    {
+      // It may have stored one more than it said.
+      auto store = Store::Open(path(), kOptions);
+      if (store) {
+        std::uint64_t next = acknowledged + 1;
+        const auto recovery = (*store)->Recover();
+        if (recovery) {
+          next = recovery->next_batch;
+          acknowledged = next - 1;  // read from a disk that has no unsynced bytes
+        }
+        for (; recovery && next <= kGroups && (*store)->Apply(Group(next)); ++next) {
+          acknowledged = next;
+        }
+      }
+    }
+    disk.Reboot(random.Next());
+    ExpectIntact(acknowledged);
+  }
+}
+
+class DiskFaultTest : public PowerFailureTest {
+ protected:
+  // The fault at every operation: an error of the right kind, nothing acknowledged that is not
+  // there, the same Store goes on once it is mended; then the power fails.
+  void EveryOperation(DiskFault fault, CrashVfs::Lasting lasting) {
+    const std::uint64_t operations = CountOperations();
+    for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
+      SCOPED_TRACE(fmt::format("fault at operation {} of {}", at, operations));
+      CrashVfs disk;
+      disk.FailAt(at, fault, lasting);
+      auto store = Store::Open(path(), kOptions);
+      if (!store) {
+        ExpectKind(store.error(), fault);
+        disk.Mend();
+        store = Store::Open(path(), kOptions);
+        ASSERT_TRUE(store) << store.error().message;
+      }
+      std::uint64_t refused = 0;
+      for (std::uint64_t next = 1; next <= kGroups;) {
+        const Status applied = (*store)->Apply(Group(next));
+        if (applied) {
+          ++next;
+          continue;
+        }
+        ExpectKind(applied.error(), fault);
+        ASSERT_LT(++refused, 3u) << "does not go on by itself: " << applied.error().message;
+        disk.Mend();  // there is room again
+      }
+      disk.FailAt(disk.operations() + 1, DiskFault::kPowerFailure);
+      store->reset();
+      disk.Reboot(at);
+      EXPECT_EQ(ExpectIntact(kGroups), kGroups);
+    }
+  }
+
+  static void ExpectKind(const Error& error, DiskFault fault) {
+    if (fault == DiskFault::kFull) {
+      // Where SQLite could not even begin (a log that cannot be made), it only says that it failed.
+      EXPECT_TRUE(error.kind == ErrorKind::kFull || error.kind == ErrorKind::kSystem)
+          << error.message;
+    } else {
+      EXPECT_EQ(error.kind, ErrorKind::kSystem) << error.message;
+    }
+  }
+};
+
+TEST_F(DiskFaultTest, FullOnce) { EveryOperation(DiskFault::kFull, CrashVfs::Lasting::kOnce); }
+TEST_F(DiskFaultTest, FullUntilThereIsRoom) {
+  EveryOperation(DiskFault::kFull, CrashVfs::Lasting::kUntilMended);
+}
+TEST_F(DiskFaultTest, IoErrorOnce) {
+  EveryOperation(DiskFault::kIoError, CrashVfs::Lasting::kOnce);
+}
+TEST_F(DiskFaultTest, IoErrorsUntilMended) {
+  EveryOperation(DiskFault::kIoError, CrashVfs::Lasting::kUntilMended);
+}
+
+// While a database of version 1 is brought up to date.
+class MigrationFailureTest : public ScratchDatabase {
+ protected:
+  static std::string OldDatabase() {
+    std::ifstream file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/1.db", std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // 0: an error.
+  std::int64_t VersionByHand() { return OpenByHand()->Number("PRAGMA user_version").value_or(0); }
+};
+
+TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
+  const std::string old = OldDatabase();
+  ASSERT_GT(old.size(), 10'000u);
+  std::uint64_t operations = 0;
+  {
+    CrashVfs disk;
+    disk.Put(path(), old);
+    OpenStore(kOptions);
+    operations = disk.operations();
+  }
+  std::uint64_t begun = 0;
+  for (std::uint64_t at = 1; at <= operations && !HasFailure(); ++at) {
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      SCOPED_TRACE(
+          fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
+      CrashVfs disk;
+      disk.Put(path(), old);
+      disk.FailAt(at, DiskFault::kPowerFailure);
+      Store::Open(path(), kOptions).value_or(nullptr).reset();
+      disk.Reboot(at * 1000 + seed);
+      const std::int64_t version = VersionByHand();
+      EXPECT_GE(version, 1);
+      EXPECT_LE(version, 3);
+      begun += version > 1;
+      EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results"), 5);  // readable in every version
+      const auto store = OpenStore(kOptions);
+      EXPECT_EQ(VersionByHand(), 3);
+      const auto reader = OpenReader();
+      EXPECT_EQ(reader->ReadOutcomes({1}, 0, 10).value().size(), 2u);
+      EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 3u);
+      EXPECT_EQ(store->Recover().value().jobs.size(), 3u);
+      EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(1))).value());
+    }
+  }
+  EXPECT_GT(begun, 0u);
+}
+
+}  // namespace
+}  // namespace loopfleet::storage

@@ -1,0 +1,198 @@
+// Where results are looked for: the newest first, across what is in memory and in runs, and nothing
+// is lost between the two.
+
+#include "storage/result_keys.h"
+
+#include <fmt/format.h>
+
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::size_t kRunEntries = 300;  // more than one chunk
+
+class ResultKeysTest : public ScratchDatabase {
+ protected:
+  static Evaluation Measured(std::uint32_t tree, double elapsed_ns) {
+    Evaluation evaluation = SomeMeasurement(0);
+    std::memcpy(evaluation.tree_key->bytes.data(), &tree, sizeof tree);
+    std::get<Measurement>(evaluation.verdict).elapsed_ns = elapsed_ns;
+    return evaluation;
+  }
+
+  // A batch of its own, with one measurement for each element.
+  void Add(Store& store, const std::vector<Evaluation>& evaluations) {
+    const auto n = static_cast<std::uint32_t>(evaluations.size());
+    std::vector<Write> writes = {SomeBatch(++batch_, std::vector<JobSpec>(n, PlainSpec(2)))};
+    for (std::uint32_t i = 0; i < n; ++i) {
+      writes.push_back(JobFinished{SomeOutcome({.batch = batch_, .index = i, .sequence = i + 1},
+                                               PlainSpec(2), evaluations[i])});
+    }
+    const Status applied = store.Apply(writes);
+    ASSERT_TRUE(applied) << applied.error().message;
+  }
+
+  static double ElapsedOf(StoreReader& reader, std::uint32_t tree) {
+    const auto found = reader.FindResult(KeyFor(Measured(tree, 1))).value();
+    return found ? found->evaluation.measurement().elapsed_ns : 0;
+  }
+
+  std::uint64_t batch_ = 0;
+};
+
+TEST_F(ResultKeysTest, TheNewestIsFoundInMemoryAndInRuns) {
+  const StoreOptions options{.run_entries = kRunEntries};
+  auto store = OpenStore(options);
+  const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+  const auto alone = OpenReader();
+  constexpr std::uint32_t kTrees = 500;
+  for (int round = 1; round <= 4; ++round) {
+    std::vector<Evaluation> evaluations;
+    for (std::uint32_t tree = 0; tree < kTrees; ++tree) {
+      if (tree % static_cast<std::uint32_t>(round) == 0) {
+        evaluations.push_back(Measured(tree, round));
+      }
+    }
+    Add(*store, evaluations);
+    for (std::uint32_t tree = 0; tree < kTrees; ++tree) {
+      const int expected = tree % 12 == 0                ? round
+                           : round >= 4 && tree % 4 == 0 ? 4
+                           : round >= 3 && tree % 3 == 0 ? 3
+                           : round >= 2 && tree % 2 == 0 ? 2
+                                                         : 1;
+      ASSERT_EQ(ElapsedOf(*shared, tree), expected) << "tree " << tree << " round " << round;
+      ASSERT_EQ(ElapsedOf(*alone, tree), expected) << "tree " << tree << " round " << round;
+    }
+    EXPECT_EQ(ElapsedOf(*shared, kTrees), 0);
+  }
+  EXPECT_GE(NumberByHand("SELECT count(*) FROM result_key_runs"), 2);
+  store.reset();
+  store = OpenStore(options);  // and a restart finds them again
+  const auto again = StoreReader::Open(path(), store->result_keys()).value();
+  for (std::uint32_t tree = 0; tree < kTrees; tree += 12) ASSERT_EQ(ElapsedOf(*again, tree), 4);
+}
+
+// Far more rows of one tree than a page of a run holds.
+TEST_F(ResultKeysTest, OneTreeMeasuredManyTimes) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  for (int round = 0; round < 4; ++round) {
+    std::vector<Evaluation> evaluations;
+    for (int i = 0; i < 400; ++i) evaluations.push_back(Measured(7, 1 + round * 400 + i));
+    Add(*store, evaluations);
+    EXPECT_EQ(ElapsedOf(*reader, 7), (round + 1) * 400);
+  }
+  // An answer from the store, far back: found again, and not written again.
+  const std::int64_t rows = NumberByHand("SELECT count(*) FROM results");
+  ASSERT_TRUE(store->Apply(std::vector<Write>{
+      SomeBatch(++batch_, {PlainSpec(2)}),
+      JobFinished{SomeOutcome({.batch = batch_, .source = OutcomeSource::kStored}, PlainSpec(2),
+                              Measured(7, 3))}}));
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM results"), rows);
+}
+
+// Each reader remembers what it answered. What is suspected later must not be given from memory, by
+// the reader beside the writer or by one of another process.
+TEST_F(ResultKeysTest, WhatIsSuspectedIsForgotten) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto shared = StoreReader::Open(path(), store->result_keys()).value();
+  const auto alone = OpenReader();
+  Add(*store, {Measured(1, 1), Measured(2, 2)});
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_EQ(ElapsedOf(*shared, 1), 1);
+    ASSERT_EQ(ElapsedOf(*alone, 1), 1);
+  }
+  const Outcome made = SomeOutcome({}, PlainSpec(2), Measured(1, 1));
+  ASSERT_TRUE(store->Apply(std::vector<Write>{ResultsSuspected{.worker = made.worker,
+                                                               .since = made.finished_at,
+                                                               .flagged_at = made.finished_at,
+                                                               .reason = "it drifted"}}));
+  for (StoreReader* reader : {shared.get(), alone.get()}) {
+    EXPECT_EQ(ElapsedOf(*reader, 1), 0);
+    EXPECT_EQ(ElapsedOf(*reader, 2), 0);
+  }
+  Outcome anew = SomeOutcome({.batch = ++batch_}, PlainSpec(2), Measured(1, 3));
+  anew.finished_at += std::chrono::seconds(1);
+  ASSERT_TRUE(
+      store->Apply(std::vector<Write>{SomeBatch(batch_, {PlainSpec(2)}), JobFinished{anew}}));
+  EXPECT_EQ(ElapsedOf(*shared, 1), 3);
+  EXPECT_EQ(ElapsedOf(*alone, 1), 3);
+}
+
+// The newest is remembered, and an older one answers who wants it more precise: neither question
+// spoils the answer to the other.
+TEST_F(ResultKeysTest, TheNewestThatIsGoodEnoughIsFoundWhateverWasAskedBefore) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  const auto measured = [](double elapsed_ns, double spread) {
+    Evaluation evaluation = Measured(1, elapsed_ns);
+    std::get<Measurement>(evaluation.verdict).spread = spread;
+    return evaluation;
+  };
+  Add(*store, {measured(1, 0.002), measured(2, 0.004), measured(3, 0.03), measured(4, 0.02)});
+  const auto elapsed = [&](double precision) {
+    ResultKey key = KeyFor(Measured(1, 1));
+    key.precision = precision;
+    const auto found = reader->FindResult(key).value();
+    return found ? found->evaluation.measurement().elapsed_ns : 0;
+  };
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_EQ(elapsed(0.003), 1);
+    EXPECT_EQ(elapsed(0.01), 2);
+    EXPECT_EQ(elapsed(0.001), 0);
+    EXPECT_EQ(elapsed(0.03), 4);
+    EXPECT_EQ(elapsed(0), 4);
+  }
+}
+
+TEST_F(ResultKeysTest, AGroupThatFailsAddsNothing) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  Add(*store, std::vector<Evaluation>(kRunEntries - 1, Measured(1, 1)));
+  std::vector<Write> bad = {
+      SomeBatch(++batch_, {PlainSpec(2), PlainSpec(2)}),
+      JobFinished{SomeOutcome({.batch = batch_, .index = 0}, PlainSpec(2), Measured(2, 2))},
+      JobFinished{
+          SomeOutcome({.batch = batch_, .index = 0, .sequence = 2}, PlainSpec(2), Measured(3, 3))}};
+  EXPECT_FALSE(store->Apply(bad));
+  EXPECT_EQ(ElapsedOf(*reader, 2), 0);
+  --batch_;
+  Add(*store, {Measured(2, 5), Measured(3, 6)});
+  EXPECT_EQ(ElapsedOf(*reader, 2), 5);
+  EXPECT_EQ(ElapsedOf(*reader, 3), 6);
+}
+
+TEST_F(ResultKeysTest, ADamagedRunIsMadeAgain) {
+  const StoreOptions options{.run_entries = kRunEntries};
+  {
+    const auto store = OpenStore(options);
+    std::vector<Evaluation> evaluations;
+    for (std::uint32_t tree = 0; tree < 1000; ++tree) evaluations.push_back(Measured(tree, 1));
+    Add(*store, evaluations);
+    Add(*store, {Measured(5000, 1)});
+  }
+  ASSERT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), 3);
+  RunByHand("UPDATE result_key_runs SET filter = zeroblob(length(filter)) WHERE run = 2");
+  const auto store = OpenStore(options);
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  for (std::uint32_t tree = 0; tree < 1000; ++tree) ASSERT_EQ(ElapsedOf(*reader, tree), 1) << tree;
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM result_key_runs"), 3);
+}
+
+TEST_F(ResultKeysTest, ADamagedPageOfARunIsFoundOut) {
+  const auto store = OpenStore({.run_entries = kRunEntries});
+  const auto reader = StoreReader::Open(path(), store->result_keys()).value();
+  Add(*store, std::vector<Evaluation>(kRunEntries, Measured(1, 1)));
+  Add(*store, {Measured(2, 2)});  // the next group seals
+  RunByHand("UPDATE result_key_chunks SET entries = zeroblob(length(entries))");
+  const auto found = reader->FindResult(KeyFor(Measured(1, 1)));
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, ErrorKind::kCorrupt);
+  EXPECT_NE(found.error().message.find("of table result_key_chunks"), std::string::npos);
+  EXPECT_EQ(ElapsedOf(*reader, 2), 2);  // others are served
+}
+
+}  // namespace
+}  // namespace loopfleet::storage

@@ -1,0 +1,83 @@
+// A copy of a database that is being written: whole, its own, and good to go on with.
+
+#include "storage/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+#include "storage/database_check.h"
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+using SnapshotTest = ScratchDatabase;
+
+std::vector<Write> BatchOf(std::uint64_t id) {
+  return {SomeBatch(id, {PlainSpec(2), PlainSpec(3)}),
+          JobFinished{SomeOutcome({.batch = id, .index = 1}, PlainSpec(3),
+                                  SomeMeasurement(static_cast<std::uint8_t>(id)))}};
+}
+
+TEST_F(SnapshotTest, WhileTheWriterWorks) {
+  const auto store = OpenStore();
+  ASSERT_TRUE(store->Apply(BatchOf(1)));
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> written{1};
+  std::thread writer([&] {
+    for (std::uint64_t id = 2; !stop; ++id) {
+      if (!store->Apply(BatchOf(id))) return;
+      written = id;
+    }
+  });
+  for (int copy = 0; copy < 5; ++copy) {
+    const auto to = directory() / fmt::format("copy{}.db", copy);
+    const std::uint64_t before = written;
+    const Status taken = TakeSnapshot(path(), to);
+    EXPECT_TRUE(taken) << taken.error().message;
+    if (!taken) break;
+    EXPECT_TRUE(CheckDatabase(to).value().ok());
+    EXPECT_GE(StoreReader::Open(to).value()->NewestBatch().value()->batch.value, before);
+    using std::filesystem::perms;
+    EXPECT_EQ(std::filesystem::status(to).permissions(), perms::owner_read | perms::owner_write);
+    EXPECT_FALSE(std::filesystem::exists(to.string() + "-wal"));
+    EXPECT_FALSE(std::filesystem::exists(to.string() + ".unfinished"));
+  }
+  stop = true;
+  writer.join();
+}
+
+// To restore is to start on the copy.
+TEST_F(SnapshotTest, IsGoneOnWith) {
+  const auto to = directory() / "copy.db";
+  {
+    const auto store = OpenStore();
+    for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(store->Apply(BatchOf(id)));
+    ASSERT_TRUE(TakeSnapshot(path(), to));
+    ASSERT_TRUE(store->Apply(BatchOf(4)));  // not in the copy
+  }
+  const auto restored = Store::Open(to).value();
+  EXPECT_EQ(restored->epoch(), 2u);
+  const Recovery recovery = restored->Recover().value();
+  EXPECT_EQ(recovery.next_batch, 4u);
+  EXPECT_EQ(recovery.jobs.size(), 3u);
+  EXPECT_TRUE(restored->Apply(BatchOf(4)));
+  const auto reader = StoreReader::Open(to).value();
+  EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
+  EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
+}
+
+TEST_F(SnapshotTest, NeverReplacesAFile) {
+  OpenStore();
+  const auto to = directory() / "copy.db";
+  ASSERT_TRUE(TakeSnapshot(path(), to));
+  EXPECT_EQ(TakeSnapshot(path(), to).error().kind, ErrorKind::kExists);
+  EXPECT_EQ(TakeSnapshot(directory() / "none.db", to).error().kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(TakeSnapshot(path(), directory() / "no" / "copy.db"));
+}
+
+}  // namespace
+}  // namespace loopfleet::storage
