@@ -136,7 +136,7 @@ void ExpireUnserved(Turn& turn) {
   State& state = turn.state;
   std::uint32_t left = state.limits.max_expiries_per_tick;
   for (auto& [demand, served_at] : state.served_at) {
-    if (state.workers.HasReady(demand)) served_at = turn.now.instant;
+    if (state.workers.IsServed(demand)) served_at = turn.now.instant;
     while (const auto front = state.ready.Front(demand)) {
       const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
       if (turn.now.instant - waits_since < state.limits.no_worker_grace || left-- == 0) break;

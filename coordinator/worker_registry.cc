@@ -91,9 +91,11 @@ std::vector<Candidate> WorkerRegistry::Candidates(DeviceKind device, std::size_t
   return candidates;
 }
 
-bool WorkerRegistry::HasReady(const Demand& demand) const {
+bool WorkerRegistry::IsServed(const Demand& demand) const {
   return std::ranges::any_of(workers_, [&](const auto& entry) {
-    return entry.second.state == WorkerState::kReady && Serves(entry.second.supply(), demand);
+    const WorkerState state = entry.second.state;
+    return (state == WorkerState::kReady || state == WorkerState::kQuarantined) &&
+           Serves(entry.second.supply(), demand);
   });
 }
 

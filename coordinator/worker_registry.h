@@ -88,7 +88,8 @@ class WorkerRegistry {
 
   // At most `max` of this device, longest waiting first.
   std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
-  bool HasReady(const Demand& demand) const;
+  // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
+  bool IsServed(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
   std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.

@@ -56,9 +56,10 @@ class CanaryWatch {
   struct Options {
     std::size_t window =
         9;  // readings; their median is what counts, so a short disturbance does not
-    // Relative, for each canary, beyond which it drifts. The memory of a virtual machine is shared
-    // with neighbours: it differs by half from minute to minute without anything being wrong.
-    std::array<double, kCanaries> tolerance = {0.02, 0.05, 1.0};
+    // Relative, for each canary, beyond which it drifts: more than neighbours on a virtual machine
+    // do. What they do is found in each measurement by its probes, and costs it its grade; a worker
+    // that could not be leased because of them would leave a small fleet without any.
+    std::array<double, kCanaries> tolerance = {0.10, 0.30, 1.0};
   };
   explicit CanaryWatch(const Options& options) : options_(options) {}
   CanaryWatch() : CanaryWatch(Options{}) {}
