@@ -45,10 +45,15 @@ class BatchTest(unittest.TestCase):
         return path
 
     def check_exactly_once(self, cluster, outcomes, code, said):
-        self.assertEqual(code, 0, said)
         self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(JOBS)))
+        # On a busy host a few get no figure, and say so: an outcome like any other.
+        unstable = {outcome["index"] for outcome in outcomes if fleet.is_unstable(outcome)}
+        self.assertLess(len(unstable), JOBS // 20, said)
+        self.assertEqual(code, 1 if unstable else 0, said)
         for outcome in outcomes:
             self.assertEqual(outcome["tag"], outcome["index"], "the outcome is of another job")
+            if outcome["index"] in unstable:
+                continue
             self.assertEqual(outcome["status"], "ok", outcome)
             self.assertGreater(outcome["elapsed_ns"], 0)
             self.assertAlmostEqual(outcome["gflop_per_second"],
@@ -59,7 +64,8 @@ class BatchTest(unittest.TestCase):
             sequences = database.execute("SELECT sequence FROM outcomes").fetchall()
         database.close()
         self.assertEqual(sorted(row[0] for row in rows), list(range(JOBS)))
-        self.assertTrue(all(int(tag) == index and status == "ok" for index, tag, status in rows))
+        self.assertTrue(all(int(tag) == index and (status == "ok") == (index not in unstable)
+                            for index, tag, status in rows))
         self.assertEqual(sorted(row[0] for row in sequences), list(range(1, JOBS + 1)))
 
     def test_two_workers_share_a_thousand_jobs(self):

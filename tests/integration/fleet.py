@@ -213,6 +213,11 @@ class Fleet:
         return done, [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def is_unstable(outcome):
+    """Whether a right kernel got no figure because the host was too busy for one."""
+    return outcome["status"] == "failed" and outcome["error"]["code"] == "UNSTABLE_TIMING"
+
+
 def lines(jobs):
     """Jobs (or lines as they are) as the text that `submit` reads."""
     return "".join((job if isinstance(job, str) else json.dumps(job)) + "\n" for job in jobs)

@@ -41,10 +41,10 @@ TEST(CanaryWatchTest, ALastingChangeIs) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 20);
   const auto steady_until = canaries.watch.steady_until();
-  canaries.Observe(104, 200, 3e6, 9);
+  canaries.Observe(114, 200, 3e6, 9);
   ASSERT_TRUE(canaries.watch.IsDrifting());
   EXPECT_EQ(canaries.watch.drifting(), Canary::kArithmetic);
-  EXPECT_NEAR(canaries.watch.ratio(), 1.04, 1e-9);
+  EXPECT_NEAR(canaries.watch.ratio(), 1.14, 1e-9);
   // Kept from the last window that was steady: all that was measured since is in doubt.
   EXPECT_GE(*canaries.watch.steady_until(), *steady_until);
   EXPECT_LT(*canaries.watch.steady_until(), canaries.now - seconds(2 * 9));
@@ -53,7 +53,7 @@ TEST(CanaryWatchTest, ALastingChangeIs) {
 TEST(CanaryWatchTest, QuickerIsDriftToo) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 9);
-  canaries.Observe(100, 150, 3e6, 9);
+  canaries.Observe(100, 120, 3e6, 9);
   EXPECT_EQ(canaries.watch.drifting(), Canary::kSecondCache);
 }
 
