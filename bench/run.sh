@@ -11,6 +11,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
+interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 isolation    what confining kernels costs, and how soon the next runs after a crash
 queue        durable null jobs per second through the coordinator, beside redis lists
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
@@ -33,6 +34,7 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
+  interactive) targets=(bench_interactive loopfleet-coordinator) ;;
   isolation) targets=(bench_isolation) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;

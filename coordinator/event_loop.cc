@@ -24,11 +24,13 @@ void EventLoop::Recover(storage::Recovery recovery) {
   event.jobs.reserve(recovery.jobs.size());
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back(
-        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
-                                             .admission = ToMeasure{job.replayed->tree,
-                                                                    job.replayed->placement}}
-                               : parts_.admitter.Admit(std::move(job.spec), {})});
+    event.jobs.push_back({.id = job.job,
+                          .job = job.replayed
+                                     ? AdmittedJob{.spec = std::move(job.spec),
+                                                   .admission = ToMeasure{job.replayed->tree,
+                                                                          job.replayed->placement}}
+                                     : parts_.admitter.Admit(std::move(job.spec), {}),
+                          .accepted_at = job.accepted_at});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
@@ -139,10 +141,7 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   }
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
-    StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
-    }
+    const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));

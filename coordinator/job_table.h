@@ -29,7 +29,7 @@ struct Leased {
   LeaseId lease;
 };
 struct Following {};
-using JobProgress = std::variant<Queued, Leased, Following>;
+using JobProgress = std::variant<Following, Queued, Leased>;
 
 // Whether the job takes part in coalescing: `fresh` ones neither lead nor follow.
 enum class Sharing : std::uint8_t { kShares, kAlone };
@@ -41,7 +41,8 @@ struct Job {
   Placement placement = Placement::kCpu;
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
-  std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
+  Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
+  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
   JobProgress progress;
 };
 
