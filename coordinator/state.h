@@ -1,5 +1,5 @@
 #pragma once
-// State: all that the core knows: nine small tables, each with its own invariant, and what ties
+// State: all that the core knows: ten small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "coordinator/lease_table.h"
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/worker_registry.h"
 
@@ -45,6 +46,7 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;
