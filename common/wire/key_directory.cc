@@ -72,8 +72,8 @@ std::string RolesIn(std::span<const Role> roles) {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-// Empty if the file authorizes its peer.
-std::string AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
+// Why the file authorizes nobody; empty if it does. An error: the system could not read it now.
+Result<std::string> AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
   const std::string name = path.stem().native();
   if (const Status fine = CheckKeyName(name); !fine) {
     return fmt::format("{}: {}", path.native(), fine.error().message);
@@ -83,6 +83,7 @@ std::string AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
                        kMaxAuthorizedKeys);
   }
   const auto file = LoadPublicKeyFile(path, role);
+  if (!file && file.error().kind == ErrorKind::kSystem) return std::unexpected(file.error());
   if (!file) return file.error().message;
   if (file->role != role) {
     return fmt::format("{}: it is the key of a {}, not of a {}", path.native(), NameOf(file->role),
@@ -93,7 +94,7 @@ std::string AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
     return fmt::format("{}: the same key is authorized as {} {} already", path.native(),
                        NameOf(first.role), first.name);
   }
-  return "";
+  return std::string();
 }
 
 }  // namespace
@@ -182,9 +183,8 @@ Result<LoadedKeys> LoadAuthorizedKeys(const fs::path& dir) {
     LF_TRY_VOID(CheckDirectory(place));
     LF_TRY(const std::vector<std::string> names, NamesIn(place, kPublicSuffix));
     for (const std::string& name : names) {
-      if (std::string problem = AddFrom(place / name, role, loaded.keys); !problem.empty()) {
-        loaded.problems.push_back(std::move(problem));
-      }
+      LF_TRY(std::string problem, AddFrom(place / name, role, loaded.keys));
+      if (!problem.empty()) loaded.problems.push_back(std::move(problem));
     }
   }
   return loaded;

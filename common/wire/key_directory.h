@@ -67,7 +67,8 @@ struct LoadedKeys {
   std::vector<std::string> problems;
 };
 
-// An error: a directory is not there or not safe, so nobody at all is authorized.
+// An error: a directory is not there or not safe, so nobody at all is authorized; or (kSystem) the
+// system could not read one now, for example for want of descriptors.
 Result<LoadedKeys> LoadAuthorizedKeys(const std::filesystem::path& dir);
 
 }  // namespace loopfleet::wire

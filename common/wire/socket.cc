@@ -125,8 +125,8 @@ struct Router::Impl {
     if (authenticator == nullptr) return {};
     const char* user_id = ::zmq_msg_gets(part.handle(), "User-Id");
     const Principal* principal = user_id == nullptr ? nullptr : authenticator->Find(user_id, door);
-    if (principal == nullptr) return {.standing = Sender::Standing::kRevoked, .principal = {}};
-    return {.standing = Sender::Standing::kAuthorized, .principal = *principal};
+    if (principal == nullptr) return {.standing = Sender::Standing::kRevoked};
+    return {.standing = Sender::Standing::kAuthorized, .principal = *principal, .key = user_id};
   }
 };
 

@@ -59,6 +59,7 @@ struct Sender {
   };
   Standing standing = Standing::kWithoutKey;
   Principal principal;
+  std::string key;  // kAuthorized: the text of its public key
 };
 
 struct Received {
