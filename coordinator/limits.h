@@ -37,6 +37,9 @@ struct Limits {
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
 
   std::uint32_t max_attempts = 3;  // promise I7
+  // How long a job that failed on one worker waits for another one to have a place for it.
+  std::chrono::milliseconds retry_elsewhere{2000};
+  std::uint32_t max_retries_per_turn = 64;  // looked at; the next turn goes on
   // Measurements of one worker that are made anew when it turns out to have drifted; what it
   // measured beside them is only flagged, and measured anew when somebody asks.
   std::uint32_t max_remeasured = 256;

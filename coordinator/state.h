@@ -18,6 +18,7 @@
 #include "coordinator/lease_table.h"
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/worker_registry.h"
 
@@ -47,6 +48,7 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;

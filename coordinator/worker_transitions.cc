@@ -10,6 +10,7 @@
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/report_check.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -40,6 +41,9 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
   if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (const auto* retrying = std::get_if<Retrying>(&job->progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
@@ -178,13 +182,6 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
-bool IsWorkersFault(const Evaluation& evaluation) {
-  if (evaluation.ok()) return false;
-  const FailureCode code = evaluation.failure().code;
-  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
-         code == FailureCode::kDeviceFault;
-}
-
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
@@ -199,11 +196,9 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                            .message = fmt::format("worker {} sent a report that cannot be: {}",
                                                   worker.facts.name, *why)}};
   }
-  if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
-    ReturnLease(turn, lease.id, LeaseEnd::kLost);
-    return Keep::kForgetNow;
-  }
+  if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   if (evaluation.ok()) {
+    NoteContradiction(turn, worker, job);
     MeasuredJob measured{
         .reported_at = turn.now.instant,
         .job = {.spec = job.spec,
