@@ -86,6 +86,11 @@ void EventLoop::ApplyKeyChanges() {
   if (parts_.gatekeeper == nullptr) return;
   auto revoked = parts_.gatekeeper->Turn(parts_.clock.Now());
   if (!revoked.empty()) Give(KeysRevoked{std::move(revoked)});
+  // A handshake that is refused is a request that was: of a peer that got no further.
+  const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
+  for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
+    parts_.metrics.Refused(code);
+  }
 }
 
 void EventLoop::ReceiveFromClients() {

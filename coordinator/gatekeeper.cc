@@ -82,7 +82,7 @@ std::set<KeyText> Gatekeeper::Turn(Instant now) {
     revoked = Reload();
   }
   authenticator_.Serve();
-  LogRefusals(now);
+  CountRefusals(now);
   return revoked;
 }
 
@@ -120,12 +120,15 @@ void Gatekeeper::LogProblems(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) log::Error("keys.problem {}", problem);
 }
 
-void Gatekeeper::LogRefusals(Instant now) {
-  if (now < next_refusal_log_) return;
+void Gatekeeper::CountRefusals(Instant now) {
   const auto refusals = authenticator_.TakeRefusals();
   if (refusals.count == 0) return;
+  refused_count_ += refusals.count;
+  unlogged_refusals_ += refusals.count;
+  if (now < next_refusal_log_) return;
   next_refusal_log_ = now + kRefusalLogPause;
-  log::Warning("keys.refused count={} last=\"{}\"", refusals.count, refusals.last);
+  log::Warning("keys.refused count={} last=\"{}\"", std::exchange(unlogged_refusals_, 0),
+               refusals.last);
 }
 
 }  // namespace loopfleet::coordinator

@@ -8,11 +8,12 @@
 // authorized until it is mended.
 
 #include <chrono>
-#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -35,10 +36,12 @@ class Gatekeeper {
 
   // Answers handshakes, and gives the keys that were revoked since the last call.
   std::set<KeyText> Turn(Instant now);
+  // Handshakes refused since the last call.
+  std::uint64_t TakeRefusedCount() { return std::exchange(refused_count_, 0); }
 
  private:
   static constexpr std::chrono::seconds kRescan{30};
-  static constexpr std::chrono::seconds kRefusalLogPause{1};
+  static constexpr std::chrono::seconds kRefusalLogPause{1};  // an attacker must not fill the log
 
   Gatekeeper(std::filesystem::path dir, wire::Authenticator authenticator,
              const wire::PublicKey& public_key, UniqueFd changes);
@@ -46,7 +49,7 @@ class Gatekeeper {
   bool HasChanged();
   std::set<KeyText> Reload();
   void LogProblems(const std::vector<std::string>& problems);
-  void LogRefusals(Instant now);
+  void CountRefusals(Instant now);
 
   const std::filesystem::path dir_;
   wire::Authenticator authenticator_;
@@ -55,6 +58,8 @@ class Gatekeeper {
   Instant next_rescan_{};
   Instant next_refusal_log_{};
   std::vector<std::string> problems_;  // as logged
+  std::uint64_t refused_count_ = 0;
+  std::uint64_t unlogged_refusals_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
@@ -179,17 +180,20 @@ Status CannotWrite(const std::filesystem::path& path) {
               fmt::format("cannot write {}: {}", path.native(), std::strerror(errno)));
 }
 
-// A name that nothing reads until it is whole, then a link, which fails if the file is there.
-Status WriteFile(const std::filesystem::path& path, std::string_view text, mode_t mode) {
+// A name that nothing reads until it is whole, then a link, which fails if the file is there, or a
+// move, which does not.
+Status WriteFile(const std::filesystem::path& path, std::string_view text, mode_t mode,
+                 IfThere if_there) {
   const std::filesystem::path draft =
       path.parent_path() / fmt::format(".{}.{}", path.filename().native(), ::getpid());
   ::unlink(draft.c_str());  // of an earlier process that was killed
   const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return CannotWrite(path);
+  const auto name_it = if_there == IfThere::kFail ? ::link : ::rename;
   const bool written =
       ::fchmod(file.get(), mode) == 0 &&  // whatever the umask says
       ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(file.get()) == 0 && ::link(draft.c_str(), path.c_str()) == 0;
+      ::fsync(file.get()) == 0 && name_it(draft.c_str(), path.c_str()) == 0;
   const int why = errno;
   ::unlink(draft.c_str());
   if (written) return {};
@@ -280,14 +284,15 @@ Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role 
   return file;
 }
 
-Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file) {
-  return WriteFile(path, FormatPublicKeyFile(file), 0644);
+Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file,
+                          IfThere if_there) {
+  return WriteFile(path, FormatPublicKeyFile(file), 0644, if_there);
 }
 
 Status WriteSecretKeyFile(const std::filesystem::path& path, const SecretKeyFile& file) {
   Wiped wiped;
   wiped.text = FormatSecretKeyFile(file);
-  return WriteFile(path, wiped.text, 0600);
+  return WriteFile(path, wiped.text, 0600, IfThere::kFail);
 }
 
 }  // namespace loopfleet::wire

@@ -47,8 +47,11 @@ std::string FormatSecretKeyFile(const SecretKeyFile& file);
 Result<PublicKeyFile> LoadPublicKeyFile(const std::filesystem::path& path, Role fallback);
 Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role fallback);
 
-// kExists: never written over. The file is whole and on disk, or not there.
-Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file);
+// The file is whole and on disk, or as it was. kExists: secrets are never written over, public keys
+// only if that is meant.
+enum class IfThere { kFail, kReplace };
+Status WritePublicKeyFile(const std::filesystem::path& path, const PublicKeyFile& file,
+                          IfThere if_there = IfThere::kFail);
 Status WriteSecretKeyFile(const std::filesystem::path& path, const SecretKeyFile& file);
 
 }  // namespace loopfleet::wire

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using Standing = Sender::Standing;
 
-constexpr auto kPatience = 20s;
+constexpr auto kPatience = 60s;
 
 // A coordinator's two sockets, a key for each role, and the thread that serves them: this one.
 class CurveTest : public ::testing::Test {
