@@ -187,6 +187,8 @@ bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
 void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {
   for (const PeerId& peer : turn.state.clients.PeersWith(event.keys)) {
     OnClientUnreachable(turn, {.peer = peer});
+    turn.state.clients.ForgetAsker(peer);
+    turn.state.batches.ForgetCancelAsker(peer);
   }
   RemoveWorkersWith(turn, event.keys);
 }

@@ -52,7 +52,9 @@ Status EventLoop::Run() {
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
-    ApplyKeyChanges();  // before what has arrived meanwhile is looked at
+    ServeHandshakes();
+    wire::Received nobody;
+    ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ReceiveFromWorkers();
@@ -82,10 +84,9 @@ void EventLoop::GiveStorageEvents() {
   for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
 }
 
-void EventLoop::ApplyKeyChanges() {
+void EventLoop::ServeHandshakes() {
   if (parts_.gatekeeper == nullptr) return;
-  auto revoked = parts_.gatekeeper->Turn(parts_.clock.Now());
-  if (!revoked.empty()) Give(KeysRevoked{std::move(revoked)});
+  parts_.gatekeeper->Serve(parts_.clock.Now());
   // A handshake that is refused is a request that was: of a peer that got no further.
   const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
   for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
@@ -93,18 +94,30 @@ void EventLoop::ApplyKeyChanges() {
   }
 }
 
+void EventLoop::ApplyKeyChanges(wire::Received& received) {
+  if (parts_.gatekeeper == nullptr) return;
+  std::set<KeyText> revoked = parts_.gatekeeper->TakeRevoked(parts_.clock.Now());
+  if (revoked.empty()) return;
+  if (revoked.contains(received.sender.key)) {
+    received.sender = {.standing = wire::Sender::Standing::kRevoked};
+  }
+  Give(KeysRevoked{std::move(revoked)});
+}
+
 void EventLoop::ReceiveFromClients() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.clients.Receive();
+    auto received = parts_.clients.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnClientFrame(*received);
   }
 }
 
 void EventLoop::ReceiveFromWorkers() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.workers.Receive();
+    auto received = parts_.workers.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnWorkerFrame(*received);
   }
 }

@@ -294,6 +294,19 @@ TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
   EXPECT_FALSE(h.TakePage("a", waiting));
 }
 
+TEST(CoreRevocation, WhatWasUnderWayIsAnsweredToNobody) {
+  TwoClients h;
+  h.Submit("a", {{.tree = 9}});
+  h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
+  h.Give(KeysRevoked{{"key of a"}});
+  h.replies.clear();
+  h.from_storage.clear();
+  h.Write();
+  for (const ReplyToClient& reply : h.replies) EXPECT_NE(reply.peer, "a");
+  for (const AnswerFromStorage& answer : h.from_storage) EXPECT_NE(answer.peer, "a");
+  EXPECT_EQ(h.disk.jobs.size(), 4u) << "it is accepted all the same";
+}
+
 // Its jobs were accepted (I1) and stay; an admin can cancel them.
 TEST(CoreRevocation, AcceptedJobsOfARevokedClientStillRun) {
   TwoClients h;
