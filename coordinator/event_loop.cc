@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
 
@@ -33,6 +34,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
   Give(std::move(event));
+  LF_FAILPOINT("coordinator.recovered");
 }
 
 void EventLoop::RequestStop() {
@@ -104,6 +106,7 @@ void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, Failure f
 }
 
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -148,10 +151,12 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
     }
   }
+  LF_FAILPOINT("coordinator.submission_admitted");
   Give(std::move(event));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.worker_frame");
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) return Give(WorkerSaid{.peer = received.peer, .message = *std::move(message)});
   parts_.metrics.MalformedMessage();
