@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
 #include "coordinator/identity.h"
@@ -35,6 +36,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
   Give(std::move(event));
+  LF_FAILPOINT("coordinator.recovered");
 }
 
 void EventLoop::RequestStop() {
@@ -142,6 +144,7 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
+  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -191,11 +194,13 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
     }
   }
+  LF_FAILPOINT("coordinator.submission_admitted");
   Give(std::move(event));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
   if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
+  LF_FAILPOINT("coordinator.worker_frame");
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {
