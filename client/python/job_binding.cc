@@ -271,11 +271,13 @@ void BindOutcome(nb::module_& module) {
                                      : std::string();
           },
           "\"A\", \"B\" or \"C\"; \"\" of a failed job.")
-      .def_prop_ro("samples_ns",
-                   [](const Outcome& o) {
-                     return ToArray(o.evaluation.ok() ? o.evaluation.measurement().samples_ns
-                                                      : std::vector<double>{});
-                   })
+      .def_prop_ro(
+          "samples_ns",
+          [](const Outcome& o) {
+            return ToArray(o.evaluation.ok() ? o.evaluation.measurement().samples_ns
+                                             : std::vector<double>{});
+          },
+          nb::rv_policy::reference)  // the array owns what it shows
       .def_prop_ro("flop_count", [](const Outcome& o) { return o.evaluation.flop_count; })
       .def_prop_ro("tree_key",
                    [](const Outcome& o) {
