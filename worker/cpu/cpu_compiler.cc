@@ -41,11 +41,12 @@ class CpuCompiler::Impl {
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
     LF_TRY(const Emitted emitted, Emit(tree, options));
-    return Kernel{.object = writer_.Write(*emitted.module),
-                  .buffers = BufferSpecsOf(emitted.plan),
-                  .scratch_bytes = emitted.plan.scratch_bytes,
-                  .threads = emitted.plan.threads,
-                  .no_effect = AnnotationsWithoutEffect(tree, emitted.effective, emitted.not_parallel)};
+    return Kernel{
+        .object = writer_.Write(*emitted.module),
+        .buffers = BufferSpecsOf(emitted.plan),
+        .scratch_bytes = emitted.plan.scratch_bytes,
+        .threads = emitted.plan.threads,
+        .no_effect = AnnotationsWithoutEffect(tree, emitted.effective, emitted.not_parallel)};
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,

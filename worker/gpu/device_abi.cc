@@ -72,10 +72,10 @@ class Cuda final : public DeviceAbi {
   Value* Shared(IRBuilderBase& builder, std::int64_t bytes) override {
     Function* function = builder.GetInsertBlock()->getParent();
     auto* type = llvm::ArrayType::get(builder.getInt8Ty(), static_cast<std::uint64_t>(bytes));
-    auto* memory = new llvm::GlobalVariable(
-        *function->getParent(), type, false, GlobalValue::InternalLinkage,
-        llvm::UndefValue::get(type), function->getName() + "_shared", nullptr,
-        GlobalValue::NotThreadLocal, kSharedSpace);
+    auto* memory =
+        new llvm::GlobalVariable(*function->getParent(), type, false, GlobalValue::InternalLinkage,
+                                 llvm::UndefValue::get(type), function->getName() + "_shared",
+                                 nullptr, GlobalValue::NotThreadLocal, kSharedSpace);
     memory->setAlignment(llvm::Align(16));
     return memory;
   }
@@ -118,7 +118,8 @@ class Host final : public DeviceAbi {
       arguments.push_back(
           builder.CreateLoad(pointer, builder.CreateConstGEP1_32(pointer, entry->getArg(0), i)));
     }
-    Value* wanted = Field(builder, arguments.back(), offsetof(HostThread, stage), builder.getInt32Ty());
+    Value* wanted =
+        Field(builder, arguments.back(), offsetof(HostThread, stage), builder.getInt32Ty());
     for (std::uint32_t i = 0; i < stages.size(); ++i) {
       auto* call = llvm::BasicBlock::Create(context, "stage", entry);
       auto* next = llvm::BasicBlock::Create(context, "next", entry);

@@ -5,8 +5,8 @@
 //
 // Played threads: one function for all stages of a kernel, called as
 //   loopfleet_kernel(buffers)
-// with one pointer behind those of the buffers: to a HostThread, which says which stage and thread to
-// run. `wait` has to return when all threads of the block have called it.
+// with one pointer behind those of the buffers: to a HostThread, which says which stage and thread
+// to run. `wait` has to return when all threads of the block have called it.
 
 #include <cstdint>
 #include <memory>

@@ -25,7 +25,8 @@ constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kLocalBytes = 1024;
 // For slots in the scratch area, together.
 constexpr std::int64_t kSlotBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // more of them: each runs several times
+constexpr std::int64_t kMostBlocks = std::int64_t{1}
+                                     << 20;  // more of them: each runs several times
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 30;  // of numbered iterations: 32 bits
 // Registers for private elements, and copies of bodies to have them.
 constexpr std::int64_t kRegisterElements = 32;
@@ -309,7 +310,8 @@ void StageMaker::ChooseRegisters(Stage& stage) const {
     for (const BodyPlace& body : bodies) {
       std::int64_t here = 1;
       for (LoopId loop : body.loops) {
-        if (unrolled.contains(loop)) here = std::min(here * MostIterations(plan_, loop), kMostBlocks);
+        if (unrolled.contains(loop))
+          here = std::min(here * MostIterations(plan_, loop), kMostBlocks);
       }
       total += here > 1 ? here : 0;
     }
@@ -366,9 +368,8 @@ std::int64_t MostIterations(const KernelPlan& plan, const std::vector<const Loop
 bool StartsInside(const Nest& nest) {
   const Statement* reduction = nest.reduction();
   if (reduction == nullptr) return false;
-  return std::ranges::any_of(nest.loops, [&](const LoopStep* step) {
-    return step->loop == reduction->reduced.front();
-  });
+  return std::ranges::any_of(
+      nest.loops, [&](const LoopStep* step) { return step->loop == reduction->reduced.front(); });
 }
 
 bool PointsAreIndependent(const KernelPlan& plan, const Nest& nest) {
@@ -406,7 +407,8 @@ bool MovesByFours(const KernelPlan& plan, const Nest& nest, const Access& access
   const looptree::DimId dim = plan.loops[axis].dim;
   // Steps of the axis' own outer loops do not matter: its elements are counted from its start.
   return std::ranges::all_of(nest.loops, [&](const LoopStep* step) {
-    const bool along = plan.loops[step->loop].dim == dim && nest.Reduces(step->loop) == nest.Reduces(axis);
+    const bool along =
+        plan.loops[step->loop].dim == dim && nest.Reduces(step->loop) == nest.Reduces(axis);
     return along || StrideOf(access, step->loop) % 4 == 0;
   });
 }
@@ -421,10 +423,10 @@ std::expected<DevicePlan, Failure> PlanDevice(const LoopTree& tree, const PlanLi
   StageMaker(tree, device).AddStages();
   const std::uint64_t total = looptree::TensorBytes(tree.program()) + device.scratch_bytes;
   if (total > limits.footprint_bytes) {
-    return std::unexpected(
-        Failure{.code = FailureCode::kLimitFootprint,
-                .message = fmt::format("the tensors and intermediates need {} bytes; {} are allowed",
-                                       total, limits.footprint_bytes)});
+    return std::unexpected(Failure{
+        .code = FailureCode::kLimitFootprint,
+        .message = fmt::format("the tensors and intermediates need {} bytes; {} are allowed", total,
+                               limits.footprint_bytes)});
   }
   return device;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // DevicePlan: a KernelPlan cut into the kernels that a GPU runs one after the other, and for each
-// of them what its blocks and threads do. Nothing here knows of LLVM or CUDA; the rules are those of
-// docs/LOWERING.md, "GPU".
+// of them what its blocks and threads do. Nothing here knows of LLVM or CUDA; the rules are those
+// of docs/LOWERING.md, "GPU".
 
 #include <cstdint>
 #include <expected>
@@ -34,7 +34,7 @@ struct ThreadMapping {
 // A nest without a tile: a thread for each point of its loops that do not reduce.
 struct PointMapping {
   Nest nest;
-  std::vector<const LoopStep*> free;  // the loops that do not reduce, outermost first
+  std::vector<const LoopStep*> free;    // the loops that do not reduce, outermost first
   std::vector<const LoopStep*> serial;  // the others
   std::int64_t points = 1;
 };
@@ -53,7 +53,7 @@ struct TileAxis {
   std::int64_t extent = 1;             // all elements of it
   std::int64_t block = 1;              // of them in a block: threads * each
   std::int64_t threads = 1;
-  std::int64_t each = 1;               // elements of one thread
+  std::int64_t each = 1;  // elements of one thread
   std::int64_t blocks() const { return (extent + block - 1) / block; }
   // A thread's elements come in groups of so many side by side, the groups `threads * group` apart.
   std::int64_t group() const { return each < 4 ? each : 4; }
@@ -66,22 +66,22 @@ struct StagedOperand {
   bool along_x = false;          // else along y
   std::int64_t axis_stride = 0;  // in memory, in elements
   std::int64_t depth_stride = 0;
-  bool axis_fastest = true;   // neighbouring threads load along the axis, else along the depth
-  bool vectors = false;       // four elements at a time
-  std::int64_t pitch = 0;     // elements from one step to the next in shared memory
-  std::int64_t offset = 0;    // of its slice, in elements
+  bool axis_fastest = true;  // neighbouring threads load along the axis, else along the depth
+  bool vectors = false;      // four elements at a time
+  std::int64_t pitch = 0;    // elements from one step to the next in shared memory
+  std::int64_t offset = 0;   // of its slice, in elements
 };
 
 // A nest whose points form a grid of tiles: a block for each tile, a few points for each thread,
 // their sums in registers.
 struct TileMapping {
   Nest nest;
-  TileAxis x;                     // along which the result lies side by side, if along any
+  TileAxis x;  // along which the result lies side by side, if along any
   TileAxis y;
-  std::vector<TileAxis> others;   // one element of each in a block
-  std::vector<LoopId> reduced;    // outermost first
-  std::int64_t depth = 1;         // steps of the innermost one between two barriers
-  bool whole_depth = false;       // its extent is always a multiple of that
+  std::vector<TileAxis> others;  // one element of each in a block
+  std::vector<LoopId> reduced;   // outermost first
+  std::int64_t depth = 1;        // steps of the innermost one between two barriers
+  bool whole_depth = false;      // its extent is always a multiple of that
   std::vector<StagedOperand> staged;
   std::int64_t shared_elements = 0;
   std::int64_t blocks = 1;
@@ -112,8 +112,8 @@ struct Stage {
 
 struct DevicePlan {
   KernelPlan plan;
-  std::vector<Stage> stages;        // to be run in order
-  std::uint64_t scratch_bytes = 0;  // plan.scratch_bytes and the slots behind it
+  std::vector<Stage> stages;              // to be run in order
+  std::uint64_t scratch_bytes = 0;        // plan.scratch_bytes and the slots behind it
   std::set<looptree::TreeRef> effective;  // annotated loops that changed something
 };
 
@@ -132,8 +132,8 @@ std::int64_t MostIterations(const KernelPlan& plan, LoopId loop);
 // The reduction's outermost loop is in the nest, so it starts from the identity.
 bool StartsInside(const Nest& nest);
 
-// Four floats at a time may be loaded or stored there: the access moves by one element along `axis`,
-// whose `extent` is a multiple of four, and by multiples of four with everything else.
+// Four floats at a time may be loaded or stored there: the access moves by one element along
+// `axis`, whose `extent` is a multiple of four, and by multiples of four with everything else.
 bool MovesByFours(const KernelPlan& plan, const Nest& nest, const Access& access, LoopId axis,
                   std::int64_t extent);
 

@@ -130,8 +130,7 @@ Value* DeviceWalk::Distance(Value* offset, std::int64_t stride, std::int64_t lim
   if (stride == 1) return wide;
   const bool fits = std::abs(stride) <= std::numeric_limits<std::int32_t>::max() / limit;
   if (fits) {
-    return builder_.CreateSExt(builder_.CreateMul(offset, Constant(stride)),
-                               builder_.getInt64Ty());
+    return builder_.CreateSExt(builder_.CreateMul(offset, Constant(stride)), builder_.getInt64Ty());
   }
   return builder_.CreateMul(wide, builder_.getInt64(static_cast<std::uint64_t>(stride)));
 }
@@ -271,8 +270,9 @@ Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Valu
 Value* DeviceWalk::Pointer(const Access& access, std::int64_t elements) const {
   const Place& place = places_.at(&access);
   LF_CHECK(place.pointer != nullptr, "the address of a register");
-  return builder_.CreateGEP(builder_.getFloatTy(), place.pointer,
-                            builder_.getInt64(static_cast<std::uint64_t>(place.elements + elements)));
+  return builder_.CreateGEP(
+      builder_.getFloatTy(), place.pointer,
+      builder_.getInt64(static_cast<std::uint64_t>(place.elements + elements)));
 }
 
 Value* DeviceWalk::Register(const Access& access) {
@@ -325,8 +325,8 @@ DeviceWalk::BodyValues DeviceWalk::Evaluate(const Body& body, const LoadOperand&
     Values operands;
     for (const Operand& operand : statement.operands) {
       if (const auto* literal = std::get_if<Literal>(&operand)) {
-        operands.push_back(llvm::ConstantFP::get(builder_.getFloatTy(),
-                                                 llvm::APFloat(static_cast<float>(literal->value))));
+        operands.push_back(llvm::ConstantFP::get(
+            builder_.getFloatTy(), llvm::APFloat(static_cast<float>(literal->value))));
       } else if (const auto* value = std::get_if<ValueOf>(&operand)) {
         operands.push_back(result.values[value->statement]);
       } else {

@@ -76,8 +76,8 @@ class DeviceWalk {
   // product that the reduction takes as it is.
   struct BodyValues {
     Values values;
-    Values last_operands;                                    // of the reduction, if there is one
-    llvm::Value* left = nullptr;                             // of the product that is not rounded
+    Values last_operands;         // of the reduction, if there is one
+    llvm::Value* left = nullptr;  // of the product that is not rounded
     llvm::Value* right = nullptr;
   };
   BodyValues Evaluate(const Body& body, const LoadOperand& load);

@@ -44,8 +44,8 @@ constexpr double kLn2Low = -2.12194440e-4;
 
 }  // namespace
 
-// exp(x) = 2^n * exp(r) with r = x - n ln 2, |r| <= ln 2 / 2; the polynomial is that of Cephes' expf
-// (S. Moshier, "Methods and programs for mathematical functions", 1989).
+// exp(x) = 2^n * exp(r) with r = x - n ln 2, |r| <= ln 2 / 2; the polynomial is that of Cephes'
+// expf (S. Moshier, "Methods and programs for mathematical functions", 1989).
 Value* EmitExp(IRBuilderBase& builder, Value* x) {
   // Beyond these the result is infinite or 0 anyway. A NaN fails both comparisons, and stays.
   Value* high = Float(builder, 89);
@@ -54,8 +54,8 @@ Value* EmitExp(IRBuilderBase& builder, Value* x) {
   x = builder.CreateSelect(builder.CreateFCmpOLT(x, low), low, x);
   // Adding this leaves the nearest integer in the low bits of the sum.
   Value* shifter = Float(builder, 12582912.0);
-  Value* shifted = builder.CreateFAdd(
-      builder.CreateFMul(x, Float(builder, 1.44269504088896341)), shifter);
+  Value* shifted =
+      builder.CreateFAdd(builder.CreateFMul(x, Float(builder, 1.44269504088896341)), shifter);
   Value* n = builder.CreateFSub(shifted, shifter);
   Value* integer = builder.CreateSub(Bits(builder, shifted), Bits(builder, shifter));
   Value* r = MulAdd(builder, n, Float(builder, -kLn2High), x);
@@ -78,8 +78,7 @@ Value* EmitExp(IRBuilderBase& builder, Value* x) {
 Value* EmitLog(IRBuilderBase& builder, Value* x) {
   // A subnormal is made normal first.
   Value* tiny = builder.CreateFCmpOLT(x, Float(builder, 0x1p-126));
-  Value* normal =
-      builder.CreateSelect(tiny, builder.CreateFMul(x, Float(builder, 0x1p23)), x);
+  Value* normal = builder.CreateSelect(tiny, builder.CreateFMul(x, Float(builder, 0x1p23)), x);
   Value* bits = Bits(builder, normal);
   Value* exponent = builder.CreateSub(builder.CreateLShr(bits, 23), builder.getInt32(126));
   exponent = builder.CreateSub(
@@ -93,10 +92,10 @@ Value* EmitLog(IRBuilderBase& builder, Value* x) {
       Float(builder, 1));
   Value* e = builder.CreateSIToFP(exponent, builder.getFloatTy());
   Value* square = builder.CreateFMul(m, m);
-  Value* y = Polynomial(builder, m,
-                        {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
-                         1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
-                         3.3333331174e-1});
+  Value* y = Polynomial(
+      builder, m,
+      {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+       -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   y = builder.CreateFMul(builder.CreateFMul(y, m), square);
   y = MulAdd(builder, e, Float(builder, kLn2Low), y);
   y = MulAdd(builder, square, Float(builder, -0.5), y);

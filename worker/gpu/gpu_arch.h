@@ -9,7 +9,7 @@
 namespace loopfleet::worker {
 
 struct GpuArch {
-  int number = 80;  // 10 * major + minor: sm_80, sm_103
+  int number = 80;           // 10 * major + minor: sm_80, sm_103
   std::string Name() const;  // "sm_80"
   friend auto operator<=>(const GpuArch&, const GpuArch&) = default;
 };

@@ -40,9 +40,9 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeMachine(GpuArch arch) {
     return Fail(ErrorKind::kUnavailable,
                 fmt::format("LLVM has no code generator for {}: {}", kTriple, problem));
   }
-  llvm::TargetMachine* machine = target->createTargetMachine(
-      kTriple, arch.Name(), "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::None);
+  llvm::TargetMachine* machine =
+      target->createTargetMachine(kTriple, arch.Name(), "", llvm::TargetOptions(),
+                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::None);
   if (machine == nullptr) {
     return Fail(ErrorKind::kUnavailable, fmt::format("LLVM makes no PTX for {}", arch.Name()));
   }

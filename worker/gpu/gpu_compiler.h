@@ -1,6 +1,6 @@
 #pragma once
-// GpuCompiler: a loop tree into PTX, as docs/LOWERING.md says under "GPU". The same tree always gives
-// the same text. One object belongs to one thread.
+// GpuCompiler: a loop tree into PTX, as docs/LOWERING.md says under "GPU". The same tree always
+// gives the same text. One object belongs to one thread.
 
 #include <expected>
 #include <memory>

@@ -1,9 +1,9 @@
 #pragma once
 // GpuKernel: a loop tree, compiled for a GPU: PTX, and how to launch it.
 //
-// The calling convention: each launch is a kernel of one-dimensional blocks whose parameters are the
-// addresses of `buffers`, in that order (inputs, outputs, scratch), each aligned to 64 bytes. The
-// launches run in order, each after the one before has ended. Every element of the outputs is
+// The calling convention: each launch is a kernel of one-dimensional blocks whose parameters are
+// the addresses of `buffers`, in that order (inputs, outputs, scratch), each aligned to 64 bytes.
+// The launches run in order, each after the one before has ended. Every element of the outputs is
 // written, inputs are not, scratch may hold anything before and after.
 
 #include <cstdint>

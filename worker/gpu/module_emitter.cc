@@ -123,7 +123,8 @@ std::vector<BufferSpec> BufferSpecsOf(const DevicePlan& device) {
         {.role = buffer.role, .element_count = static_cast<std::uint64_t>(buffer.element_count)});
   }
   if (device.scratch_bytes > 0) {
-    specs.push_back({.role = BufferSpec::Role::kScratch, .element_count = device.scratch_bytes / 4});
+    specs.push_back(
+        {.role = BufferSpec::Role::kScratch, .element_count = device.scratch_bytes / 4});
   }
   return specs;
 }
@@ -139,10 +140,9 @@ std::set<looptree::TreeRef> EmitDevice(const DevicePlan& device, DeviceAbi& abi,
   std::vector<llvm::Function*> functions;
   for (std::uint32_t i = 0; i < device.stages.size(); ++i) {
     const Stage& stage = device.stages[i];
-    functions.push_back(abi.AddStage(module, {.stage = i,
-                                              .buffers = buffers,
-                                              .inputs = inputs,
-                                              .block_threads = stage.block_threads}));
+    functions.push_back(abi.AddStage(
+        module,
+        {.stage = i, .buffers = buffers, .inputs = inputs, .block_threads = stage.block_threads}));
     effective.merge(StageFunctionEmitter(device, stage, abi, functions.back()).Emit());
   }
   abi.Finish(module, functions, buffers);

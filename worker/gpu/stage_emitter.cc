@@ -87,8 +87,8 @@ void StageEmitter::RunSerial(const std::vector<Step>& steps) {
     auto nest = NestAt(*loop);
     if (nest.has_value() && nest->reduction() != nullptr && PointsAreIndependent(plan_, *nest)) {
       const PointMapping points = PointsOf(plan_, *std::move(nest));
-      const bool sums_up = points.points == 1 &&
-                           !stage_.registers.contains(points.nest.reduction()->target->buffer);
+      const bool sums_up =
+          points.points == 1 && !stage_.registers.contains(points.nest.reduction()->target->buffer);
       if (sums_up) {
         RunPoint(points, walk_.Constant(0));
         continue;
@@ -128,8 +128,7 @@ void StageEmitter::RunReducing(const PointMapping& points, std::size_t level, Va
   for (std::size_t i = 0; i + 1 < body.statements.size(); ++i) {
     if (body.statements[i].target) walk_.Store(values.values[i], *body.statements[i].target);
   }
-  walk_.Set(accumulator,
-            walk_.Accumulate(body.statements.back(), values, walk_.Get(accumulator)));
+  walk_.Set(accumulator, walk_.Accumulate(body.statements.back(), values, walk_.Get(accumulator)));
 }
 
 void StageEmitter::RunTeam(const std::vector<Step>& steps) {
@@ -145,7 +144,8 @@ void StageEmitter::RunTeam(const Step& step, Fills fills) {
     abi_.Wait(builder_);
     return;
   }
-  const bool split = plan_.loops[loop->loop].parallel && std::get<TeamMapping>(stage_.mapping).group.empty();
+  const bool split =
+      plan_.loops[loop->loop].parallel && std::get<TeamMapping>(stage_.mapping).group.empty();
   if (split) {
     const auto group = ParallelGroup(plan_, *loop);
     ForBlock(MostIterations(plan_, group), [&](Value* number) {

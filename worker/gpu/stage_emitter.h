@@ -23,7 +23,8 @@ class StageEmitter {
 
  private:
   using Numbered = std::function<void(llvm::Value* number)>;
-  // Runs every number below `count` that is the thread's, of all threads in the grid or in its block.
+  // Runs every number below `count` that is the thread's, of all threads in the grid or in its
+  // block.
   void ForGrid(std::int64_t count, const Numbered& run);
   void ForBlock(std::int64_t count, const Numbered& run);
 

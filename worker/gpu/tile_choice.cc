@@ -76,7 +76,8 @@ void ShareOut(TileAxis& x, TileAxis& y, std::int64_t most_points) {
   }
 }
 
-// What a block covers of a nest that reduces: what the loops inside the outermost reduced one cover.
+// What a block covers of a nest that reduces: what the loops inside the outermost reduced one
+// cover.
 void SizeReducing(TileAxis& x, TileAxis& y, const FreeDim& x_dim, std::int64_t y_inside) {
   y.block = std::min(y_inside, kMostAxis);
   const std::int64_t most = y.block > 1 ? kMostAxis : kMostLine;
@@ -132,8 +133,8 @@ void AddStaged(const KernelPlan& plan, TileMapping& tile, const Access& access) 
   staged.axis_fastest = std::abs(staged.axis_stride) <= std::abs(staged.depth_stride);
   const std::int64_t depth_extent = plan.loops[depth_loop].extents.front();
   if (staged.axis_fastest) {
-    staged.vectors = axis.block % 4 == 0 &&
-                     MovesByFours(plan, tile.nest, access, axis.loop, axis.extent);
+    staged.vectors =
+        axis.block % 4 == 0 && MovesByFours(plan, tile.nest, access, axis.loop, axis.extent);
   } else {
     // Its other loops are counted from their own starts, which are multiples of what it covers.
     const bool even = std::ranges::all_of(tile.nest.loops, [&](const LoopStep* step) {
@@ -170,9 +171,8 @@ void ChooseStaged(const KernelPlan& plan, TileMapping& tile) {
 
 bool OnlyTheLastWrites(const Body& body) {
   const auto others = body.statements.end() - 1;
-  return std::none_of(body.statements.begin(), others, [](const Statement& statement) {
-    return statement.target.has_value();
-  });
+  return std::none_of(body.statements.begin(), others,
+                      [](const Statement& statement) { return statement.target.has_value(); });
 }
 
 }  // namespace

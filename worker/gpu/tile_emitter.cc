@@ -33,8 +33,8 @@ std::int64_t TileEmitter::LocalConstant(const TileAxis& axis, std::int64_t index
 
 TileEmitter::Position TileEmitter::PositionOf(const TileAxis& axis, const Here& here,
                                               std::int64_t index, std::int64_t width) const {
-  Value* base = builder_.CreateAdd(
-      here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
+  Value* base =
+      builder_.CreateAdd(here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
   const std::int64_t constant = LocalConstant(axis, index);
   if (!HangsOver(axis)) return {base, constant};
   base = builder_.CreateAdd(base, walk_.Constant(constant));
@@ -43,8 +43,8 @@ TileEmitter::Position TileEmitter::PositionOf(const TileAxis& axis, const Here& 
 
 Value* TileEmitter::InRange(const TileAxis& axis, const Here& here, std::int64_t index) const {
   if (!HangsOver(axis)) return nullptr;
-  Value* base = builder_.CreateAdd(
-      here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
+  Value* base =
+      builder_.CreateAdd(here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
   base = builder_.CreateAdd(base, walk_.Constant(LocalConstant(axis, index)));
   return builder_.CreateICmpSLT(base, walk_.Constant(axis.extent));
 }
@@ -79,17 +79,16 @@ void TileEmitter::Emit() {
   if (reduction == nullptr) {
     Loaded loaded;
     StoreAll([&](std::int64_t x, std::int64_t y) {
-      const auto values = walk_.Evaluate(body, [&](const Access& access) {
-        return Operand(access, x, y, nullptr, loaded);
-      });
+      const auto values = walk_.Evaluate(
+          body, [&](const Access& access) { return Operand(access, x, y, nullptr, loaded); });
       return values.values.back();
     });
     return;
   }
   const auto identity = static_cast<float>(ReductionIdentity(reduction->op));
   for (std::int64_t i = 0; i < tile_.x.each * tile_.y.each; ++i) {
-    accumulators_.push_back(walk_.NewVariable(
-        llvm::ConstantFP::get(builder_.getFloatTy(), llvm::APFloat(identity))));
+    accumulators_.push_back(
+        walk_.NewVariable(llvm::ConstantFP::get(builder_.getFloatTy(), llvm::APFloat(identity))));
   }
   if (tile_.shared_elements > 0) shared_ = abi_.Shared(builder_, tile_.shared_elements * 4);
   RunReduced(0);
@@ -144,9 +143,10 @@ void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Val
   const std::int64_t unit = staged.vectors ? 4 : 1;
   const std::int64_t total = axis.block * tile_.depth / unit;
   const std::int64_t in_row = (staged.axis_fastest ? axis.block : tile_.depth) / unit;
-  llvm::Type* type = staged.vectors
-                         ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(builder_.getFloatTy(), 4))
-                         : builder_.getFloatTy();
+  llvm::Type* type =
+      staged.vectors
+          ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(builder_.getFloatTy(), 4))
+          : builder_.getFloatTy();
   const llvm::Align align(static_cast<std::uint64_t>(4 * unit));
   struct Piece {
     Value* value = nullptr;
@@ -175,14 +175,13 @@ void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Val
     if (!tile_.whole_depth) {
       step = Smaller(step, builder_.CreateSub(depth_extent, walk_.Constant(1)));
     }
-    Value* elements = builder_.CreateAdd(Wide(element, staged.axis_stride),
-                                         Wide(step, staged.depth_stride));
+    Value* elements =
+        builder_.CreateAdd(Wide(element, staged.axis_stride), Wide(step, staged.depth_stride));
     Value* from =
         builder_.CreateGEP(builder_.getFloatTy(), walk_.Pointer(*staged.access), elements);
     piece.value = builder_.CreateAlignedLoad(type, from, align);
-    piece.place = builder_.CreateAdd(
-        builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
-        builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
+    piece.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
+                                     builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
     pieces.push_back(piece);
   }
   for (const Piece& piece : pieces) {
@@ -208,12 +207,10 @@ void TileEmitter::Step(Value* depth) {
   const Body& body = *tile_.nest.body;
   for (std::int64_t y = 0; y < tile_.y.each; ++y) {
     for (std::int64_t x = 0; x < tile_.x.each; ++x) {
-      const auto values = walk_.Evaluate(body, [&](const Access& access) {
-        return Operand(access, x, y, depth, loaded);
-      });
+      const auto values = walk_.Evaluate(
+          body, [&](const Access& access) { return Operand(access, x, y, depth, loaded); });
       Value* variable = accumulators_[static_cast<std::size_t>(y * tile_.x.each + x)];
-      walk_.Set(variable,
-                walk_.Accumulate(body.statements.back(), values, walk_.Get(variable)));
+      walk_.Set(variable, walk_.Accumulate(body.statements.back(), values, walk_.Get(variable)));
     }
   }
 }
@@ -232,13 +229,14 @@ Value* TileEmitter::FromShared(const StagedOperand& staged, std::int64_t index, 
     return std::tuple(staged.access, staged.along_x ? at : -1, staged.along_x ? -1 : at);
   };
   if (group == 1) {
-    return loaded[key(index)] = builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4));
+    return loaded[key(index)] =
+               builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4));
   }
   auto* type = llvm::FixedVectorType::get(builder_.getFloatTy(), static_cast<unsigned>(group));
-  Value* vector = builder_.CreateAlignedLoad(type, from, llvm::Align(static_cast<std::uint64_t>(4 * group)));
+  Value* vector =
+      builder_.CreateAlignedLoad(type, from, llvm::Align(static_cast<std::uint64_t>(4 * group)));
   for (std::int64_t i = 0; i < group; ++i) {
-    loaded[key(first + i)] =
-        builder_.CreateExtractElement(vector, static_cast<std::uint64_t>(i));
+    loaded[key(first + i)] = builder_.CreateExtractElement(vector, static_cast<std::uint64_t>(i));
   }
   return loaded[key(index)];
 }
@@ -275,8 +273,8 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
   }
   const std::int64_t first = x / 4 * 4;
   Value* from = Pointer(access, PositionOf(tile_.x, x_, first, 4), at_y);
-  Value* four = builder_.CreateAlignedLoad(
-      llvm::FixedVectorType::get(builder_.getFloatTy(), 4), from, llvm::Align(16));
+  Value* four = builder_.CreateAlignedLoad(llvm::FixedVectorType::get(builder_.getFloatTy(), 4),
+                                           from, llvm::Align(16));
   for (std::int64_t i = 0; i < 4; ++i) {
     loaded[{&access, first + i, key_y}] =
         builder_.CreateExtractElement(four, static_cast<std::uint64_t>(i));
@@ -284,11 +282,10 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
   return loaded[{&access, key_x, key_y}];
 }
 
-void TileEmitter::StoreAll(
-    const std::function<Value*(std::int64_t x, std::int64_t y)>& value) {
+void TileEmitter::StoreAll(const std::function<Value*(std::int64_t x, std::int64_t y)>& value) {
   const Access& target = *tile_.nest.body->statements.back().target;
-  const bool vector = tile_.x.group() == 4 &&
-                      MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
+  const bool vector =
+      tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
   const std::int64_t width = vector ? 4 : 1;
   // All values first: loads need no thread to exist, only stores do.
   std::vector<Value*> values;

@@ -81,8 +81,8 @@ class Finder {
     const TreeRef end = tree_.nodes()[outermost].end;
     for (TreeRef ref = group.back() + 1; ref < end; ++ref) {
       if (!IsAnnotated(ref)) continue;
-      Refuse(ref, Problem(ref).value_or(
-                      fmt::format("inside L{}, which is split already", outermost)));
+      Refuse(ref,
+             Problem(ref).value_or(fmt::format("inside L{}, which is split already", outermost)));
     }
     found_.groups.push_back(std::move(group));
     return end;

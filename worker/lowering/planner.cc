@@ -236,8 +236,7 @@ void Planner::PlaceIntermediates() {
       needs.push_back(NeedOf(buffer));
     }
     const ScratchLayout layout = LayOutScratch(needs);
-    const bool elsewhere =
-        per_thread && limits_.private_scratch == PlanLimits::Private::kElsewhere;
+    const bool elsewhere = per_thread && limits_.private_scratch == PlanLimits::Private::kElsewhere;
     const std::uint64_t start = elsewhere ? 0 : plan_.scratch_bytes;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       buffers[i]->scratch_offset = static_cast<std::int64_t>(start + layout.offsets[i]);
