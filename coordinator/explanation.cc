@@ -246,6 +246,11 @@ wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
     ExplainQueued(state, job, now, explanation);
   } else if (const auto* leased = std::get_if<Leased>(&job.progress)) {
     ExplainLeased(state, job, leased->lease, now, explanation);
+  } else if (std::holds_alternative<Retrying>(job.progress)) {
+    explanation.reason = fmt::format(
+        "queued: it failed on {}, and waits {} for another one that could run it to have room",
+        Count(job.failed_turns.size(), "worker", "workers"),
+        Seconds(Milliseconds(state.limits.retry_elsewhere)));
   } else {
     ExplainFollowing(state, job, explanation);
   }

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/queue_transitions.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -22,6 +24,7 @@ struct Concluded {
 
 void MakeOutcome(Turn& turn, Concluded concluded) {
   Batch& batch = turn.state.batches.At(concluded.id.batch);
+  DischargeJob(turn, batch);
   Ending& ending = concluded.ending;
   // A measured job also waited inside its worker, which is in the report.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
@@ -109,16 +112,6 @@ void EnterToMeasure(Turn& turn, Job entering) {
   state.in_flight.Forget(question);
 }
 
-wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
-  Job& job = turn.state.jobs.At(id);
-  if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
-  turn.state.workers.AddRunning(worker, lease.id);
-  job.progress = Leased{lease.id};
-  ++job.attempts;
-  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
-}
-
 bool MayGrant(const Turn& turn) {
   const State& state = turn.state;
   return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
@@ -149,6 +142,16 @@ void GrantTo(Turn& turn, DeviceKind device) {
 }
 
 }  // namespace
+
+wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
+  Job& job = turn.state.jobs.At(id);
+  if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  turn.state.workers.AddRunning(worker, lease.id);
+  job.progress = Leased{lease.id};
+  ++job.attempts;
+  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+}
 
 Ending FailedBy(Failure failure, Verdict verdict) {
   Ending ending{.verdict = verdict};
@@ -187,6 +190,7 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
 
 void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
+  GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
 }
 
@@ -194,6 +198,9 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
   const Job job = TakeJob(state, id);
   if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
+  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = turn.now.instant - job.accepted_at;
   }
@@ -251,6 +258,7 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const JobId job_id = turn.state.leases.Find(id)->job;
   EndLease(turn, id);
   Job& job = turn.state.jobs.At(job_id);
+  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kUnrun) --job.attempts;
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{

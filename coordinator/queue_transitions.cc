@@ -69,6 +69,8 @@ ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
 
 }  // namespace
 
+Demand DemandOf(const Job& job) { return DemandOf(job.spec, job.placement); }
+
 void PutInQueue(Turn& turn, Job& job) {
   const Demand demand = Enter(turn, job);
   job.progress = Queued{turn.state.ready.PushBack(EnteringOf(turn, job), demand)};

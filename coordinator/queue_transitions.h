@@ -7,6 +7,9 @@
 
 namespace loopfleet::coordinator {
 
+// What the job needs of its worker, wherever its affinity is bound.
+Demand DemandOf(const Job& job);
+
 // After what its client queued before, or before its equals: for one that had its turn before.
 void PutInQueue(Turn& turn, Job& job);
 void PutInFront(Turn& turn, Job& job);

@@ -1,5 +1,5 @@
 #pragma once
-// State: all that the core knows: eleven small tables, each with its own invariant, and what ties
+// State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "coordinator/affinity_table.h"
 #include "coordinator/batch_table.h"
+#include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
 #include "coordinator/deadline_table.h"
@@ -20,6 +21,7 @@
 #include "coordinator/lease_table.h"
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/worker_registry.h"
 
@@ -44,6 +46,7 @@ struct State {
   Instant ticked_at{};    // the last Tick
   // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
+  Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
@@ -58,10 +61,12 @@ struct State {
   AffinityTable affinities;
   // How far ready jobs were offered: by device, see GrantLeases.
   std::array<Offered, 2> offered;
+  RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;
+  ClientLoadTable loads;
   WaiterTable waiters;
   CommitLedger commits;
 
