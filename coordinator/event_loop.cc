@@ -143,10 +143,10 @@ void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
 }
 
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
-  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -198,8 +198,8 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
-  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   LF_FAILPOINT("coordinator.worker_frame");
+  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {
