@@ -43,7 +43,10 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
-    Obey(rules_.WillFinish(finished->outcome), "an affinity has one worker");
+    Obey(rules_.WillFinish(
+             finished->outcome,
+             [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
+         "an affinity has one worker");
   }
 }
 

@@ -133,7 +133,8 @@ QueueRules::Broken QueueRules::Finished(const Outcome& outcome, const JobSpec& s
   return std::nullopt;
 }
 
-QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome) {
+QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
+                                          const std::function<bool(const Uuid&)>& is_silent) {
   const auto job = bound_.find(outcome.job);
   if (job == bound_.end() || outcome.source != OutcomeSource::kStored) return std::nullopt;
   const auto worker = workers_.find(outcome.worker);
@@ -144,11 +145,12 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome) {
   // since may excuse it.
   const auto bound = affinities_.find(job->second);
   if (bound != affinities_.end() && bound->second.worker != worker->second &&
-      troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1) {
+      troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1 &&
+      !is_silent(bound->second.worker)) {
     return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
                        outcome.worker);
   }
-  if (bound == affinities_.end()) {
+  if (bound == affinities_.end() || is_silent(bound->second.worker)) {
     affinities_[job->second] = {worker->second, troubles_[worker->second]};
   }
   return std::nullopt;
