@@ -64,7 +64,8 @@ struct ClientRequest {
     showBatch @7 :UInt64;
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
-    pauseBatch @10 :UInt64;  # new
+    explainJob @10 :Job.JobId;
+    pauseBatch @11 :UInt64;  # new
   }
 }
 
@@ -80,7 +81,8 @@ struct CoordinatorReply {
     batch @7 :Client.BatchInfo;
     job @8 :Client.JobInfo;
     workers @9 :List(Client.WorkerInfo);
-    explanation @10 :Text;   # new
+    explanation @10 :Client.JobExplanation;
+    forecast @11 :Text;      # new
   }
 }
 

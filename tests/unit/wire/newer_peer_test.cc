@@ -25,18 +25,18 @@ TEST(NewerPeer, UnknownRequest) {
   const auto decoded = DecodeClientRequest(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 12u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 9u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 10u);
 }
 
 TEST(NewerPeer, UnknownReply) {
   capnp::MallocMessageBuilder builder;
   auto reply = builder.initRoot<newer_schema::CoordinatorReply>();
   reply.setNumber(13);
-  reply.setExplanation("because");
+  reply.setForecast("rain");
   const auto decoded = DecodeCoordinatorReply(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 13u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 9u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 10u);
 }
 
 TEST(NewerPeer, UnknownWorkerMessage) {
