@@ -348,10 +348,6 @@ void BindJobs(nb::module_& module) {
       },
       "outcome"_a, "When it finished, by the coordinator's clock.");
   module.def("failure_codes", &FailureCodes, "(number, name, retryable, advice) of every code.");
-  // The fields that this version's coordinators take.
-  JobSpec kept_together;
-  kept_together.affinity = "x";
-  module.attr("AFFINITY_WORKS") = !UnsupportedField(kept_together).has_value();
 }
 
 }  // namespace loopfleet::python
