@@ -22,11 +22,11 @@ std::string StagesOf(const std::string& uri, const std::string& actions) {
 
 TEST(DevicePlan, AThreadForEachIterationOfThreadedLoops) {
   EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/1000", ""),
-            "4 x 256: 1000 threads, 64 B local, 3 in registers\n");
+            "4 x 256: 1000 threads, 192 B local, 3 in registers\n");
   // a in 10 [thread] of 100: a' is not split, so ten threads do it all.
   const std::string tail =
       StagesOf("benchmark://loop_tool-cuda-v0/1000", "toggle_mode,up,toggle_mode,up,up");
-  EXPECT_EQ(tail, "2 x 256: 334 threads, 64 B local, 3 in registers\n");
+  EXPECT_EQ(tail, "2 x 256: 334 threads, 192 B local, 3 in registers\n");
 }
 
 TEST(DevicePlan, OrdersOfAMatrixProduct) {
