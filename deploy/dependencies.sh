@@ -90,19 +90,19 @@ not_installed() {
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 
-# Of the wheels asked for, those that are not there in that version; a failure is no error of ours.
+# Each wheel asked for that is not there in that version, in a folder of its own (they share file
+# names); a failure is no error of ours.
 install_wheels() {
-  local wheel name missing_wheels=()
+  local wheel name
   for wheel in ${wheels[@]+"${wheels[@]}"}; do
     name=${wheel%%==*}
-    [ -d "$wheel_folder/${name//-/_}-${wheel##*==}.dist-info" ] || missing_wheels+=("$wheel")
+    if [ -d "$wheel_folder/$name/${name//-/_}-${wheel##*==}.dist-info" ]; then continue; fi
+    say "fetching $wheel from PyPI into $wheel_folder/$name"
+    if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
+      --disable-pip-version-check --upgrade --target "$wheel_folder/$name" "$wheel" >&2; then
+      say "WITHOUT $wheel: what needs it will be skipped"
+    fi
   done
-  if [ ${#missing_wheels[@]} -eq 0 ]; then return; fi
-  say "fetching ${missing_wheels[*]} from PyPI into $wheel_folder"
-  if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
-    --disable-pip-version-check --upgrade --target "$wheel_folder" "${missing_wheels[@]}" >&2; then
-    say "WITHOUT ${missing_wheels[*]}: what needs them will be skipped"
-  fi
 }
 
 read -r -a missing <<<"$(not_installed "${packages[@]}")"
