@@ -58,6 +58,7 @@ class BatchTable {
   // Those that wait for more jobs, and whose client was not heard since.
   std::vector<BatchId> LeftOpen(Instant since) const;
 
+  void ForgetCancelAsker(const PeerId& peer);  // it is not told any more
   const std::map<BatchId, Batch>& all() const { return batches_; }
   void CheckInvariants() const;
 

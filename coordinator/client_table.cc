@@ -63,6 +63,12 @@ std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer) const {
   return session->second.guest.client;
 }
 
+void ClientTable::ForgetAsker(const PeerId& peer) {
+  for (auto& [key, request] : pending_) {
+    if (request.asker.peer == peer) request.asker = {};
+  }
+}
+
 PendingRequest* ClientTable::FindPending(const RequestKey& key) {
   const auto request = pending_.find(key);
   return request == pending_.end() ? nullptr : &request->second;

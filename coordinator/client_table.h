@@ -60,6 +60,8 @@ class ClientTable {
   std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;
   std::size_t sessions() const { return sessions_.size(); }
 
+  // Its submissions that are on their way are answered to nobody.
+  void ForgetAsker(const PeerId& peer);
   PendingRequest* FindPending(const RequestKey& key);
   void AddPending(const RequestKey& key, PendingRequest request);
   PendingRequest TakePending(const RequestKey& key);

@@ -42,10 +42,9 @@ void EffectRunner::Do(SendOutcomes effect) {
 }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
-  const auto* list = std::get_if<wire::ListBatches>(&effect.question);
   Reply(effect.peer, effect.number,
-        list != nullptr ? answers_.Batches(*list)
-                        : answers_.Batch(std::get<wire::ShowBatch>(effect.question)));
+        std::visit([this](const auto& question) { return answers_.Answer(question); },
+                   effect.question));
 }
 
 void EffectRunner::Do(SendJob effect) {

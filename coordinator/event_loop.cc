@@ -27,11 +27,13 @@ void EventLoop::Recover(storage::Recovery recovery) {
   event.jobs.reserve(recovery.jobs.size());
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back(
-        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
-                                             .admission = ToMeasure{job.replayed->tree,
-                                                                    job.replayed->placement}}
-                               : parts_.admitter.Admit(std::move(job.spec), {})});
+    event.jobs.push_back({.id = job.job,
+                          .job = job.replayed
+                                     ? AdmittedJob{.spec = std::move(job.spec),
+                                                   .admission = ToMeasure{job.replayed->tree,
+                                                                          job.replayed->placement}}
+                                     : parts_.admitter.Admit(std::move(job.spec), {}),
+                          .accepted_at = job.accepted_at});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
@@ -54,7 +56,9 @@ Status EventLoop::Run() {
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
-    ApplyKeyChanges();  // before what has arrived meanwhile is looked at
+    ServeHandshakes();
+    wire::Received nobody;
+    ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ReceiveFromWorkers();
@@ -84,10 +88,9 @@ void EventLoop::GiveStorageEvents() {
   for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
 }
 
-void EventLoop::ApplyKeyChanges() {
+void EventLoop::ServeHandshakes() {
   if (parts_.gatekeeper == nullptr) return;
-  auto revoked = parts_.gatekeeper->Turn(parts_.clock.Now());
-  if (!revoked.empty()) Give(KeysRevoked{std::move(revoked)});
+  parts_.gatekeeper->Serve(parts_.clock.Now());
   // A handshake that is refused is a request that was: of a peer that got no further.
   const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
   for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
@@ -95,18 +98,30 @@ void EventLoop::ApplyKeyChanges() {
   }
 }
 
+void EventLoop::ApplyKeyChanges(wire::Received& received) {
+  if (parts_.gatekeeper == nullptr) return;
+  std::set<KeyText> revoked = parts_.gatekeeper->TakeRevoked(parts_.clock.Now());
+  if (revoked.empty()) return;
+  if (revoked.contains(received.sender.key)) {
+    received.sender = {.standing = wire::Sender::Standing::kRevoked};
+  }
+  Give(KeysRevoked{std::move(revoked)});
+}
+
 void EventLoop::ReceiveFromClients() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.clients.Receive();
+    auto received = parts_.clients.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnClientFrame(*received);
   }
 }
 
 void EventLoop::ReceiveFromWorkers() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.workers.Receive();
+    auto received = parts_.workers.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnWorkerFrame(*received);
   }
 }
@@ -172,10 +187,7 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   }
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
-    StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
-    }
+    const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));

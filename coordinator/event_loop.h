@@ -55,7 +55,9 @@ class EventLoop {
   void GiveStorageEvents();
   void ReceiveFromClients();
   void ReceiveFromWorkers();
-  void ApplyKeyChanges();
+  void ServeHandshakes();
+  // Whose keys were revoked by now is gone, the sender of what was just received among them.
+  void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
   void OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);

@@ -75,15 +75,15 @@ bool Gatekeeper::HasChanged() {
   return changed;
 }
 
-std::set<KeyText> Gatekeeper::Turn(Instant now) {
-  std::set<KeyText> revoked;
-  if (HasChanged() || now >= next_rescan_) {
-    next_rescan_ = now + kRescan;
-    revoked = Reload();
-  }
+std::set<KeyText> Gatekeeper::TakeRevoked(Instant now) {
+  if (!HasChanged() && now < next_rescan_) return {};
+  next_rescan_ = now + kRescan;
+  return Reload();
+}
+
+void Gatekeeper::Serve(Instant now) {
   authenticator_.Serve();
   CountRefusals(now);
-  return revoked;
 }
 
 std::set<KeyText> Gatekeeper::Reload() {

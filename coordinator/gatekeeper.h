@@ -2,10 +2,10 @@
 // Gatekeeper: the coordinator's keys while it runs. Answers handshakes, notices when files under
 // its directory change, and says which keys count no more. Belongs to the event loop's thread.
 //
-// Changes are noticed by inotify before the next message is looked at, and where inotify does not
-// reach (a network file system changed elsewhere) within kRescan. If what is there cannot be read
-// for want of resources, the keys stay as they are; if the directory is gone or not safe, nobody is
-// authorized until it is mended.
+// Changes are noticed by inotify: what was sent after a file was removed is not acted upon. Where
+// inotify does not reach (a network file system changed elsewhere) they are noticed within kRescan.
+// If what is there cannot be read for want of resources, the keys stay as they are; if the
+// directory is gone or not safe, nobody is authorized until it is mended.
 
 #include <chrono>
 #include <cstdint>
@@ -34,8 +34,9 @@ class Gatekeeper {
   const wire::PublicKey& public_key() const { return public_key_; }
   void AddTo(wire::Poller& poller);
 
-  // Answers handshakes, and gives the keys that were revoked since the last call.
-  std::set<KeyText> Turn(Instant now);
+  // The keys that were revoked since the last call. Cheap: a message is looked at only after it.
+  std::set<KeyText> TakeRevoked(Instant now);
+  void Serve(Instant now);  // answers handshakes
   // Handshakes refused since the last call.
   std::uint64_t TakeRefusedCount() { return std::exchange(refused_count_, 0); }
 

@@ -317,6 +317,46 @@ class Keygen(unittest.TestCase):
                          {b"public-key": 40, b"secret-key": 40})
 
 
+class Documentation(unittest.TestCase):
+    """The commands of docs/SECURITY.md and docs/OPERATIONS.md, as they stand there."""
+
+    def setUp(self):
+        self.cluster = fleet.Fleet(workers=0)
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.dir = self.cluster.dir
+        self.root = pathlib.Path(__file__).resolve().parents[2]
+
+    def shell(self, script):
+        done = subprocess.run(["bash", "-euc", script], cwd=self.dir, text=True,
+                              capture_output=True, env=fleet.clean_environment(), timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_the_commands_of_security_md(self):
+        page = (self.root / "docs" / "SECURITY.md").read_text()
+        script = re.search(r"security_test\.py\. -->\n```sh\n(.*?)```", page, re.DOTALL).group(1)
+        self.assertEqual(script.count("loopfleet keygen"), 5)
+        self.shell(script)
+        authorized = self.dir / "keys" / "authorized"
+        self.assertEqual(sorted(p.name for p in authorized.glob("*/*")), ["alice.key", "root.key"])
+        self.assertEqual((authorized / "clients" / "alice.key").read_text(),
+                         (self.dir / "alice-keys-2" / "alice.key").read_text())
+
+    def test_the_keys_of_a_fleet_in_one_command(self):
+        page = (self.root / "docs" / "OPERATIONS.md").read_text()
+        command = re.search(r"^deploy/(make_keys\.sh keys .*)$", page, re.MULTILINE).group(1)
+        made = self.shell(f"{self.root}/deploy/{command}").split()
+        self.assertEqual([pathlib.Path(m).name for m in made],
+                         ["alice", "bob", "node1", "node2", "root"])
+        for peer in made:
+            self.assertTrue((self.dir / peer / "coordinator.key").exists())
+        before = (self.dir / "keys" / "authorized" / "clients" / "alice.key").read_text()
+        more = self.shell(f"{self.root}/deploy/make_keys.sh keys --clients alice --workers node3")
+        self.assertEqual(more.split(), ["keys/peers/node3"])
+        self.assertEqual((self.dir / "keys" / "authorized" / "clients" / "alice.key").read_text(),
+                         before)
+
+
 class Addresses(unittest.TestCase):
     def setUp(self):
         self.cluster = fleet.Fleet(workers=0)

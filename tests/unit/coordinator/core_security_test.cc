@@ -53,9 +53,9 @@ struct TwoClients : Harness {
     Hello("a", 1, Role::kClient);
     Hello("b", 2, Role::kClient);
     Hello("root", 3, Role::kAdmin);
-    const auto number = Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+    const auto submitted = Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
     Write();
-    batch = MustAccept("a", number).batch;
+    batch = MustAccept("a", submitted).batch;
   }
   void Hello(const PeerId& peer, std::uint8_t client, Role role) {
     AskAs(peer, role, wire::ClientHello{.client = Named(client)});
@@ -292,6 +292,19 @@ TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
   EXPECT_FALSE(h.TakePage("a", waiting)) << "the outcomes are not for it any more";
   h.Pass(seconds(20));
   EXPECT_FALSE(h.TakePage("a", waiting));
+}
+
+TEST(CoreRevocation, WhatWasUnderWayIsAnsweredToNobody) {
+  TwoClients h;
+  h.Submit("a", {{.tree = 9}});
+  h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
+  h.Give(KeysRevoked{{"key of a"}});
+  h.replies.clear();
+  h.from_storage.clear();
+  h.Write();
+  for (const ReplyToClient& reply : h.replies) EXPECT_NE(reply.peer, "a");
+  for (const AnswerFromStorage& answer : h.from_storage) EXPECT_NE(answer.peer, "a");
+  EXPECT_EQ(h.disk.jobs.size(), 4u) << "it is accepted all the same";
 }
 
 // Its jobs were accepted (I1) and stay; an admin can cancel them.
