@@ -31,7 +31,9 @@ test_packages=(
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
+  libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
+
 # From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU
 # code, and the compiler that one benchmark compares with. Neither needs a GPU. Without them what
 # needs them is skipped, and says so.

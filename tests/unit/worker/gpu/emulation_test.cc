@@ -95,10 +95,10 @@ TEST(Emulation, VectorsOfTheSimpleDialect) {
 // Two products in a row, m outermost in both: what lies between them lives in an iteration of m.
 looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation annotation) {
   ProgramBuilder b;
-  const auto m = b.Dim("m", 70);
+  const auto m = b.Dim("m", 40);
   const auto k = b.Dim("k", 3);
   const auto n = b.Dim("n", between);
-  const auto p = b.Dim("p", 37);
+  const auto p = b.Dim("p", 5);
   const auto first =
       b.Compute(looptree::Op::kMultiply, {b.Read({m, k}), b.Read({k, n})}, {m, k, n});
   const auto first_sum = b.Compute(looptree::Op::kAdd, {first}, {m, n});
@@ -106,10 +106,10 @@ looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation anno
   const auto second_sum = b.Compute(looptree::Op::kAdd, {second}, {m, p});
   const auto result = b.Write(second_sum, {m, p});
   looptree::Schedule schedule(b.program().nodes.size());
-  const looptree::LoopSpec outer{.dim = m, .size = 70, .annotation = annotation};
+  const looptree::LoopSpec outer{.dim = m, .size = 40, .annotation = annotation};
   for (auto node : {first, first_sum}) schedule[node].loops = {outer, {k, 3}, {n, between}};
-  for (auto node : {second, second_sum}) schedule[node].loops = {outer, {n, between}, {p, 37}};
-  schedule[result].loops = {outer, {p, 37}};
+  for (auto node : {second, second_sum}) schedule[node].loops = {outer, {n, between}, {p, 5}};
+  schedule[result].loops = {outer, {p, 5}};
   return looptree::LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule)
       .value();
 }
