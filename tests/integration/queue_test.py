@@ -62,7 +62,7 @@ class QueueTest(unittest.TestCase):
             # Also where the store answers: by what one worker measured.
             done, outcomes = cluster.submit([JOB | {"affinity": "episode"}] * 3)
             self.assertEqual({outcome["worker"] for outcome in outcomes}, {worker["name"]})
-    
+
     def test_what_does_not_exist_is_not_explained(self):
         with Fleet(workers=0) as cluster:
             done = cluster.command("job", "explain", "9.9")
