@@ -104,7 +104,8 @@ void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
   if (accepted == accepting_.end()) return;
   const Uuid client = accepted->second.client;
   served_.insert(client);
-  if (worker.hardware.device != DeviceKind::kCpu) return;
+  // One that is tried again elsewhere goes before everything that is queued.
+  if (worker.hardware.device != DeviceKind::kCpu || lease.attempt > 1) return;
   const auto suspect = [&](JobId waiting, std::string text) {
     suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
   };
@@ -144,7 +145,8 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
   // It was looked up when the job was submitted, a while ago: what befell either of the two workers
   // since may excuse it.
   const auto bound = affinities_.find(job->second);
-  if (bound != affinities_.end() && bound->second.worker != worker->second &&
+  const bool is_prompt = mix_[Fault::kSlowDisk] == 0 && mix_[Fault::kFreezeWorker] == 0;
+  if (is_prompt && bound != affinities_.end() && bound->second.worker != worker->second &&
       troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1 &&
       !is_silent(bound->second.worker)) {
     return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
