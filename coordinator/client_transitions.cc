@@ -8,10 +8,17 @@
 #include <utility>
 
 #include "coordinator/client_reply.h"
+#include "coordinator/drain_transitions.h"
 #include "coordinator/job_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
+
+std::string WhyQuarantined(const Worker& worker) {
+  if (!worker.audit_verdict.empty()) return worker.audit_verdict;
+  if (worker.canary != wire::CanaryState::kDrifting) return {};
+  return fmt::format("its canaries took {:.4f} of their time", worker.canary_ratio);
+}
 
 std::uint32_t Milliseconds(Nanos duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -31,7 +38,11 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .hardware = worker.facts.hardware,
           .compiler = worker.facts.compiler,
           .max_threads = worker.facts.max_threads,
-          .canary_ratio = worker.canary_ratio};
+          .canary_ratio = worker.canary_ratio,
+          .drain = worker.drain,
+          .quarantine = WhyQuarantined(worker),
+          .audits = worker.audits.audits(),
+          .disputes = worker.audits.disputes()};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -42,6 +53,17 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
   turn.commit.cancels = batch.id;
   CancelUnfinished(turn, batch, 0);
+}
+
+// What a request may need beside a hello. The one place where it is asked for: without keys and
+// roles every client that reaches the coordinator (loopback, or ipc:// of the same user) has it.
+enum class Permission : std::uint8_t { kAdmin };
+std::optional<Failure> WhyForbidden(const Turn& turn, const Asker& asker, Permission permission) {
+  if (turn.state.clients.ClientOf(asker.peer)) return std::nullopt;
+  return Failure{.code = FailureCode::kUnauthenticated,
+                 .message = permission == Permission::kAdmin
+                                ? "say hello first: only known clients may act on workers"
+                                : "say hello first"};
 }
 
 struct QuestionVisitor {
@@ -129,6 +151,18 @@ struct QuestionVisitor {
     Reply(turn, asker, std::move(list));
   }
 
+  void operator()(const wire::SetDrain& set) const {
+    if (auto why = WhyForbidden(turn, asker, Permission::kAdmin)) {
+      return Refuse(turn, asker, why->code, std::move(why->message));
+    }
+    OnSetDrain(turn, asker, set);
+  }
+
+  void operator()(const wire::ListOutcomes& list) const {
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+  }
+
   void operator()(const wire::UnknownMember& unknown) const {
     Refuse(turn, asker, FailureCode::kUnsupported,
            fmt::format("requests of kind {} are not known here", unknown.member));
@@ -136,6 +170,8 @@ struct QuestionVisitor {
 };
 
 }  // namespace
+
+wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf(worker, now); }
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
   turn.state.clients.Hear(event.peer, turn.now.instant);

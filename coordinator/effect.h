@@ -36,7 +36,7 @@ struct SendOutcomes {
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
-  std::variant<wire::ListBatches, wire::ShowBatch> question;
+  std::variant<wire::ListBatches, wire::ShowBatch, wire::ListOutcomes> question;
 };
 
 // Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.
@@ -94,6 +94,8 @@ enum class WorkerChange : std::uint8_t {
   kRefused,
   kQuarantined,
   kReleased,  // from quarantine
+  kDrained,   // by an operator
+  kResumed,
 };
 struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
@@ -115,9 +117,9 @@ struct WorkersDisagreed {
 struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-using Observation = std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored,
-                                 RequestWasRefused, WorkerChanged, ReportWasImplausible,
-                                 WorkersDisagreed, JobWasRetried>;
+using Observation =
+    std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored, RequestWasRefused,
+                 WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
                             Persist, Observation>;

@@ -41,10 +41,7 @@ void EffectRunner::Do(SendOutcomes effect) {
 }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
-  const auto* list = std::get_if<wire::ListBatches>(&effect.question);
-  Reply(effect.peer, effect.number,
-        list != nullptr ? answers_.Batches(*list)
-                        : answers_.Batch(std::get<wire::ShowBatch>(effect.question)));
+  Reply(effect.peer, effect.number, answers_.Answer(effect.question));
 }
 
 void EffectRunner::Do(SendJob effect) {

@@ -60,6 +60,7 @@ struct Recovered {
   std::vector<Job> jobs;       // unfinished, in order
   std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
   std::vector<storage::ReferenceClock> reference_clocks;
+  std::vector<storage::WorkersDrained> drains;
 };
 
 // A wire::SubmitJobs, with what had to be looked up for it.
@@ -77,7 +78,8 @@ struct Submission {
 
 using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
-                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::UnknownMember>;
+                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::SetDrain,
+                 wire::ListOutcomes, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

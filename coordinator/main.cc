@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -46,7 +47,9 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(auto workers, wire::Router::Bind(context, options.listen_workers, {}));
   wire::Wakeup wakeup;
 
-  Core core({.limits = {}, .name = NameOfThisProcess()});
+  Limits limits;
+  limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
+  Core core({.limits = limits, .name = NameOfThisProcess()});
   Observer observer(metrics);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);

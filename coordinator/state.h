@@ -1,5 +1,5 @@
 #pragma once
-// State: all that the core knows: ten small tables, each with its own invariant, and what ties
+// State: all that the core knows: eleven small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "coordinator/audit_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
@@ -36,17 +37,21 @@ struct State {
   Instant ticked_at{};    // the last Tick
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
-  Instant next_look_for_open{};        // for batches that were left open
+  Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
   // The clock that each hardware class states its times at: the first worker's of that class, kept
   // with its results. As many as there are kinds of hardware.
   std::map<std::string, double> reference_mhz;
 
+  // What operators drained, by target; at most Limits::max_drains. On disk, or on its way there.
+  std::map<std::string, storage::WorkersDrained> drains;
+
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
   RetryTable retries;
+  AuditTable audits;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;

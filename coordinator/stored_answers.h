@@ -3,6 +3,7 @@
 // Belongs to the event loop's thread.
 
 #include <optional>
+#include <variant>
 
 #include "common/wire/message.h"
 #include "coordinator/effect.h"
@@ -16,6 +17,9 @@ class StoredAnswers {
 
   // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
+  wire::CoordinatorMessage Answer(
+      const std::variant<wire::ListBatches, wire::ShowBatch, wire::ListOutcomes>& question);
+  wire::CoordinatorMessage List(const wire::ListOutcomes& list);
   wire::CoordinatorMessage Batches(const wire::ListBatches& list);
   wire::CoordinatorMessage Batch(const wire::ShowBatch& show);
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);

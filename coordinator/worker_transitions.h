@@ -1,12 +1,18 @@
 #pragma once
 // What workers can cause: they come, are heard, report, go, or fall silent.
 
+#include <string>
+
 #include "coordinator/state.h"
 
 namespace loopfleet::coordinator {
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event);
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
+
+// The worker is not what it was: nothing that it has, and nothing that it measured within
+// `doubted`, can be compared with other figures.
+void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason);
 
 // Those that were silent for too long are lost, with what they have.
 void LoseSilentWorkers(Turn& turn);

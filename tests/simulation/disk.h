@@ -39,6 +39,7 @@ class Disk {
   virtual wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) = 0;
   virtual wire::CoordinatorMessage Batches(const wire::ListBatches& list) = 0;
   virtual wire::CoordinatorMessage Batch(const wire::ShowBatch& show) = 0;
+  virtual wire::CoordinatorMessage List(const wire::ListOutcomes& list) = 0;
   virtual wire::CoordinatorMessage Job(JobId job,
                                        const std::optional<coordinator::LiveJob>& live) = 0;
 

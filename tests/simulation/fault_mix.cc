@@ -35,6 +35,7 @@ constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"kill_worker", 0.15},
     {"freeze_worker", 0.15},
     {"drain_worker", 0.1},
+    {"operator", 0.2},
     {"drift_worker", 0.1},
     {"flaky_device", 0.2},
     {"noise", 0.3},
@@ -102,6 +103,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.2)) mix.limits.max_held_appends = 1;
   if (dice.Chance(0.1)) mix.limits.max_unfinished_batches = 2;
   if (dice.Chance(0.1)) mix.limits.max_waiters_per_client = 1;
+  if (dice.Chance(0.3)) mix.limits.audits_per_10000 = dice.Between(1000U, 10'000U);
   return mix;
 }
 

@@ -101,7 +101,8 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                .next_batch = recovery.next_batch,
                                .batches = std::move(recovery.unfinished),
                                .damaged = std::move(recovery.damaged),
-                               .reference_clocks = std::move(recovery.reference_clocks)};
+                               .reference_clocks = std::move(recovery.reference_clocks),
+                               .drains = std::move(recovery.drains)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
     event.jobs.push_back({job.job, job.replayed
                                        ? coordinator::AdmittedJob{.spec = std::move(job.spec),
@@ -224,9 +225,11 @@ struct SimulatedCoordinator::Doer {
   }
   void operator()(coordinator::AnswerFromStorage& effect) const {
     const auto* list = std::get_if<wire::ListBatches>(&effect.question);
+    const auto* batch = std::get_if<wire::ShowBatch>(&effect.question);
     self.Reply(effect.peer, effect.number,
-               list != nullptr ? self.disk_->Batches(*list)
-                               : self.disk_->Batch(std::get<wire::ShowBatch>(effect.question)),
+               list != nullptr    ? self.disk_->Batches(*list)
+               : batch != nullptr ? self.disk_->Batch(*batch)
+                                  : self.disk_->List(std::get<wire::ListOutcomes>(effect.question)),
                next);
   }
   void operator()(coordinator::SendJob& effect) const {

@@ -34,6 +34,7 @@ class StoreDisk final : public Disk {
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
   wire::CoordinatorMessage Batches(const wire::ListBatches& list) override;
   wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage List(const wire::ListOutcomes& list) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;

@@ -35,6 +35,8 @@ class FakeDisk {
   std::map<JobId, Outcome> outcomes;
   std::map<BatchId, storage::StoredBatch> batches;
   std::vector<storage::ResultsSuspected> suspected;
+  std::vector<storage::ResultDoubted> doubted;
+  std::map<std::string, storage::WorkersDrained> drains;
   std::uint64_t starts = 0;
 
  private:
@@ -73,6 +75,8 @@ class Harness {
     wire::ProtocolVersion version = wire::kProtocolVersion;
     std::uint32_t max_threads = 1;
     double clock_mhz = 0;
+    std::string host;
+    std::vector<std::string> capabilities;
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }

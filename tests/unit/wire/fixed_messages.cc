@@ -187,6 +187,17 @@ Named<ClientRequest> FixedRequests() {
       {"request_show_batch", {.number = 6, .message = ShowBatch{.batch = kBatch}}},
       {"request_show_job", {.number = 7, .message = ShowJob{.job = {.batch = kBatch, .index = 3}}}},
       {"request_list_workers", {.number = 8, .message = ListWorkers{}}},
+      {"request_set_drain",
+       {.number = 9,
+        .message = SetDrain{.target = "bench-1",
+                            .wish = DrainWish::kDrain,
+                            .reason = "new memory",
+                            .by = "ada@desk"}}},
+      {"request_list_outcomes",
+       {.number = 10,
+        .message = ListOutcomes{.after = {.batch = kBatch, .sequence = 17},
+                                .max_outcomes = 100,
+                                .benchmark_prefix = "benchmark://mm-v0/"}}},
   };
 }
 
@@ -229,6 +240,11 @@ Named<CoordinatorReply> FixedReplies() {
                                            .http = "127.0.0.1:9100",
                                            .hardware = FixedHardware(),
                                            .compiler = FixedCompiler()}}}}},
+      {"reply_outcome_list",
+       {.number = 9,
+        .message = OutcomeList{.outcomes = {FixedMeasuredOutcome(), FixedFailedOutcome()},
+                               .next = {.batch = kBatch, .sequence = 19},
+                               .is_end = true}}},
   };
 }
 
@@ -253,6 +269,7 @@ Named<WorkerMessage> FixedWorkerMessages() {
        Reports{.reports = {{.lease = LeaseId{77}, .job = job, .evaluation = MeasuredEvaluation()},
                            {.lease = LeaseId{78}, .job = job, .evaluation = FailedEvaluation()}}}},
       {"worker_goodbye", Goodbye{.returned = {LeaseId{79}}}},
+      {"worker_returned", Returned{.leases = {LeaseId{79}, LeaseId{80}}}},
   };
 }
 
@@ -270,6 +287,7 @@ Named<WorkerCommand> FixedWorkerCommands() {
       {"command_heartbeat_answer", HeartbeatAnswer{}},
       {"command_hello_wanted", HelloWanted{}},
       {"command_refused", Refused{.failure = FixedFailure(), .retry_after_ms = 1500}},
+      {"command_give_back", GiveBack{.leases = {LeaseId{79}, LeaseId{80}}}},
   };
 }
 

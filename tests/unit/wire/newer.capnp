@@ -64,7 +64,9 @@ struct ClientRequest {
     showBatch @7 :UInt64;
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
-    pauseBatch @10 :UInt64;  # new
+    setDrain @10 :Client.SetDrain;
+    listOutcomes @11 :Client.ListOutcomes;
+    pauseBatch @12 :UInt64;  # new
   }
 }
 
@@ -80,7 +82,8 @@ struct CoordinatorReply {
     batch @7 :Client.BatchInfo;
     job @8 :Client.JobInfo;
     workers @9 :List(Client.WorkerInfo);
-    explanation @10 :Text;   # new
+    outcomeList @10 :Client.OutcomeList;
+    explanation @11 :Text;   # new
   }
 }
 
@@ -91,7 +94,8 @@ struct WorkerMessage {
     heartbeat @2 :Worker.Heartbeat;
     reports @3 :Worker.Reports;
     goodbye @4 :List(UInt64);
-    progress @5 :UInt64;     # new
+    returned @5 :List(UInt64);
+    progress @6 :UInt64;     # new
   }
 }
 
@@ -105,6 +109,7 @@ struct WorkerCommand {
     heartbeatAnswer @5 :Void;
     helloWanted @6 :Void;
     refused @7 :Client.Refused;
-    remeasure @8 :Void;      # new
+    giveBack @8 :List(UInt64);
+    remeasure @9 :Void;      # new
   }
 }
