@@ -10,6 +10,8 @@
 #include "coordinator/client_reply.h"
 #include "coordinator/drain_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/permission.h"
+#include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -55,20 +57,30 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   CancelUnfinished(turn, batch, 0);
 }
 
-// What a request may need beside a hello. The one place where it is asked for: without keys and
-// roles every client that reaches the coordinator (loopback, or ipc:// of the same user) has it.
-enum class Permission : std::uint8_t { kAdmin };
-std::optional<Failure> WhyForbidden(const Turn& turn, const Asker& asker, Permission permission) {
-  if (turn.state.clients.ClientOf(asker.peer)) return std::nullopt;
-  return Failure{.code = FailureCode::kUnauthenticated,
-                 .message = permission == Permission::kAdmin
-                                ? "say hello first: only known clients may act on workers"
-                                : "say hello first"};
+// Why the request is not for this client; empty if it is.
+std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event) {
+  const Need need = NeedOf(event.question);
+  auto ownership = Ownership::kAnothers;
+  std::string what = "this request";
+  if (const auto* cancel = std::get_if<wire::CancelBatch>(&event.question)) {
+    const Batch* batch = state.batches.Find(cancel->batch);
+    const auto client = state.clients.ClientOf(event.peer);
+    if (event.role == wire::Role::kClient && !client) {
+      return Failure{.code = FailureCode::kUnauthenticated, .message = "say hello first"};
+    }
+    // One that is over cannot be changed any more: to be told so is reading.
+    if (batch == nullptr || batch->client == client) ownership = Ownership::kOwn;
+    what = fmt::format("batch {} is another client's: to cancel it", cancel->batch);
+  }
+  if (IsPermitted(event.role, need, ownership)) return std::nullopt;
+  return Failure{.code = FailureCode::kForbidden,
+                 .message = fmt::format("{} needs the key of an admin", what)};
 }
 
 struct QuestionVisitor {
   Turn& turn;
   Asker asker;
+  const KeyText& key;
 
   void operator()(const wire::ClientHello& hello) const {
     State& state = turn.state;
@@ -78,7 +90,9 @@ struct QuestionVisitor {
                                 hello.version.major, hello.version.minor,
                                 wire::kProtocolVersion.major, wire::kProtocolVersion.minor));
     }
-    state.clients.Greet(asker.peer, hello.client, turn.now.instant, state.limits.max_clients);
+    state.clients.Greet(asker.peer, {.client = hello.client, .key = key}, turn.now.instant,
+                        {.max_connections = state.limits.max_clients,
+                         .max_connections_per_client = state.limits.max_connections_per_client});
     Reply(turn, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
   }
 
@@ -152,8 +166,8 @@ struct QuestionVisitor {
   }
 
   void operator()(const wire::SetDrain& set) const {
-    if (auto why = WhyForbidden(turn, asker, Permission::kAdmin)) {
-      return Refuse(turn, asker, why->code, std::move(why->message));
+    if (!turn.state.clients.ClientOf(asker.peer)) {
+      return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
     }
     OnSetDrain(turn, asker, set);
   }
@@ -174,8 +188,34 @@ struct QuestionVisitor {
 wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf(worker, now); }
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
-  turn.state.clients.Hear(event.peer, turn.now.instant);
-  std::visit(QuestionVisitor{turn, {.peer = event.peer, .number = event.number}}, event.question);
+  const Asker asker{.peer = event.peer, .number = event.number};
+  const auto client = turn.state.clients.Hear(event.peer, turn.now.instant);
+  // Those who did not say who they are share the part of one client.
+  if (AsksTooOften(turn, asker, client.value_or(Uuid{}))) return;
+  if (auto why = WhyForbidden(turn.state, event)) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
+  }
+  std::visit(QuestionVisitor{turn, asker, event.key}, event.question);
+}
+
+bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
+  const std::uint32_t most = turn.limits().max_requests_per_second_per_client;
+  const Nanos wait = turn.state.loads.Ask(client, most, turn.now.instant);
+  if (wait == Nanos{0}) return false;
+  RefuseFor(turn, asker,
+            {.code = FailureCode::kQuotaExceeded,
+             .message = fmt::format("this client asks more than {} times a second", most)},
+            Milliseconds(wait) + 1);
+  return true;
+}
+
+void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {
+  for (const PeerId& peer : turn.state.clients.PeersWith(event.keys)) {
+    OnClientUnreachable(turn, {.peer = peer});
+    turn.state.clients.ForgetAsker(peer);
+    turn.state.batches.ForgetCancelAsker(peer);
+  }
+  RemoveWorkersWith(turn, event.keys);
 }
 
 void OnClientUnreachable(Turn& turn, const ClientUnreachable& event) {

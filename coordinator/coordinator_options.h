@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/log.h"
+#include "coordinator/limits.h"
 
 namespace loopfleet::coordinator {
 
@@ -19,6 +20,8 @@ struct CoordinatorOptions {
   std::string http = "127.0.0.1:9570";
   std::filesystem::path database = "loopfleet.db";
   double audit_percent = 2;  // of measured jobs, made again by another worker of the class
+  std::filesystem::path keys;  // directory; empty: without keys
+  Limits limits;               // its …_per_client can be set
   log::Level log_level = log::Level::kInfo;
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/audit_transitions.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/placement.h"
 #include "coordinator/retry_transitions.h"
 
@@ -25,6 +26,7 @@ struct Concluded {
 
 void MakeOutcome(Turn& turn, Concluded concluded) {
   Batch& batch = turn.state.batches.At(concluded.id.batch);
+  DischargeJob(turn, batch);
   Ending& ending = concluded.ending;
   // A measured job also waited inside its worker, which is in the report.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];

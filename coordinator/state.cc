@@ -1,5 +1,7 @@
 #include "coordinator/state.h"
 
+#include <map>
+
 #include "common/base/check.h"
 
 namespace loopfleet::coordinator {
@@ -50,9 +52,36 @@ void CheckLease(const State& state, const LeaseRecord& lease) {
            lease.id);
 }
 
+// What each client takes up is what its batches have.
+void CheckLoads(const State& state) {
+  std::map<Uuid, ClientLoad> sums;
+  for (const auto& [id, batch] : state.batches.all()) {
+    ClientLoad& sum = sums[batch.client];
+    ++sum.batches;
+    sum.jobs += batch.pending_jobs;
+    sum.bytes += batch.pending_bytes;
+    std::uint64_t pending = batch.job_count - batch.finished;
+    for (const Submission& held : batch.held) pending += held.jobs.size();
+    LF_CHECK(pending == batch.pending_jobs, "batch {}: {} jobs have no outcome, charged are {}", id,
+             pending, batch.pending_jobs);
+  }
+  for (const auto& [client, load] : state.loads.all()) {
+    const ClientLoad& sum = sums[client];
+    LF_CHECK(load.jobs == sum.jobs && load.bytes == sum.bytes && load.batches == sum.batches,
+             "client {}: {} jobs, {} bytes, {} batches are charged", client.ToString(), load.jobs,
+             load.bytes, load.batches);
+    sums.erase(client);
+  }
+  for (const auto& [client, sum] : sums) {
+    LF_CHECK(sum.batches == 0 && sum.jobs == 0, "client {} has jobs and no load",
+             client.ToString());
+  }
+}
+
 }  // namespace
 
 void State::CheckInvariants() const {
+  CheckLoads(*this);
   batches.CheckInvariants();
   ready.CheckInvariants();
   in_flight.CheckInvariants();

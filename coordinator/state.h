@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "coordinator/audit_table.h"
 #include "coordinator/batch_table.h"
+#include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
 #include "coordinator/effect.h"
@@ -37,6 +38,7 @@ struct State {
   Instant ticked_at{};    // the last Tick
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
+  Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
@@ -56,6 +58,7 @@ struct State {
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;
+  ClientLoadTable loads;
   WaiterTable waiters;
   CommitLedger commits;
 

@@ -83,7 +83,7 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
-void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
+void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
     Failure failure{
@@ -108,6 +108,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
+  worker.key = key;
   Send(turn, peer,
        wire::WorkerWelcome{
            .epoch = state.epoch,
@@ -246,8 +247,9 @@ void OnGoodbye(Turn& turn, Worker& worker, const wire::Goodbye& goodbye) {
 struct MessageVisitor {
   Turn& turn;
   const PeerId& peer;
+  const KeyText& key;
 
-  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello)); }
+  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello), key); }
   void operator()(const wire::Heartbeat& heartbeat) const {
     if (Worker* worker = Known()) OnHeartbeat(turn, *worker, heartbeat);
   }
@@ -301,7 +303,7 @@ void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
 }
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {
-  std::visit(MessageVisitor{turn, event.peer}, std::move(event.message));
+  std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));
 }
 
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
@@ -314,6 +316,20 @@ void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
   // Not lost yet: it may come back over another connection with what it runs.
   turn.state.workers.Disconnect(*worker);
   ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
+}
+
+void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys) {
+  std::vector<Uuid> ids;
+  for (const auto& [id, worker] : turn.state.workers.all()) {
+    if (keys.contains(worker.key)) ids.push_back(id);
+  }
+  for (const Uuid& id : ids) {
+    Worker& worker = *turn.state.workers.Find(id);
+    const std::size_t taken = worker.running.size();
+    ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
+    Observe(turn, WorkerChange::kLeft, worker, taken);
+    turn.state.workers.Remove(id);
+  }
 }
 
 void LoseSilentWorkers(Turn& turn) {
