@@ -149,32 +149,40 @@ bool EnterAudit(Turn& turn, Job& job) {
 void GrantAudits(Turn& turn) {
   State& state = turn.state;
   if (state.audits.waiting.empty() || state.retries.size() > 0) return;
-  const std::map<JobId, Instant> waiting = state.audits.waiting;
-  for (const auto& [id, since] : waiting) {
-    Job& job = state.jobs.At(id);
-    const AuditCase& audit = state.audits.cases.at(id);
-    if (turn.now.instant >= audit.give_up_at || !HasSomebody(state, audit, DemandOf(job))) {
-      FinishJob(turn, id,
-                FailedBy({.code = FailureCode::kExpired,
-                          .message = "no other worker of the class idled for this audit"},
-                         Verdict::kAboutThisJob));
-      continue;
-    }
-    for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-      if (!Serves(device, job.placement) || state.ready.CountFor(device) > 0) continue;
-      const auto candidates = state.workers.Candidates(device, state.workers.size());
-      const auto chosen = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
-        const Worker& worker = *state.workers.Find(candidate.worker);
-        return worker.running.empty() && CanGiveOpinion(audit, DemandOf(job), worker);
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (state.ready.CountFor(device) > 0) continue;  // nobody is kept waiting
+    const auto candidates = state.workers.Candidates(device, state.limits.max_audits);
+    for (const Candidate& candidate : candidates) {
+      Worker& worker = *state.workers.Find(candidate.worker);
+      if (!worker.running.empty()) continue;
+      const auto chosen = std::ranges::find_if(state.audits.waiting, [&](const auto& entry) {
+        const Job& job = state.jobs.At(entry.first);
+        return CanGiveOpinion(state.audits.cases.at(entry.first), DemandOf(job), worker);
       });
-      if (chosen == candidates.end()) continue;
-      Worker& worker = *state.workers.Find(chosen->worker);
-      state.audits.waiting.erase(id);
+      if (chosen == state.audits.waiting.end()) continue;
+      const JobId id = chosen->first;
+      state.audits.waiting.erase(chosen);
       wire::Leases leases;
       leases.leases.push_back(GrantLease(turn, worker, id));
       turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
-      break;
     }
+  }
+}
+
+void ExpireAudits(Turn& turn) {
+  State& state = turn.state;
+  std::vector<JobId> over;
+  for (const auto& [id, since] : state.audits.waiting) {
+    const AuditCase& audit = state.audits.cases.at(id);
+    const bool is_over = turn.now.instant >= audit.give_up_at ||
+                         !HasSomebody(state, audit, DemandOf(state.jobs.At(id)));
+    if (is_over) over.push_back(id);
+  }
+  for (const JobId id : over) {
+    FinishJob(turn, id,
+              FailedBy({.code = FailureCode::kExpired,
+                        .message = "no other worker of the class idled for this audit"},
+                       Verdict::kAboutThisJob));
   }
 }
 

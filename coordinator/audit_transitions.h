@@ -15,6 +15,8 @@ void BeginAudits(Turn& turn);
 bool EnterAudit(Turn& turn, Job& job);
 // Gives audits to workers that idle.
 void GrantAudits(Turn& turn);
+// Ends those that waited for too long, or for somebody who is not there any more.
+void ExpireAudits(Turn& turn);
 // Compares the opinions of audits that ended in this turn, and draws the conclusions.
 void JudgeAudits(Turn& turn);
 // A job ends. If it is an audit, and this worker measured it, that is one opinion more.

@@ -190,6 +190,7 @@ void OnTick(Turn& turn) {
   LoseSilentWorkers(turn);
   RetractFromLoaded(turn);
   BeginAudits(turn);
+  ExpireAudits(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);

@@ -13,15 +13,6 @@ bool IsTriedAgain(const Evaluation& evaluation) {
   if (evaluation.ok()) return false;
   switch (evaluation.failure().code) {
     case FailureCode::kWorkerLost:
-      // The first lease may have ended its worker before that could say that it had it.
-      if (outcome.source == OutcomeSource::kMeasured && had_in_life_.contains(outcome.job) &&
-          had_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
-          granted_in_life_[outcome.job] <= mix_.limits.max_unseen_losses) {
-        Violate("I7 only leases that arrived count",
-                fmt::format("job {}: {} leases, {} were held", outcome.job,
-                            granted_in_life_[outcome.job], had_in_life_[outcome.job].size()));
-      }
-      [[fallthrough]];
     case FailureCode::kWorkerCrashed:
     case FailureCode::kDeviceFault:
     case FailureCode::kUnstableTiming:
@@ -564,6 +555,15 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
       is_explained = !is_calm || !IsServed(placement) || mix_.poison > 0;
       break;
     case FailureCode::kWorkerLost:
+      // The first lease may have ended its worker before that could say that it had it.
+      if (outcome.source == OutcomeSource::kMeasured && had_in_life_.contains(outcome.job) &&
+          had_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
+          granted_in_life_[outcome.job] <= mix_.limits.max_unseen_losses) {
+        Violate("I7 only leases that arrived count",
+                fmt::format("job {}: {} leases, {} were held", outcome.job,
+                            granted_in_life_[outcome.job], had_in_life_[outcome.job].size()));
+      }
+      [[fallthrough]];
     case FailureCode::kWorkerCrashed:
     case FailureCode::kDeviceFault:
       is_explained = (outcome.source != OutcomeSource::kMeasured ||

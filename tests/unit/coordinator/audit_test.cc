@@ -234,6 +234,7 @@ TEST(Core, AnAuditThatNobodyIsThereForEnds) {
   h.Settle();
   EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);  // x is busy
   h.Say("x", wire::Goodbye{});
+  h.Pass(milliseconds(100));
   h.Write();
   EXPECT_EQ(h.core->state().audits.size(), 0U);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kExpired);
