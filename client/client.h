@@ -86,6 +86,7 @@ class Client {
   Answer<wire::BatchList> ListBatches(std::uint32_t max_batches);
   Answer<wire::BatchInfo> ShowBatch(BatchId batch);  // "none": the newest one
   Answer<wire::JobInfo> ShowJob(JobId job);
+  Answer<wire::JobExplanation> ExplainJob(JobId job);
   Answer<wire::WorkerList> ListWorkers();
   // Those that it concerns, as they are then; on disk when this returns.
   Answer<wire::WorkerList> SetDrain(const wire::SetDrain& set);

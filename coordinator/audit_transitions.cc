@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "coordinator/client_transitions.h"
+#include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/placement.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -91,7 +93,7 @@ void Settle(Turn& turn, const AuditCase& audit) {
 
 void Judge(Turn& turn, AuditTable::Complete complete) {
   AuditCase& audit = complete.what;
-  const Demand demand{.placement = complete.measure.placement, .threads = complete.spec.threads};
+  const Demand demand = DemandOf(complete.spec, complete.measure.placement);
   const bool is_third = audit.opinions.size() == 3;
   if (!is_third && Agree(audit.opinions[0], audit.opinions[1])) {
     for (const Opinion& opinion : audit.opinions) Note(turn, opinion, Came::kConfirmed);
@@ -150,11 +152,15 @@ void GrantAudits(Turn& turn) {
   State& state = turn.state;
   if (state.audits.waiting.empty() || state.retries.size() > 0) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (state.ready.CountFor(device) > 0) continue;  // nobody is kept waiting
-    const auto candidates = state.workers.Candidates(device, state.limits.max_audits);
-    for (const Candidate& candidate : candidates) {
-      Worker& worker = *state.workers.Find(candidate.worker);
-      if (!worker.running.empty()) continue;
+    if (!NothingIsQueued(state, device)) continue;  // nobody is kept waiting
+    std::vector<Worker*> idle;
+    for (Worker* worker = state.workers.NextCandidate(device, 0);
+         worker != nullptr && idle.size() < state.limits.max_audits;
+         worker = state.workers.NextCandidate(device, worker->rank)) {
+      if (worker->running.empty()) idle.push_back(worker);
+    }
+    for (Worker* one : idle) {
+      Worker& worker = *one;
       const auto chosen = std::ranges::find_if(state.audits.waiting, [&](const auto& entry) {
         const Job& job = state.jobs.At(entry.first);
         return CanGiveOpinion(state.audits.cases.at(entry.first), DemandOf(job), worker);

@@ -9,6 +9,7 @@
 
 #include "coordinator/client_reply.h"
 #include "coordinator/drain_transitions.h"
+#include "coordinator/explanation.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/permission.h"
 #include "coordinator/worker_transitions.h"
@@ -41,6 +42,7 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .compiler = worker.facts.compiler,
           .max_threads = worker.facts.max_threads,
           .canary_ratio = worker.canary_ratio,
+          .labels = {worker.labels.begin(), worker.labels.end()},
           .drain = worker.drain,
           .quarantine = WhyQuarantined(worker),
           .audits = worker.audits.audits(),
@@ -155,6 +157,14 @@ struct QuestionVisitor {
       }
     }
     turn.effects.push_back(std::move(send));
+  }
+
+  void operator()(const wire::ExplainJob& explain) const {
+    if (const Job* job = turn.state.jobs.Find(explain.job)) {
+      return Reply(turn, asker, Explain(turn.state, *job, turn.now.instant));
+    }
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = explain});
   }
 
   void operator()(const wire::ListWorkers&) const {

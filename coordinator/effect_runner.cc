@@ -42,7 +42,9 @@ void EffectRunner::Do(SendOutcomes effect) {
 }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
-  Reply(effect.peer, effect.number, answers_.Answer(effect.question));
+  Reply(effect.peer, effect.number,
+        std::visit([this](const auto& question) { return answers_.Answer(question); },
+                   effect.question));
 }
 
 void EffectRunner::Do(SendJob effect) {

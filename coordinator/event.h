@@ -58,6 +58,7 @@ struct Recovered {
   struct Job {
     JobId id;
     AdmittedJob job;
+    std::optional<WallTime> accepted_at;  // of one with a deadline
   };
   std::uint64_t epoch = 1;
   std::uint64_t next_batch = 1;
@@ -83,7 +84,7 @@ struct Submission {
 
 using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
-                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::SetDrain,
+                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob, wire::SetDrain,
                  wire::ListOutcomes, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;

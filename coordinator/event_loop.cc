@@ -28,11 +28,13 @@ void EventLoop::Recover(storage::Recovery recovery) {
   event.jobs.reserve(recovery.jobs.size());
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back(
-        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
-                                             .admission = ToMeasure{job.replayed->tree,
-                                                                    job.replayed->placement}}
-                               : parts_.admitter.Admit(std::move(job.spec), {})});
+    event.jobs.push_back({.id = job.job,
+                          .job = job.replayed
+                                     ? AdmittedJob{.spec = std::move(job.spec),
+                                                   .admission = ToMeasure{job.replayed->tree,
+                                                                          job.replayed->placement}}
+                                     : parts_.admitter.Admit(std::move(job.spec), {}),
+                          .accepted_at = job.accepted_at});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
@@ -142,10 +144,10 @@ void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
 }
 
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
-  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -186,10 +188,7 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   }
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
-    StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
-    }
+    const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
@@ -200,8 +199,8 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
-  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   LF_FAILPOINT("coordinator.worker_frame");
+  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {

@@ -6,6 +6,7 @@
 
 #include "coordinator/job_transitions.h"
 #include "coordinator/placement.h"
+#include "coordinator/queue_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -41,6 +42,13 @@ std::vector<LeaseId> Retractable(const Turn& turn, const Worker& loaded, const W
 
 }  // namespace
 
+bool NothingIsQueued(const State& state, DeviceKind device) {
+  for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
+    if (Serves(device, placement) && state.ready.Size(placement) > 0) return false;
+  }
+  return true;
+}
+
 void AskBack(Turn& turn, Worker& worker, std::vector<LeaseId> leases) {
   if (leases.empty() || !worker.peer || !worker.Can(wire::kGiveBackCapability)) return;
   worker.asked_back_at = turn.now.instant;
@@ -61,7 +69,7 @@ void RetractFromLoaded(Turn& turn) {
   State& state = turn.state;
   if (state.service != Service::kServing) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (state.ready.CountFor(device) > 0) continue;
+    if (!NothingIsQueued(state, device)) continue;
     std::vector<Worker*> idle;
     std::vector<Worker*> loaded;
     for (const auto& [id, known] : state.workers.all()) {

@@ -40,7 +40,7 @@ struct Retrying {
   RetryTable::Order order = 0;
 };
 struct Auditing {};
-using JobProgress = std::variant<Queued, Leased, Following, Retrying, Auditing>;
+using JobProgress = std::variant<Following, Queued, Leased, Retrying, Auditing>;
 
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
 struct FailedTurn {
@@ -64,6 +64,7 @@ struct Job {
   Placement placement = Placement::kCpu;
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
+  Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
   std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
   // Of those, that ended with their worker. From the first on the job runs alone (retry_table.h).
   std::uint32_t losses = 0;

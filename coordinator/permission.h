@@ -40,6 +40,8 @@ inline constexpr Need kNeedOf<wire::ShowJob> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::ListWorkers> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::ExplainJob> = Need::kClient;
+template <>
 inline constexpr Need kNeedOf<wire::SetDrain> = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::ListOutcomes> = Need::kClient;

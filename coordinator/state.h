@@ -1,17 +1,20 @@
 #pragma once
-// State: all that the core knows: eleven small tables, each with its own invariant, and what ties
+// State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "common/base/clock.h"
 #include "coordinator/audit_table.h"
+#include "coordinator/affinity_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
+#include "coordinator/deadline_table.h"
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
 #include "coordinator/in_flight_table.h"
@@ -25,6 +28,12 @@
 
 namespace loopfleet::coordinator {
 
+// Candidates up to this rank found nothing to do when the queue had changed so often.
+struct Offered {
+  std::uint64_t changes = 0;
+  std::uint64_t rank = 0;
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -36,7 +45,7 @@ struct State {
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
-  // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
+  // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
@@ -52,6 +61,10 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  DeadlineTable deadlines;
+  AffinityTable affinities;
+  // How far ready jobs were offered: by device, see GrantLeases.
+  std::array<Offered, 2> offered;
   RetryTable retries;
   AuditTable audits;
   InFlightTable in_flight;

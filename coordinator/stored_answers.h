@@ -17,11 +17,10 @@ class StoredAnswers {
 
   // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
-  wire::CoordinatorMessage Answer(
-      const std::variant<wire::ListBatches, wire::ShowBatch, wire::ListOutcomes>& question);
-  wire::CoordinatorMessage List(const wire::ListOutcomes& list);
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list);
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show);
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list);
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show);
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain);  // of a job that is over
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list);
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);
 
  private:

@@ -38,6 +38,7 @@ struct MeasuredJob {
 
 struct Worker {
   wire::WorkerHello facts;     // without `held`
+  Labels labels;               // given, and by its hardware
   std::optional<PeerId> peer;  // none: the connection broke, or it is lost
   KeyText key;                 // that it said hello with
   wire::WorkerState state = wire::WorkerState::kReady;
@@ -63,11 +64,15 @@ struct Worker {
   std::optional<Reservation> reservation;
   Nanos job_took{0};        // a job of late, on average; 0: not known
   Instant asked_back_at{};  // when some of its leases were asked back; unset: they came
+  bool is_refilled = true;  // it is being given leases until its credit is used up
   std::uint64_t rank = 0;   // among the candidates; 0: not one of them
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
-  Supply supply() const { return {.device = device(), .max_threads = facts.max_threads}; }
+  Supply supply() const {
+    return {
+        .worker = id(), .device = device(), .max_threads = facts.max_threads, .labels = &labels};
+  }
   bool Can(std::string_view capability) const {
     return std::ranges::find(facts.capabilities, capability) != facts.capabilities.end();
   }
@@ -86,11 +91,6 @@ struct WorkerKind {
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
 };
 
-struct Candidate {
-  Uuid worker;
-  std::uint32_t free_credit = 0;
-};
-
 // Between quarantine, draining and ready: what it is for everybody to see, but for kLost.
 wire::WorkerState StateOf(const Worker& worker);
 
@@ -102,6 +102,7 @@ class WorkerRegistry {
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;
   Worker* FindByPeer(const PeerId& peer);
+  const Worker* FindReady(const std::string& name) const;  // the first so called
 
   void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
   void Disconnect(Worker& worker);
@@ -115,12 +116,12 @@ class WorkerRegistry {
   void SetRefill(const Refill& refill) { refill_ = refill; }
   void Remove(const Uuid& worker);
 
-  // At most `max` of this device, longest waiting first.
-  std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
+  // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
+  Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
   // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
   bool IsServed(const Demand& demand) const;
-  std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
-  std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
+  std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
+  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 
@@ -130,7 +131,7 @@ class WorkerRegistry {
   void CheckInvariants() const;
 
  private:
-  using Ranked = std::set<std::pair<std::uint64_t, Uuid>>;
+  using Ranked = std::map<std::uint64_t, Worker*>;
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }

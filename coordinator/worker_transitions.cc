@@ -12,6 +12,7 @@
 #include "coordinator/drain_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
 
@@ -43,7 +44,11 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
-  if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
+  if (std::holds_alternative<Queued>(job->progress)) {
+    LeaveQueue(turn, *job);
+    if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
+  }
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own

@@ -303,7 +303,7 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
   LF_CHECK(accepted.replayed.empty() || accepted.replayed.size() == accepted.jobs.size(),
            "{} jobs, {} replayed", accepted.jobs.size(), accepted.replayed.size());
   for (std::size_t i = 0; i < accepted.jobs.size(); ++i) {
-    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, accepted.jobs[i],
+    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, accepted.jobs[i], accepted.accepted_at,
                             accepted.replayed.empty() ? std::nullopt : accepted.replayed[i]));
   }
   batch->closed = accepted.closes_batch;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/table.h"
+#include "client/cli/worker_state_name.h"
 #include "client/outcome_json.h"
 
 namespace loopfleet::client {
@@ -22,16 +24,6 @@ struct WorkerFlags {
   std::string reason;
   bool json = false;
 };
-
-std::string_view StateName(wire::WorkerState state) {
-  switch (state) {
-    case wire::WorkerState::kReady: return "ready";
-    case wire::WorkerState::kDraining: return "draining";
-    case wire::WorkerState::kLost: return "lost";
-    case wire::WorkerState::kQuarantined: return "quarantined";
-  }
-  return "";
-}
 
 std::string TimeText(WallTime when) {
   const std::time_t seconds =
@@ -63,7 +55,7 @@ std::string WhyText(const wire::WorkerInfo& info) {
 Json WorkerJson(const wire::WorkerInfo& info) {
   return Json{{"worker", info.worker.ToString()},
               {"name", info.name},
-              {"state", StateName(info.state)},
+              {"state", WorkerStateName(info.state)},
               {"pid", info.pid},
               {"host", info.hardware.host},
               {"device", DeviceKindName(info.hardware.device)},
@@ -76,6 +68,7 @@ Json WorkerJson(const wire::WorkerInfo& info) {
               {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
               {"audits", info.audits},
               {"disputes", info.disputes},
+              {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
               {"hardware", HardwareJson(info.hardware)},
@@ -98,7 +91,7 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
-    table.Add({info.name, std::string(StateName(info.state)), std::to_string(info.pid),
+    table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
                std::string(DeviceKindName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
@@ -128,7 +121,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   const HardwareFacts& hardware = info.hardware;
   std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
   text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
-                      StateName(info.state), info.leased_jobs, info.finished_jobs,
+                      WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
   if (const std::string why = WhyText(info); !why.empty()) text += fmt::format("why: {}\n", why);
   text += fmt::format("audits: {} of its measurements repeated elsewhere, {} disputed\n",
@@ -139,6 +132,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
                       RateText(hardware.peaks.flop_per_second, "GFLOP/s"),
                       RateText(hardware.peaks.read_bytes_per_second, "GB/s"),
                       RateText(hardware.peaks.triad_bytes_per_second, "GB/s"));
+  text += fmt::format("labels: {}\n", fmt::join(info.labels, ", "));
   text += info.canary_ratio > 0
               ? fmt::format("canaries: {:.4f} of their time at start\n", info.canary_ratio)
               : std::string("canaries: not compared yet\n");
@@ -205,7 +199,7 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
-    fmt::print("{}: {}, {} jobs leased\n", info.name, StateName(info.state), info.leased_jobs);
+    fmt::print("{}: {}, {} jobs leased\n", info.name, WorkerStateName(info.state), info.leased_jobs);
   }
   if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");
   return kExitOk;

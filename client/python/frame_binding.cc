@@ -68,7 +68,6 @@ nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t a
 nb::object FailureOf(const Job& job) {
   auto failure = wire::OutOfBounds(job.spec);
   if (!failure) failure = SenselessField(job.spec);
-  if (!failure) failure = UnsupportedField(job.spec);
   if (!failure) return nb::none();
   return nb::make_tuple(std::string(InfoOf(failure->code).name), failure->message,
                         failure->action_index);
@@ -158,6 +157,17 @@ struct ReplyParts {
   }
   nb::object operator()(const wire::JobInfo& info) const {
     return nb::make_tuple("job", info.outcome ? nb::cast(*info.outcome) : nb::none());
+  }
+  nb::object operator()(const wire::JobExplanation& explanation) const {
+    nb::dict content;
+    content["reason"] = explanation.reason;
+    content["attempts"] = explanation.attempts;
+    content["waited_ms"] = explanation.waited_ms;
+    content["deadline_left_ms"] = explanation.deadline_left_ms;
+    content["ahead_own"] = explanation.ahead_own;
+    content["ahead_others"] = explanation.ahead_others;
+    content["worker"] = explanation.worker;
+    return nb::make_tuple("explanation", content);
   }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());

@@ -128,6 +128,7 @@ struct RequestWriter {
   void operator()(const ListWorkers&) { builder.setListWorkers(); }
   void operator()(const SetDrain& set) { WriteSetDrain(set, builder.initSetDrain()); }
   void operator()(const ListOutcomes& list) { WriteListOutcomes(list, builder.initListOutcomes()); }
+  void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -146,6 +147,8 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
     case schema::ClientRequest::SET_DRAIN: return ReadSetDrain(reader.getSetDrain());
     case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
+    case schema::ClientRequest::EXPLAIN_JOB:
+      return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

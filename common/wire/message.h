@@ -80,6 +80,12 @@ struct ShowJob {
   JobId job;
   friend bool operator==(const ShowJob&, const ShowJob&) = default;
 };
+// Why the job is where it is, right now.
+struct ExplainJob {
+  JobId job;
+  friend bool operator==(const ExplainJob&, const ExplainJob&) = default;
+};
+
 enum class DrainWish : std::uint8_t { kDrain, kResume };
 
 // Answered with a WorkerList: those that it concerns, as they are then.
@@ -115,7 +121,7 @@ struct UnknownMember {
 
 using ClientMessage =
     std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches, ShowBatch,
-                 ShowJob, ListWorkers, SetDrain, ListOutcomes, UnknownMember>;
+                 ShowJob, ListWorkers, ExplainJob, SetDrain, ListOutcomes, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -215,6 +221,7 @@ struct WorkerInfo {
   CompilerFacts compiler;
   std::uint32_t max_threads = 1;  // that a kernel may use there
   double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
+  std::vector<std::string> labels;  // that jobs may demand of it, those by its hardware too
   std::optional<Drain> drain;     // by an operator
   std::string quarantine;         // why it is in quarantine; "" if it is not
   std::uint32_t audits = 0;       // of its measurements, repeated by others
@@ -227,6 +234,52 @@ struct WorkerList {
   friend bool operator==(const WorkerList&, const WorkerList&) = default;
 };
 
+// One worker, as it looks to a job that waits.
+struct WorkerFit {
+  std::string name;
+  WorkerState state = WorkerState::kReady;
+  bool connected = true;
+  std::uint32_t leased_jobs = 0;
+  std::uint32_t credit = 1;  // leases it takes at once
+  // What the job demands and it has not; none of it: it matches.
+  bool other_device = false;
+  std::uint32_t max_threads = 0;  // its most, if the job wants more; else 0
+  std::vector<std::string> missing_labels;
+  bool other_affinity = false;  // the job's affinity is bound to another worker
+
+  bool matches() const {
+    return !other_device && max_threads == 0 && missing_labels.empty() && !other_affinity;
+  }
+  friend bool operator==(const WorkerFit&, const WorkerFit&) = default;
+};
+
+// What a job waits for, who has it, or what became of it.
+struct JobExplanation {
+  JobId job;
+  JobState state = JobState::kQueued;
+  std::string reason;  // all of it in a sentence or two, for people
+  std::int32_t priority = 0;
+  std::uint64_t waited_ms = 0;  // since it was accepted; over a restart, only with a deadline
+  std::optional<std::uint64_t> deadline_left_ms;
+  std::uint32_t attempts = 0;  // leases so far, with the one that runs
+  // kQueued. Jobs with the same demand whose turn comes before.
+  std::uint64_t ahead_own = 0;  // of the same client; at least so many, if they are not all counted
+  bool ahead_own_is_exact = true;
+  std::uint64_t ahead_others = 0;   // of other clients, if all jobs take alike
+  std::uint32_t other_clients = 0;  // that have such jobs
+  std::optional<JobId> follows;     // an equal job under way, whose answer it gets
+  std::string affinity_worker;      // name of the one that its affinity is bound to; "": none
+  std::uint64_t unserved_ms = 0;    // for how long no worker has been there that matches
+  std::uint64_t unserved_limit_ms = 0;  // then it ends with NO_MATCHING_WORKER
+  std::vector<WorkerFit> workers;       // those that fit best first; at most kMaxExplainedWorkers
+  std::uint32_t more_workers = 0;       // that are not listed
+  // kLeased
+  std::string worker;
+  std::uint64_t leased_ms = 0;
+  std::optional<Outcome> outcome;  // kFinished
+  friend bool operator==(const JobExplanation&, const JobExplanation&) = default;
+};
+
 struct OutcomeList {
   std::vector<Outcome> outcomes;  // by batch and sequence
   OutcomePlace next;    // to go on after; further than the last one where rows were passed over
@@ -234,8 +287,9 @@ struct OutcomeList {
   friend bool operator==(const OutcomeList&, const OutcomeList&) = default;
 };
 
-using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList,
-                                        BatchInfo, JobInfo, WorkerList, OutcomeList, UnknownMember>;
+using CoordinatorMessage =
+    std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
+                 JobExplanation, OutcomeList, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // the request's; 0 answers bytes whose number could not be read
@@ -263,6 +317,7 @@ struct WorkerHello {
   CompilerFacts compiler;
   std::string policy;                     // Conditions::policy of its measurements
   std::uint32_t max_threads = 1;          // that a kernel may use here
+  std::vector<std::string> labels;        // it was given; at most kMaxLabels
   std::vector<HeldLease> held;            // what it still has, after a reconnect
   std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import threading
 
 import numpy as np
@@ -170,6 +171,38 @@ def test_async_client(cluster):
                 await client.evaluate("benchmark://mm-v0/mm256_256_257", timeout=0.001)
 
     asyncio.run(work())
+
+
+def test_keys_as_the_security_page_says(tmp_path):
+    program = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet")
+
+    def keygen(*arguments):
+        subprocess.run([program, "keygen", *arguments], check=True, cwd=tmp_path, capture_output=True)
+
+    keygen("--role", "coordinator", "--out", "keys")
+    keygen("--role", "client", "--name", "alice", "--out", "alice-keys", "--authorize", "keys")
+    coordinator = subprocess.Popen(
+        [f"{program}-coordinator", "--keys", "keys", "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+         "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", "x.db"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL)
+    try:
+        address = json.loads(coordinator.stdout.readline())["clients"]
+        with loopfleet.Client(address, keys=tmp_path / "alice-keys", connect_limit=60) as alice:
+            assert alice.workers() == []
+            assert alice.evaluate(MM, ["nonsense"]).status == "INVALID_ACTION"
+        with loopfleet.Client(address, connect_limit=1) as stranger:
+            with pytest.raises(loopfleet.CoordinatorUnavailable):
+                stranger.workers()
+        (secret,) = (tmp_path / "alice-keys").glob("*.key_secret")
+        secret.chmod(0o644)
+        with pytest.raises(loopfleet.LoopfleetError, match="chmod 600"):
+            loopfleet.Client(address, keys=tmp_path / "alice-keys").workers()
+        with pytest.raises(loopfleet.LoopfleetError, match="0 files"):
+            loopfleet.Client(address, keys=tmp_path).workers()
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+        coordinator.stdout.close()
 
 
 def test_a_killed_worker_costs_nothing_but_time():

@@ -35,7 +35,20 @@ void Checker::WroteNonsense(const Error& error) {
   Violate("what is written fits what is there", error.message);
 }
 
+void Checker::Obey(const QueueRules::Broken& broken, const char* rule) {
+  if (broken) Violate(rule, *broken);
+}
+
+void Checker::WillWrite(Instant now, const storage::Write& write) {
+  if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
+    rules_.WillAccept(now, *accepted);
+  } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
+    Obey(rules_.WillFinish(finished->outcome), "an affinity has one worker");
+  }
+}
+
 void Checker::Started() {
+  rules_.Started();
   granted_in_life_.clear();
   had_in_life_.clear();
   workers_.clear();
@@ -94,6 +107,7 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
                          heartbeat->canary == wire::CanaryState::kDrifting;
+    if (worker.is_draining) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
@@ -106,6 +120,7 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   } else if (const auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
     for (const LeaseId lease : goodbye->returned) Unrun(lease);
     DoubtAllOf(id->second);
+    rules_.Trouble(id->second);
     worker.peer.clear();
   } else if (const auto* returned = std::get_if<wire::Returned>(&message)) {
     for (const LeaseId lease : returned->leases) {
@@ -116,6 +131,8 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
 }
 
 void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello) {
+  rules_.Trouble(hello.worker);
+  rules_.Greeted(hello);
   for (const auto& [id, view] : leases_) {
     if (view.worker == hello.worker &&
         std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
@@ -161,6 +178,7 @@ void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& u
   if (id == worker_at_.end()) return;
   for (const LeaseId lease : undelivered) Unrun(lease);
   DoubtAllOf(id->second);
+  rules_.Trouble(id->second);
   if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
 }
 
@@ -180,6 +198,7 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
   } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
       DoubtAllOf(id->second);
+      rules_.Trouble(id->second);
       if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
     }
   }
@@ -224,6 +243,9 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
   if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
     Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
   }
+  Obey(rules_.Granted(now, lease, worker.facts,
+                      [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
+       "jobs run in their turn, where they may");
   // Those that nobody saw arrive may be more, but not without end.
   const std::uint32_t most = mix_.limits.max_attempts;
   const std::size_t had = had_in_life_[lease.job].size();
@@ -295,6 +317,7 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
     cancel_heard_.insert(cancel->batch);
+    rules_.CancelHeard(cancel->batch);
   } else if (const auto* set = std::get_if<wire::SetDrain>(&request.message)) {
     // Until that is answered nobody knows; and an earlier answer says nothing any more.
     drained_hosts_.erase(set->target);
@@ -309,7 +332,8 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
 
 void Checker::FoundUnreachable(const PeerId& client) { client_at_.erase(client); }
 
-void Checker::Said(const PeerId& peer, const wire::CoordinatorReply& reply) {
+void Checker::Said(Instant now, const PeerId& peer, const wire::CoordinatorReply& reply) {
+  said_at_ = now;
   const auto asked = asked_.find({peer, reply.number});
   if (asked == asked_.end()) {
     if (reply.number != 0) {
@@ -345,6 +369,8 @@ void Checker::Answered(const Asked& asked, const wire::Accepted& accepted) {
   request.accepted = accepted;
   request.accepted_content = asked.content;
   accepted_batches_.insert(accepted.batch);
+  rules_.Accepted(said_at_, {.batch = accepted.batch, .index = accepted.first_index},
+                  accepted.job_count);
   const auto stored = disk_.FindRequest(asked.client, submit->request_id);
   if (!stored || !*stored) {
     return Violate("I1 durable before accepted", fmt::format("batch {}", accepted.batch));
@@ -411,6 +437,21 @@ void Checker::Answered(const Asked& asked, const wire::WorkerList& list) {
   }
 }
 
+void Checker::Answered(const Asked& asked, const wire::JobExplanation& explanation) {
+  const auto* explain = std::get_if<wire::ExplainJob>(&asked.message);
+  if (explain == nullptr || explain->job != explanation.job || explanation.reason.empty()) {
+    return Violate("replies answer requests", fmt::format("job {}", explanation.job));
+  }
+  const auto stored = disk_.Find(explanation.job);
+  if (!stored) return Violate("I1 only what is on disk is told", fmt::format("{}", explain->job));
+  const bool is_over = explanation.state == wire::JobState::kFinished;
+  if ((stored->outcome && !is_over) || (explanation.outcome && !is_over) ||
+      (explanation.outcome && explanation.outcome != stored->outcome)) {
+    Violate("a job is where it is said to be",
+            fmt::format("job {}: {}", explanation.job, explanation.reason));
+  }
+}
+
 void Checker::Answered(const Asked& asked, const wire::Refused& refused) {
   const FailureCode code = refused.failure.code;
   const FailureInfo& info = InfoOf(code);
@@ -458,7 +499,13 @@ void Checker::SeeOutcome(const Outcome& outcome) {
   }
 }
 
-bool Checker::IsServed(Placement placement) const {
+bool Checker::IsServed(const JobSpec& spec, Placement placement) const {
+  if (!spec.labels.empty()) {  // the last workers carry them, and CUDA's are the first
+    return placement == Placement::kCuda ? mix_.labelled_workers + mix_.cuda_workers > mix_.workers
+           : placement == Placement::kCpu
+               ? mix_.labelled_workers > 0 && mix_.workers > mix_.cuda_workers
+               : mix_.labelled_workers > 0;
+  }
   const bool has_cuda = mix_.cuda_workers > 0;
   const bool has_cpu = mix_.workers > mix_.cuda_workers;
   return placement == Placement::kCuda  ? has_cuda
@@ -480,6 +527,7 @@ void Checker::CheckOutcome(const Outcome& outcome) {
   if (outcome.evaluation.ok() && outcome.finished_at.time_since_epoch().count() == 0) {
     Violate("an outcome says when", fmt::format("job {}", outcome.job));
   }
+  Obey(rules_.Finished(outcome, spec), "an outcome is what its job asked for");
   const auto replayed = JobPool::Replay(spec);
   if (const auto* failure = std::get_if<Failure>(&replayed)) {
     const bool is_told = !outcome.evaluation.ok() && (outcome.evaluation.failure() == *failure) &&
@@ -552,8 +600,10 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
       break;
     case FailureCode::kCancelled: is_explained = cancel_heard_.contains(outcome.job.batch); break;
     case FailureCode::kNoMatchingWorker:
-      is_explained = !is_calm || !IsServed(placement) || mix_.poison > 0;
+      is_explained = !is_calm || !IsServed(spec, placement) || mix_.poison > 0 ||
+                     !spec.affinity.empty();  // its worker may be another than the job needs
       break;
+    case FailureCode::kExpired: is_explained = rules_.IsOverdue(outcome, spec); break;
     case FailureCode::kWorkerLost:
       // The first lease may have ended its worker before that could say that it had it.
       if (outcome.source == OutcomeSource::kMeasured && had_in_life_.contains(outcome.job) &&

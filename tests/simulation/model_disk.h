@@ -24,9 +24,10 @@ class ModelDisk final : public Disk {
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override;
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list) override;
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override;
-  wire::CoordinatorMessage List(const wire::ListOutcomes& list) override;
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list) override;
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;
@@ -35,7 +36,7 @@ class ModelDisk final : public Disk {
  private:
   using Known = std::map<looptree::TreeKey, std::vector<JobId>>;  // latest last
   std::optional<storage::StoredResult> FindIn(
-      const Known& known, const coordinator::ToMeasure& measure,
+      const Known& known, const JobSpec& spec, const coordinator::ToMeasure& measure,
       const coordinator::StoredConditions& conditions) const;
   struct State {
     std::uint64_t epoch = 0;
@@ -43,6 +44,7 @@ class ModelDisk final : public Disk {
     std::map<coordinator::RequestKey, storage::StoredRequest> requests;
     std::map<JobId, JobSpec> jobs;
     std::map<std::string, storage::WorkersDrained> drains;
+    std::map<JobId, WallTime> accepted_at;  // of those with a deadline
     std::map<JobId, Outcome> outcomes;
     std::map<std::pair<BatchId, std::uint64_t>, JobId> sequences;
     Known measured;

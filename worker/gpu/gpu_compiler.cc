@@ -54,14 +54,14 @@ Result<std::unique_ptr<llvm::LLVMTargetMachine>> MakeMachine(GpuArch arch) {
 class GpuCompiler::Impl {
  public:
   Impl(std::unique_ptr<llvm::LLVMTargetMachine> machine, const PlanLimits& limits)
-      : limits_(limits),
-        machine_(std::move(machine)),
-        writer_(*machine_, ObjectWriter::Form::kAssembly),
-        abi_(CudaAbi()) {}
+      : limits_(limits), machine_(std::move(machine)), abi_(CudaAbi()) {}
 
   std::expected<GpuKernel, Failure> Compile(const looptree::LoopTree& tree) {
     LF_TRY(const Emitted emitted, Emit(tree));
-    GpuKernel kernel{.ptx = writer_.Write(*emitted.module),
+    // A fresh one each time: the PTX printer of LLVM 19 remembers shared variables by the addresses
+    // of functions that are gone.
+    ObjectWriter writer(*machine_, ObjectWriter::Form::kAssembly);
+    GpuKernel kernel{.ptx = writer.Write(*emitted.module),
                      .launches = {},
                      .buffers = BufferSpecsOf(emitted.device),
                      .scratch_bytes = emitted.device.scratch_bytes,
@@ -107,7 +107,6 @@ class GpuCompiler::Impl {
 
   const PlanLimits limits_;
   std::unique_ptr<llvm::LLVMTargetMachine> machine_;
-  ObjectWriter writer_;
   std::unique_ptr<DeviceAbi> abi_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;

@@ -64,9 +64,10 @@ struct ClientRequest {
     showBatch @7 :UInt64;
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
-    setDrain @10 :Client.SetDrain;
-    listOutcomes @11 :Client.ListOutcomes;
-    pauseBatch @12 :UInt64;  # new
+    explainJob @10 :Job.JobId;
+    setDrain @11 :Client.SetDrain;
+    listOutcomes @12 :Client.ListOutcomes;
+    pauseBatch @13 :UInt64;  # new
   }
 }
 
@@ -82,8 +83,9 @@ struct CoordinatorReply {
     batch @7 :Client.BatchInfo;
     job @8 :Client.JobInfo;
     workers @9 :List(Client.WorkerInfo);
-    outcomeList @10 :Client.OutcomeList;
-    explanation @11 :Text;   # new
+    jobExplanation @10 :Client.JobExplanation;
+    outcomeList @11 :Client.OutcomeList;
+    explanation @12 :Text;   # new
   }
 }
 

@@ -1,7 +1,8 @@
 // PTX of every kind of tree, through NVIDIA's assembler for three generations of devices. Needs no
 // GPU, but nvJitLink: without it the tests are skipped, and say how to get it.
 //
-// LOOPFLEET_GPU_TREES=2000 has so many random trees assembled, in place of a few.
+// LOOPFLEET_GPU_TREES=200 has so many random trees assembled, in place of a few;
+// LOOPFLEET_GPU_SEED=1 and so on has others.
 
 #include "worker/gpu/gpu_compiler.h"
 
@@ -26,9 +27,9 @@ namespace {
 constexpr GpuArch kArchs[] = {GpuArch{80}, GpuArch{90}, GpuArch{100}};
 constexpr int kShards = 3;  // one for each of them
 
-int TreesInShard() {
-  const char* wanted = std::getenv("LOOPFLEET_GPU_TREES");
-  return wanted == nullptr ? 24 : std::atoi(wanted);
+int Setting(const char* name, int otherwise) {
+  const char* wanted = std::getenv(name);
+  return wanted == nullptr ? otherwise : std::atoi(wanted);
 }
 
 std::unique_ptr<GpuCompiler> CompilerFor(GpuArch arch) {
@@ -117,9 +118,10 @@ class Assembled : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Assembled, RandomTrees) {
-  FuzzCases cases(0xa55e + static_cast<std::uint64_t>(GetParam()));
+  // The same trees for each of the three.
+  FuzzCases cases(0xa55e + static_cast<std::uint64_t>(Setting("LOOPFLEET_GPU_SEED", 0)));
   const auto compiler = CompilerFor(arch());
-  const int wanted = TreesInShard();
+  const int wanted = Setting("LOOPFLEET_GPU_TREES", 24);
   for (int i = 0; assembled_ < wanted; ++i) {
     const FuzzCase fuzz = cases.Next();
     const auto replayed = ReplayJob(fuzz.job);
