@@ -70,10 +70,21 @@ void ReturnMissing(Turn& turn, const std::set<LeaseId>& missing) {
   }
 }
 
+// The leases that the worker would list if it had ever got them: one granted a moment ago over the
+// connection that it speaks on may have crossed what it says.
+std::set<LeaseId> ArrivedBy(const Turn& turn, const Worker& worker) {
+  std::set<LeaseId> arrived;
+  for (const LeaseId lease : worker.running) {
+    const Instant granted_at = turn.state.leases.Find(lease)->granted_at;
+    if (granted_at + turn.state.limits.lease_arrival <= turn.now.instant) arrived.insert(lease);
+  }
+  return arrived;
+}
+
 // Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
-// worker knows is adopted or revoked.
-void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held) {
-  std::set<LeaseId> missing = worker.running;
+// worker knows is adopted or revoked. `missing`: what it has lost unless it holds it.
+void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held,
+               std::set<LeaseId> missing) {
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
     LeaseRecord* known = turn.state.leases.Find(lease.lease);
@@ -112,6 +123,10 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
     clock_mhz =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
+  // A hello that is said again, because the answer was late, was on its way while leases were
+  // granted upon the one before it. What went over another connection is lost with that.
+  const Worker* speaker = state.workers.FindByPeer(peer);
+  const bool is_repeated = speaker != nullptr && speaker->id() == hello.worker;
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
   worker.key = key;
   Send(turn, peer,
@@ -119,7 +134,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .reference_mhz = worker.facts.hardware.clock_mhz});
-  Reconcile(turn, worker, held);
+  Reconcile(turn, worker, held, is_repeated ? ArrivedBy(turn, worker) : worker.running);
   ApplyDrains(turn, worker);
   const bool reattached = known || !held.empty();
   Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
@@ -152,17 +167,12 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   OnCanaries(turn, worker, heartbeat);
   state.workers.SetState(worker, StateOf(worker));
 
-  // A lease granted a moment ago may have crossed this heartbeat; an old one never arrived.
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
-  std::set<LeaseId> missing;
   for (const LeaseId lease : worker.running) {
-    LeaseRecord* record = state.leases.Find(lease);
-    if (held.contains(lease)) {
-      record->was_held = true;
-    } else if (record->granted_at + state.limits.lease_arrival <= turn.now.instant) {
-      missing.insert(lease);
-    }
+    if (held.contains(lease)) state.leases.Find(lease)->was_held = true;
   }
+  std::set<LeaseId> missing = ArrivedBy(turn, worker);
+  std::erase_if(missing, [&](LeaseId lease) { return held.contains(lease); });
   ReturnMissing(turn, missing);
 
   wire::Revoke revoke;
