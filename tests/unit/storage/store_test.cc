@@ -2,6 +2,8 @@
 
 #include "storage/store.h"
 
+#include <algorithm>
+
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
