@@ -109,6 +109,8 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   // Without one that carries it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
   mix.labelled_workers = dice.Chance(0.05) ? 0 : dice.Between(std::size_t{1}, mix.workers);
   if (dice.Chance(0.3)) mix.bound = dice.Chance(0.5) ? 0.3 : 0.9;
+  // The rules about affinities do not know of operators, who move them to other workers.
+  if (mix.bound > 0) mix[Fault::kOperator] = 0;
   mix.affinities = dice.Between(1, 3);
   if (dice.Chance(0.3)) mix.hurried = 0.4;
   mix.longest_deadline_s = dice.Between(1, 20);
