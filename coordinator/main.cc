@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -73,7 +74,9 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
   wire::Wakeup wakeup;
 
-  Core core({.limits = options.limits, .name = NameOfThisProcess()});
+  Limits limits = options.limits;
+  limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
+  Core core({.limits = limits, .name = NameOfThisProcess()});
   Observer observer(metrics);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);

@@ -98,6 +98,16 @@ class StubRunner final : public LeaseRunner {
     }
     return dropped;
   }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    std::vector<LeaseId> dropped;  // all but the one that runs
+    for (std::size_t i = held_.size(); i-- > 1;) {
+      const LeaseId lease = held_[i].lease.lease;
+      if (std::ranges::find(leases, lease) == leases.end()) continue;
+      dropped.push_back(lease);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return dropped;
+  }
   std::vector<wire::Report> TakeFinished() override {
     std::vector<wire::Report> reports;
     const Instant now = clock_.Now();
