@@ -28,7 +28,6 @@ def processor_seconds(pid):
 
 
 class FaultsTest(unittest.TestCase):
-    @ON_DEMAND
     def test_workers_and_clients_that_die_or_stand_still(self):
         options = {"workers": 4, "credit": 8, "job_us": 2000, "heartbeat_ms": 100}
         with arena.Arena(**options) as ring:
