@@ -7,7 +7,6 @@ import signal
 import warnings
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
