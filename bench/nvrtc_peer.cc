@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -160,12 +161,24 @@ bool Find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
+// NVRTC opens its builtins by name alone, which finds them if they are open already.
+void OpenBuiltins(const std::string& library) {
+  const std::filesystem::path folder = std::filesystem::path(library).parent_path();
+  if (folder.empty()) return;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().native().starts_with("libnvrtc-builtins.so")) {
+      ::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+    }
+  }
+}
+
 }  // namespace
 
 Result<Nvrtc> Nvrtc::Open() {
-  std::vector<std::string> places = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                     "/usr/local/cuda/lib64/libnvrtc.so",
-                                     "/usr/local/lib/loopfleet/nvidia/cu13/lib/libnvrtc.so.13"};
+  std::vector<std::string> places = {
+      "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so",
+      "/usr/local/lib/loopfleet/nvidia-cuda-nvrtc/nvidia/cu13/lib/libnvrtc.so.13"};
   if (const char* named = std::getenv("LOOPFLEET_NVRTC")) places = {named};
   void* library = nullptr;
   for (const std::string& place : places) {
@@ -176,7 +189,8 @@ Result<Nvrtc> Nvrtc::Open() {
     return Fail(
         ErrorKind::kNotFound,
         "libnvrtc cannot be opened; it comes with the CUDA toolkit, or: pip install --target "
-        "/usr/local/lib/loopfleet nvidia-cuda-nvrtc; or set LOOPFLEET_NVRTC to its path");
+        "/usr/local/lib/loopfleet/nvidia-cuda-nvrtc nvidia-cuda-nvrtc; or set LOOPFLEET_NVRTC to "
+        "its path");
   }
   auto rt = std::make_shared<Functions>();
   const bool complete = Find(library, "nvrtcCreateProgram", rt->create) &&

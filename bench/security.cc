@@ -162,7 +162,7 @@ class Attackers {
       if (One(i % kKinds, i)) ++made;
       Forget();
     }
-    std::this_thread::sleep_for(seconds(1));  // the last handshakes
+    std::this_thread::sleep_for(seconds(4));  // the last handshakes
     return made;
   }
 
@@ -202,7 +202,7 @@ class Attackers {
       ::close(held_.front());
       held_.pop_front();
     }
-    while (strangers_.size() > 300) strangers_.pop_front();  // half a second
+    while (strangers_.size() > 1500) strangers_.pop_front();  // three seconds: long enough
   }
 
   const std::string endpoint_;

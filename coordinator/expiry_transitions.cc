@@ -22,11 +22,7 @@ void Expire(Turn& turn, JobId id, Revocations& revoked) {
     revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
     EndLease(turn, lease);
   }
-  FinishJob(turn, id,
-            FailedBy({.code = FailureCode::kExpired,
-                      .message = fmt::format("not finished {} s after it was accepted",
-                                             job.spec.deadline_s)},
-                     Verdict::kAboutThisJob));
+  FinishJob(turn, id, FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob));
 }
 
 void Send(Turn& turn, Revocations revoked) {
@@ -38,6 +34,11 @@ void Send(Turn& turn, Revocations revoked) {
 }
 
 }  // namespace
+
+Failure ExpiredFailure(const JobSpec& spec) {
+  return {.code = FailureCode::kExpired,
+          .message = fmt::format("not finished {} s after it was accepted", spec.deadline_s)};
+}
 
 void Expire(Turn& turn, JobId id) {
   Revocations revoked;

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/client_charge.h"
+#include "coordinator/expiry_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/retry_transitions.h"
 
@@ -112,6 +113,12 @@ void EnterToMeasure(Turn& turn, Job entering) {
   state.in_flight.Forget(question);
 }
 
+Instant ExpiryOf(const JobSpec& spec, Instant accepted_at) {
+  if (spec.deadline_s == 0) return Instant::max();
+  return accepted_at +
+         std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(spec.deadline_s));
+}
+
 // Of the worker's time.
 Nanos SpentOn(const StageDurations& stages) {
   return stages[Stage::kReplay] + stages[Stage::kCompile] + stages[Stage::kVerify] +
@@ -168,9 +175,16 @@ Ending FailedBy(Failure failure, Verdict verdict) {
 
 void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
   const Nanos waited = turn.now.instant - accepted_at;
+  const Instant expires_at = ExpiryOf(job.spec, accepted_at);
+  const auto* measure = std::get_if<ToMeasure>(&job.admission);
+  const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAnew;
   if (auto* failure = std::get_if<Failure>(&job.admission)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
     MakeOutcome(turn, {.id = id, .ending = std::move(ending)});
+  } else if (expires_at <= turn.now.instant) {  // getting it on disk took longer
+    if (shares) turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
+    MakeOutcome(turn,
+                {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
   } else if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
     MakeOutcome(turn, {.id = id,
                        .ending = {.source = OutcomeSource::kStored,
@@ -178,18 +192,11 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
                                   .worker = std::move(stored->worker),
                                   .queued = waited}});
   } else {
-    const auto& measure = std::get<ToMeasure>(job.admission);
-    const bool fresh = job.spec.freshness == Freshness::kMeasureAnew;
-    const Instant expires_at =
-        job.spec.deadline_s == 0
-            ? Instant::max()
-            : accepted_at + std::chrono::duration_cast<Nanos>(
-                                std::chrono::duration<double>(job.spec.deadline_s));
     EnterToMeasure(turn, {.id = id,
                           .spec = std::move(job.spec),
-                          .tree = measure.tree,
-                          .placement = measure.placement,
-                          .sharing = fresh ? Sharing::kAlone : Sharing::kShares,
+                          .tree = measure->tree,
+                          .placement = measure->placement,
+                          .sharing = shares ? Sharing::kShares : Sharing::kAlone,
                           .accepted_at = accepted_at,
                           .expires_at = expires_at});
   }

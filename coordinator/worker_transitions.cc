@@ -60,10 +60,21 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   return true;
 }
 
+// The leases that the worker would list if it had ever got them: one granted a moment ago over the
+// connection that it speaks on may have crossed what it says.
+std::set<LeaseId> ArrivedBy(const Turn& turn, const Worker& worker) {
+  std::set<LeaseId> arrived;
+  for (const LeaseId lease : worker.running) {
+    const Instant granted_at = turn.state.leases.Find(lease)->granted_at;
+    if (granted_at + turn.state.limits.lease_arrival <= turn.now.instant) arrived.insert(lease);
+  }
+  return arrived;
+}
+
 // Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
-// worker knows is adopted or revoked.
-void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held) {
-  std::set<LeaseId> missing = worker.running;
+// worker knows is adopted or revoked. `missing`: what it has lost unless it holds it.
+void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held,
+               std::set<LeaseId> missing) {
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
     const LeaseRecord* known = turn.state.leases.Find(lease.lease);
@@ -101,6 +112,10 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
     clock_mhz =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
+  // A hello that is said again, because the answer was late, was on its way while leases were
+  // granted upon the one before it. What went over another connection is lost with that.
+  const Worker* speaker = state.workers.FindByPeer(peer);
+  const bool is_repeated = speaker != nullptr && speaker->id() == hello.worker;
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
   worker.key = key;
   Send(turn, peer,
@@ -108,7 +123,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .reference_mhz = worker.facts.hardware.clock_mhz});
-  Reconcile(turn, worker, held);
+  Reconcile(turn, worker, held, is_repeated ? ArrivedBy(turn, worker) : worker.running);
   const bool reattached = known || !held.empty();
   Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());
@@ -167,16 +182,9 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   Send(turn, *worker.peer, wire::HeartbeatAnswer{});
   OnCanaries(turn, worker, heartbeat);
 
-  // A lease granted a moment ago may have crossed this heartbeat; an old one never arrived.
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
-  std::set<LeaseId> missing;
-  for (const LeaseId lease : worker.running) {
-    const LeaseRecord* record = state.leases.Find(lease);
-    if (!held.contains(lease) &&
-        record->granted_at + state.limits.lease_arrival <= turn.now.instant) {
-      missing.insert(lease);
-    }
-  }
+  std::set<LeaseId> missing = ArrivedBy(turn, worker);
+  std::erase_if(missing, [&](LeaseId lease) { return held.contains(lease); });
   ReturnLeases(turn, missing, LeaseEnd::kLost);
 
   wire::Revoke revoke;

@@ -31,7 +31,9 @@ test_packages=(
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
+  libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
+
 # From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU
 # code, and the compiler that one benchmark compares with. Neither needs a GPU. Without them what
 # needs them is skipped, and says so.
@@ -90,19 +92,19 @@ not_installed() {
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 
-# Of the wheels asked for, those that are not there in that version; a failure is no error of ours.
+# Each wheel asked for that is not there in that version, in a folder of its own (they share file
+# names); a failure is no error of ours.
 install_wheels() {
-  local wheel name missing_wheels=()
+  local wheel name
   for wheel in ${wheels[@]+"${wheels[@]}"}; do
     name=${wheel%%==*}
-    [ -d "$wheel_folder/${name//-/_}-${wheel##*==}.dist-info" ] || missing_wheels+=("$wheel")
+    if [ -d "$wheel_folder/$name/${name//-/_}-${wheel##*==}.dist-info" ]; then continue; fi
+    say "fetching $wheel from PyPI into $wheel_folder/$name"
+    if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
+      --disable-pip-version-check --upgrade --target "$wheel_folder/$name" "$wheel" >&2; then
+      say "WITHOUT $wheel: what needs it will be skipped"
+    fi
   done
-  if [ ${#missing_wheels[@]} -eq 0 ]; then return; fi
-  say "fetching ${missing_wheels[*]} from PyPI into $wheel_folder"
-  if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
-    --disable-pip-version-check --upgrade --target "$wheel_folder" "${missing_wheels[@]}" >&2; then
-    say "WITHOUT ${missing_wheels[*]}: what needs them will be skipped"
-  fi
 }
 
 read -r -a missing <<<"$(not_installed "${packages[@]}")"

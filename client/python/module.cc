@@ -9,6 +9,8 @@
 #include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
+  // A client's thread may hold jobs when the interpreter ends: that is no leak.
+  nanobind::set_leak_warnings(false);
   module.doc() = "Loop trees, jobs, outcomes and messages of loopfleet, as C++ has them.";
   module.attr("__version__") = LOOPFLEET_VERSION;
   loopfleet::python::BindErrors(module);

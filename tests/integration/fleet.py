@@ -28,14 +28,19 @@ _bin_dir = None
 _tests_dir = None
 
 
+def use_programs(bin_dir, tests_dir):
+    """Where the programs are that everything here runs."""
+    global _bin_dir, _tests_dir
+    _bin_dir, _tests_dir = pathlib.Path(bin_dir), pathlib.Path(tests_dir)
+
+
 def main():
     """What each test file ends with."""
-    global _bin_dir, _tests_dir
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True, help="where loopfleet and its daemons are")
     parser.add_argument("--tests", required=True, help="where test-only programs are")
     own, rest = parser.parse_known_args()
-    _bin_dir, _tests_dir = pathlib.Path(own.bin), pathlib.Path(own.tests)
+    use_programs(own.bin, own.tests)
     unittest.main(argv=[sys.argv[0], "-v", *rest])
 
 

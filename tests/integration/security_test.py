@@ -81,7 +81,7 @@ class WhoIsLetIn(KeyedFleet):
         worker = self.start_worker(node)
         fleet.wait_until(lambda: self.workers_as(alice), "the worker is registered", LIMIT_S)
         info, = self.workers_as(alice)
-        self.assertTrue(info["worker"].startswith("node7/"), info["worker"])
+        self.assertTrue(info["name"].startswith("node7/"), info["name"])
         done = self.command(alice, "eval", MATMUL, "--json")
         outcome, = json.loads(done.stdout)
         self.assertTrue(outcome["status"] == "ok" or fleet.is_unstable(outcome), outcome)
@@ -233,6 +233,7 @@ class LiveChanges(KeyedFleet):
         self.assertEqual(self.workers_as(root), [])
         # Told at its next message, it ends: nobody could use what it measures.
         self.assertEqual(worker.process.wait(LIMIT_S), 78)
+        worker.process.stdout.close()
         self.assertIn("UNAUTHENTICATED", worker.log.read_text())
 
     def test_replacing_a_key_revokes_the_old_one(self):

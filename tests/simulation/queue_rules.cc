@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <variant>
 
 #include "coordinator/placement.h"
@@ -24,6 +25,7 @@ Nanos DeadlineOf(const JobSpec& spec) {
 
 void QueueRules::Started() {
   specs_.clear();
+  suspicions_.clear();
   waiting_.clear();
   served_.clear();
   affinities_.clear();
@@ -66,6 +68,7 @@ void QueueRules::Accepted(Instant now, JobId first, std::uint32_t count) {
 void QueueRules::CancelHeard(BatchId batch) {
   std::erase_if(waiting_, [&](const auto& entry) { return entry.first.batch == batch; });
   std::erase_if(specs_, [&](const auto& entry) { return entry.first.batch == batch; });
+  std::erase_if(suspicions_, [&](const Suspicion& each) { return each.waiting.batch == batch; });
 }
 
 QueueRules::Broken QueueRules::MayRun(Instant now, const wire::Lease& lease,
@@ -84,32 +87,42 @@ QueueRules::Broken QueueRules::MayRun(Instant now, const wire::Lease& lease,
   return std::nullopt;
 }
 
-QueueRules::Broken QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
-                                           const wire::WorkerHello& worker) {
+QueueRules::Broken QueueRules::OutOfTurn(Instant now) const {
+  for (const Suspicion& suspicion : suspicions_) {
+    if (suspicion.at < now) return suspicion.text;
+  }
+  return std::nullopt;
+}
+
+void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
+                             const wire::WorkerHello& worker) {
+  std::erase_if(suspicions_, [&](const Suspicion& suspicion) {
+    return suspicion.waiting == lease.job && lease.lease < suspicion.lease;
+  });
   const auto own = waiting_.extract(lease.job);
   const auto accepted = accepting_.find(lease.job);
-  if (accepted == accepting_.end()) return std::nullopt;
+  if (accepted == accepting_.end()) return;
   const Uuid client = accepted->second.client;
   served_.insert(client);
-  if (worker.hardware.device != DeviceKind::kCpu) return std::nullopt;
+  if (worker.hardware.device != DeviceKind::kCpu) return;
+  const auto suspect = [&](JobId waiting, std::string text) {
+    suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
+  };
   for (auto& [id, waiting] : waiting_) {
     if (now - waiting.since >= mix_.limits.no_worker_grace) continue;  // perhaps it is over
     if (waiting.client == client) {
-      if (waiting.priority > lease.spec.priority) {
-        return fmt::format("job {} of priority {} goes before {} of priority {}", lease.job,
-                           lease.spec.priority, id, waiting.priority);
-      }
-      const bool is_later = !own.empty() && id.batch == lease.job.batch && id < lease.job;
-      if (is_later && waiting.priority == lease.spec.priority) {
-        return fmt::format("job {} goes before {}", lease.job, id);
+      const bool is_later = !own.empty() && id.batch == lease.job.batch && id < lease.job &&
+                            waiting.priority == lease.spec.priority;
+      if (waiting.priority > lease.spec.priority || is_later) {
+        suspect(id, fmt::format("job {} of priority {} goes before {} of priority {}", lease.job,
+                                lease.spec.priority, id, waiting.priority));
       }
     } else if (!served_.contains(waiting.client) &&
                ++waiting.others[client] > kMostTurnsBeforeTheFirst) {
-      return fmt::format("job {} waits while another client is served {} times", id,
-                         waiting.others[client]);
+      suspect(id, fmt::format("job {} waits while another client is served {} times", id,
+                              waiting.others[client]));
     }
   }
-  return std::nullopt;
 }
 
 QueueRules::Broken QueueRules::Finished(const Outcome& outcome, const JobSpec& spec) const {

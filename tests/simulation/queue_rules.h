@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/wire/message.h"
 #include "storage/record.h"
@@ -37,6 +38,7 @@ class QueueRules {
   template <class IsSilent>
   Broken Granted(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
                  const IsSilent& is_silent) {
+    if (Broken broken = OutOfTurn(now)) return broken;
     if (Broken broken = MayRun(now, lease, worker)) return broken;
     const auto bound = affinities_.find(lease.spec.affinity);
     const bool may_move = bound == affinities_.end() || bound->second.worker == worker.worker ||
@@ -46,8 +48,12 @@ class QueueRules {
       if (!may_move) return "job " + fmt::format("{}", lease.job) + " leaves its affinity's worker";
       affinities_[lease.spec.affinity] = {worker.worker, troubles_[worker.worker]};
     }
-    return TookItsTurn(now, lease, worker);
+    TookItsTurn(now, lease, worker);
+    return std::nullopt;
   }
+  // Of leases of an earlier moment. Those of one moment are sent worker by worker, and their ids
+  // tell in which order they were given out.
+  Broken OutOfTurn(Instant now) const;
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
   // The coordinator writes it down.
   Broken WillFinish(const Outcome& outcome);
@@ -68,13 +74,20 @@ class QueueRules {
     // Jobs that each other client was granted since, while this one's had none at all.
     std::map<Uuid, std::uint32_t> others;
   };
+  // A lease that went before a waiting job, which may have been leased at the same moment before.
+  struct Suspicion {
+    JobId waiting;
+    LeaseId lease;
+    Instant at{};
+    std::string text;
+  };
   struct Bound {
     Uuid worker;
     std::uint64_t troubles = 0;
   };
 
   Broken MayRun(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker) const;
-  Broken TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker);
+  void TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker);
   bool IsPlain(const JobSpec& spec) const;
 
   const FaultMix& mix_;
@@ -82,6 +95,7 @@ class QueueRules {
   std::map<JobId, JobSpec> specs_;      // of those that may wait
   std::map<JobId, std::string> bound_;  // jobs with an affinity
   std::map<JobId, Waiting> waiting_;
+  std::vector<Suspicion> suspicions_;
   std::set<Uuid> served_;  // clients that were granted something in this life
   std::map<std::string, Bound> affinities_;
   std::map<std::string, Uuid> workers_;  // by name

@@ -110,7 +110,7 @@ std::vector<std::string> Places(const std::string& path) {
   }
   return {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so",
           "/usr/local/cuda/lib64/libnvJitLink.so",
-          "/usr/local/lib/loopfleet/nvidia/cu13/lib/libnvJitLink.so.13"};
+          "/usr/local/lib/loopfleet/nvidia-nvjitlink/nvidia/cu13/lib/libnvJitLink.so.13"};
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path) {
     return Fail(
         ErrorKind::kNotFound,
         fmt::format("libnvJitLink cannot be opened ({}). It comes with the CUDA toolkit 12.4 "
-                    "or newer, or: pip install --target /usr/local/lib/loopfleet "
+                    "or newer, or: pip install --target /usr/local/lib/loopfleet/nvidia-nvjitlink "
                     "nvidia-nvjitlink; or set LOOPFLEET_NVJITLINK to its path",
                     problem));
   }

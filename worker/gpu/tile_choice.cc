@@ -128,7 +128,7 @@ void AddStaged(const KernelPlan& plan, TileMapping& tile, const Access& access) 
   staged.axis_stride = staged.along_x ? along_x : along_y;
   const TileAxis& axis = staged.along_x ? tile.x : tile.y;
   const TileAxis& across = staged.along_x ? tile.y : tile.x;
-  if (across.block < kLeastReuse || tile.depth < 4) return;
+  if (axis.block == 1 || across.block < kLeastReuse || tile.depth < 4) return;
   if (!ReadOnlyHere(tile.nest, access.buffer)) return;
   staged.axis_fastest = std::abs(staged.axis_stride) <= std::abs(staged.depth_stride);
   const std::int64_t depth_extent = plan.loops[depth_loop].extents.front();

@@ -60,7 +60,6 @@ class Spec:
              f"lengths must be 0 <= min_length <= max_length <= 1000, not {self.min_length} and {self.max_length}")
         need(0 <= self.paired_share <= 1, f"paired_share must be from 0 to 1, not {self.paired_share}")
         need(self.paired_times >= 2, f"paired_times must be at least 2, not {self.paired_times}")
-        need(self.paired_share == 0 or _core.AFFINITY_WORKS, "paired points need `affinity`, which this version lacks")
 
     @property
     def digest(self) -> str:

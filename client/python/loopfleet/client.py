@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
 from typing import Any
 
 from . import _core
@@ -256,7 +257,7 @@ def _left(deadline: float | None) -> float | None:
 def _wait(future: Future[Any], deadline: float | None) -> Any:
     try:
         return future.result(_left(deadline))
-    except TimeoutError as error:
+    except FutureTimeout as error:
         if future.done():
             raise
         raise DeadlineExceeded("no answer in the given time") from error

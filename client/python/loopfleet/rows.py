@@ -7,6 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def rows_of_file(path: str | Path) -> Iterator[Row]:
 
 _SQL = """
 SELECT j.benchmark, j.ir, j.actions, j.tag, o.batch, o.idx AS "index", o.source, o.attempts, o.worker,
-       strftime('%Y-%m-%dT%H:%M:%fZ', o.finished_at / 1e9, 'unixepoch') AS finished_at,
+       o.finished_at,
        lower(hex(coalesce(r.tree_key, o.failed_tree_key))) AS tree_key, o.failure_code,
        o.failure_message AS message, o.action_index, r.elapsed_ns, r.elapsed_low_ns, r.elapsed_high_ns,
        r.elapsed_min_ns, r.elapsed_mean_ns, r.spread, v.grade, r.iterations AS iterations_per_sample,
@@ -138,6 +139,7 @@ def _from_sql(found: sqlite3.Row) -> Row:
     row["status"] = "ok" if code is None else FAILURE_NAMES.get(code, f"FAILURE_{code}")
     nobody_had_it = code is not None and found["source_name"] == "measured" and not found["attempts"]
     row["source"] = None if nobody_had_it else found["source_name"]
+    row["finished_at"] = _iso_time(found["finished_at"])
     row["actions"] = [name for name in (found["actions"] or "").split(",") if name]
     row["tree_key"] = found["tree_key"] or None
     if found["hardware_class"] is None:  # no worker had it
@@ -147,6 +149,11 @@ def _from_sql(found: sqlite3.Row) -> Row:
     row["samples_ns"] = np.frombuffer(samples, "<f8").tolist()
     row["sample_flags"] = list(found["sample_flags"] or b"")
     return _finished(row)
+
+
+def _iso_time(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest // 10**6:03}Z"
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:

@@ -24,6 +24,7 @@ TEST(Permission, WhatEachRequestNeeds) {
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowBatch{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowJob{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ListWorkers{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ExplainJob{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::UnknownMember{})), Need::kClient);
   struct RequestThatNobodyThoughtOf {};
   EXPECT_EQ(kNeedOf<RequestThatNobodyThoughtOf>, Need::kAdmin);

@@ -86,7 +86,8 @@ std::vector<wire::ClientMessage> EveryRequest(BatchId batch) {
           wire::ListBatches{},
           wire::ShowBatch{.batch = batch},
           wire::ShowJob{.job = {.batch = batch, .index = 0}},
-          wire::ListWorkers{}};
+          wire::ListWorkers{},
+          wire::ExplainJob{.job = {.batch = batch, .index = 0}}};
 }
 
 TEST_F(KeyedShellTest, NoRequestOfARevokedKeyIsActedUpon) {

@@ -97,7 +97,7 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
   wire::SubmitJobs jobs = Jobs(1);
   jobs.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://no-such-v0/1"}});
   jobs.jobs.push_back(MatrixProduct(3));
-  jobs.jobs.back().priority = 7;
+  jobs.jobs.back().priority = kMostPriority + 1;
   const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Turn(kAll); });
   ASSERT_EQ(outcomes.size(), 3u);
   for (const Outcome& outcome : outcomes) {
@@ -108,7 +108,7 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
       EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kInvalidBenchmark);
     }
     if (outcome.job.index == 2) {
-      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kUnsupported);
+      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kMalformed);
     }
   }
 }

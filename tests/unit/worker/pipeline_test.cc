@@ -225,15 +225,15 @@ TEST_F(PipelineTest, CutAndColdAreAsTheJobAsks) {
 TEST_F(PipelineTest, WhatCannotBeRebuiltIsAFailureOfTheJob) {
   wire::Lease invalid = LeaseOf(1, 1024);
   invalid.spec.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/0"};
-  wire::Lease unsupported = LeaseOf(2, 1024);
-  unsupported.spec.priority = 4;
+  wire::Lease senseless = LeaseOf(2, 1024);
+  senseless.spec.threads = 0;
   wire::Lease illegal = LeaseOf(3, 1024, {looptree::SwapUp{}});
   ASSERT_TRUE(pipeline_->Accept(invalid));
-  ASSERT_TRUE(pipeline_->Accept(unsupported));
+  ASSERT_TRUE(pipeline_->Accept(senseless));
   ASSERT_TRUE(pipeline_->Accept(illegal));
   const auto evaluations = Collect(3);
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kInvalidBenchmark);
-  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kUnsupported);
+  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kMalformed);
   EXPECT_EQ(evaluations.at(3).failure().code, FailureCode::kInvalidAction);
   EXPECT_EQ(evaluations.at(3).failure().action_index, 0U);
 }

@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import _core
 from .._core import Job, Outcome, Walk
 from .rewards import Reward, unknown_peak
 

@@ -6,6 +6,7 @@ import queue
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
 from typing import Any
 
 import gymnasium as gym
@@ -239,7 +240,7 @@ class WalkVectorEnv(VectorEnv):
             for figure in pair:
                 try:
                     figure.future.result(max(0.0, deadline - time.monotonic()))
-                except TimeoutError:
+                except FutureTimeout:
                     if not figure.future.done():
                         return _late()
                     raise

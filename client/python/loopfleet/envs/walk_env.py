@@ -16,6 +16,7 @@ import numpy as np
 from .. import _core
 from .._core import JobError, Outcome, Walk
 from ..client import Client
+from ..errors import DeadlineExceeded
 from ..settings import find_address
 from .datasets import Benchmark, Dataset, Datasets
 from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict
@@ -251,7 +252,9 @@ class WalkEnv(gym.Env):
         if not replay_failed:
             fields = {**self._measuring.fields, "fresh": True}
             futures = [self._client().submit_job(walk.job(**fields)) for walk in (start, other._episode.walk)]
-            before, after = (future.result(self.timeout) for future in futures)
+            if wait(futures, self.timeout).not_done:
+                raise DeadlineExceeded(f"no figures within the environment's timeout of {self.timeout} s")
+            before, after = (future.result() for future in futures)
             right = after.ok
             wrong = after.status == "WRONG_OUTPUT"
             errors += [f"{o.status}: {o.message}" for o in (before, after) if not o.ok]
@@ -389,9 +392,10 @@ class WalkEnv(gym.Env):
 
     def _await(self, figure: Figure) -> Outcome:
         while True:
-            outcome = figure.future.result(self.timeout)
+            if not wait([figure.future], self.timeout).done:
+                raise DeadlineExceeded(f"no figure within the environment's timeout of {self.timeout} s")
             if not figure.wants_retry():
-                return outcome
+                return figure.future.result()
             figure.retry(self._client())
 
     def _value(self, name: str, before: Outcome, after: Outcome) -> float:

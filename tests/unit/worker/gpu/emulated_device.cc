@@ -56,6 +56,29 @@ void FibreMain() {
   fibre->done = true;
 }
 
+class ForgetfulAbi final : public DeviceAbi {
+ public:
+  llvm::Function* AddStage(llvm::Module& module, const StageFunction& stage) override {
+    return host_->AddStage(module, stage);
+  }
+  void Finish(llvm::Module& module, const std::vector<llvm::Function*>& stages,
+              std::uint32_t buffers) override {
+    host_->Finish(module, stages, buffers);
+  }
+  llvm::Value* Thread(llvm::IRBuilderBase& builder) override { return host_->Thread(builder); }
+  llvm::Value* Block(llvm::IRBuilderBase& builder) override { return host_->Block(builder); }
+  void Wait(llvm::IRBuilderBase&) override {}
+  llvm::Value* Shared(llvm::IRBuilderBase& builder, std::int64_t bytes) override {
+    return host_->Shared(builder, bytes);
+  }
+  llvm::Value* Local(llvm::IRBuilderBase& builder, std::int64_t bytes) override {
+    return host_->Local(builder, bytes);
+  }
+
+ private:
+  std::unique_ptr<DeviceAbi> host_ = HostAbi();
+};
+
 bool Waits(const Stage& stage) {
   if (const auto* tile = std::get_if<TileMapping>(&stage.mapping)) return !tile->staged.empty();
   return std::holds_alternative<TeamMapping>(stage.mapping);
@@ -65,7 +88,8 @@ bool Waits(const Stage& stage) {
 
 class EmulatedDevice::Impl {
  public:
-  Impl() : abi_(HostAbi()) {
+  explicit Impl(Waiting waiting)
+      : abi_(waiting == Waiting::kAsAsked ? HostAbi() : std::make_unique<ForgetfulAbi>()) {
     auto machine = MakeTargetMachine(CpuIsa::kHost);
     LF_CHECK(machine.has_value(), "{}", machine.error().message);
     machine_ = *std::move(machine);
@@ -188,7 +212,7 @@ class EmulatedDevice::Impl {
 
 thread_local EmulatedDevice::Impl* EmulatedDevice::Impl::current_ = nullptr;
 
-EmulatedDevice::EmulatedDevice() : impl_(std::make_unique<Impl>()) {}
+EmulatedDevice::EmulatedDevice(Waiting waiting) : impl_(std::make_unique<Impl>(waiting)) {}
 EmulatedDevice::~EmulatedDevice() = default;
 
 std::expected<std::vector<looptree::Tensor>, Failure> EmulatedDevice::Run(

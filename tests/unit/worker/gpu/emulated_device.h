@@ -19,7 +19,10 @@ namespace loopfleet::worker {
 
 class EmulatedDevice {
  public:
-  EmulatedDevice();
+  // kForgotten: a device on which no thread waits for another, to see that kernels which have to
+  // wait go wrong without.
+  enum class Waiting { kAsAsked, kForgotten };
+  explicit EmulatedDevice(Waiting waiting = Waiting::kAsAsked);
   ~EmulatedDevice();
 
   // Outputs of a run that starts from outputs, scratch and shared memory full of NaN. Appends to

@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "common/base/random.h"
 #include "common/looptree/benchmark.h"
@@ -87,6 +89,59 @@ TEST(Emulation, VectorsOfTheSimpleDialect) {
       SCOPED_TRACE(std::string(size) + " " + actions);
       ExpectRight(device, Walked(std::string("benchmark://loop_tool-cuda-v0/") + size, actions));
     }
+  }
+}
+
+// Two products in a row, m outermost in both: what lies between them lives in an iteration of m.
+looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation annotation) {
+  ProgramBuilder b;
+  const auto m = b.Dim("m", 40);
+  const auto k = b.Dim("k", 3);
+  const auto n = b.Dim("n", between);
+  const auto p = b.Dim("p", 5);
+  const auto first =
+      b.Compute(looptree::Op::kMultiply, {b.Read({m, k}), b.Read({k, n})}, {m, k, n});
+  const auto first_sum = b.Compute(looptree::Op::kAdd, {first}, {m, n});
+  const auto second = b.Compute(looptree::Op::kMultiply, {first_sum, b.Read({n, p})}, {m, n, p});
+  const auto second_sum = b.Compute(looptree::Op::kAdd, {second}, {m, p});
+  const auto result = b.Write(second_sum, {m, p});
+  looptree::Schedule schedule(b.program().nodes.size());
+  const looptree::LoopSpec outer{.dim = m, .size = 40, .annotation = annotation};
+  for (auto node : {first, first_sum}) schedule[node].loops = {outer, {k, 3}, {n, between}};
+  for (auto node : {second, second_sum}) schedule[node].loops = {outer, {n, between}, {p, 5}};
+  schedule[result].loops = {outer, {p, 5}};
+  return looptree::LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule)
+      .value();
+}
+
+// Where the intermediate of an iteration is: registers, thread-local memory, slots; shared memory
+// of a block, slots.
+TEST(Emulation, IntermediatesInEveryPlace) {
+  EmulatedDevice device;
+  for (const auto& [between, annotation, place] :
+       std::vector<std::tuple<std::int64_t, looptree::Annotation, std::string>>{
+           {8, looptree::Annotation::kThread, "in registers"},
+           {100, looptree::Annotation::kThread, "B local"},
+           {400, looptree::Annotation::kThread, "slots"},
+           {400, looptree::Annotation::kNone, "B shared"},
+           {13000, looptree::Annotation::kNone, "slots"}}) {
+    SCOPED_TRACE(std::to_string(between) + " " + place);
+    const looptree::LoopTree tree = FusedProducts(between, annotation);
+    const std::string stages = DescribeStages(PlanDevice(tree).value());
+    EXPECT_NE(stages.find(place), std::string::npos) << stages;
+    ExpectRight(device, tree);
+  }
+}
+
+// The emulation would not be worth much if threads that do not wait for each other went unnoticed.
+TEST(Emulation, NoticesThreadsThatDoNotWait) {
+  EmulatedDevice forgetful(EmulatedDevice::Waiting::kForgotten);
+  const auto tile = Walked("benchmark://mm-v0/mm64_64_64", "swap_down");
+  ASSERT_NE(DescribeStages(PlanDevice(tile).value()).find("2 staged"), std::string::npos);
+  for (const looptree::LoopTree& tree : {tile, FusedProducts(400, looptree::Annotation::kNone)}) {
+    const auto inputs = SmallIntegers(tree.program(), 7);
+    EXPECT_NE(forgetful.Check(tree, inputs, looptree::Evaluate(tree.program(), inputs), 7), "")
+        << DescribeStages(PlanDevice(tree).value());
   }
 }
 

@@ -107,6 +107,7 @@ class Assembled : public ::testing::TestWithParam<int> {
     ASSERT_TRUE(cubin.has_value()) << cubin.error().message << "\n" << kernel->ptx;
     ASSERT_EQ(cubin->bytes.substr(0, 4), "\177ELF");
     if (!may_spill) {
+      ASSERT_NE(cubin->log.find("bytes spill stores"), std::string::npos) << cubin->log;
       EXPECT_EQ(SpilledBytes(cubin->log), 0) << cubin->log << TreeText(tree, {});
     }
     ++assembled_;
