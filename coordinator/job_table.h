@@ -45,6 +45,7 @@ using JobProgress = std::variant<Following, Queued, Leased, Retrying, Auditing>;
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
 struct FailedTurn {
   Uuid worker;
+  LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
 };
 // What a job is said to fail with, while a second opinion is asked for.
@@ -69,6 +70,7 @@ struct Job {
   // Of those, that ended with their worker. From the first on the job runs alone (retry_table.h).
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
+  std::vector<LeaseId> counted;     // what `attempts` counts; at most Limits::max_attempts
   JobProgress progress;
   std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;

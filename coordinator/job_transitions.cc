@@ -194,6 +194,7 @@ wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   ++job.attempts;
+  job.counted.push_back(lease.id);
   return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
 }
 
@@ -309,7 +310,10 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
   EndLease(turn, id);
   if (EndWithFirstVerdict(turn, job_id)) return;
-  if (how == LeaseEnd::kUnrun) --job.attempts;
+  if (how == LeaseEnd::kUnrun) {
+    --job.attempts;
+    std::erase(job.counted, id);
+  }
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,

@@ -100,7 +100,7 @@ bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation&
   const auto before = std::ranges::count(job.failed_turns, code, &FailedTurn::code);
   if (before + 1 >= rule->turns) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();
-  job.failed_turns.push_back({.worker = worker.id(), .code = code});
+  job.failed_turns.push_back({.worker = worker.id(), .lease = lease, .code = code});
   if (rule->where == Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,
                          .worker = worker.facts.name,

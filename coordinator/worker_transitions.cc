@@ -38,26 +38,34 @@ void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failu
 }
 
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
-// finished, or somebody else has it.
+// finished, somebody else has it, or what came of the lease has been heard. One that was taken for
+// unrun, or is of an earlier start, counts as an attempt after all.
 bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   State& state = turn.state;
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
-  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
-  if (std::holds_alternative<Queued>(job->progress)) {
-    LeaveQueue(turn, *job);
-    if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
+  if (std::ranges::find(job->failed_turns, held.lease, &FailedTurn::lease) !=
+      job->failed_turns.end()) {
+    return false;
   }
+  const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
+  if (!is_counted && job->attempts >= state.limits.max_attempts) return false;
+  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
+  if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
   }
+  if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
   state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant).was_held = true;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
-  job->attempts = std::max(job->attempts, 1U);
+  if (!is_counted) {
+    ++job->attempts;
+    job->counted.push_back(held.lease);
+  }
   return true;
 }
 

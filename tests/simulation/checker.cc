@@ -54,6 +54,8 @@ void Checker::Started() {
   rules_.Started();
   granted_in_life_.clear();
   had_in_life_.clear();
+  arrived_in_life_.clear();
+  denied_in_life_.clear();
   workers_.clear();
   worker_at_.clear();
 }
@@ -73,6 +75,12 @@ void Checker::Doubt(LeaseId id) {
   }
 }
 
+void Checker::Deny(LeaseId id) {
+  const LeaseView& lease = leases_.at(id);
+  if (lease.standing == Standing::kHeld) denied_in_life_[lease.job].insert(id);
+  Doubt(id);
+}
+
 void Checker::Unrun(LeaseId id) {
   const auto lease = leases_.find(id);
   if (lease == leases_.end()) return;
@@ -85,6 +93,7 @@ void Checker::HeardHolding(const Uuid& worker, LeaseId id) {
   const auto lease = leases_.find(id);
   if (lease == leases_.end() || lease->second.worker != worker) return;
   lease->second.was_held = true;
+  arrived_in_life_[lease->second.job].insert(id);
   if (lease->second.standing != Standing::kEnded) had_in_life_[lease->second.job].insert(id);
 }
 
@@ -105,7 +114,8 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   if (id == worker_at_.end()) return;  // it is told to say hello
   WorkerView& worker = workers_[id->second];
   // After a silence it may have been given up, or not.
-  if (worker.peer != peer || now - worker.heard > Patience()) DoubtAllOf(id->second);
+  const bool is_silent = worker.peer != peer || now - worker.heard > Patience();
+  if (is_silent) DoubtAllOf(id->second);
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
@@ -114,10 +124,12 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
-        Doubt(lease);
+        Deny(lease);
       }
     }
-    for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
+    if (!is_silent) {  // else it may be told to say hello, and no more
+      for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
+    }
   } else if (const auto* reports = std::get_if<wire::Reports>(&message)) {
     HeardReports(id->second, *reports);
   } else if (const auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
@@ -139,7 +151,7 @@ void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHell
   for (const auto& [id, view] : leases_) {
     if (view.worker == hello.worker &&
         std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
-      Doubt(id);
+      Deny(id);
     }
   }
   for (const wire::HeldLease& held : hello.held) {  // perhaps adopted
@@ -159,6 +171,7 @@ void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
   for (const wire::Report& report : reports.reports) {
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
+    arrived_in_life_[lease->second.job].insert(report.lease);
     const auto known = reports_.find(FingerprintOf(report.evaluation));
     const bool is_known = known != reports_.end();  // not: a failure that took a report's place
     if (is_known && lease->second.standing != Standing::kEnded) {
@@ -254,7 +267,7 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
   const std::size_t had = had_in_life_[lease.job].size();
   const std::uint32_t granted = ++granted_in_life_[lease.job];
   if (had >= most || lease.attempt == 0 || lease.attempt > most ||
-      granted > most + mix_.limits.max_unseen_losses) {
+      granted > most + mix_.limits.max_unseen_losses + denied_in_life_[lease.job].size()) {
     Violate("I7 at most three attempts",
             fmt::format("job {}: attempt {}, {} leases, of which {} were held, since the "
                         "coordinator started",
@@ -613,13 +626,14 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
       break;
     case FailureCode::kExpired: is_explained = rules_.IsOverdue(outcome, spec); break;
     case FailureCode::kWorkerLost:
-      // The first lease may have ended its worker before that could say that it had it.
-      if (outcome.source == OutcomeSource::kMeasured && had_in_life_.contains(outcome.job) &&
-          had_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
+      // The first lease may have ended its worker before that could say that it had it. One that
+      // was given back after its worker had been silent may have been counted as lost by then.
+      if (outcome.source == OutcomeSource::kMeasured && arrived_in_life_.contains(outcome.job) &&
+          arrived_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
           granted_in_life_[outcome.job] <= mix_.limits.max_unseen_losses) {
         Violate("I7 only leases that arrived count",
                 fmt::format("job {}: {} leases, {} were held", outcome.job,
-                            granted_in_life_[outcome.job], had_in_life_[outcome.job].size()));
+                            granted_in_life_[outcome.job], arrived_in_life_[outcome.job].size()));
       }
       [[fallthrough]];
     case FailureCode::kWorkerCrashed:

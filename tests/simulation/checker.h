@@ -101,6 +101,7 @@ class Checker {
   void HeardReports(const Uuid& worker, const wire::Reports& reports);
   void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
   void Doubt(LeaseId lease);
+  void Deny(LeaseId lease);  // its worker, which was heard, does not list it
   void Unrun(LeaseId lease);
   void HeardHolding(const Uuid& worker, LeaseId lease);
   void DoubtAllOf(const Uuid& worker);
@@ -133,6 +134,10 @@ class Checker {
   // Leases of each job, since the coordinator started, that its worker was heard to have and that
   // did not come back unrun: at most three (promise I7).
   std::map<JobId, std::set<LeaseId>> had_in_life_;
+  // Those that a worker, heard by then, did not list.
+  std::map<JobId, std::set<LeaseId>> denied_in_life_;
+  // Those that a worker had or reported, with those that came back.
+  std::map<JobId, std::set<LeaseId>> arrived_in_life_;
   std::map<JobId, std::uint32_t> granted_in_life_;
   std::map<Uuid, WorkerView> workers_;
   std::map<PeerId, Uuid> worker_at_;
