@@ -258,6 +258,7 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
   std::shared_ptr<const SharedAnswer> answer;
   std::set<JobId> followers;
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
+    LeadFlight(turn, job);  // it may have no worker yet: nobody is to stand for it any more
     settles = QuestionOf(job);
     answer = std::make_shared<const SharedAnswer>(
         SharedAnswer{.evaluation = ending.evaluation, .worker = ending.worker});
