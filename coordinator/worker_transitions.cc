@@ -206,8 +206,10 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   State& state = turn.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
-  state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
-  if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
+  const auto why = WhyImplausible(evaluation, job.tree, worker);
+  if (!why) {
+    state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
+  } else {
     turn.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
     evaluation = Evaluation{
