@@ -1,3 +1,5 @@
+#include "client/client.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <utility>
 
 #include "client/batch_writer.h"
-#include "client/client.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::client {
@@ -28,9 +29,16 @@ CallError Refusal(const wire::Refused& refused) {
       .refusal = refused.failure};
 }
 
-// A bound was reached that others give way at: the same request may be taken a moment later.
+// The same request may be taken a moment later: when others give way, when somebody has made room,
+// by the next coordinator.
 bool WillPass(const Failure& failure) {
-  return failure.code == FailureCode::kBusy || failure.code == FailureCode::kQuotaExceeded;
+  switch (failure.code) {
+    case FailureCode::kBusy:
+    case FailureCode::kQuotaExceeded:
+    case FailureCode::kStorageFull:
+    case FailureCode::kShuttingDown: return true;
+    default: return false;
+  }
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "client/client.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "client/client.h"
 #include "tests/unit/client/fake_coordinator.h"
 
 namespace loopfleet::client {
@@ -164,7 +165,8 @@ TEST_P(PassingRefusals, AreWaitedForNoLongerThanTheLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ClientTest, PassingRefusals,
-                         testing::Values(FailureCode::kBusy, FailureCode::kQuotaExceeded),
+                         testing::Values(FailureCode::kBusy, FailureCode::kQuotaExceeded,
+                                         FailureCode::kStorageFull, FailureCode::kShuttingDown),
                          [](const auto& info) { return std::string(InfoOf(info.param).name); });
 
 TEST(ClientTest, SaysWhatTheTimeWasSpentOn) {
