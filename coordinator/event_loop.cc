@@ -221,7 +221,7 @@ void EventLoop::TickIfDue() {
   Give(Tick{});
   CountMalformed();
   parts_.observer.ShowFleet(parts_.core);
-  parts_.health.StorageIsFull(parts_.storage.is_full());
+  parts_.health.StorageHas(parts_.storage.trouble());
 }
 
 void EventLoop::CountMalformed() {
