@@ -159,7 +159,7 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
           OnSubmit(received.peer, request->number, std::move(message));
         } else {
-          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,
                            .question = std::move(message),
