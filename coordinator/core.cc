@@ -13,8 +13,8 @@
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/drain_transitions.h"
-#include "coordinator/flow_transitions.h"
 #include "coordinator/expiry_transitions.h"
+#include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
@@ -219,6 +219,7 @@ Core::Core(Options options) : state_{.limits = options.limits, .name = std::move
 Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
+  state_.wall.Note(now);
   Turn turn{.state = state_, .now = now};
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));

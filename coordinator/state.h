@@ -24,6 +24,7 @@
 #include "coordinator/ready_queue.h"
 #include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
+#include "coordinator/wall_history.h"
 #include "coordinator/worker_registry.h"
 
 namespace loopfleet::coordinator {
@@ -73,6 +74,7 @@ struct State {
   ClientTable clients;
   ClientLoadTable loads;
   WaiterTable waiters;
+  WallHistory wall;
   CommitLedger commits;
 
   // Every table's own invariant, and that they agree. Aborts otherwise. Slow: for tests.

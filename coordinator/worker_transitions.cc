@@ -309,10 +309,11 @@ struct MessageVisitor {
 }  // namespace
 
 void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
-  turn.writes.push_back(storage::ResultsSuspected{.worker = worker.facts.name,
-                                                  .since = turn.now.wall - doubted,
-                                                  .flagged_at = turn.now.wall,
-                                                  .reason = std::move(reason)});
+  turn.writes.push_back(
+      storage::ResultsSuspected{.worker = worker.facts.name,
+                                .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
+                                .flagged_at = turn.now.wall,
+                                .reason = std::move(reason)});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
   Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
