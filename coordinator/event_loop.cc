@@ -210,7 +210,9 @@ void EventLoop::OnWorkerFrame(const wire::Received& received) {
         .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
   }
   parts_.metrics.MalformedMessage();
-  log::Warning("worker.malformed reason={}", message.error().message);
+  if (const auto count = malformed_log_.Count(parts_.clock.Now())) {
+    log::Warning("worker.malformed count={} last=\"{}\"", *count, message.error().message);
+  }
   RefuseWorker(received.peer, std::move(message).error());
 }
 

@@ -14,6 +14,7 @@
 #include "coordinator/effect_runner.h"
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
+#include "coordinator/log_pause.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
@@ -70,6 +71,7 @@ class EventLoop {
   wire::Poller poller_;
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
+  LogPause malformed_log_;
   std::atomic<bool> stop_requested_{false};
 };
 
