@@ -110,7 +110,8 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
 }
 
 void EventLoop::ReceiveFromClients() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.clients.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -119,7 +120,8 @@ void EventLoop::ReceiveFromClients() {
 }
 
 void EventLoop::ReceiveFromWorkers() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.workers.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -157,7 +159,7 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       [&](auto& message) {
         using Message = std::decay_t<decltype(message)>;
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
-          OnSubmit(received.peer, request->number, std::move(message));
+          OnSubmit(received, request->number, std::move(message));
         } else {
           if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
@@ -170,14 +172,17 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       request->message);
 }
 
-void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit) {
+void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
+                         wire::SubmitJobs submit) {
+  const PeerId& peer = received.peer;
   Submission event{.peer = peer,
+                   .key = received.sender.key,
                    .number = number,
                    .request_id = submit.request_id,
                    .digest = wire::ContentDigest(submit),
                    .append_to = submit.append_to,
                    .end = submit.end};
-  const auto client = parts_.core.ClientOf(peer);
+  const auto client = parts_.core.ClientOf(peer, received.sender.key);
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {

@@ -48,6 +48,9 @@ class EventLoop {
 
  private:
   static constexpr int kMaxMessagesPerTurn = 256;  // of each socket: neither starves the other
+  // Large submissions take long to admit: the other socket and the timers have their turn after
+  // this, or after one message.
+  static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 
@@ -60,7 +63,7 @@ class EventLoop {
   void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
-  void OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
+  void OnSubmit(const wire::Received& received, std::uint64_t number, wire::SubmitJobs submit);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure);
   void TickIfDue();

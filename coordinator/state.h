@@ -8,8 +8,8 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "coordinator/audit_table.h"
 #include "coordinator/affinity_table.h"
+#include "coordinator/audit_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_load.h"
 #include "coordinator/client_table.h"

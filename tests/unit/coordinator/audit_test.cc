@@ -24,7 +24,8 @@ TEST(Audit, TheOddOneDisagreesWithTwoThatAgree) {
   EXPECT_EQ(OddOne({Says(70), Says(100), Says(101)}), 0U);
   EXPECT_EQ(OddOne({Says(100), Says(101), Says(102)}), std::nullopt);
   EXPECT_EQ(OddOne({Says(100), Says(130), Says(170)}), std::nullopt);
-  EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}), std::nullopt);  // the middle agrees with both
+  EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}),
+            std::nullopt);  // the middle agrees with both
 }
 
 TEST(Audit, TheShareIsWhatWasAskedForAndTheChoiceIsFixed) {
@@ -238,6 +239,60 @@ TEST(Core, AnAuditThatNobodyIsThereForEnds) {
   h.Write();
   EXPECT_EQ(h.core->state().audits.size(), 0U);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kExpired);
+}
+
+// An audit waits for x, which is busy with the second job.
+struct WaitingAudit : Fleet {
+  WaitingAudit() {
+    WorkerHello("x", 51);
+    Submit("c", {{.tree = 1}, {.tree = 2}});
+    Write();
+    busy = TakeLeases("x").at(0);
+    Answer("w", TakeLeases("w").at(0), 100);
+    Write();
+    Settle();
+    EXPECT_TRUE(core->state().audits.waiting.contains(audit));
+  }
+  JobId audit = MakeJobId(2, 0);
+  wire::Lease busy;
+};
+
+TEST(Core, WhyAnAuditWaitsIsExplained) {
+  WaitingAudit h;
+  const auto told = h.TakeReply<wire::JobExplanation>("c", h.Ask("c", wire::ExplainJob{h.audit}));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reason,
+            "queued: it repeats a measurement of worker 50 as an audit, and waits for another "
+            "worker of that hardware to have nothing else to do");
+}
+
+// Its worker falls silent, so that it waits for another one; and comes back with it.
+TEST(Core, AnAuditIsAdoptedOnce) {
+  WaitingAudit h;
+  h.Answer("x", h.busy, 100);
+  const wire::Lease lease = h.TakeLeases("x").at(0);
+  ASSERT_EQ(lease.job, h.audit);
+  h.WorkerHello("y", 52);
+  const wire::Lease other = [&] {  // keeps y from taking it
+    h.Submit("c", {{.tree = 3}, {.tree = 4}});
+    h.Write();
+    h.TakeLeases("w");
+    return h.TakeLeases("y").at(0);
+  }();
+  for (int i = 0; i < 5; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("y", {other.lease});
+    h.Heartbeat("w");
+  }
+  ASSERT_TRUE(h.core->state().audits.waiting.contains(h.audit));
+  h.WorkerHello("x2", 51, {.held = {{.lease = lease.lease, .job = lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("x2"));
+  EXPECT_FALSE(h.core->state().audits.waiting.contains(h.audit));
+  h.Report("y", other);
+  EXPECT_TRUE(h.TakeLeases("y").empty()) << "it is leased already";
+  h.Report("x2", lease);
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(h.audit).evaluation.ok());
 }
 
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {
