@@ -12,5 +12,6 @@ Status RunUnbatchedCase();
 Status RunLatencyCase();
 Status RunRepeatsCase();
 Status RunFleetCase();
+Status RunRecoveryCase();
 
 }  // namespace loopfleet::bench

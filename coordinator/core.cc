@@ -28,6 +28,25 @@ void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
                           .durable = stored.finished});
 }
 
+void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
+  for (Recovered::Job& job : jobs) {
+    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
+        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
+      turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
+    }
+    EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
+  }
+}
+
+void EnterDamaged(Turn& turn, const std::vector<JobId>& damaged) {
+  for (const JobId id : damaged) {
+    AdmittedJob job{.admission = Failure{
+                        .code = FailureCode::kStorageCorrupt,
+                        .message = fmt::format("what job {} asked can no longer be read", id)}};
+    EnterJob(turn, id, std::move(job), turn.now.instant);
+  }
+}
+
 void OnRecovered(Turn& turn, Recovered event) {
   State& state = turn.state;
   LF_CHECK(state.epoch == 0, "recovered twice");
@@ -38,26 +57,41 @@ void OnRecovered(Turn& turn, Recovered event) {
   for (const storage::ReferenceClock& clock : event.reference_clocks) {
     state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
   }
-  if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
+  if (!event.jobs.empty() || event.jobs_to_come > 0) {
+    state.grants_from = turn.now.instant + state.limits.reattach_grace;
+  }
+  if (event.jobs_to_come > 0) state.recovering.emplace().jobs_to_come = event.jobs_to_come;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
-  for (Recovered::Job& job : event.jobs) {
-    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
-        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
-      state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
-    }
-    EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
-  }
-  for (const JobId id : event.damaged) {
-    AdmittedJob job{.admission = Failure{
-                        .code = FailureCode::kStorageCorrupt,
-                        .message = fmt::format("what job {} asked can no longer be read", id)}};
-    EnterJob(turn, id, std::move(job), turn.now.instant);
-  }
+  EnterRecovered(turn, std::move(event.jobs));
+  EnterDamaged(turn, event.damaged);
   for (const storage::StoredBatch& stored : event.batches) {
     // Cancelling is one transaction, but its outcomes were perhaps made by another version.
     if (stored.cancelled) CancelUnfinished(turn, state.batches.At(stored.batch), 0);
     RemoveIfOver(turn, stored.batch);
   }
+}
+
+void OnJobsRecovered(Turn& turn, JobsRecovered event) {
+  State& state = turn.state;
+  LF_CHECK(state.recovering, "nothing was to come");
+  Recovering& recovering = *state.recovering;
+  const bool is_early = event.part == JobsRecovered::Part::kEarly;
+  const auto came_before = [&](JobId id) { return recovering.early.contains(id); };
+  std::erase_if(event.jobs, [&](const Recovered::Job& job) { return came_before(job.id); });
+  std::erase_if(event.damaged, came_before);
+  for (const Recovered::Job& job : event.jobs) {
+    if (is_early) recovering.early.insert(job.id);
+  }
+  recovering.jobs_to_come -=
+      std::min(recovering.jobs_to_come, event.jobs.size() + event.damaged.size());
+  for (Recovered::Job& job : event.jobs) {
+    if (!state.batches.At(job.id.batch).cancelled) continue;  // meanwhile
+    job.job.admission =
+        Failure{.code = FailureCode::kCancelled, .message = "the batch was cancelled"};
+  }
+  EnterRecovered(turn, std::move(event.jobs));
+  EnterDamaged(turn, event.damaged);
+  if (event.part == JobsRecovered::Part::kLast) state.recovering.reset();
 }
 
 void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) {
@@ -177,6 +211,7 @@ struct EventVisitor {
   Turn& turn;
 
   void operator()(Recovered event) const { OnRecovered(turn, std::move(event)); }
+  void operator()(JobsRecovered event) const { OnJobsRecovered(turn, std::move(event)); }
   void operator()(Submission event) const { OnSubmission(turn, std::move(event)); }
   void operator()(ClientAsked event) const { OnClientAsked(turn, std::move(event)); }
   void operator()(const ClientUnreachable& event) const { OnClientUnreachable(turn, event); }
@@ -208,6 +243,7 @@ Effects Core::On(Event event, Moment now) {
   std::visit(EventVisitor{turn}, std::move(event));
   GrantLeases(turn);
   PersistOutcomes(turn);
+  if (!turn.finished.jobs.empty()) turn.effects.push_back(Observation{std::move(turn.finished)});
   return std::move(turn.effects);
 }
 

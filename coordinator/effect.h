@@ -74,10 +74,13 @@ struct Persist {
 struct JobsWereAccepted {
   std::uint32_t count = 0;
 };
-struct JobWasFinished {
+struct FinishedJob {
   std::optional<FailureCode> failure;
   OutcomeSource source = OutcomeSource::kMeasured;
   StageDurations stages;
+};
+struct JobsWereFinished {
+  std::vector<FinishedJob> jobs;  // by one event
 };
 struct OutcomesWereStored {
   std::uint32_t count = 0;
@@ -105,7 +108,7 @@ struct ReportWasImplausible {
   JobId job;
   std::string reason;
 };
-using Observation = std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored,
+using Observation = std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored,
                                  RequestWasRefused, WorkerChanged, ReportWasImplausible>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,

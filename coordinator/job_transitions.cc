@@ -27,11 +27,11 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
-  turn.effects.push_back(Observation{JobWasFinished{
-      .failure =
-          ending.evaluation.ok() ? std::nullopt : std::optional(ending.evaluation.failure().code),
-      .source = ending.source,
-      .stages = ending.evaluation.stages}});
+  turn.finished.jobs.push_back(
+      {.failure =
+           ending.evaluation.ok() ? std::nullopt : std::optional(ending.evaluation.failure().code),
+       .source = ending.source,
+       .stages = ending.evaluation.stages});
   turn.commit.outcomes.push_back({.batch = batch.id,
                                   .sequence = sequence,
                                   .lease = ending.lease,
@@ -183,9 +183,9 @@ void GrantLeases(Turn& turn) {
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
 }
 
-void FinishJob(Turn& turn, JobId id, Ending ending) {
+Job FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
-  const Job job = state.jobs.Take(id);
+  Job job = state.jobs.Take(id);
   if (const auto* queued = std::get_if<Queued>(&job.progress)) state.ready.Remove(queued->place);
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = turn.now.instant - job.accepted_at;
@@ -208,6 +208,7 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
                      .ending = std::move(ending),
                      .settles = std::move(settles)});
   for (const JobId follower : followers) ShareAnswer(turn, follower, *answer);
+  return job;
 }
 
 void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index) {

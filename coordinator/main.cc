@@ -1,6 +1,7 @@
 // loopfleet-coordinator: builds every part, says when it is ready, runs until it is told to stop.
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ Status Serve(const CoordinatorOptions& options) {
 
   LF_TRY(const auto store, storage::Store::Open(options.database));
   LF_TRY(const auto reader, storage::StoreReader::Open(options.database, store->result_keys()));
-  LF_TRY(storage::Recovery recovery, store->Recover());
+  LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 
   monitoring::Registry registry;
   monitoring::RegisterBuildInfo(registry,
@@ -79,7 +80,17 @@ Status Serve(const CoordinatorOptions& options) {
   return ran;
 }
 
+// Messages of up to 1 MiB and thousands of small parts of them come and go all the time. By default
+// the C library gives such memory back to the kernel each time, which then zeroes it anew: measured,
+// a third of the processor time of a busy coordinator.
+void KeepFreedMemory() {
+  constexpr int kKeptBytes = 256 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that it takes
+  ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
+}
+
 int Main(int argc, const char* const* argv) {
+  KeepFreedMemory();
   const auto options = ParseCoordinatorOptions(argc, argv);
   if (!options) {
     fmt::print(options.error().exit_code == 0 ? stdout : stderr, "{}", options.error().text);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "common/base/clock.h"
@@ -22,6 +24,12 @@
 
 namespace loopfleet::coordinator {
 
+// Of the last run's jobs, some are still to be read.
+struct Recovering {
+  std::size_t jobs_to_come = 0;  // about
+  std::set<JobId> early;         // came before their turn; as many as workers hold
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -33,9 +41,10 @@ struct State {
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
+  std::optional<Recovering> recovering;
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
-  Instant next_look_for_open{};        // for batches that were left open
+  Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
   // The clock that each hardware class states its times at: the first worker's of that class, kept
@@ -52,6 +61,11 @@ struct State {
   WaiterTable waiters;
   CommitLedger commits;
 
+  // With those on their way to disk and those still to be read.
+  std::size_t UnfinishedJobs() const {
+    return jobs.size() + arriving_jobs + (recovering ? recovering->jobs_to_come : 0);
+  }
+
   // Every table's own invariant, and that they agree. Aborts otherwise. Slow: for tests.
   void CheckInvariants() const;
 };
@@ -64,6 +78,7 @@ struct Turn {
   // Outcomes made so far: one Persist at the end of the turn.
   std::vector<storage::Write> writes;
   OutcomeCommit commit;
+  JobsWereFinished finished;  // an outcome each
 
   Limits& limits() { return state.limits; }
 };
