@@ -13,6 +13,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
 isolation    what confining kernels costs, and how soon the next runs after a crash
 queue        durable null jobs per second through the coordinator, beside redis lists
+security     latency of a client while 50,000 hostile connections come in before authentication
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
@@ -35,6 +36,7 @@ case "$name" in
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   isolation) targets=(bench_isolation) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
   replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;

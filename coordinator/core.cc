@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
@@ -26,6 +27,7 @@ void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
                           .accepted = stored.job_count,
                           .finished = stored.finished,
                           .durable = stored.finished});
+  turn.state.loads.OpenBatch(stored.client);
 }
 
 void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
@@ -34,6 +36,7 @@ void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
       turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
+    ChargeJobs(turn, turn.state.batches.At(job.id.batch), 1, MemoryBytesOf(job.job.spec));
     EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
   }
 }
@@ -43,6 +46,7 @@ void EnterDamaged(Turn& turn, const std::vector<JobId>& damaged) {
     AdmittedJob job{.admission = Failure{
                         .code = FailureCode::kStorageCorrupt,
                         .message = fmt::format("what job {} asked can no longer be read", id)}};
+    ChargeJobs(turn, turn.state.batches.At(id.batch), 1, 0);
     EnterJob(turn, id, std::move(job), turn.now.instant);
   }
 }
@@ -195,6 +199,14 @@ void CloseWhatWasLeftOpen(Turn& turn) {
   }
 }
 
+// Once a second: it takes a look at every client.
+void ForgetIdleClients(Turn& turn) {
+  State& state = turn.state;
+  if (turn.now.instant < state.next_look_for_idle) return;
+  state.next_look_for_idle = turn.now.instant + std::chrono::seconds(1);
+  state.loads.ForgetIdle(turn.now.instant);
+}
+
 void OnTick(Turn& turn) {
   State& state = turn.state;
   const Nanos since = turn.now.instant - std::exchange(state.ticked_at, turn.now.instant);
@@ -205,6 +217,7 @@ void OnTick(Turn& turn) {
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);
+  ForgetIdleClients(turn);
 }
 
 struct EventVisitor {
@@ -219,6 +232,7 @@ struct EventVisitor {
   void operator()(const WorkerUnreachable& event) const { OnWorkerUnreachable(turn, event); }
   void operator()(const Persisted& event) const { OnPersisted(turn, event); }
   void operator()(const PersistRefused& event) const { OnPersistRefused(turn, event); }
+  void operator()(const KeysRevoked& event) const { OnKeysRevoked(turn, event); }
   void operator()(const Tick&) const { OnTick(turn); }
   void operator()(const DrainRequested&) const { turn.state.service = Service::kDraining; }
 };

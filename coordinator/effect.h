@@ -108,8 +108,19 @@ struct ReportWasImplausible {
   JobId job;
   std::string reason;
 };
+// One worker said that a job fails, another one measured it.
+struct WorkersDisagreed {
+  std::string failed;
+  std::string measured;
+  JobId job;
+  FailureCode code = FailureCode::kWrongOutput;
+};
+struct JobWasRetried {
+  FailureCode code = FailureCode::kWorkerCrashed;
+};
 using Observation = std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored,
-                                 RequestWasRefused, WorkerChanged, ReportWasImplausible>;
+                                 RequestWasRefused, WorkerChanged, ReportWasImplausible,
+                                 WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
                             Persist, Observation>;

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/wire/codec.h"
+#include "coordinator/identity.h"
 
 namespace loopfleet::coordinator {
 
@@ -13,6 +14,7 @@ EventLoop::EventLoop(const Parts& parts) : parts_(parts) {
   poller_.Add(parts_.clients);
   poller_.Add(parts_.workers);
   poller_.Add(parts_.wakeup);
+  if (parts_.gatekeeper != nullptr) parts_.gatekeeper->AddTo(poller_);
 }
 
 void EventLoop::Recover(storage::Recovery recovery) {
@@ -87,6 +89,9 @@ Status EventLoop::Run() {
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
+    ServeHandshakes();
+    wire::Received nobody;
+    ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ReceiveFromWorkers();
@@ -117,18 +122,40 @@ void EventLoop::GiveStorageEvents() {
   for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
 }
 
+void EventLoop::ServeHandshakes() {
+  if (parts_.gatekeeper == nullptr) return;
+  parts_.gatekeeper->Serve(parts_.clock.Now());
+  // A handshake that is refused is a request that was: of a peer that got no further.
+  const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
+  for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
+    parts_.metrics.Refused(code);
+  }
+}
+
+void EventLoop::ApplyKeyChanges(wire::Received& received) {
+  if (parts_.gatekeeper == nullptr) return;
+  std::set<KeyText> revoked = parts_.gatekeeper->TakeRevoked(parts_.clock.Now());
+  if (revoked.empty()) return;
+  if (revoked.contains(received.sender.key)) {
+    received.sender = {.standing = wire::Sender::Standing::kRevoked};
+  }
+  Give(KeysRevoked{std::move(revoked)});
+}
+
 void EventLoop::ReceiveFromClients() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.clients.Receive();
+    auto received = parts_.clients.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnClientFrame(*received);
   }
 }
 
 void EventLoop::ReceiveFromWorkers() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.workers.Receive();
+    auto received = parts_.workers.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnWorkerFrame(*received);
   }
 }
@@ -141,7 +168,18 @@ void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, Failure f
   parts_.runner.Run(std::move(effects));
 }
 
+void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
+  Effects effects;
+  effects.push_back(Observation{RequestWasRefused{failure.code}});
+  effects.push_back(
+      SendToWorker{.peer = peer, .command = wire::Refused{.failure = std::move(failure)}});
+  parts_.runner.Run(std::move(effects));
+}
+
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  const wire::Sender& sender = received.sender;
+  // Not a byte of it is read; number 0 answers what was not.
+  if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -149,11 +187,16 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
   }
   std::visit(
       [&](auto& message) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, wire::SubmitJobs>) {
+        using Message = std::decay_t<decltype(message)>;
+        if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
           OnSubmit(received.peer, request->number, std::move(message));
         } else {
-          Give(ClientAsked{
-              .peer = received.peer, .number = request->number, .question = std::move(message)});
+          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          Give(ClientAsked{.peer = received.peer,
+                           .number = request->number,
+                           .question = std::move(message),
+                           .role = RoleOf(sender),
+                           .key = sender.key});
         }
       },
       request->message);
@@ -192,18 +235,19 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
+  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     RecoverEarly(*message);
-    return Give(WorkerSaid{.peer = received.peer, .message = *std::move(message)});
+    if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {
+      Identify(received.sender, *hello);
+    }
+    return Give(WorkerSaid{
+        .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
   }
   parts_.metrics.MalformedMessage();
   log::Warning("worker.malformed reason={}", message.error().message);
-  Effects effects;
-  effects.push_back(Observation{RequestWasRefused{message.error().code}});
-  effects.push_back(SendToWorker{.peer = received.peer,
-                                 .command = wire::Refused{.failure = std::move(message).error()}});
-  parts_.runner.Run(std::move(effects));
+  RefuseWorker(received.peer, std::move(message).error());
 }
 
 void EventLoop::TickIfDue() {

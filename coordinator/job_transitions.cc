@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/placement.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -22,6 +24,7 @@ struct Concluded {
 
 void MakeOutcome(Turn& turn, Concluded concluded) {
   Batch& batch = turn.state.batches.At(concluded.id.batch);
+  DischargeJob(turn, batch);
   Ending& ending = concluded.ending;
   // A measured job also waited inside its worker, which is in the report.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
@@ -47,16 +50,9 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .evaluation = std::move(ending.evaluation)}});
 }
 
-Demand DemandOf(const Job& job) {
-  return {.placement = job.placement, .threads = job.spec.threads};
-}
-
 void PutInQueue(Turn& turn, Job& job) {
   turn.state.served_at.try_emplace(DemandOf(job), turn.now.instant);
   job.progress = Queued{turn.state.ready.PushBack(job.id, DemandOf(job))};
-}
-void PutInFront(Turn& turn, Job& job) {
-  job.progress = Queued{turn.state.ready.PushFront(job.id, DemandOf(job))};
 }
 
 Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
@@ -107,15 +103,6 @@ void EnterToMeasure(Turn& turn, Job entering) {
   state.in_flight.Forget(question);
 }
 
-wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
-  Job& job = turn.state.jobs.At(id);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
-  turn.state.workers.AddRunning(worker, lease.id);
-  job.progress = Leased{lease.id};
-  ++job.attempts;
-  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
-}
-
 bool MayGrant(const Turn& turn) {
   const State& state = turn.state;
   return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
@@ -149,6 +136,23 @@ void GrantTo(Turn& turn, DeviceKind device) {
 
 }  // namespace
 
+Demand DemandOf(const Job& job) {
+  return {.placement = job.placement, .threads = job.spec.threads};
+}
+
+void PutInFront(Turn& turn, Job& job) {
+  job.progress = Queued{turn.state.ready.PushFront(job.id, DemandOf(job))};
+}
+
+wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
+  Job& job = turn.state.jobs.At(id);
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  turn.state.workers.AddRunning(worker, lease.id);
+  job.progress = Leased{lease.id};
+  ++job.attempts;
+  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+}
+
 Ending FailedBy(Failure failure, Verdict verdict) {
   Ending ending{.verdict = verdict};
   ending.evaluation.verdict = std::move(failure);
@@ -180,6 +184,7 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
 
 void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
+  GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
 }
 
@@ -187,6 +192,9 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
   Job job = state.jobs.Take(id);
   if (const auto* queued = std::get_if<Queued>(&job.progress)) state.ready.Remove(queued->place);
+  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = turn.now.instant - job.accepted_at;
   }
@@ -245,6 +253,7 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const JobId job_id = turn.state.leases.Find(id)->job;
   EndLease(turn, id);
   Job& job = turn.state.jobs.At(job_id);
+  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kUnrun) --job.attempts;
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{

@@ -1,5 +1,7 @@
 #include "coordinator/state.h"
 
+#include <map>
+
 #include "common/base/check.h"
 
 namespace loopfleet::coordinator {
@@ -13,6 +15,13 @@ void CheckJob(const State& state, const Job& job) {
   if (const auto* queued = std::get_if<Queued>(&job.progress)) {
     LF_CHECK(queued->place.entry->job == job.id, "job {} is not at its place", job.id);
   }
+  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
+    const auto entry = state.retries.entries().find(retrying->order);
+    LF_CHECK(entry != state.retries.entries().end() && entry->second.job == job.id,
+             "job {} is not among the retries", job.id);
+  }
+  LF_CHECK(job.failed_turns.size() <= state.limits.max_attempts, "job {} failed {} times", job.id,
+           job.failed_turns.size());
   if (const auto* leased = std::get_if<Leased>(&job.progress)) {
     const LeaseRecord* lease = state.leases.Find(leased->lease);
     LF_CHECK(lease != nullptr && lease->job == job.id && lease->stage == LeaseStage::kRunning,
@@ -43,9 +52,36 @@ void CheckLease(const State& state, const LeaseRecord& lease) {
            lease.id);
 }
 
+// What each client takes up is what its batches have.
+void CheckLoads(const State& state) {
+  std::map<Uuid, ClientLoad> sums;
+  for (const auto& [id, batch] : state.batches.all()) {
+    ClientLoad& sum = sums[batch.client];
+    ++sum.batches;
+    sum.jobs += batch.pending_jobs;
+    sum.bytes += batch.pending_bytes;
+    std::uint64_t pending = batch.job_count - batch.finished;
+    for (const Submission& held : batch.held) pending += held.jobs.size();
+    LF_CHECK(pending == batch.pending_jobs, "batch {}: {} jobs have no outcome, charged are {}", id,
+             pending, batch.pending_jobs);
+  }
+  for (const auto& [client, load] : state.loads.all()) {
+    const ClientLoad& sum = sums[client];
+    LF_CHECK(load.jobs == sum.jobs && load.bytes == sum.bytes && load.batches == sum.batches,
+             "client {}: {} jobs, {} bytes, {} batches are charged", client.ToString(), load.jobs,
+             load.bytes, load.batches);
+    sums.erase(client);
+  }
+  for (const auto& [client, sum] : sums) {
+    LF_CHECK(sum.batches == 0 && sum.jobs == 0, "client {} has jobs and no load",
+             client.ToString());
+  }
+}
+
 }  // namespace
 
 void State::CheckInvariants() const {
+  CheckLoads(*this);
   batches.CheckInvariants();
   ready.CheckInvariants();
   in_flight.CheckInvariants();
@@ -54,12 +90,15 @@ void State::CheckInvariants() const {
 
   std::size_t queued = 0;
   std::size_t leased = 0;
+  std::size_t retrying = 0;
   jobs.ForEachUnordered([&](const Job& job) {
     CheckJob(*this, job);
     queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
+    retrying += std::holds_alternative<Retrying>(job.progress) ? 1 : 0;
   });
   LF_CHECK(queued == ready.size(), "{} jobs say that they are queued", queued);
+  LF_CHECK(retrying == retries.size(), "{} jobs say that they are tried again", retrying);
 
   std::size_t running = 0;
   leases.ForEachUnordered([&](const LeaseRecord& lease) {

@@ -1,5 +1,5 @@
 #pragma once
-// State: all that the core knows: nine small tables, each with its own invariant, and what ties
+// State: all that the core knows: ten small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "coordinator/batch_table.h"
+#include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
 #include "coordinator/effect.h"
@@ -19,6 +20,7 @@
 #include "coordinator/lease_table.h"
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/worker_registry.h"
 
@@ -44,6 +46,7 @@ struct State {
   std::optional<Recovering> recovering;
   // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
   std::map<Demand, Instant> served_at;
+  Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
@@ -54,10 +57,12 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;
+  ClientLoadTable loads;
   WaiterTable waiters;
   CommitLedger commits;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
@@ -82,6 +83,29 @@ std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::si
   return std::nullopt;
 }
 
+// Why the client has to wait before it sends these; empty if it need not.
+std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
+                                    std::size_t jobs, std::uint64_t bytes) {
+  const Limits& limits = state.limits;
+  const ClientLoad load = state.loads.Of(client);
+  const auto over = [](std::string message) {
+    return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
+  };
+  if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
+    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
+                            limits.max_unfinished_jobs_per_client));
+  }
+  if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
+    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
+                            load.bytes, limits.max_unfinished_bytes_per_client));
+  }
+  if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
+    return over(fmt::format("{} batches of this client are unfinished, that is the most",
+                            limits.max_unfinished_batches_per_client));
+  }
+  return std::nullopt;
+}
+
 void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
   const bool first = batch.job_count == 0 && batch.accepting == Accepting::kFirstMessage;
   storage::JobsAccepted write{.batch = batch.id,
@@ -116,8 +140,9 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
   turn.effects.push_back(std::move(persist));
 }
 
-void RefuseHeld(Turn& turn, const Batch& batch, const Submission& held) {
+void RefuseHeld(Turn& turn, Batch& batch, const Submission& held) {
   ForgetAnswers(turn, held.jobs);
+  DischargeJobs(turn, batch, held.jobs.size(), MemoryBytesOf(held.jobs));
   const PendingRequest pending =
       turn.state.clients.TakePending({.client = batch.client, .request = held.request_id});
   Refuse(turn, pending.asker, FailureCode::kNotFound,
@@ -146,6 +171,7 @@ void OnSubmission(Turn& turn, Submission submission) {
   if (!client) {
     return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
   }
+  if (AsksTooOften(turn, asker, *client)) return;
   const RequestKey key{.client = *client, .request = submission.request_id};
   if (AnswerRepeat(turn, key, submission) == Repeat::kDealtWith) return;
   if (state.service == Service::kDraining) {
@@ -164,15 +190,22 @@ void OnSubmission(Turn& turn, Submission submission) {
   if (auto why = WhyNoRoom(state, batch, submission.jobs.size())) {
     return Refuse(turn, asker, why->code, std::move(why->message));
   }
+  const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
+  if (auto why = WhyOverQuota(state, *client, batch, submission.jobs.size(), bytes)) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
+  }
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
   ExpectAnswers(turn, submission.jobs);
-  if (batch != nullptr) batch->client_heard_at = turn.now.instant;
-  if (batch == nullptr) {
+  const bool is_new = batch == nullptr;
+  if (is_new) {
     batch = &state.batches.Add({.id = BatchId{state.next_batch++},
                                 .client = *client,
                                 .accepting = Accepting::kFirstMessage});
-    batch->client_heard_at = turn.now.instant;
-  } else if (batch->accepting != Accepting::kNothing) {
+    state.loads.OpenBatch(*client);
+  }
+  batch->client_heard_at = turn.now.instant;
+  ChargeJobs(turn, *batch, submission.jobs.size(), bytes);
+  if (!is_new && batch->accepting != Accepting::kNothing) {
     batch->held.push_back(std::move(submission));
     return;
   }
@@ -185,6 +218,8 @@ void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};
+  state.loads.OpenBatch(batch.client);
+  ChargeJobs(turn, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
   // No client has the nil id, and a batch id is never used twice.
   std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
   submission.digest = "own";
@@ -219,9 +254,11 @@ void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& fai
   Batch& batch = state.batches.At(commit.batch);
   batch.job_count -= static_cast<std::uint32_t>(commit.jobs.size());
   ForgetAnswers(turn, commit.jobs);
+  DischargeJobs(turn, batch, commit.jobs.size(), MemoryBytesOf(commit.jobs));
   const Asker asker = state.clients.TakePending(commit.request).asker;
   Refuse(turn, asker, failure.code, failure.message);
   if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {
+    state.loads.CloseBatch(batch.client);
     state.batches.Remove(commit.batch);  // nobody knows of it, so nothing can be held
     return;
   }

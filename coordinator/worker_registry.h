@@ -36,6 +36,7 @@ struct MeasuredJob {
 struct Worker {
   wire::WorkerHello facts;     // without `held`
   std::optional<PeerId> peer;  // none: the connection broke, or it is lost
+  KeyText key;                 // that it said hello with
   wire::WorkerState state = wire::WorkerState::kReady;
   Instant heard_at{};
   std::set<LeaseId> running;  // leases that it has and has not reported

@@ -10,6 +10,7 @@
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/report_check.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -40,6 +41,9 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
   if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (const auto* retrying = std::get_if<Retrying>(&job->progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
@@ -68,7 +72,7 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
-void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
+void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
     Failure failure{
@@ -93,6 +97,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
+  worker.key = key;
   Send(turn, peer,
        wire::WorkerWelcome{
            .epoch = state.epoch,
@@ -177,13 +182,6 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
-bool IsWorkersFault(const Evaluation& evaluation) {
-  if (evaluation.ok()) return false;
-  const FailureCode code = evaluation.failure().code;
-  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
-         code == FailureCode::kDeviceFault;
-}
-
 // Until the worker's canaries have shown that it was steady, its last measurements are in doubt.
 void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
   MeasuredJob measured{
@@ -209,11 +207,9 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                            .message = fmt::format("worker {} sent a report that cannot be: {}",
                                                   worker.facts.name, *why)}};
   }
-  if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
-    ReturnLease(turn, lease.id, LeaseEnd::kLost);
-    return Keep::kForgetNow;
-  }
+  if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
+  if (is_measured) NoteContradiction(turn, worker, job);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
   Job finished = FinishJob(turn, job.id,
@@ -260,8 +256,9 @@ void OnGoodbye(Turn& turn, Worker& worker, const wire::Goodbye& goodbye) {
 struct MessageVisitor {
   Turn& turn;
   const PeerId& peer;
+  const KeyText& key;
 
-  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello)); }
+  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello), key); }
   void operator()(const wire::Heartbeat& heartbeat) const {
     if (Worker* worker = Known()) OnHeartbeat(turn, *worker, heartbeat);
   }
@@ -293,7 +290,7 @@ struct MessageVisitor {
 }  // namespace
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {
-  std::visit(MessageVisitor{turn, event.peer}, std::move(event.message));
+  std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));
 }
 
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
@@ -306,6 +303,20 @@ void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
   // Not lost yet: it may come back over another connection with what it runs.
   turn.state.workers.Disconnect(*worker);
   ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
+}
+
+void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys) {
+  std::vector<Uuid> ids;
+  for (const auto& [id, worker] : turn.state.workers.all()) {
+    if (keys.contains(worker.key)) ids.push_back(id);
+  }
+  for (const Uuid& id : ids) {
+    Worker& worker = *turn.state.workers.Find(id);
+    const std::size_t taken = worker.running.size();
+    ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
+    Observe(turn, WorkerChange::kLeft, worker, taken);
+    turn.state.workers.Remove(id);
+  }
 }
 
 void LoseSilentWorkers(Turn& turn) {

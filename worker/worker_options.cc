@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <optional>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/wire/key_directory.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -18,7 +20,6 @@ namespace {
 struct Wishes {
   std::string device = "cpu";
   std::vector<std::string> labels;
-  std::string keys;
   std::string log_level = "info";
   std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
@@ -50,7 +51,9 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
-  app.add_option("--keys", wishes.keys, "Not supported yet");
+  app.add_option("--keys", config.keys,
+                 "Directory with this worker's key and coordinator.key (loopfleet keygen); without "
+                 "it only a coordinator on this machine can be reached");
   app.add_option("--compile-limit-ms", wishes.compile_limit_ms, "Longest compilation of a kernel")
       ->check(limit_range)
       ->capture_default_str();
@@ -92,9 +95,6 @@ std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishe
         config.slots);
   }
   if (!wishes.labels.empty()) return "--labels: not supported by this version";
-  if (!wishes.keys.empty()) {
-    return "--keys: not supported by this version; it serves loopback and private ipc:// only";
-  }
   return std::nullopt;
 }
 
@@ -131,6 +131,12 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   if (wishes.sandbox != "any" && wishes.sandbox != "full") {
     return BadConfig(
         fmt::format("loopfleet-worker: --require-sandbox {}: use any or full\n", wishes.sandbox));
+  }
+  if (!config.keys.empty()) {
+    constexpr std::array kRoles = {wire::Role::kWorker};
+    if (const auto keys = wire::LoadPeerKeys(config.keys, kRoles); !keys) {
+      return BadConfig(fmt::format("loopfleet-worker: --keys: {}\n", keys.error().message));
+    }
   }
   config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;

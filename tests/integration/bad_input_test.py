@@ -100,7 +100,7 @@ class BadInputTest(unittest.TestCase):
     def test_bytes_that_are_not_the_protocol(self):
         host, port = self.cluster.address.removeprefix("tcp://").split(":")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, b"\0" * 100, b"\xff"):
-            with socket.create_connection((host, int(port)), timeout=10) as connection:
+            with socket.create_connection((host, int(port)), timeout=60) as connection:
                 connection.sendall(garbage)
         # A frame that ends in the middle: the size says more than ever comes.
         with zmtp_connection(host, int(port)) as connection:
@@ -136,7 +136,7 @@ def read_frame(connection):
 
 def zmtp_connection(host, port):
     """A connection that has shaken hands as a DEALER (ZMTP 3.0, mechanism NULL)."""
-    connection = socket.create_connection((host, port), timeout=10)
+    connection = socket.create_connection((host, port), timeout=60)
     greeting = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\0" + b"NULL".ljust(20, b"\0") + b"\0" * 32
     connection.sendall(greeting)
     read_exactly(connection, 64)

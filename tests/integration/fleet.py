@@ -15,8 +15,13 @@ import tempfile
 import time
 import unittest
 
-READY_LIMIT_S = 30
-STOP_LIMIT_S = 20
+# None of these is reached unless something is wrong, on a machine many times slower than this one too.
+READY_LIMIT_S = 120
+STOP_LIMIT_S = 120
+COMMAND_LIMIT_S = 300
+WAIT_LIMIT_S = 120
+# How often a figure that the host was too busy for is asked for again.
+MEASURING_TRIES = 30
 PR_SET_PDEATHSIG = 1
 
 _bin_dir = None
@@ -54,7 +59,7 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def wait_until(condition, what, limit_s=30):
+def wait_until(condition, what, limit_s=WAIT_LIMIT_S):
     """Waits for a condition, not for a time. Gives what it gave."""
     end = time.monotonic() + limit_s
     while True:
@@ -88,6 +93,17 @@ def processes_mentioning(text):
         if text in line and alive(int(entry.name)):
             found.append(int(entry.name))
     return found
+
+
+def run(argv, timeout=COMMAND_LIMIT_S, again_if_unstable=True, **options):
+    """Runs a command that may measure. UNSTABLE_TIMING says that the host was too busy for a figure and
+    that the job may be asked for again: that is what is done here, so that a busy host fails no test."""
+    for _ in range(MEASURING_TRIES):
+        done = subprocess.run(argv, text=True, capture_output=True, timeout=timeout,
+                              preexec_fn=die_with_parent, **options)
+        if not again_if_unstable or "UNSTABLE_TIMING" not in done.stdout + done.stderr:
+            return done
+    raise AssertionError(f"{argv}: the host is too busy for any figure:\n{done.stdout}{done.stderr}")
 
 
 class Daemon:
@@ -194,11 +210,10 @@ class Fleet:
                                 env=clean_environment(LOOPFLEET_ADDRESS=self.address),
                                 preexec_fn=die_with_parent, **options)
 
-    def command(self, *arguments, stdin="", timeout=120):
-        """Runs `loopfleet ARGUMENTS` on this fleet."""
-        return subprocess.run([program("loopfleet"), *arguments], input=stdin, text=True,
-                              capture_output=True, timeout=timeout, preexec_fn=die_with_parent,
-                              env=clean_environment(LOOPFLEET_ADDRESS=self.address))
+    def command(self, *arguments, stdin="", **options):
+        """Runs `loopfleet ARGUMENTS` on this fleet; again if a job of it got no figure."""
+        return run([program("loopfleet"), *arguments], input=stdin,
+                   env=clean_environment(LOOPFLEET_ADDRESS=self.address), **options)
 
     def json(self, *arguments, **options):
         done = self.command(*arguments, "--json", **options)
@@ -207,7 +222,9 @@ class Fleet:
         return json.loads(done.stdout)
 
     def submit(self, jobs, *arguments, **options):
-        """Submits, waits, and gives the outcomes in the order in which they came."""
+        """Submits, waits, and gives the outcomes in the order in which they came. All of it again if a
+        job got no figure: what was measured the first time is answered from the store then, unless the
+        jobs are to be `fresh`."""
         done = self.command("submit", "-", "--wait", "--jsonl", *arguments, stdin=lines(jobs),
                             **options)
         return done, [json.loads(line) for line in done.stdout.splitlines()]

@@ -8,12 +8,17 @@
 namespace loopfleet::simulation {
 namespace {
 
-// The worker's, or its device's, fault: the job has another turn.
+// The worker's, or its device's, fault, or that of a bad moment: the job has another turn.
 bool IsTriedAgain(const Evaluation& evaluation) {
   if (evaluation.ok()) return false;
-  const FailureCode code = evaluation.failure().code;
-  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
-         code == FailureCode::kDeviceFault;
+  switch (evaluation.failure().code) {
+    case FailureCode::kWorkerLost:
+    case FailureCode::kWorkerCrashed:
+    case FailureCode::kDeviceFault:
+    case FailureCode::kUnstableTiming:
+    case FailureCode::kRunCrash: return true;  // a crash only where there is another worker
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -209,7 +214,9 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
             fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
                         lease.attempt, granted_in_life_[lease.job]));
   }
-  if (lease.attempt > 1 && mix_.poison == 0) Surprised("a job was leased again");
+  if (lease.attempt > 1 && mix_.poison == 0 && mix_.crash == 0) {
+    Surprised("a job was leased again");
+  }
   for (const LeaseId other : leases_of_[lease.job]) {
     LeaseView& view = leases_[other];
     const bool is_silent = now - workers_[view.worker].heard > Patience();
@@ -494,6 +501,10 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   switch (failure.code) {
     case FailureCode::kRunTimeout: is_explained = nature == Nature::kHanging; break;
     case FailureCode::kRunCrash: is_explained = nature == Nature::kCrashing; break;
+    case FailureCode::kUnstableTiming:
+      is_explained = !is_calm && (outcome.source == OutcomeSource::kCoalesced ||
+                                  outcome.attempts >= mix_.limits.max_attempts);
+      break;
     case FailureCode::kCancelled: is_explained = cancel_heard_.contains(outcome.job.batch); break;
     case FailureCode::kNoMatchingWorker:
       is_explained = !is_calm || !IsServed(placement) || mix_.poison > 0;

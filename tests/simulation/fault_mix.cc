@@ -37,6 +37,7 @@ constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"drain_worker", 0.1},
     {"drift_worker", 0.1},
     {"flaky_device", 0.2},
+    {"noise", 0.3},
     {"lie", 0.2},
     {"vanish", 0.15},
     {"repeat", 0.4},

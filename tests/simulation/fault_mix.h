@@ -33,6 +33,7 @@ enum class Fault : std::uint8_t {
   kDrainWorker,
   kDriftWorker,  // its canaries drift for a while
   kFlakyDevice,  // a run fails for reasons that are not the job's
+  kNoise,        // a host is too busy for a figure
   kLie,          // a report that cannot be true
   kVanish,       // a client is gone, perhaps for ever
   kRepeat,       // a client sends a request that was answered again
@@ -41,7 +42,7 @@ enum class Fault : std::uint8_t {
   kCancel,       // a batch is cancelled
   kClockJump,    // wall time jumps by years
 };
-inline constexpr std::size_t kFaults = 24;
+inline constexpr std::size_t kFaults = 25;
 std::string_view FaultName(Fault fault);
 std::optional<Fault> ParseFault(std::string_view name);
 

@@ -264,6 +264,8 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
     verdict =
         Failure{.code = dice_.Chance(0.5) ? FailureCode::kDeviceFault : FailureCode::kWorkerCrashed,
                 .message = "the device failed"};
+  } else if (dice_.Chance(Rate(Fault::kNoise))) {
+    verdict = Failure{.code = FailureCode::kUnstableTiming, .message = "the host is busy"};
   } else if (dice_.Chance(Rate(Fault::kLie))) {
     truth = Truth::kLie;
     auto& lie = std::get<Measurement>(verdict);

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-constexpr seconds kLimit{30};
+constexpr seconds kLimit{120};
 
 Instant Now() { return SystemClock().Now(); }
 

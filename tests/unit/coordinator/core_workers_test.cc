@@ -117,11 +117,11 @@ TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kDeviceFault);
 }
 
-TEST(Core, OtherFailuresAreFinalEvenIfRetryable) {
+TEST(Core, FailuresOfTheJobAreFinal) {
   OneLease h;
-  h.ReportFailure("w", h.lease, FailureCode::kUnstableTiming);
+  h.ReportFailure("w", h.lease, FailureCode::kRunTimeout);
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kUnstableTiming);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kRunTimeout);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1u);
 }
 
