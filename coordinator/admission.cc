@@ -106,6 +106,7 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
                                      .measured_since = measured_since});
     if (!found) {
       // Measuring anew is always right; the damage is told to whoever keeps the database.
+      if (found.error().kind == ErrorKind::kCorrupt) metrics_.RowsWereDamaged(1);
       log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),
                    found.error().message);
       continue;

@@ -118,9 +118,9 @@ struct WorkersDisagreed {
 struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-using Observation = std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored,
-                                 RequestWasRefused, WorkerChanged, ReportWasImplausible,
-                                 WorkersDisagreed, JobWasRetried>;
+using Observation =
+    std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored, RequestWasRefused,
+                 WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
                             Persist, Observation>;

@@ -66,6 +66,10 @@ void EffectRunner::Do(const Observation& observation) { observer_.Observe(observ
 void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
                          wire::CoordinatorMessage message) {
   CutToFrame(message);
+  if (const auto* refused = std::get_if<wire::Refused>(&message);
+      refused != nullptr && refused->failure.code == FailureCode::kStorageCorrupt) {
+    observer_.FoundDamage();
+  }
   const std::string frame =
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
   // A client that does not read loses this reply and nothing else: it asks again.

@@ -46,6 +46,7 @@ Status EventLoop::RecoverSomeJobs() {
   std::vector<storage::UnfinishedJob> jobs;
   LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
   for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
+  parts_.metrics.RowsWereDamaged(event.damaged.size());
   if (to_recover_->at_end()) {
     event.part = JobsRecovered::Part::kLast;
     to_recover_.reset();
@@ -212,6 +213,7 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {
+      if (seen.error().kind == ErrorKind::kCorrupt) parts_.metrics.RowsWereDamaged(1);
       return RefuseClient(peer, number,
                           {.code = FailureCode::kStorageCorrupt, .message = seen.error().message});
     }

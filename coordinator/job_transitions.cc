@@ -30,11 +30,11 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
-  turn.finished.jobs.push_back(
-      {.failure =
-           ending.evaluation.ok() ? std::nullopt : std::optional(ending.evaluation.failure().code),
-       .source = ending.source,
-       .stages = ending.evaluation.stages});
+  turn.finished.jobs.push_back({.failure = ending.evaluation.ok()
+                                               ? std::nullopt
+                                               : std::optional(ending.evaluation.failure().code),
+                                .source = ending.source,
+                                .stages = ending.evaluation.stages});
   turn.commit.outcomes.push_back({.batch = batch.id,
                                   .sequence = sequence,
                                   .lease = ending.lease,

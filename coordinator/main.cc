@@ -109,8 +109,8 @@ Status Serve(const CoordinatorOptions& options) {
 }
 
 // Messages of up to 1 MiB and thousands of small parts of them come and go all the time. By default
-// the C library gives such memory back to the kernel each time, which then zeroes it anew: measured,
-// a third of the processor time of a busy coordinator.
+// the C library gives such memory back to the kernel each time, which then zeroes it anew:
+// measured, a third of the processor time of a busy coordinator.
 void KeepFreedMemory() {
   constexpr int kKeptBytes = 256 << 20;
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that it takes

@@ -40,6 +40,7 @@ enum class Metric {
   kWorkerPeakFlops,
   kWorkerPeakBandwidth,
   kQuarantines,
+  kDamagedRows,
 };
 
 struct MetricSpec {

@@ -99,15 +99,13 @@ Result<std::int64_t> ConditionsTable::InternCompiler(const CompilerFacts& facts)
   return id;
 }
 
-Result<ConditionsId> ConditionsTable::Intern(const SharedValue<Conditions>& shared) {
-  if (latest_ && latest_.SharesWith(shared)) return latest_id_;
-  LF_TRY(latest_id_, IdOf(*shared));
-  latest_ = shared;
-  return latest_id_;
-}
-
-Result<ConditionsId> ConditionsTable::IdOf(const Conditions& conditions) {
-  if (const auto known = ids_.find(conditions); known != ids_.end()) return known->second;
+Result<ConditionsId> ConditionsTable::Intern(const Conditions& conditions) {
+  if (latest_ != nullptr && latest_->first == conditions) return latest_->second;
+  if (const auto known = ids_.find(conditions); known != ids_.end()) {
+    latest_ = &*known;
+    return known->second;
+  }
+  latest_ = nullptr;
   LF_TRY(const std::int64_t hardware, InternHardware(conditions.hardware));
   LF_TRY(const std::int64_t compiler, InternCompiler(conditions.compiler));
   const auto add = [&](Query& query) {
@@ -202,7 +200,7 @@ Result<CompilerFacts> ConditionsTable::FindCompiler(std::int64_t id) {
   return facts;
 }
 
-Result<SharedValue<Conditions>> ConditionsTable::Find(ConditionsId id) {
+Result<Conditions> ConditionsTable::Find(ConditionsId id) {
   if (const auto known = conditions_.find(id); known != conditions_.end()) return known->second;
   LF_TRY(Query row, connection_.Start("SELECT * FROM conditions WHERE id = ?"));
   row.Add(id);
@@ -220,9 +218,8 @@ Result<SharedValue<Conditions>> ConditionsTable::Find(ConditionsId id) {
   if (!row.ChecksumMatches()) return Damaged("conditions", id);
   LF_TRY(conditions.hardware, FindHardware(hardware));
   LF_TRY(conditions.compiler, FindCompiler(compiler));
-  const SharedValue<Conditions> shared = std::move(conditions);
-  Remember(conditions_, id, shared);
-  return shared;
+  Remember(conditions_, id, conditions);
+  return conditions;
 }
 
 }  // namespace loopfleet::storage

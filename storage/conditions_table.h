@@ -21,17 +21,17 @@ class ConditionsTable {
   explicit ConditionsTable(Connection& connection) : connection_(connection) {}
 
   // The id of these conditions, which are written if they are new.
-  Result<ConditionsId> Intern(const SharedValue<Conditions>& conditions);
+  Result<ConditionsId> Intern(const Conditions& conditions);
 
   // kCorrupt: no such row, or one that is not what was written.
-  Result<SharedValue<Conditions>> Find(ConditionsId id);
+  Result<Conditions> Find(ConditionsId id);
 
   // Of every class; damaged rows are left out.
   Result<std::vector<ReferenceClock>> ReferenceClocks();
 
   // To be called when a transaction was undone: what it interned is gone.
   void Forget() {
-    latest_.reset();
+    latest_ = nullptr;
     ids_.clear();
     conditions_.clear();
   }
@@ -41,7 +41,6 @@ class ConditionsTable {
     std::size_t operator()(const Conditions& conditions) const;
   };
 
-  Result<ConditionsId> IdOf(const Conditions& conditions);
   Result<std::int64_t> InternHardware(const HardwareFacts& facts);
   Result<std::int64_t> InternCompiler(const CompilerFacts& facts);
   Result<HardwareFacts> FindHardware(std::int64_t id);
@@ -49,10 +48,8 @@ class ConditionsTable {
 
   Connection& connection_;
   std::unordered_map<Conditions, ConditionsId, Hash> ids_;
-  // What was asked last, and its id: most of the rows of a message share theirs.
-  SharedValue<Conditions> latest_;
-  ConditionsId latest_id_ = 0;
-  std::unordered_map<ConditionsId, SharedValue<Conditions>> conditions_;
+  const std::pair<const Conditions, ConditionsId>* latest_ = nullptr;  // of ids_: most ask it again
+  std::unordered_map<ConditionsId, Conditions> conditions_;
 };
 
 }  // namespace loopfleet::storage

@@ -43,7 +43,7 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   std::optional<ConditionsId> conditions;
   std::optional<std::string> no_effect;
   if (!result && evaluation.conditions) {
-    LF_TRY(conditions, conditions_.Intern(evaluation.conditions));
+    LF_TRY(conditions, conditions_.Intern(*evaluation.conditions));
   }
   if (!result) {
     LF_TRY(no_effect, ListText(evaluation.no_effect));

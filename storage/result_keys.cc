@@ -229,13 +229,12 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
         return std::unexpected(found.error());
       }
       // Where the conditions are damaged, the result can answer nothing.
-      std::optional<ResultHash> hash;
-      if (found) {
-        const Conditions& of = **found;
-        hash = HashOfConditions(of.hardware.hardware_class, of.compiler, of.threads, of.cache,
-                                of.policy);
-      }
-      known = hashes.emplace(under, hash).first;
+      known = hashes
+                  .emplace(under, found ? std::optional(HashOfConditions(
+                                              found->hardware.hardware_class, found->compiler,
+                                              found->threads, found->cache, found->policy))
+                                        : std::nullopt)
+                  .first;
     }
     if (known->second) AddRecent({Join(tree, *known->second), id});
     last_id_ = id;

@@ -167,7 +167,7 @@ Result<ResultId> ResultTable::NextId() {
 Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   LF_TRY_VOID(CheckMeasurement(outcome));
-  LF_TRY(const ConditionsId conditions, conditions_.Intern(evaluation.conditions));
+  LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   LF_TRY(const auto no_effect, ListText(evaluation.no_effect));
   LF_TRY(const ResultId id, NextId());
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
@@ -202,7 +202,7 @@ void ResultTable::Remember(const Identity& identity, ResultId id) {
 
 Result<std::optional<ResultId>> ResultTable::FindSame(const Evaluation& evaluation) {
   if (!evaluation.tree_key || !evaluation.conditions) return std::nullopt;
-  LF_TRY(const ConditionsId conditions, conditions_.Intern(evaluation.conditions));
+  LF_TRY(const ConditionsId conditions, conditions_.Intern(*evaluation.conditions));
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
                           .content = ContentOf(evaluation, conditions)};
   if (const auto known = same_.find(identity); known != same_.end()) return known->second;

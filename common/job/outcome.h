@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/shared_value.h"
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
 #include "common/job/ids.h"
@@ -38,7 +37,7 @@ struct Evaluation {
   std::optional<looptree::TreeKey> tree_key;
   std::uint64_t flop_count = 0;      // of one run
   // Known once a worker had the job.
-  SharedValue<Conditions> conditions;
+  std::optional<Conditions> conditions;
   std::uint64_t scratch_bytes = 0;   // of intermediates, beside inputs and outputs
   std::string code_hash;             // hex digest of the object code; "" if none was made
   std::vector<std::string> no_effect;  // annotations that changed nothing, for example "L3 vectorize"

@@ -44,9 +44,7 @@ class DistinctValues {
  public:
   // The 0-based index of `value` in values().
   std::uint32_t IndexOf(const T& value) {
-    if (last_ < values_.size() && (values_[last_] == &value || *values_[last_] == value)) {
-      return last_;
-    }
+    if (last_ < values_.size() && *values_[last_] == value) return last_;
     const std::size_t hash = Hash{}(value);
     const auto [begin, end] = by_hash_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {

@@ -311,9 +311,9 @@ void ReadKernels(Columns::Reader reader, std::vector<Evaluation>& rows) {
 }
 
 void ReadConditionsTable(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  std::vector<SharedValue<Conditions>> table;
+  std::vector<Conditions> table;
   const auto wire_table = Bounded(reader.getConditionsTable(), reader.getRows(), "conditionsTable");
-  for (const auto entry : wire_table) table.emplace_back(ReadConditions(entry));
+  for (const auto entry : wire_table) table.push_back(ReadConditions(entry));
   const auto column = OneForEachRow(reader.getConditions(), reader.getRows(), "conditions");
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     if (column[i] == 0) continue;
