@@ -11,6 +11,8 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
+interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
+gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
 queue        durable null jobs per second through the coordinator, beside redis lists
 security     latency of a client while 50,000 hostile connections come in before authentication
@@ -34,6 +36,8 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
+  interactive) targets=(bench_interactive loopfleet-coordinator) ;;
+  gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;

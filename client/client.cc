@@ -297,6 +297,10 @@ Answer<wire::JobInfo> Client::ShowJob(JobId job) {
   return Ask<wire::JobInfo>(wire::ShowJob{.job = job}, Nanos{0});
 }
 
+Answer<wire::JobExplanation> Client::ExplainJob(JobId job) {
+  return Ask<wire::JobExplanation>(wire::ExplainJob{.job = job}, Nanos{0});
+}
+
 Answer<wire::WorkerList> Client::ListWorkers() {
   return Ask<wire::WorkerList>(wire::ListWorkers{}, Nanos{0});
 }

@@ -86,6 +86,7 @@ class Client {
   Answer<wire::BatchList> ListBatches(std::uint32_t max_batches);
   Answer<wire::BatchInfo> ShowBatch(BatchId batch);  // "none": the newest one
   Answer<wire::JobInfo> ShowJob(JobId job);
+  Answer<wire::JobExplanation> ExplainJob(JobId job);
   Answer<wire::WorkerList> ListWorkers();
 
   // After a stop or a deadline: a few last calls may be made, for at most `limit` from now.

@@ -48,6 +48,8 @@ if(LOOPFLEET_BENCH)
 else()
   loopfleet_note("bench" "off: LOOPFLEET_BENCH=OFF")
 endif()
+# No CUDA header or library is needed to build: nvJitLink is opened at run time.
+loopfleet_note("GPU code" "on, PTX by LLVM; cubins where nvJitLink can be opened (deploy/dependencies.sh --tests)")
 loopfleet_note("CUDA worker" "off: not part of this version; jobs for cuda devices wait for a worker and then fail with NO_MATCHING_WORKER")
 if(LOOPFLEET_SANITIZE)
   loopfleet_note("sanitizers" "on, ${LOOPFLEET_SANITIZE}")

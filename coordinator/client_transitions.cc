@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coordinator/client_reply.h"
+#include "coordinator/explanation.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/permission.h"
 #include "coordinator/worker_transitions.h"
@@ -33,7 +34,8 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .hardware = worker.facts.hardware,
           .compiler = worker.facts.compiler,
           .max_threads = worker.facts.max_threads,
-          .canary_ratio = worker.canary_ratio};
+          .canary_ratio = worker.canary_ratio,
+          .labels = {worker.labels.begin(), worker.labels.end()}};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -146,6 +148,14 @@ struct QuestionVisitor {
       send.live = LiveJob{};  // still to be read
     }
     turn.effects.push_back(std::move(send));
+  }
+
+  void operator()(const wire::ExplainJob& explain) const {
+    if (const Job* job = turn.state.jobs.Find(explain.job)) {
+      return Reply(turn, asker, Explain(turn.state, *job, turn.now.instant));
+    }
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = explain});
   }
 
   void operator()(const wire::ListWorkers&) const {

@@ -11,7 +11,9 @@
 #include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
+#include "coordinator/expiry_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -30,6 +32,14 @@ void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
   turn.state.loads.OpenBatch(stored.client);
 }
 
+// When a job was accepted, as this run's clock would have said. Wall time is all there is to go by:
+// set back meanwhile, a job has its whole time again.
+Instant AcceptedAt(const Turn& turn, const Recovered::Job& job) {
+  if (!job.accepted_at) return turn.now.instant;
+  constexpr Nanos kLongest = std::chrono::seconds(static_cast<std::int64_t>(kLongestDeadlineS));
+  return turn.now.instant - std::clamp(turn.now.wall - *job.accepted_at, Nanos{0}, kLongest);
+}
+
 void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
   for (Recovered::Job& job : jobs) {
     if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
@@ -37,7 +47,8 @@ void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
       turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
     ChargeJobs(turn, turn.state.batches.At(job.id.batch), 1, MemoryBytesOf(job.job.spec));
-    EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
+    const Instant accepted_at = AcceptedAt(turn, job);
+    EnterJob(turn, job.id, std::move(job.job), accepted_at);
   }
 }
 
@@ -161,31 +172,6 @@ void OnPersistRefused(Turn& turn, const PersistRefused& event) {
   OnAcceptanceRefused(turn, std::move(*acceptance), event.failure);
 }
 
-std::string WhyUnserved(const Demand& demand, std::chrono::seconds grace) {
-  if (demand.threads == 1) {
-    return fmt::format("no worker for its device was there for {} s", grace.count());
-  }
-  return fmt::format("no worker for its device that gives a kernel {} threads was there for {} s",
-                     demand.threads, grace.count());
-}
-
-// Jobs that no worker could run for the whole grace.
-void ExpireUnserved(Turn& turn) {
-  State& state = turn.state;
-  std::uint32_t left = state.limits.max_expiries_per_tick;
-  for (auto& [demand, served_at] : state.served_at) {
-    if (state.workers.IsServed(demand)) served_at = turn.now.instant;
-    while (const auto front = state.ready.Front(demand)) {
-      const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
-      if (turn.now.instant - waits_since < state.limits.no_worker_grace || left-- == 0) break;
-      FinishJob(turn, *front,
-                FailedBy({.code = FailureCode::kNoMatchingWorker,
-                          .message = WhyUnserved(demand, state.limits.no_worker_grace)},
-                         Verdict::kNobodyCame));
-    }
-  }
-}
-
 // Now and then: it takes a look at every batch.
 void CloseWhatWasLeftOpen(Turn& turn) {
   State& state = turn.state;
@@ -214,6 +200,7 @@ void OnTick(Turn& turn) {
   // is still unread.
   if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
   LoseSilentWorkers(turn);
+  ReleaseAffinities(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);
@@ -254,6 +241,7 @@ Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
   Turn turn{.state = state_, .now = now};
+  ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
   GrantLeases(turn);
   PersistOutcomes(turn);

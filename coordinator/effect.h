@@ -36,7 +36,7 @@ struct SendOutcomes {
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
-  std::variant<wire::ListBatches, wire::ShowBatch> question;
+  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob> question;
 };
 
 // Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.

@@ -58,6 +58,7 @@ struct Recovered {
   struct Job {
     JobId id;
     AdmittedJob job;
+    std::optional<WallTime> accepted_at;  // of one with a deadline
   };
   std::uint64_t epoch = 1;
   std::uint64_t next_batch = 1;
@@ -91,9 +92,9 @@ struct Submission {
   std::optional<storage::StoredRequest> seen;
 };
 
-using ClientQuestion =
-    std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
-                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::UnknownMember>;
+using ClientQuestion = std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch,
+                                    wire::ListBatches, wire::ShowBatch, wire::ShowJob,
+                                    wire::ListWorkers, wire::ExplainJob, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

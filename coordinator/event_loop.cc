@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
 #include "coordinator/identity.h"
@@ -30,14 +31,17 @@ void EventLoop::Recover(storage::Recovery recovery) {
   log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
             event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
+  LF_FAILPOINT("coordinator.recovered");
 }
 
 Recovered::Job EventLoop::AdmitRecovered(storage::UnfinishedJob job) {
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
-  if (!job.replayed) return {job.job, parts_.admitter.Admit(std::move(job.spec), {})};
-  return {job.job, AdmittedJob{.spec = std::move(job.spec),
-                               .admission = ToMeasure{.tree = job.replayed->tree,
-                                                      .placement = job.replayed->placement}}};
+  return {.id = job.job,
+          .job = job.replayed ? AdmittedJob{.spec = std::move(job.spec),
+                                            .admission = ToMeasure{job.replayed->tree,
+                                                                   job.replayed->placement}}
+                              : parts_.admitter.Admit(std::move(job.spec), {}),
+          .accepted_at = job.accepted_at};
 }
 
 Status EventLoop::RecoverSomeJobs() {
@@ -64,11 +68,10 @@ void EventLoop::RecoverEarly(const wire::WorkerMessage& message) {
   }
   JobsRecovered event{.part = JobsRecovered::Part::kEarly};
   for (const JobId id : wanted) {
-    if (!to_recover_->IsAhead(id) || parts_.core.Has(id)) continue;
+    if (parts_.core.Has(id)) continue;
+    auto job = to_recover_->ReadEarly(id);
     // What cannot be read is dealt with when its turn comes.
-    auto stored = parts_.reader.ReadJob(id);
-    if (!stored || !*stored || (*stored)->outcome) continue;
-    event.jobs.push_back(AdmitRecovered({.job = id, .spec = std::move((*stored)->spec)}));
+    if (job && *job) event.jobs.push_back(AdmitRecovered(**std::move(job)));
   }
   if (!event.jobs.empty()) Give(std::move(event));
 }
@@ -181,6 +184,7 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
+  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -224,20 +228,19 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
                                              : wire::DigestKind::kFields);
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
-    StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
-    }
+    const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
     }
   }
+  LF_FAILPOINT("coordinator.submission_admitted");
   Give(std::move(event));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
   if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
+  LF_FAILPOINT("coordinator.worker_frame");
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     RecoverEarly(*message);

@@ -39,7 +39,7 @@ struct Following {};
 struct Retrying {
   RetryTable::Order order = 0;
 };
-using JobProgress = std::variant<Queued, Leased, Following, Retrying>;
+using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
 
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
 struct FailedTurn {
@@ -63,7 +63,8 @@ struct Job {
   Placement placement = Placement::kCpu;
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
-  std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
+  Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
+  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
   JobProgress progress;
   std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;

@@ -40,9 +40,6 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
 // Gives ready jobs to workers with free credit.
 void GrantLeases(Turn& turn);
 
-Demand DemandOf(const Job& job);
-// Before everything else that is queued: it had its turn before.
-void PutInFront(Turn& turn, Job& job);
 // The job, which is in no queue, is this worker's. To be sent to it.
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
 

@@ -40,6 +40,8 @@ inline constexpr Need kNeedOf<wire::ShowJob> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::ListWorkers> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::ExplainJob> = Need::kClient;
+template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =
     Need::kClient;  // it is told that it is unknown
 

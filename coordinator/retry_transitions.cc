@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/job_transitions.h"
-#include "coordinator/placement.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/retry_rules.h"
 
 namespace loopfleet::coordinator {
@@ -34,9 +34,9 @@ Worker* FreeAlternative(Turn& turn, const Job& job) {
   WorkerRegistry& workers = turn.state.workers;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
-    for (const Candidate& candidate : workers.Candidates(device, workers.size())) {
-      Worker& worker = *workers.Find(candidate.worker);
-      if (IsAlternative(job, worker)) return &worker;
+    for (Worker* worker = workers.NextCandidate(device, 0); worker != nullptr;
+         worker = workers.NextCandidate(device, worker->rank)) {
+      if (IsAlternative(job, *worker)) return worker;
     }
   }
   return nullptr;

@@ -1,7 +1,8 @@
 #pragma once
-// State: all that the core knows: ten small tables, each with its own invariant, and what ties
+// State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,10 +10,12 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "coordinator/affinity_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
+#include "coordinator/deadline_table.h"
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
 #include "coordinator/in_flight_table.h"
@@ -32,6 +35,12 @@ struct Recovering {
   std::set<JobId> early;         // came before their turn; as many as workers hold
 };
 
+// Candidates up to this rank found nothing to do when the queue had changed so often.
+struct Offered {
+  std::uint64_t changes = 0;
+  std::uint64_t rank = 0;
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -44,7 +53,7 @@ struct State {
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
   std::optional<Recovering> recovering;
-  // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
+  // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
@@ -57,6 +66,10 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  DeadlineTable deadlines;
+  AffinityTable affinities;
+  // How far ready jobs were offered: by device, see GrantLeases.
+  std::array<Offered, 2> offered;
   RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;

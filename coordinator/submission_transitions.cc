@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -81,6 +82,14 @@ std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::si
                                           batch->held.size(), batch->id)};
   }
   return std::nullopt;
+}
+
+// Each is one more to look at for every worker that asks for a job.
+Failure TooManyDemands(const Limits& limits) {
+  return {.code = FailureCode::kQuotaExceeded,
+          .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
+                                 "that is the most: ask for fewer different ones at a time",
+                                 limits.max_demands)};
 }
 
 // Why the client has to wait before it sends these; empty if it need not.
@@ -241,8 +250,12 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
   turn.effects.push_back(Observation{JobsWereAccepted{count}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
-    EnterJob(turn, {.batch = batch.id, .index = commit.first_index + i}, std::move(commit.jobs[i]),
-             commit.arrived_at);
+    const JobId id{.batch = batch.id, .index = commit.first_index + i};
+    const std::size_t demands = state.ready.open_demands();
+    EnterJob(turn, id, std::move(commit.jobs[i]), commit.arrived_at);
+    if (state.ready.open_demands() > std::max<std::size_t>(demands, state.limits.max_demands)) {
+      FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
+    }
   }
   if (batch.cancelled) CancelUnfinished(turn, batch, commit.first_index);
   AcceptNextHeld(turn, batch);

@@ -35,6 +35,7 @@ struct MeasuredJob {
 
 struct Worker {
   wire::WorkerHello facts;     // without `held`
+  Labels labels;               // given, and by its hardware
   std::optional<PeerId> peer;  // none: the connection broke, or it is lost
   KeyText key;                 // that it said hello with
   wire::WorkerState state = wire::WorkerState::kReady;
@@ -50,7 +51,10 @@ struct Worker {
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
-  Supply supply() const { return {.device = device(), .max_threads = facts.max_threads}; }
+  Supply supply() const {
+    return {
+        .worker = id(), .device = device(), .max_threads = facts.max_threads, .labels = &labels};
+  }
   std::uint32_t FreeCredit() const {
     return running.size() >= facts.credit
                ? 0
@@ -64,11 +68,6 @@ struct WorkerKind {
   CompilerFacts compiler;
   std::string policy;
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
-};
-
-struct Candidate {
-  Uuid worker;
-  std::uint32_t free_credit = 0;
 };
 
 class WorkerRegistry {
@@ -87,12 +86,12 @@ class WorkerRegistry {
   void RemoveRunning(Worker& worker, LeaseId lease);
   void Remove(const Uuid& worker);
 
-  // At most `max` of this device, longest waiting first.
-  std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
+  // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
+  Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
   // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
   bool IsServed(const Demand& demand) const;
-  std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
-  std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
+  std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
+  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 
@@ -102,7 +101,7 @@ class WorkerRegistry {
   void CheckInvariants() const;
 
  private:
-  using Ranked = std::set<std::pair<std::uint64_t, Uuid>>;
+  using Ranked = std::map<std::uint64_t, Worker*>;
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
 
@@ -40,7 +41,11 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
-  if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
+  if (std::holds_alternative<Queued>(job->progress)) {
+    LeaveQueue(turn, *job);
+    if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
+  }
   if (const auto* retrying = std::get_if<Retrying>(&job->progress)) {
     state.retries.Remove(retrying->order);
   }

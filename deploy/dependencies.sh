@@ -28,8 +28,16 @@ test_packages=(
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
+  python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
+  python3-pip  # fetches test_wheels
 )
+# From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU
+# code, and the compiler that one benchmark compares with. Neither needs a GPU. Without them what
+# needs them is skipped, and says so.
+wheel_folder=/usr/local/lib/loopfleet
+test_wheels=(nvidia-nvjitlink==13.0.88)
+bench_wheels=(nvidia-cuda-nvrtc==13.0.88)
 
 bench_packages=(
   # matrix products: libraries, each on one thread
@@ -39,11 +47,12 @@ bench_packages=(
 )
 
 packages=("${build_packages[@]}")
+wheels=()
 list_only=no
 for argument in "$@"; do
   case $argument in
-    --tests) packages+=("${test_packages[@]}") ;;
-    --bench) packages+=("${bench_packages[@]}") ;;
+    --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") ;;
+    --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
       sed -n '2,9s/^# \{0,1\}//p' "$0"
@@ -79,19 +88,36 @@ not_installed() {
   done
 }
 
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+
+# Of the wheels asked for, those that are not there in that version; a failure is no error of ours.
+install_wheels() {
+  local wheel name missing_wheels=()
+  for wheel in ${wheels[@]+"${wheels[@]}"}; do
+    name=${wheel%%==*}
+    [ -d "$wheel_folder/${name//-/_}-${wheel##*==}.dist-info" ] || missing_wheels+=("$wheel")
+  done
+  if [ ${#missing_wheels[@]} -eq 0 ]; then return; fi
+  say "fetching ${missing_wheels[*]} from PyPI into $wheel_folder"
+  if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
+    --disable-pip-version-check --upgrade --target "$wheel_folder" "${missing_wheels[@]}" >&2; then
+    say "WITHOUT ${missing_wheels[*]}: what needs them will be skipped"
+  fi
+}
+
 read -r -a missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#missing[@]} -eq 0 ]; then
+  install_wheels
   say "all ${#packages[@]} packages are installed"
   exit 0
 fi
 
-as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
     say "not root, and there is no sudo. As root, run: apt-get install ${missing[*]}"
     exit 1
   fi
-  as_root=(sudo)
 fi
 
 policy=/usr/sbin/policy-rc.d
@@ -179,4 +205,5 @@ if [ ${#still_missing[@]} -gt 0 ]; then
   say "still missing: ${still_missing[*]}"
   exit 1
 fi
+install_wheels
 say "done"

@@ -1,5 +1,6 @@
 #include "storage/unfinished_jobs.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace loopfleet::storage {
@@ -22,6 +23,25 @@ bool UnfinishedJobs::IsAhead(JobId job) const {
   if (at_end()) return false;
   const BatchId reading = batches_[batch_].batch;
   return job.batch == reading ? job.index >= next_ : job.batch > reading;
+}
+
+Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadEarly(JobId id) {
+  const auto batch = std::ranges::lower_bound(batches_, id.batch, {}, &StoredBatch::batch);
+  if (!IsAhead(id) || batch == batches_.end() || batch->batch != id.batch) return std::nullopt;
+  if (id.index >= batch->job_count) return std::nullopt;
+  LF_TRY(const auto outcome, outcomes_.Find(id));
+  if (outcome) return std::nullopt;
+  Result<std::optional<UnfinishedJob>> found = std::nullopt;
+  LF_TRY_VOID(jobs_.ForEach(id.batch, id.index, [&](JobId at, Result<UnfinishedJob> job) {
+    if (at != id) return JobTable::Go::kStop;
+    if (job) {
+      found = *std::move(job);
+    } else {
+      found = std::unexpected(std::move(job).error());
+    }
+    return JobTable::Go::kStop;
+  }));
+  return found;
 }
 
 Status UnfinishedJobs::ReadBatch(const StoredBatch& batch, std::size_t max,

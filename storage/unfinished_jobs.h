@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "common/base/result.h"
@@ -24,10 +24,11 @@ class UnfinishedJobs {
   // were read are not among them; jobs finished since may be.
   Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
   bool at_end() const { return batch_ == batches_.size(); }
-  // Whether this job, if it is one of them, is still to come.
-  bool IsAhead(JobId job) const;
+  // This job, if it is one of them and still to come. It will come again in its turn.
+  Result<std::optional<UnfinishedJob>> ReadEarly(JobId job);
 
  private:
+  bool IsAhead(JobId job) const;
   Status ReadBatch(const StoredBatch& batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
                    std::vector<JobId>& damaged);
 

@@ -164,6 +164,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
   hello.max_threads = max_threads;
+  hello.labels = config.labels;
   return hello;
 }
 

@@ -2,10 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/base/settings.h"
@@ -19,7 +21,6 @@ namespace {
 // What the options say, before it is known whether this version can do it.
 struct Wishes {
   std::string device = "cpu";
-  std::vector<std::string> labels;
   std::string log_level = "info";
   std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
@@ -48,7 +49,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
                  "Threads that a kernel may use at most; 0 for one on each core")
       ->check(CLI::Range(std::uint32_t{0}, kMostThreads))
       ->capture_default_str();
-  app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
+  app.add_option("--labels", config.labels,
+                 "What jobs may demand of their worker, as a,b; each worker also has device=..., "
+                 "isa=... and host=... by itself")
+      ->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
   app.add_option("--keys", config.keys,
@@ -81,6 +85,28 @@ std::optional<log::Level> ParseLevel(const std::string& name) {
   return std::nullopt;
 }
 
+// Those by the hardware are not for anybody to claim.
+constexpr std::array<std::string_view, 3> kOwnLabels = {"device=", "isa=", "host="};
+
+std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
+  if (labels.size() > kMostLabels) {
+    return fmt::format("--labels: {} labels; at most {}", labels.size(), kMostLabels);
+  }
+  for (const std::string& label : labels) {
+    if (auto why = SenselessLabel(label)) return fmt::format("--labels '{}': {}", label, *why);
+    if (label.size() > kMostLabelBytes) {
+      return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),
+                         kMostLabelBytes);
+    }
+    for (const std::string_view own : kOwnLabels) {
+      if (!label.starts_with(own)) continue;
+      return fmt::format("--labels '{}': the hardware gives a worker its labels {}", label,
+                         fmt::join(kOwnLabels, ", "));
+    }
+  }
+  return std::nullopt;
+}
+
 // The first wish that this version cannot fulfil.
 std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
   if (wishes.device.starts_with("cuda")) {
@@ -94,7 +120,6 @@ std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishe
         "--slots {}: kernels timed side by side would disturb each other; this version has 1 slot",
         config.slots);
   }
-  if (!wishes.labels.empty()) return "--labels: not supported by this version";
   return std::nullopt;
 }
 
@@ -122,6 +147,9 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   }
   if (const std::optional<std::string> problem = Unfulfillable(config, wishes)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
+  }
+  if (const std::optional<std::string> wrong = WrongLabel(config.labels)) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
   const std::optional<log::Level> level = ParseLevel(wishes.log_level);
   if (!level) {

@@ -1,11 +1,14 @@
 #include "client/python/job_binding.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -271,11 +274,13 @@ void BindOutcome(nb::module_& module) {
                                      : std::string();
           },
           "\"A\", \"B\" or \"C\"; \"\" of a failed job.")
-      .def_prop_ro("samples_ns",
-                   [](const Outcome& o) {
-                     return ToArray(o.evaluation.ok() ? o.evaluation.measurement().samples_ns
-                                                      : std::vector<double>{});
-                   })
+      .def_prop_ro(
+          "samples_ns",
+          [](const Outcome& o) {
+            return ToArray(o.evaluation.ok() ? o.evaluation.measurement().samples_ns
+                                             : std::vector<double>{});
+          },
+          nb::rv_policy::reference)  // the array owns what it shows
       .def_prop_ro("flop_count", [](const Outcome& o) { return o.evaluation.flop_count; })
       .def_prop_ro("tree_key",
                    [](const Outcome& o) {
@@ -333,11 +338,16 @@ void BindJobs(nb::module_& module) {
              "index"_a = 0, "benchmark"_a = "", "actions"_a = std::vector<std::string>{});
   module.def("columns", &ColumnsOf, "outcomes"_a,
              "Many outcomes as NumPy arrays, one entry a row, which own what C++ made.");
+  module.def(
+      "iso_time",
+      [](const Outcome& outcome) {
+        const auto since = outcome.finished_at.time_since_epoch();
+        const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000;
+        return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms);
+      },
+      "outcome"_a, "When it finished, by the coordinator's clock.");
   module.def("failure_codes", &FailureCodes, "(number, name, retryable, advice) of every code.");
-  // The fields that this version's coordinators take.
-  JobSpec kept_together;
-  kept_together.affinity = "x";
-  module.attr("AFFINITY_WORKS") = !UnsupportedField(kept_together).has_value();
 }
 
 }  // namespace loopfleet::python

@@ -416,6 +416,9 @@ void BindWalks(nb::module_& module) {
                      const looptree::TreeKey key = looptree::KeyOf(walk.Tree());
                      return nb::bytes(key.bytes.data(), key.bytes.size());
                    })
+      .def_prop_ro(
+          "canonical_form", [](const Walk& walk) { return looptree::CanonicalForm(walk.Tree()); },
+          "What tree_key is a hash of: the program down to its line \"out ...\", then the loops.")
       .def_prop_ro("flop_count",
                    [](const Walk& walk) { return looptree::FlopCount(walk.Tree().program()); })
       .def("job", &JobOf, "affinity"_a = "", "fresh"_a = false, "threads"_a = 1,

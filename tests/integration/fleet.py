@@ -109,12 +109,18 @@ def run(argv, timeout=COMMAND_LIMIT_S, again_if_unstable=True, **options):
 class Daemon:
     """One daemon: started, ready, and what its ready line says."""
 
-    def __init__(self, argv, log):
+    def __init__(self, argv, log, environment=None, before_exec=None):
         self.log = log
+
+        def prepare():
+            die_with_parent()
+            if before_exec:
+                before_exec()
+
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
-                env=clean_environment(), preexec_fn=die_with_parent)
+                env=clean_environment(**(environment or {})), preexec_fn=prepare)
         readable, _, _ = select.select([self.process.stdout], [], [], READY_LIMIT_S)
         line = self.process.stdout.readline() if readable else b""
         if not line:

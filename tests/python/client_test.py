@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import threading
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import loopfleet
 
 MM = "benchmark://mm-v0/mm16_16_16"
+MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # the host may be too busy for a figure
 
 
 def small_jobs(count):
@@ -69,7 +71,7 @@ def test_thousands_of_jobs_in_the_order_they_were_given(client):
     batch = client.evaluate_many(jobs, on_outcome=lambda place, outcome: seen.append(place))
     assert sorted(seen) == list(range(len(jobs)))
     assert batch.benchmark.tolist() == [benchmark for benchmark, _ in jobs]
-    assert batch.ok.mean() > 0.9, "a busy host may leave some without a figure"
+    assert batch.ok.all()
 
 
 def test_futures_and_tickets(client):
@@ -106,14 +108,14 @@ def test_several_threads_share_a_client(client):
     results = {}
 
     def work(number):
-        results[number] = client.evaluate_many(small_jobs(20)).ok.all()
+        results[number] = len(client.evaluate_many(small_jobs(20)))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == {i: True for i in range(4)}
+    assert results == {i: 20 for i in range(4)}
 
 
 def test_a_silent_address_is_a_typed_error():
@@ -147,15 +149,16 @@ def test_a_client_survives_fork_and_pickle(client, cluster):
     os.close(write)
     assert client.evaluate(MM).ok
     with pickle.loads(pickle.dumps(client)) as copy:
-        assert copy.evaluate(MM).ok
+        assert copy.evaluate(MM).source == "stored"
 
 
 def test_async_client(cluster):
     async def work():
         async with loopfleet.AsyncClient(cluster.address, timeout=60) as client:
             batch = await client.evaluate_many([*small_jobs(10), (MM, ["nonsense"])])
-            assert batch.ok.sum() == 10 and batch[10].status == "INVALID_ACTION"
-            assert (await client.evaluate(MM)).ok
+            assert batch.benchmark.tolist() == [*(benchmark for benchmark, _ in small_jobs(10)), MM]
+            assert set(batch.status_names[:10]) <= MAYBE_OK and batch[10].status == "INVALID_ACTION"
+            assert (await client.evaluate(MM)).status in MAYBE_OK
             places = [place async for place, _ in client.as_completed(small_jobs(10))]
             assert sorted(places) == list(range(10))
             tickets = await client.send(small_jobs(5))
@@ -170,6 +173,38 @@ def test_async_client(cluster):
     asyncio.run(work())
 
 
+def test_keys_as_the_security_page_says(tmp_path):
+    program = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet")
+
+    def keygen(*arguments):
+        subprocess.run([program, "keygen", *arguments], check=True, cwd=tmp_path, capture_output=True)
+
+    keygen("--role", "coordinator", "--out", "keys")
+    keygen("--role", "client", "--name", "alice", "--out", "alice-keys", "--authorize", "keys")
+    coordinator = subprocess.Popen(
+        [f"{program}-coordinator", "--keys", "keys", "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+         "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", "x.db"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL)
+    try:
+        address = json.loads(coordinator.stdout.readline())["clients"]
+        with loopfleet.Client(address, keys=tmp_path / "alice-keys", connect_limit=60) as alice:
+            assert alice.workers() == []
+            assert alice.evaluate(MM, ["nonsense"]).status == "INVALID_ACTION"
+        with loopfleet.Client(address, connect_limit=1) as stranger:
+            with pytest.raises(loopfleet.CoordinatorUnavailable):
+                stranger.workers()
+        (secret,) = (tmp_path / "alice-keys").glob("*.key_secret")
+        secret.chmod(0o644)
+        with pytest.raises(loopfleet.LoopfleetError, match="chmod 600"):
+            loopfleet.Client(address, keys=tmp_path / "alice-keys").workers()
+        with pytest.raises(loopfleet.LoopfleetError, match="0 files"):
+            loopfleet.Client(address, keys=tmp_path).workers()
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+        coordinator.stdout.close()
+
+
 def test_a_killed_worker_costs_nothing_but_time():
     with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=120) as client:
         victim = client.workers()[0]["pid"]
@@ -182,12 +217,12 @@ def test_a_killed_worker_costs_nothing_but_time():
 
         batch = client.evaluate_many(small_jobs(200), on_outcome=kill)
         assert killed.is_set() and len(batch) == 200
-        assert {outcome.status for outcome in batch} <= {"ok", "UNSTABLE_TIMING"}
+        assert set(batch.status_names) <= MAYBE_OK
 
 
 def test_a_killed_coordinator_is_a_typed_error_within_the_limit():
     with loopfleet.LocalCluster(workers=1) as cluster, cluster.client(silence_limit=1.0) as client:
-        assert client.evaluate(MM).ok
+        assert client.evaluate(MM).status in MAYBE_OK
         os.kill(cluster.coordinator_pid, signal.SIGKILL)
         with pytest.raises(loopfleet.CoordinatorUnavailable):
             client.evaluate_many(small_jobs(50), timeout=60)

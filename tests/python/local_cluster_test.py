@@ -92,7 +92,7 @@ def test_a_thread_may_start_it_and_end():
     thread.join()
     try:
         with clusters[0].client(timeout=60) as client:
-            assert client.evaluate("benchmark://mm-v0/mm8_8_8").ok
+            assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
     finally:
         clusters[0].stop()
 
@@ -105,7 +105,7 @@ def test_a_forked_process_leaves_it_alone():
             os._exit(0)
         os.waitpid(pid, 0)
         with cluster.client(timeout=60) as client:
-            assert client.evaluate("benchmark://mm-v0/mm8_8_8").ok
+            assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
 
 
 def test_a_cluster_that_cannot_start_says_why(tmp_path):

@@ -122,6 +122,7 @@ void SimulatedWorker::Start() {
             .hardware = conditions.hardware,
             .compiler = conditions.compiler,
             .policy = conditions.policy};
+  if (index_ + parts_.mix.labelled_workers >= parts_.mix.workers) hello_.labels = {"big"};
   hello_.worker.bytes[0] = static_cast<std::uint8_t>(index_ + 1);
   hello_.worker.bytes[1] = static_cast<std::uint8_t>(life_);
   hello_.worker.bytes[2] = static_cast<std::uint8_t>(life_ >> 8);

@@ -142,6 +142,17 @@ class Client:
         """The newest batches of all clients."""
         return self._ask(lambda number: _core.encode_list_batches(number, most), "batches", timeout)
 
+    def outcomes(self, batch: int, *, timeout: float | None = None) -> Iterator[Outcome]:
+        """What has finished of any batch so far, in the order of finishing."""
+        after = 0
+        while True:
+            info, page = self._ask(lambda number, after=after: _core.encode_fetch(number, batch, after, 0),
+                                   "outcomes", timeout)
+            yield from page
+            if not page:
+                return
+            after = page[-1].sequence
+
     def peak_gflops(self, *, timeout: float | None = None) -> float:
         """The highest measured peak among workers that are ready; 0 if none is known."""
         return max((w["peak_gflops"] for w in self.workers(timeout=timeout) if w["state"] == "ready"), default=0.0)

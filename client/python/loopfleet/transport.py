@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import zmq
@@ -47,4 +49,24 @@ def connect(context: zmq.Context, address: str, keys: Path | None) -> zmq.Socket
 
 
 def _use_keys(socket: zmq.Socket, keys: Path) -> None:
-    raise LoopfleetError(f"keys ({keys}) do not work in this version: only loopback and ipc:// are served")
+    """CURVE with the files of docs/SECURITY.md: one NAME.key_secret, and coordinator.key."""
+    import zmq.auth
+
+    secrets = sorted(keys.glob("*.key_secret"))
+    if len(secrets) != 1:
+        raise LoopfleetError(f"keys: {keys} holds {len(secrets)} files NAME.key_secret; a client has one "
+                             "(`loopfleet keygen --role client --name NAME --out DIR` makes it)")
+    mode = secrets[0].lstat()
+    if not stat.S_ISREG(mode.st_mode) or mode.st_mode & 0o177 or mode.st_uid != os.geteuid():
+        raise LoopfleetError(f"keys: {secrets[0]} must be a plain file of yours that nobody else can read: "
+                             f"chmod 600 {secrets[0]}")
+    try:
+        public, secret = zmq.auth.load_certificate(secrets[0])
+        server, _ = zmq.auth.load_certificate(keys / "coordinator.key")
+    except (OSError, ValueError) as error:
+        raise LoopfleetError(f"keys: {error}") from error
+    if secret is None:
+        raise LoopfleetError(f"keys: {secrets[0]} has no secret key")
+    socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
+    socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+    socket.setsockopt(zmq.CURVE_SERVERKEY, server)

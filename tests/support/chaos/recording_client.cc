@@ -188,7 +188,8 @@ class RecordingClient {
   }
 
   static json RowOf(const Outcome& outcome) {
-    const wire::CoordinatorReply page{.message = wire::OutcomePage{.outcomes = {outcome}}};
+    const wire::CoordinatorReply page{
+        .message = wire::OutcomePage{.batch = {.batch = outcome.job.batch}, .outcomes = {outcome}}};
     // The stub workers' time of a job is its work.
     const bool is_right =
         outcome.evaluation.ok() && outcome.evaluation.measurement().elapsed_ns ==

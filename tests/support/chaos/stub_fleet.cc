@@ -227,7 +227,8 @@ wire::WorkerHello HelloOf(const Settings& settings, std::uint32_t number) {
 Conversation::Options Speaking(const Settings& settings) {
   Conversation::Options options;
   options.hello_interval = std::chrono::milliseconds(2 * settings.heartbeat_ms);
-  options.silent_intervals = 5;
+  // As long a silence as real ones bear: a restart is noticed by what it answers to a heartbeat.
+  options.silent_intervals = 3'000 / settings.heartbeat_ms;
   return options;
 }
 

@@ -84,7 +84,7 @@ class Episode:
         self.figures: dict[bytes, Figure] = {}
         self.before: Figure | None = None  # the last one that a reward can be compared with
         # All figures of an episode come from one worker, so that a reward compares like with like.
-        self._affinity = f"{_process}-{next(_numbers)}" if _core.AFFINITY_WORKS else ""
+        self._affinity = f"{_process}-{next(_numbers)}"
         self._key: bytes | None = None
 
     def fork(self) -> Episode:

@@ -340,13 +340,12 @@ class WalkEnv(gym.Env):
 
     def _make_walk(self) -> Walk:
         source = {"benchmark" if self._benchmark.startswith("benchmark://") else "ir": str(self._benchmark)}
-        walk = Walk(**source, action_space=self.action_space.names, rules=self._rules, features=self.features,
+        if (dialect := Walk(**source).dialect) != self.dialect:
+            other = "LoopTune-v0" if dialect == "agent" else "LoopTool-v0"
+            raise LookupError(f"{self._benchmark} is for loopfleet/{other}")
+        return Walk(**source, action_space=self.action_space.names, rules=self._rules, features=self.features,
                     stride_buckets=STRIDE_BUCKETS[self.features], merge_all_first=self._merge_all_first,
                     start_cursor=self._start_cursor)
-        if walk.dialect != self.dialect:
-            other = "LoopTune-v0" if walk.dialect == "agent" else "LoopTool-v0"
-            raise LookupError(f"{self._benchmark} is for loopfleet/{other}")
-        return walk
 
     def _draw(self) -> str:
         chosen = self._benchmarks
