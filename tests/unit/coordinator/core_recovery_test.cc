@@ -47,7 +47,7 @@ TEST(CoreRecovery, JobsAreDispatchedBeforeAllAreRead) {
   ToBeRecovered h;
   h.Recover(Part::kInOrder, {0});
   h.WorkerHello("v", 51, {.credit = 3});
-  h.Pass(h.limits.reattach_grace);
+  h.Pass(seconds(1));
   EXPECT_EQ(h.TakeLeases("v").size(), 1u);
   h.Recover(Part::kLast, {1, 2});
   EXPECT_EQ(h.TakeLeases("v").size(), 2u);
