@@ -14,6 +14,8 @@ evaluations  fresh, verified evaluations per second of one worker, beside cc -O3
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
+python       messages, environments over a null backend, async against sync, fork, in Python
+             [--seconds 3]; tests/python/make_environment.sh makes its environment
 queue        durable null jobs per second through the coordinator, beside redis lists
 security     latency of a client while 50,000 hostile connections come in before authentication
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
@@ -39,6 +41,7 @@ case "$name" in
   interactive) targets=(bench_interactive loopfleet-coordinator) ;;
   gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;
+  python) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
   security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
@@ -48,7 +51,11 @@ esac
 
 # Standard output is for results alone.
 {
+  if [[ $name == python ]]; then tests/python/make_environment.sh; fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
+if [[ $name == python ]]; then
+  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python bench/python.py "$@"
+fi
 exec "build/release/bin/bench_$name" "$@"

@@ -59,12 +59,20 @@ const std::vector<WorkerKind>& StoredConditions::KindsFor(const JobSpec& spec,
   return kinds_.emplace(std::move(demand), std::move(kinds)).first->second;
 }
 
-bool StoredConditions::Accepts(const JobSpec& spec, const storage::StoredResult& result) const {
+bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
+                               const storage::StoredResult& result) const {
   if (spec.affinity.empty()) return true;
-  const Worker* worker = state_ == nullptr
-                             ? nullptr
-                             : state_->workers.Find(state_->affinities.WorkerOf(spec.affinity));
-  return worker != nullptr && worker->facts.name == result.worker;
+  if (state_ == nullptr) return false;
+  if (const auto known = answered_by_.find(spec.affinity); known != answered_by_.end()) {
+    return known->second == result.worker;
+  }
+  const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
+  const Worker* worker =
+      bound.is_nil() ? state_->workers.FindReady(result.worker) : state_->workers.Find(bound);
+  if (worker == nullptr || worker->facts.name != result.worker) return false;
+  if (!Serves(worker->supply(), DemandOf(spec, placement))) return false;
+  answered_by_.emplace(spec.affinity, result.worker);
+  return true;
 }
 
 const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
@@ -123,12 +131,11 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
                                      .measured_since = measured_since});
     if (!found) {
       // Measuring anew is always right; the damage is told to whoever keeps the database.
-      if (found.error().kind == ErrorKind::kCorrupt) metrics_.RowsWereDamaged(1);
       log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),
                    found.error().message);
       continue;
     }
-    if (*found && conditions.Accepts(spec, **found)) {
+    if (*found && conditions.Accepts(spec, measure.placement, **found)) {
       metrics_.LookedUp(monitoring::LookupResult::kHit);
       return *std::move(found);
     }

@@ -24,9 +24,9 @@
 namespace loopfleet::coordinator {
 
 // Under which conditions a stored result answers: those of the workers of now that may run the job.
-// One that has an affinity is answered only by what its worker measured; if it has none yet, by what
-// any worker measured that is there, which becomes its worker (BindStored in queue_transitions.h).
-// Of one message.
+// One that has an affinity is answered only by what its worker measured; if it has none yet, by
+// what any worker measured that is there, which becomes its worker (BindStored in
+// queue_transitions.h). Of one message.
 class StoredConditions {
  public:
   StoredConditions() = default;  // nobody is there: nothing is looked up
@@ -37,8 +37,8 @@ class StoredConditions {
 
  private:
   const State* state_ = nullptr;
-  mutable std::map<Demand, std::vector<WorkerKind>> kinds_;   // as far as they were asked for
-  mutable std::map<std::string, std::string> answered_by_;  // affinities that got a worker here
+  mutable std::map<Demand, std::vector<WorkerKind>> kinds_;  // as far as they were asked for
+  mutable std::map<std::string, std::string> answered_by_;   // affinities that got a worker here
 };
 
 // Remembers what a request's content replays to. Bounded: when a generation is full, the one before

@@ -69,10 +69,6 @@ void EffectRunner::Do(const Observation& observation) { observer_.Observe(observ
 void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
                          wire::CoordinatorMessage message) {
   CutToFrame(message);
-  if (const auto* refused = std::get_if<wire::Refused>(&message);
-      refused != nullptr && refused->failure.code == FailureCode::kStorageCorrupt) {
-    observer_.FoundDamage();
-  }
   const std::string frame =
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
   LF_FAILPOINT("coordinator.before_reply");

@@ -7,6 +7,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
+#include "common/wire/submission_digest.h"
 #include "coordinator/identity.h"
 
 namespace loopfleet::coordinator {
@@ -50,7 +51,6 @@ Status EventLoop::RecoverSomeJobs() {
   std::vector<storage::UnfinishedJob> jobs;
   LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
   for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
-  parts_.metrics.RowsWereDamaged(event.damaged.size());
   if (to_recover_->at_end()) {
     event.part = JobsRecovered::Part::kLast;
     to_recover_.reset();
@@ -181,10 +181,10 @@ void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
 }
 
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
-  LF_FAILPOINT("coordinator.client_frame");
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -217,15 +217,13 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {
-      if (seen.error().kind == ErrorKind::kCorrupt) parts_.metrics.RowsWereDamaged(1);
       return RefuseClient(peer, number,
                           {.code = FailureCode::kStorageCorrupt, .message = seen.error().message});
     }
     event.seen = *std::move(seen);
   }
-  event.digest =
-      wire::ContentDigest(submit, event.seen ? wire::KindOfDigest(event.seen->request_digest)
-                                             : wire::DigestKind::kFields);
+  event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
+                            : wire::SubmissionDigest(submit);
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
     const StoredConditions conditions(parts_.core.state());
@@ -239,8 +237,8 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
-  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   LF_FAILPOINT("coordinator.worker_frame");
+  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
     RecoverEarly(*message);

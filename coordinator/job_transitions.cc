@@ -112,6 +112,12 @@ void EnterToMeasure(Turn& turn, Job entering) {
   state.in_flight.Forget(question);
 }
 
+// Of the worker's time.
+Nanos SpentOn(const StageDurations& stages) {
+  return stages[Stage::kReplay] + stages[Stage::kCompile] + stages[Stage::kVerify] +
+         stages[Stage::kMeasure];
+}
+
 bool MayGrant(const Turn& turn) {
   const State& state = turn.state;
   return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
@@ -134,7 +140,8 @@ void GrantTo(Turn& turn, DeviceKind device) {
     offered.rank = rank;
     if (job) granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
   }
-  offered.changes = state.ready.changes();
+  // While overdue jobs are in the way, nobody has seen all that there is.
+  offered.changes = state.deadlines.Due(turn.now.instant) ? 0 : state.ready.changes();
   for (auto& [id, leases] : granted) {
     turn.effects.push_back(
         SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
@@ -205,6 +212,9 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
     ending.queued = turn.now.instant - job.accepted_at;
   }
   if (!ending.evaluation.tree_key) ending.evaluation.tree_key = job.tree;
+  if (ending.lease) {
+    state.ready.Took(state.batches.At(id.batch).client, SpentOn(ending.evaluation.stages));
+  }
 
   std::optional<Question> settles;
   std::shared_ptr<const SharedAnswer> answer;

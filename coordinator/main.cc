@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
@@ -119,11 +120,12 @@ void KeepFreedMemory() {
 
 int Main(int argc, const char* const* argv) {
   KeepFreedMemory();
-  const auto options = ParseCoordinatorOptions(argc, argv);
+  auto options = ParseCoordinatorOptions(argc, argv);
   if (!options) {
     fmt::print(options.error().exit_code == 0 ? stdout : stderr, "{}", options.error().text);
     return options.error().exit_code;
   }
+  LF_FAILPOINT_SETTING("LOOPFLEET_REATTACH_GRACE_MS", options->limits.reattach_grace);
   log::Init("loopfleet-coordinator", options->log_level);
   if (const Status served = Serve(*options); !served) {
     fmt::print(stderr, "loopfleet-coordinator: {}\n", served.error().message);

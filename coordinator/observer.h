@@ -16,7 +16,6 @@ class Observer {
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core);
-  void FoundDamage() { metrics_.RowsWereDamaged(1); }  // a stored row that was asked for
 
  private:
   monitoring::CoordinatorMetrics& metrics_;

@@ -129,6 +129,20 @@ bool BindAffinity(Turn& turn, const Job& job, const Worker& worker) {
   return true;
 }
 
+void BindStored(Turn& turn, const std::vector<AdmittedJob>& jobs) {
+  State& state = turn.state;
+  for (const AdmittedJob& job : jobs) {
+    const auto* stored = std::get_if<storage::StoredResult>(&job.admission);
+    const std::string& affinity = job.spec.affinity;
+    if (stored == nullptr || affinity.empty()) continue;
+    if (!state.affinities.WorkerOf(affinity).is_nil()) continue;
+    const Worker* worker = state.workers.FindReady(stored->worker);
+    if (worker == nullptr) continue;
+    state.affinities.Bind(affinity, worker->id(), state.limits.max_affinities);
+    MoveWaiting(turn, affinity, worker->id());
+  }
+}
+
 void ReleaseAffinities(Turn& turn) {
   State& state = turn.state;
   for (const Uuid& worker : state.affinities.Workers()) {

@@ -2,6 +2,7 @@
 // How jobs enter and leave the ready queue, and what ties their affinity to a worker.
 
 #include <optional>
+#include <vector>
 
 #include "coordinator/state.h"
 
@@ -26,6 +27,9 @@ LinePlace LinePlaceOf(const State& state, const Job& job);
 
 // Whether the job's affinity leaves it to this worker; if to any, to this one from now on.
 bool BindAffinity(Turn& turn, const Job& job, const Worker& worker);
+// Affinities that are bound to none, and one of whose jobs is answered from the store, are bound to
+// who measured it.
+void BindStored(Turn& turn, const std::vector<AdmittedJob>& jobs);
 // Affinities whose worker is gone, drains or is quarantined: their jobs go to another one.
 void ReleaseAffinities(Turn& turn);
 

@@ -9,6 +9,7 @@
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -205,6 +206,7 @@ void OnSubmission(Turn& turn, Submission submission) {
   }
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
   ExpectAnswers(turn, submission.jobs);
+  BindStored(turn, submission.jobs);
   const bool is_new = batch == nullptr;
   if (is_new) {
     batch = &state.batches.Add({.id = BatchId{state.next_batch++},

@@ -43,6 +43,13 @@ Worker* WorkerRegistry::FindByPeer(const PeerId& peer) {
   return id == peers_.end() ? nullptr : Find(id->second);
 }
 
+const Worker* WorkerRegistry::FindReady(const std::string& name) const {
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == WorkerState::kReady && worker.facts.name == name) return &worker;
+  }
+  return nullptr;
+}
+
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
   if (worker.state == state) return;
   worker.state = state;

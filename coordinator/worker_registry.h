@@ -78,6 +78,7 @@ class WorkerRegistry {
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;
   Worker* FindByPeer(const PeerId& peer);
+  const Worker* FindReady(const std::string& name) const;  // the first so called
 
   void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
   void Disconnect(Worker& worker);

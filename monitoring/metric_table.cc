@@ -29,7 +29,7 @@ constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
                                        1e-2, 3e-2, 0.1,  0.3,  1.0,  10.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 26> kTable = {{
+constexpr std::array<MetricSpec, 25> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -197,13 +197,6 @@ constexpr std::array<MetricSpec, 26> kTable = {{
      MetricType::kCounter,
      "loopfleet_quarantines_total",
      "Times that a worker was quarantined because its canaries drifted.",
-     {},
-     {}},
-    {Metric::kDamagedRows,
-     MetricHome::kCoordinator,
-     MetricType::kCounter,
-     "loopfleet_damaged_rows_total",
-     "Stored rows that were found not to be what was written, and not used.",
      {},
      {}},
 }};

@@ -40,7 +40,6 @@ enum class Metric {
   kWorkerPeakFlops,
   kWorkerPeakBandwidth,
   kQuarantines,
-  kDamagedRows,
 };
 
 struct MetricSpec {

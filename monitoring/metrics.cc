@@ -107,8 +107,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
       quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
-      disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})),
-      damaged_rows_(&CounterFamily(registry, Metric::kDamagedRows).Add({})) {
+      disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})) {
   for (const std::string& device : labels.devices) {
     queued_.emplace(
         device,
@@ -189,10 +188,6 @@ void WorkerMetrics::Connected() { connected_->Set(1); }
 void WorkerMetrics::Disconnected() { connected_->Set(0); }
 
 void CoordinatorMetrics::WorkersDisagreed() { disagreements_->Increment(); }
-
-void CoordinatorMetrics::RowsWereDamaged(std::uint64_t count) {
-  damaged_rows_->Increment(static_cast<double>(count));
-}
 
 void CoordinatorMetrics::Quarantined() { quarantines_->Increment(); }
 

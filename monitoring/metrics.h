@@ -67,7 +67,6 @@ class CoordinatorMetrics {
   void Quarantined();  // a worker was
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
-  void RowsWereDamaged(std::uint64_t count);  // and found out before they were used
 
  private:
   prometheus::Counter* submitted_;
@@ -85,7 +84,6 @@ class CoordinatorMetrics {
   prometheus::Counter* quarantines_;
   LabelledCounter retries_;
   prometheus::Counter* disagreements_;
-  prometheus::Counter* damaged_rows_;
 };
 
 struct WorkerLabels {

@@ -158,6 +158,17 @@ struct ReplyParts {
   nb::object operator()(const wire::JobInfo& info) const {
     return nb::make_tuple("job", info.outcome ? nb::cast(*info.outcome) : nb::none());
   }
+  nb::object operator()(const wire::JobExplanation& explanation) const {
+    nb::dict content;
+    content["reason"] = explanation.reason;
+    content["attempts"] = explanation.attempts;
+    content["waited_ms"] = explanation.waited_ms;
+    content["deadline_left_ms"] = explanation.deadline_left_ms;
+    content["ahead_own"] = explanation.ahead_own;
+    content["ahead_others"] = explanation.ahead_others;
+    content["worker"] = explanation.worker;
+    return nb::make_tuple("explanation", content);
+  }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
   }

@@ -1,10 +1,11 @@
 // Client to coordinator.
 
+#include <xxhash.h>
+
 #include "common/wire/codec.h"
 #include "common/wire/facts_codec.h"
 #include "common/wire/hello_codec.h"
 #include "common/wire/job_codec.h"
-#include "common/wire/submission_codec.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -24,6 +25,14 @@ ClientHello ReadHello(schema::ClientHello::Reader reader) {
 }
 
 // All of it but the request id.
+void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
+  LF_CHECK(submit.jobs.size() <= kMaxJobsPerMessage, "{} jobs", submit.jobs.size());
+  if (submit.append_to) builder.setAppendTo(submit.append_to->value);
+  builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
+  auto jobs = builder.initJobs(static_cast<unsigned>(submit.jobs.size()));
+  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobSpec(submit.jobs[i], jobs[i]);
+}
+
 JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
   try {
     return ReadJobSpec(reader);
@@ -68,7 +77,7 @@ struct RequestWriter {
   void operator()(const SubmitJobs& submit) {
     auto wire = builder.initSubmit();
     wire.setRequestId(DataOf(submit.request_id));
-    WriteSubmissionContent(submit, wire);
+    WriteContent(submit, wire);
   }
   void operator()(const FetchOutcomes& fetch) {
     auto wire = builder.initFetchOutcomes();
@@ -113,14 +122,6 @@ std::size_t ContentSize(const SubmitJobs& submit) {
 
 }  // namespace
 
-void WriteSubmissionContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
-  LF_CHECK(submit.jobs.size() <= kMaxJobsPerMessage, "{} jobs", submit.jobs.size());
-  if (submit.append_to) builder.setAppendTo(submit.append_to->value);
-  builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
-  auto jobs = builder.initJobs(static_cast<unsigned>(submit.jobs.size()));
-  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobSpec(submit.jobs[i], jobs[i]);
-}
-
 std::string Encode(const ClientRequest& request) {
   const auto* submit = std::get_if<SubmitJobs>(&request.message);
   return EncodeFrame<schema::ClientRequest>(
@@ -142,6 +143,19 @@ std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view
     return std::unexpected(DecodeFailure{.failure = std::move(request).error(), .number = number});
   }
   return *std::move(request);
+}
+
+std::string ContentDigest(const SubmitJobs& submit) {
+  // The canonical form leaves out whatever has its default value, so fields added later leave the
+  // digests of requests that do not use them as they are: they are kept over upgrades.
+  capnp::MallocMessageBuilder builder(
+      static_cast<unsigned>(ContentSize(submit) / sizeof(capnp::word)));
+  auto content = builder.initRoot<schema::SubmitJobs>();
+  WriteContent(submit, content);
+  const kj::Array<capnp::word> canonical = capnp::canonicalize(content.asReader());
+  const XXH128_hash_t hash =
+      XXH3_128bits(canonical.begin(), canonical.size() * sizeof(capnp::word));
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 }  // namespace loopfleet::wire

@@ -35,15 +35,8 @@ std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view
 std::expected<WorkerMessage, Failure> DecodeWorkerMessage(std::string_view frame);
 std::expected<WorkerCommand, Failure> DecodeWorkerCommand(std::string_view frame);
 
-// A digest of a submission's content: equal exactly for equal jobs, batch and end. It is kept with
-// what was accepted, so a request that was accepted under a digest of an older kind is compared by
-// that kind.
-enum class DigestKind : std::uint8_t {
-  kCanonical,  // of the canonical message: of requests that earlier versions accepted
-  kFields,     // of the fields as they are: a tenth of the work
-};
-DigestKind KindOfDigest(std::string_view digest);
-std::string ContentDigest(const SubmitJobs& submit, DigestKind kind);
+// A digest of a submission's content: equal exactly for equal jobs, batch and end.
+std::string ContentDigest(const SubmitJobs& submit);
 
 // Upper bounds on the bytes that Encode needs for one part of a message: to cut long submissions,
 // pages, reports and lists into messages. A message needs at most the sum over its parts and

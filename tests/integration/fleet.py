@@ -109,7 +109,7 @@ def run(argv, timeout=COMMAND_LIMIT_S, again_if_unstable=True, **options):
 class Daemon:
     """One daemon: started, ready, and what its ready line says."""
 
-    def __init__(self, argv, log, environment=None, before_exec=None):
+    def __init__(self, argv, log, environment=None, before_exec=None, may_die=False):
         self.log = log
 
         def prepare():
@@ -123,6 +123,9 @@ class Daemon:
                 env=clean_environment(**(environment or {})), preexec_fn=prepare)
         readable, _, _ = select.select([self.process.stdout], [], [], READY_LIMIT_S)
         line = self.process.stdout.readline() if readable else b""
+        if not line and may_die and self.process.wait(READY_LIMIT_S) is not None:
+            self.ready = None
+            return
         if not line:
             self.kill()
             raise RuntimeError(f"{argv[0]} was not ready; its log:\n{log.read_text()}")

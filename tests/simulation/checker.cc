@@ -42,6 +42,8 @@ void Checker::Obey(const QueueRules::Broken& broken, const char* rule) {
 void Checker::WillWrite(Instant now, const storage::Write& write) {
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
+  } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
+    Obey(rules_.WillFinish(finished->outcome), "an affinity has one worker");
   }
 }
 
@@ -113,6 +115,7 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
 
 void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello) {
   rules_.Trouble(hello.worker);
+  rules_.Greeted(hello);
   for (const auto& [id, view] : leases_) {
     if (view.worker == hello.worker &&
         std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {

@@ -170,7 +170,7 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
       if (outcome.evaluation.conditions->hardware.hardware_class != kind.hardware_class) continue;
       storage::StoredResult stored{.evaluation = outcome.evaluation, .worker = outcome.worker};
       stored.evaluation.stages = {};
-      if (!conditions.Accepts(spec, stored)) continue;
+      if (!conditions.Accepts(spec, measure.placement, stored)) continue;
       return {.spec = std::move(spec), .admission = std::move(stored)};
     }
   }

@@ -27,6 +27,8 @@ void QueueRules::Started() {
   waiting_.clear();
   served_.clear();
   affinities_.clear();
+  workers_.clear();
+  troubles_.clear();
 }
 
 void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) {
@@ -34,6 +36,7 @@ void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) 
     const JobId id{.batch = accepted.batch, .index = accepted.first_index + i};
     accepting_[id] = {.at = now, .wall = accepted.accepted_at, .client = accepted.client};
     if (IsPlain(accepted.jobs[i])) specs_[id] = accepted.jobs[i];
+    if (!accepted.jobs[i].affinity.empty()) bound_[id] = accepted.jobs[i].affinity;
   }
 }
 
@@ -114,12 +117,26 @@ QueueRules::Broken QueueRules::Finished(const Outcome& outcome, const JobSpec& s
   if (spec.deadline_s != 0 && mix_[Fault::kClockJump] == 0 && IsOverdue(outcome, spec)) {
     return fmt::format("job {} is measured after its deadline", outcome.job);
   }
-  if (!spec.affinity.empty() && outcome.source == OutcomeSource::kStored) {
-    const auto workers = workers_of_.find(spec.affinity);
-    if (workers == workers_of_.end() || !workers->second.contains(outcome.worker)) {
-      return fmt::format("job {} is answered by {}, where its affinity never was", outcome.job,
-                         outcome.worker);
-    }
+  return std::nullopt;
+}
+
+QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome) {
+  const auto job = bound_.find(outcome.job);
+  if (job == bound_.end() || outcome.source != OutcomeSource::kStored) return std::nullopt;
+  const auto worker = workers_.find(outcome.worker);
+  if (worker == workers_.end()) {
+    return fmt::format("job {} is answered by {}, which is not there", outcome.job, outcome.worker);
+  }
+  // It was looked up when the job was submitted, a while ago: what befell either of the two workers
+  // since may excuse it.
+  const auto bound = affinities_.find(job->second);
+  if (bound != affinities_.end() && bound->second.worker != worker->second &&
+      troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1) {
+    return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
+                       outcome.worker);
+  }
+  if (bound == affinities_.end()) {
+    affinities_[job->second] = {worker->second, troubles_[worker->second]};
   }
   return std::nullopt;
 }

@@ -45,11 +45,13 @@ class QueueRules {
     if (!lease.spec.affinity.empty()) {
       if (!may_move) return "job " + fmt::format("{}", lease.job) + " leaves its affinity's worker";
       affinities_[lease.spec.affinity] = {worker.worker, troubles_[worker.worker]};
-      workers_of_[lease.spec.affinity].insert(worker.name);
     }
     return TookItsTurn(now, lease, worker);
   }
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
+  // The coordinator writes it down.
+  Broken WillFinish(const Outcome& outcome);
+  void Greeted(const wire::WorkerHello& worker) { workers_[worker.name] = worker.worker; }
   // Whether EXPIRED is what the job's own deadline says.
   bool IsOverdue(const Outcome& outcome, const JobSpec& spec) const;
 
@@ -77,11 +79,12 @@ class QueueRules {
 
   const FaultMix& mix_;
   std::map<JobId, Accepting> accepting_;
-  std::map<JobId, JobSpec> specs_;  // of those that may wait
+  std::map<JobId, JobSpec> specs_;      // of those that may wait
+  std::map<JobId, std::string> bound_;  // jobs with an affinity
   std::map<JobId, Waiting> waiting_;
   std::set<Uuid> served_;  // clients that were granted something in this life
   std::map<std::string, Bound> affinities_;
-  std::map<std::string, std::set<std::string>> workers_of_;  // affinity -> names, of all times
+  std::map<std::string, Uuid> workers_;  // by name
   std::map<Uuid, std::uint64_t> troubles_;
 };
 

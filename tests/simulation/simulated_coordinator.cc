@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/codec.h"
+#include "common/wire/submission_digest.h"
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {
@@ -197,7 +198,7 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
       .number = number,
       .request_id = submit.request_id,
       .digest =
-          is_encoded ? wire::ContentDigest(submit, wire::DigestKind::kFields) : ContentText(submit),
+          is_encoded ? wire::SubmissionDigest(submit) : ContentText(submit),
       .append_to = submit.append_to,
       .end = submit.end};
   const auto client = core_->ClientOf(peer);

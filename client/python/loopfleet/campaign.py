@@ -221,7 +221,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
         left = (total - len(log.done)) / rate if rate > 0 else None
         return Progress(len(log.done), log.failed, total, rate, left)
 
-    waiting = (point for point in points(spec) if point.key not in log.done)
+    waiting = _unanswered(spec, log.done)
     on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
     try:
         exhausted = False
@@ -258,6 +258,13 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
     finally:
         log.close()
     return progress()
+
+
+def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
+    for index in range(spec.points):
+        if spec.paired_share == 0 and (index, 0) in done:
+            continue  # without walking there again
+        yield from (point for point in points_at(spec, index) if point.key not in done)
 
 
 def _chained(first: list[Point], rest: Iterator[Point]) -> Iterator[Point]:

@@ -60,7 +60,7 @@ FIELDS: dict[str, str] = {
     "tier": "of the compiler",
     "lowering": "revision of the lowering",
     "code_hash": "digest of the object code",
-    "source": "measured, stored (an equal request had been answered) or coalesced (one was under way)",
+    "source": "measured, stored (an equal request had been answered) or coalesced (one was under way); null: nobody had it",
     "attempts": "times the job was leased",
     "suspect": "why the figure is not trusted any more; null: it is",
     "tag": "the submitter's own JSON text",
@@ -136,9 +136,12 @@ def _from_sql(found: sqlite3.Row) -> Row:
     row: Row = {name: found[name] for name in FIELDS if name in found.keys()}
     code = found["failure_code"]
     row["status"] = "ok" if code is None else FAILURE_NAMES.get(code, f"FAILURE_{code}")
-    row["source"] = found["source_name"]
+    nobody_had_it = code is not None and found["source_name"] == "measured" and not found["attempts"]
+    row["source"] = None if nobody_had_it else found["source_name"]
     row["actions"] = [name for name in (found["actions"] or "").split(",") if name]
     row["tree_key"] = found["tree_key"] or None
+    if found["hardware_class"] is None:  # no worker had it
+        row["scratch_bytes"] = None
     row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
     samples = found["samples_ns"] or b""
     row["samples_ns"] = np.frombuffer(samples, "<f8").tolist()

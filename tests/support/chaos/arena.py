@@ -109,9 +109,9 @@ class Arena:
 
     # -- the coordinator
 
-    def start_coordinator(self, environment=None, descriptors=None):
-        """At the same endpoints and on the same database each time. The process may die before it is
-        ready, if a failpoint says so: RuntimeError then."""
+    def start_coordinator(self, environment=None, descriptors=None, may_die=False):
+        """At the same endpoints and on the same database each time. A process that dies before it is
+        ready, as failpoints have it, is a RuntimeError, unless it `may_die`."""
         limits = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
                   ) if descriptors else None
         self.epoch += 1
@@ -119,7 +119,9 @@ class Arena:
             [fleet.program(self.program), "--listen-clients", self.clients, "--listen-workers",
              self.workers, "--http", "127.0.0.1:0", "--db", str(self.database), "--log-level", "info"],
             self.dir / "coordinator.log", environment={**self.environment, **(environment or {})},
-            before_exec=limits)
+            before_exec=limits, may_die=may_die)
+        if self.coordinator.ready is None:
+            return
         self.clients = self.coordinator.ready["clients"]
         self.workers = self.coordinator.ready["workers"]
 
@@ -179,7 +181,7 @@ class Arena:
 
     # -- the end
 
-    def judge(self, may_fail=False):
+    def judge(self, may_fail=()):
         """After the faults: everything accepted finishes; one client reads all there is; then history and
         database are held against the promises. Gives the counts."""
         self.stop_clients()

@@ -29,13 +29,13 @@ def read(paths):
 class Check:
     """Feed it every entry, then ask for the verdict."""
 
-    def __init__(self, may_fail=False):
-        self.may_fail = may_fail  # faults that jobs may be blamed for: a worker lost three times
+    def __init__(self, may_fail=()):
+        self.may_fail = may_fail  # codes that the faults account for
         self.requests = {}  # request id -> its submit entry
         self.accepted = {}  # request id -> (batch, first index, jobs)
         self.jobs_of = collections.Counter()  # batch -> jobs that were acknowledged
         self.tags = {}  # (batch, index) -> the tag that was sent with that job
-        self.outcomes = {}  # (batch, index) -> (sequence, tag, ok, right, digest)
+        self.outcomes = {}  # (batch, index) -> (sequence, tag, code, right, digest)
         self.index_at = {}  # (batch, sequence) -> index
         self.finished = {}  # batch -> jobs
         self.observations = 0
@@ -69,17 +69,17 @@ class Check:
     def see_outcomes(self, entry):
         batch = entry["batch"]
         expected = entry["after"]
-        for sequence, index, tag, ok, right, digest in entry["rows"]:
+        for sequence, index, tag, code, right, digest in entry["rows"]:
             self.observations += 1
             expected += 1
             if sequence != expected:
                 raise Violation(f"I2: sequence {sequence} where {expected} should be ({entry['where']})")
-            if ok and not right:
+            if code == "ok" and not right:
                 raise Violation(f"I3: batch {batch} job {index}: the result of another job "
                                 f"({entry['where']})")
-            if not ok and not self.may_fail:
-                raise Violation(f"batch {batch} job {index} failed ({entry['where']})")
-            seen = (sequence, tag, ok, right, digest)
+            if code != "ok" and code not in self.may_fail:
+                raise Violation(f"batch {batch} job {index} failed: {code} ({entry['where']})")
+            seen = (sequence, tag, code, right, digest)
             known = self.outcomes.setdefault((batch, index), seen)
             if known != seen:
                 raise Violation(f"I2: batch {batch} job {index} was {known}, and now {seen} "
@@ -110,10 +110,10 @@ class Check:
         return {"requests": len(self.requests), "accepted": len(self.accepted),
                 "batches": len(self.finished), "outcomes": len(self.outcomes),
                 "observations": self.observations,
-                "failed": sum(not ok for (_, _, ok, _, _) in self.outcomes.values())}
+                "failed": sum(seen[2] != "ok" for seen in self.outcomes.values())}
 
 
-def check(paths, database, may_fail=False):
+def check(paths, database, may_fail=()):
     """Everything at once: the histories, then that the database says the same. Gives the counts."""
     checker = Check(may_fail)
     for entry in read(paths):
@@ -133,6 +133,6 @@ def check(paths, database, may_fail=False):
         raise Violation(f"I1: {jobs} jobs on disk, {len(rows)} outcomes")
     for batch, index, tag, status in rows:
         seen = checker.outcomes[batch, index]
-        if tag != seen[1] or (status == "ok") != seen[2]:
+        if tag != seen[1] or (status == "ok") != (seen[2] == "ok"):
             raise Violation(f"I2: batch {batch} job {index}: on disk {tag} {status}, seen {seen}")
     return counts

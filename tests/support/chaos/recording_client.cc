@@ -4,7 +4,8 @@
 //   submit    before a message of jobs is sent: request id, first job's tag
 //   accepted  the coordinator said that they are on disk: request id, batch, first index, jobs
 //   refused   the call ended without that: request id, code or why
-//   outcomes  a page: [sequence, index, tag, ok, is_right, digest], the digest over all of an
+//   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right,
+//             digest], the digest over all of an
 //   outcome finished  the batch was seen to be finished, with that many jobs
 // Two ways to run it: submitting until standard input ends (or SIGTERM) and then until all that it
 // submitted has finished; or --audit, which reads every batch there is, whoever submitted it.
@@ -195,7 +196,7 @@ class RecordingClient {
         outcome.evaluation.ok() && outcome.evaluation.measurement().elapsed_ns ==
                                        static_cast<double>(outcome.evaluation.flop_count);
     return {outcome.sequence, outcome.job.index,
-            outcome.tag,      outcome.evaluation.ok(),
+            outcome.tag,      OutcomeLabel(outcome.evaluation),
             is_right,         std::hash<std::string>{}(wire::Encode(page))};
   }
 

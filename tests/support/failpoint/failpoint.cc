@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -19,7 +19,7 @@ namespace loopfleet {
 namespace {
 
 struct Plan {
-  std::uint64_t count = 1;  // 0: every time
+  std::uint64_t count = 1;                         // 0: every time
   std::optional<std::chrono::milliseconds> pause;  // none: kill
 };
 
@@ -79,6 +79,10 @@ class Failpoints {
 void ReachFailpoint(std::string_view name) {
   static Failpoints points;
   points.Reach(name);
+}
+
+void SetFromEnvironment(const char* name, std::chrono::milliseconds& duration) {
+  if (const char* given = std::getenv(name)) duration = std::chrono::milliseconds(std::stol(given));
 }
 
 }  // namespace loopfleet

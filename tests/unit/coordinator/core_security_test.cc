@@ -53,9 +53,9 @@ struct TwoClients : Harness {
     Hello("a", 1, Role::kClient);
     Hello("b", 2, Role::kClient);
     Hello("root", 3, Role::kAdmin);
-    const auto number = Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+    const auto submitted = Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
     Write();
-    batch = MustAccept("a", number).batch;
+    batch = MustAccept("a", submitted).batch;
   }
   void Hello(const PeerId& peer, std::uint8_t client, Role role) {
     AskAs(peer, role, wire::ClientHello{.client = Named(client)});

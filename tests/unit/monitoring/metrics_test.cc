@@ -84,7 +84,6 @@ TEST(CoordinatorMetrics, CountsJobs) {
   metrics.Refused("BUSY");
   metrics.JobRetried("UNSTABLE_TIMING");
   metrics.WorkersDisagreed();
-  metrics.RowsWereDamaged(3);
   metrics.MalformedMessage();
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_submitted_total"), 42);
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"ok\"}"), 2);
@@ -94,7 +93,6 @@ TEST(CoordinatorMetrics, CountsJobs) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_refusals_total{code=\"BUSY\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_retries_total{code=\"UNSTABLE_TIMING\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_disagreements_total"), 1);
-  EXPECT_EQ(ValueOf(registry, "loopfleet_damaged_rows_total"), 3);
   EXPECT_EQ(ValueOf(registry, "loopfleet_malformed_messages_total"), 1);
 }
 

@@ -67,9 +67,8 @@ TEST(Golden, EveryKindHasItsFrame) {
 // Digests are kept with accepted requests, so they must be the same after an upgrade.
 TEST(Golden, ContentDigest) {
   const auto request = FixedRequests()[1].second;
-  const auto& submit = std::get<SubmitJobs>(request.message);
-  EXPECT_EQ(ContentDigest(submit, DigestKind::kCanonical), "4f467900a7f48c6910b276e676c23763");
-  EXPECT_EQ(ContentDigest(submit, DigestKind::kFields), "f");
+  EXPECT_EQ(ContentDigest(std::get<SubmitJobs>(request.message)),
+            "4f467900a7f48c6910b276e676c23763");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// ContentDigest: of what a submission asks, whoever sends it and under whatever id.
+#include "common/wire/submission_digest.h"
 
-#include <capnp/serialize.h>
+#include <capnp/message.h>
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -11,7 +11,6 @@
 
 #include "common/wire/codec.h"
 #include "common/wire/job_codec.h"
-#include "common/wire/submission_codec.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -131,26 +130,13 @@ std::string OfFields(const SubmitJobs& submit) {
   return fmt::format("{}{:016x}{:016x}", kFieldsMark, hash.high64, hash.low64);
 }
 
-// Cap'n Proto's canonical form leaves out whatever has its default value.
-std::string OfCanonicalForm(const SubmitJobs& submit) {
-  capnp::MallocMessageBuilder builder;
-  auto content = builder.initRoot<schema::SubmitJobs>();
-  WriteSubmissionContent(submit, content);
-  const kj::Array<capnp::word> canonical = capnp::canonicalize(content.asReader());
-  const XXH128_hash_t hash =
-      XXH3_128bits(canonical.begin(), canonical.size() * sizeof(capnp::word));
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
 }  // namespace
 
-DigestKind KindOfDigest(std::string_view digest) {
-  return digest.starts_with(kFieldsMark) && digest.size() % 2 == 1 ? DigestKind::kFields
-                                                                   : DigestKind::kCanonical;
-}
+std::string SubmissionDigest(const SubmitJobs& submit) { return OfFields(submit); }
 
-std::string ContentDigest(const SubmitJobs& submit, DigestKind kind) {
-  return kind == DigestKind::kFields ? OfFields(submit) : OfCanonicalForm(submit);
+std::string SubmissionDigestLike(std::string_view kept, const SubmitJobs& submit) {
+  return kept.starts_with(kFieldsMark) && kept.size() % 2 == 1 ? OfFields(submit)
+                                                                : ContentDigest(submit);
 }
 
 }  // namespace loopfleet::wire
