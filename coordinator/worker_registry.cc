@@ -151,8 +151,6 @@ void WorkerRegistry::Unrank(Worker& worker) {
 }
 
 void WorkerRegistry::Rerank(Worker& worker) {
-  // It is the last one already: so it is for all but the first of the leases granted together.
-  if (worker.rank != 0 && worker.rank == last_rank_ && IsCandidate(worker)) return;
   Unrank(worker);
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
