@@ -168,6 +168,8 @@ struct QuestionVisitor {
         send.live->state = wire::JobState::kLeased;
         send.live->worker = turn.state.workers.Find(lease->worker)->facts.name;
       }
+    } else if (turn.state.recovering && turn.state.batches.Find(show.job.batch) != nullptr) {
+      send.live = LiveJob{};  // still to be read
     }
     turn.effects.push_back(std::move(send));
   }

@@ -37,6 +37,8 @@ class Core {
   }
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
+  // Whether it is unfinished, and here by now (JobsRecovered).
+  bool Has(JobId job) const { return state_.jobs.Find(job) != nullptr; }
   std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 

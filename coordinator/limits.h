@@ -57,8 +57,8 @@ struct Limits {
   // A lease that the worker does not list this long after it was granted never arrived.
   std::chrono::milliseconds lease_arrival{3000};
   // After a restart with unfinished jobs, nothing is granted for this long: workers say hello again
-  // and keep what they are running.
-  std::chrono::milliseconds reattach_grace{1000};
+  // and keep what they are running. Jobs are to be dispatched again within 1 s.
+  std::chrono::milliseconds reattach_grace{750};
   std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};
   // An open batch whose client was not heard about it for this long is closed: else the batches of

@@ -51,7 +51,7 @@ Status Serve(const CoordinatorOptions& options) {
 
   LF_TRY(const auto store, storage::Store::Open(options.database));
   LF_TRY(const auto reader, storage::StoreReader::Open(options.database, store->result_keys()));
-  LF_TRY(storage::Recovery recovery, store->Recover());
+  LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 
   monitoring::Registry registry;
   monitoring::RegisterBuildInfo(registry,

@@ -61,11 +61,10 @@ Repeat AnswerRepeat(Turn& turn, const RequestKey& key, const Submission& submiss
 // Why the jobs cannot be taken in; empty if there is room.
 std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::size_t jobs) {
   const Limits& limits = state.limits;
-  if (state.jobs.size() + state.arriving_jobs + jobs > limits.max_unfinished_jobs) {
+  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
                    .message = fmt::format("{} jobs are unfinished, {} is the most",
-                                          state.jobs.size() + state.arriving_jobs,
-                                          limits.max_unfinished_jobs)};
+                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
   }
   if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
     return Failure{.code = FailureCode::kBusy,

@@ -226,6 +226,17 @@ Nanos TimeInWorker(const StageDurations& stages) {
   return took;
 }
 
+// Until the worker's canaries have shown that it was steady, its last measurements are in doubt.
+void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
+  MeasuredJob measured{
+      .reported_at = turn.now.instant,
+      .job = {.spec = std::move(job.spec),
+              .admission = ToMeasure{.tree = job.tree, .placement = job.placement}}};
+  measured.job.spec.tag.clear();  // its asker has the answer
+  worker.in_doubt.push_back(std::move(measured));
+  if (worker.in_doubt.size() > turn.limits().max_remeasured) worker.in_doubt.pop_front();
+}
+
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
@@ -242,32 +253,30 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                                                   worker.facts.name, *why)}};
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
-  if (evaluation.ok()) {
+  const bool is_measured = evaluation.ok();
+  if (is_measured) {
     NoteContradiction(turn, worker, job);
     ConsiderAudit(turn, worker, job, evaluation.measurement());
-    MeasuredJob measured{
-        .reported_at = turn.now.instant,
-        .job = {.spec = job.spec,
-                .admission = ToMeasure{.tree = job.tree, .placement = job.placement}}};
-    measured.job.spec.tag.clear();  // its asker has the answer
-    worker.in_doubt.push_back(std::move(measured));
-    if (worker.in_doubt.size() > state.limits.max_remeasured) worker.in_doubt.pop_front();
   }
   EndAudit(turn, job.id, &worker, evaluation);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
-  FinishJob(turn, job.id,
-            {.verdict = Verdict::kAboutTheTree,
-             .source = OutcomeSource::kMeasured,
-             .evaluation = std::move(evaluation),
-             .worker = worker.facts.name,
-             .lease = lease.id,
-             .queued = lease.granted_at - job.accepted_at});
+  Job finished = FinishJob(turn, job.id,
+                           {.verdict = Verdict::kAboutTheTree,
+                            .source = OutcomeSource::kMeasured,
+                            .evaluation = std::move(evaluation),
+                            .worker = worker.facts.name,
+                            .lease = lease.id,
+                            .queued = lease.granted_at - job.accepted_at});
+  if (is_measured) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
 
 void OnReports(Turn& turn, Worker& worker, wire::Reports reports) {
   wire::ReportsStored unwanted;
+  turn.writes.reserve(reports.reports.size());
+  turn.commit.outcomes.reserve(reports.reports.size());
+  turn.finished.jobs.reserve(reports.reports.size());
   for (wire::Report& report : reports.reports) {
     LeaseRecord* lease = turn.state.leases.Find(report.lease);
     const bool matches =

@@ -46,6 +46,7 @@ bench_packages=(
   # matrix products: libraries, each on one thread
   libopenblas0-serial libblis4-serial libxsmm-dev
   python3-numpy  # the article's workload, and an addition
+  redis-server beanstalkd nats-server  # queues: each benchmark starts its own
 )
 
 packages=("${build_packages[@]}")
@@ -191,14 +192,16 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-case " ${missing[*]} " in
-  *" prometheus "*)
-    say "prometheus is installed for the tests, which start their own: not started, and disabled"
-    if command -v update-rc.d >/dev/null; then
-      "${as_root[@]}" update-rc.d prometheus disable >&2 || say "could not disable its service"
-    fi
-    ;;
-esac
+for daemon in prometheus redis-server beanstalkd nats-server; do
+  case " ${missing[*]} " in
+    *" $daemon "*)
+      say "$daemon is installed for tests and benchmarks, which start their own: not started, and disabled"
+      if command -v update-rc.d >/dev/null; then
+        "${as_root[@]}" update-rc.d "$daemon" disable >&2 || say "could not disable its service"
+      fi
+      ;;
+  esac
+done
 
 read -r -a still_missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#still_missing[@]} -gt 0 ]; then
