@@ -14,6 +14,8 @@ export interface Line {
 
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
+const clock = (at_s: number): string => new Date(at_s * 1000).toLocaleTimeString("en-GB");
+
 function useScheme(): boolean {
   const query = window.matchMedia("(prefers-color-scheme: dark)");
   const [dark, setDark] = useState(query.matches);
@@ -64,11 +66,13 @@ export function Chart(props: {
         },
       },
       axes: [
-        axis,
+        props.time ? { ...axis, values: (_self, ticks) => ticks.map(clock), space: 70 } : axis,
         { ...axis, size: 64, values: (_self, ticks) => ticks.map((tick) => props.value(tick)) },
       ],
       series: [
-        props.time ? {} : { label: "sample" },
+        props.time
+          ? { label: "at", value: (_self: uPlot, at: number | null) => (at === null ? "–" : clock(at)) }
+          : { label: "sample" },
         ...props.lines.map((line) => ({
           label: line.label,
           stroke: color(line.color),

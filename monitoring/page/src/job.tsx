@@ -115,7 +115,7 @@ function Trail({ job }: { job: Job }) {
   const [chosen, setChosen] = useState<number | null>(null);
   const step = chosen === null ? undefined : job.trail[chosen];
   const tree = step ? step.loop_tree : job.loop_tree;
-  const what = step ? `after step ${(chosen ?? 0) + 1}, ${step.action}` : "as measured";
+  const what = step ? `after step ${(chosen ?? 0) + 1}, ${step.action}` : job.outcome?.status === "ok" ? "as measured" : "at the end";
   return (
     <section aria-labelledby="tree-title">
       <h2 id="tree-title">Loop tree</h2>
