@@ -266,6 +266,10 @@ void EventLoop::TickIfDue() {
   Give(Tick{});
   CountMalformed();
   parts_.observer.ShowFleet(parts_.core);
+  if (parts_.board.IsDue(now)) {
+    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(),
+                                 {.instant = now, .wall = parts_.clock.WallNow()}));
+  }
   parts_.health.StorageIsFull(parts_.storage.is_full());
 }
 

@@ -13,6 +13,7 @@
 #include "coordinator/admission.h"
 #include "coordinator/core.h"
 #include "coordinator/effect_runner.h"
+#include "coordinator/fleet_snapshot.h"
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
 #include "coordinator/storage_thread.h"
@@ -38,6 +39,7 @@ class EventLoop {
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
     Health& health;
+    SnapshotBoard& board;
     Gatekeeper* gatekeeper = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);

@@ -17,6 +17,7 @@
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
+#include "coordinator/fleet_page.h"
 #include "coordinator/gatekeeper.h"
 #include "monitoring/http_server.h"
 #include "storage/store.h"
@@ -32,6 +33,19 @@ std::string NameOfThisProcess() {
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) != 0) return fmt::format("pid {}", ::getpid());
   return fmt::format("{} pid {}", host, ::getpid());
+}
+
+// Each page that is watched live holds a thread of the server (LiveFeed::Options::max_watchers);
+// beyond these, as many are left for all other requests as a daemon without a page has.
+constexpr int kHttpThreads = 128 + 128;
+
+// What the page may be asked for by, beside addresses and localhost.
+std::vector<std::string> PageNames(const CoordinatorOptions& options) {
+  std::vector<std::string> names = options.page_hosts;
+  char host[256] = "";
+  if (::gethostname(host, sizeof host - 1) == 0) names.emplace_back(host);
+  names.push_back(options.http.substr(0, options.http.rfind(':')));
+  return names;
 }
 
 // As many descriptors as the system allows this process: beyond, a connection could not be
@@ -83,6 +97,7 @@ Status Serve(const CoordinatorOptions& options) {
   Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup);
   EffectRunner runner(clients, workers, storage, answers, observer);
+  SnapshotBoard board;
   EventLoop loop({.core = core,
                   .runner = runner,
                   .admitter = admitter,
@@ -95,10 +110,21 @@ Status Serve(const CoordinatorOptions& options) {
                   .metrics = metrics,
                   .observer = observer,
                   .health = health,
+                  .board = board,
                   .gatekeeper = gatekeeper.get()});
   loop.Recover(std::move(recovery));
-  LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
-                                                        [&] { return health.Reasons(); }));
+  LF_TRY(const auto page, FleetPage::Start({.board = board,
+                                            .clock = clock,
+                                            .database = options.database,
+                                            .unhealthy = [&] { return health.Reasons(); },
+                                            .version = LOOPFLEET_VERSION}));
+  LF_TRY(const auto http,
+         monitoring::HttpServer::Start({.listen = options.http,
+                                        .threads = kHttpThreads,
+                                        .site = page.get(),
+                                        .audience = options.page_audience,
+                                        .host_names = PageNames(options)},
+                                       registry, [&] { return health.Reasons(); }));
   signals->Watch([&] { loop.RequestStop(); });
 
   nlohmann::ordered_json ready = {

@@ -101,6 +101,7 @@ monitoring::CoordinatorLabels AllLabels() {
 
 void Observer::Observe(const Observation& observation) {
   std::visit(ObservationVisitor{metrics_}, observation);
+  tally_.Count(observation);
 }
 
 void Observer::ShowFleet(const Core& core) {
