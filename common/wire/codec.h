@@ -9,9 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "common/job/failure.h"
 #include "common/wire/message.h"
+#include "common/wire/outcome_columns.h"
 
 namespace loopfleet::wire {
 
@@ -32,6 +34,14 @@ struct DecodeFailure {
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame);
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame);
+// The same, with the outcomes of a page left in columns.
+struct ColumnPage {
+  std::uint64_t number = 0;
+  BatchInfo batch;
+  OutcomeColumns outcomes;
+};
+std::expected<std::variant<CoordinatorReply, ColumnPage>, Failure> DecodeCoordinatorReplyInColumns(
+    std::string_view frame);
 std::expected<WorkerMessage, Failure> DecodeWorkerMessage(std::string_view frame);
 std::expected<WorkerCommand, Failure> DecodeWorkerCommand(std::string_view frame);
 

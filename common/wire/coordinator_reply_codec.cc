@@ -396,4 +396,19 @@ std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view
   });
 }
 
+std::expected<std::variant<CoordinatorReply, ColumnPage>, Failure> DecodeCoordinatorReplyInColumns(
+    std::string_view frame) {
+  return DecodeFrame<schema::CoordinatorReply>(
+      frame,
+      [](schema::CoordinatorReply::Reader reader) -> std::variant<CoordinatorReply, ColumnPage> {
+        if (!reader.isOutcomes()) {
+          return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
+        }
+        const auto page = reader.getOutcomes();
+        ColumnPage columns{.number = reader.getNumber(), .batch = ReadBatchInfo(page.getBatch())};
+        columns.outcomes = ReadOutcomeColumns(columns.batch.batch, page.getOutcomes());
+        return columns;
+      });
+}
+
 }  // namespace loopfleet::wire

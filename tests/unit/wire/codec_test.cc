@@ -49,6 +49,45 @@ TEST(Codec, WorkerCommandsRoundTrip) {
       DecodeWorkerCommand);
 }
 
+TEST(Codec, APageInColumnsIsThePageInRows) {
+  for (std::uint64_t seed = 0; seed < kRounds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomMessages random(seed);
+    OutcomePage page;
+    page.batch.batch = BatchId{seed + 1};
+    const std::uint64_t rows = random.Below(8);
+    for (std::uint64_t i = 0; i < rows; ++i)
+      page.outcomes.push_back(random.AnOutcome(page.batch.batch));
+    const auto decoded =
+        DecodeCoordinatorReplyInColumns(Encode(CoordinatorReply{.number = 7, .message = page}));
+    ASSERT_TRUE(decoded.has_value());
+    const auto& columns = std::get<ColumnPage>(*decoded);
+    EXPECT_EQ(columns.number, 7u);
+    EXPECT_EQ(columns.batch, page.batch);
+    ASSERT_EQ(columns.outcomes.rows(), rows);
+    OutcomeColumns appended;
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      EXPECT_EQ(columns.outcomes.Row(i), page.outcomes[i]);
+      appended.Append(page.outcomes[i]);
+    }
+    for (std::uint32_t i = 0; i < rows; ++i) EXPECT_EQ(appended.Row(i), page.outcomes[i]);
+  }
+}
+
+TEST(Codec, OtherRepliesAreTheSameInColumns) {
+  for (std::size_t kind = 0; kind < kReplyKinds; ++kind) {
+    RandomMessages random(kind);
+    const CoordinatorReply reply = random.Reply(kind);
+    const auto decoded = DecodeCoordinatorReplyInColumns(Encode(reply));
+    ASSERT_TRUE(decoded.has_value());
+    if (std::holds_alternative<OutcomePage>(reply.message)) {
+      EXPECT_TRUE(std::holds_alternative<ColumnPage>(*decoded));
+    } else {
+      EXPECT_EQ(std::get<CoordinatorReply>(*decoded), reply);
+    }
+  }
+}
+
 TEST(Codec, DefaultsOfASpecSurvive) {
   const JobSpec spec;
   const auto decoded = DecodeWorkerCommand(Encode(WorkerCommand{
