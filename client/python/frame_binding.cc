@@ -55,9 +55,15 @@ nb::bytes EncodeSubmit(std::uint64_t number, const nb::bytes& request_id, std::u
   wire::SubmitJobs message{.request_id = UuidOf(request_id)};
   if (append_to != 0) message.append_to = BatchId{append_to};
   message.end = more_follows ? wire::BatchEnd::kMoreFollows : wire::BatchEnd::kComplete;
-  message.jobs.reserve(jobs.size());
-  for (const Job* job : jobs) message.jobs.push_back(job->spec);
-  return Encoded(number, std::move(message));
+  std::vector<const JobSpec*> specs;
+  specs.reserve(jobs.size());
+  for (const Job* job : jobs) specs.push_back(&job->spec);
+  std::string frame;
+  {
+    nb::gil_scoped_release unlocked;
+    frame = wire::EncodeSubmission(number, message, specs);
+  }
+  return BytesOf(frame);
 }
 
 nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t after,
@@ -198,9 +204,10 @@ nb::tuple DecodeReply(const nb::bytes& bytes) {
   return nb::make_tuple(other.number, parts[0], parts[1]);
 }
 
-// What a coordinator would answer, for tests and benchmarks of this side.
+// What a coordinator would answer, for tests and benchmarks of this side, with at most so many
+// samples a row.
 nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
-                     const std::vector<const OutcomeRow*>& outcomes) {
+                     const std::vector<const OutcomeRow*>& outcomes, std::size_t most_samples) {
   wire::OutcomePage page;
   page.batch = {.batch = BatchId{batch},
                 .client = Uuid::Random(),
@@ -211,6 +218,11 @@ nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
     page.outcomes.push_back(outcome->Whole());
     page.outcomes.back().job.batch = BatchId{batch};
     page.outcomes.back().sequence = page.outcomes.size();
+    if (!outcome->ok()) continue;
+    Measurement& measurement = std::get<Measurement>(page.outcomes.back().evaluation.verdict);
+    if (measurement.samples_ns.size() <= most_samples) continue;
+    measurement.samples_ns.resize(most_samples);
+    measurement.sample_flags.resize(most_samples);
   }
   return BytesOf(
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(page)}));
@@ -247,7 +259,8 @@ void BindFrames(nb::module_& module) {
       "number"_a, "batch"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,
              "(number, kind, content). JobError MALFORMED.");
-  module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a);
+  module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,
+             "most_samples"_a = wire::kMaxSamples);
   module.def("failure_of", &FailureOf, "job"_a,
              "(code, message, action_index) of why a coordinator would refuse it, or None.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,6 +22,9 @@ namespace loopfleet::wire {
 // Texts that people read (failures, names, facts) are cut and made UTF-8 where they are not; jobs
 // are not touched.
 std::string Encode(const ClientRequest& request);
+// A SubmitJobs with jobs that lie elsewhere; its own are not looked at.
+std::string EncodeSubmission(std::uint64_t number, const SubmitJobs& submit,
+                             std::span<const JobSpec* const> jobs);
 std::string Encode(const CoordinatorReply& reply);
 std::string Encode(const WorkerMessage& message);
 std::string Encode(const WorkerCommand& command);

@@ -174,9 +174,7 @@ void ReadActionsOf(Columns::Reader reader, OutcomeColumns& columns) {
     if (count > kMaxActions) {
       RefuseMalformed(fmt::format("row {} has {} actions; at most {}", i, count, kMaxActions));
     }
-    for (std::uint32_t k = 0; k < count; ++k) {
-      columns.actions.push_back(ReadAction(actions[offsets[i] + k], k));
-    }
+    ReadActions(actions, offsets[i], count, columns.actions);
   }
 }
 

@@ -74,6 +74,18 @@ TEST(Codec, APageInColumnsIsThePageInRows) {
   }
 }
 
+TEST(Codec, JobsThatLieElsewhereTravelAsIfInTheMessage) {
+  RandomMessages random(1);
+  SubmitJobs submit{.request_id = Uuid::Random(), .append_to = BatchId{4}};
+  std::vector<const JobSpec*> elsewhere;
+  for (int i = 0; i < 5; ++i) submit.jobs.push_back(random.Spec());
+  const std::vector<JobSpec> jobs = submit.jobs;
+  for (const JobSpec& job : jobs) elsewhere.push_back(&job);
+  const std::string expected = Encode(ClientRequest{.number = 3, .message = submit});
+  submit.jobs.clear();
+  EXPECT_EQ(EncodeSubmission(3, submit, elsewhere), expected);
+}
+
 TEST(Codec, OtherRepliesAreTheSameInColumns) {
   for (std::size_t kind = 0; kind < kReplyKinds; ++kind) {
     RandomMessages random(kind);
