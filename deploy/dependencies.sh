@@ -32,6 +32,8 @@ test_packages=(
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
+  slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
+  python3-yaml  # reads deploy/kubernetes in a test
   libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
 
@@ -191,14 +193,14 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-case " ${missing[*]} " in
-  *" prometheus "*)
-    say "prometheus is installed for the tests, which start their own: not started, and disabled"
-    if command -v update-rc.d >/dev/null; then
-      "${as_root[@]}" update-rc.d prometheus disable >&2 || say "could not disable its service"
-    fi
-    ;;
-esac
+# Packages of the tests that bring a service of their own name.
+for service in prometheus munge slurmctld slurmd; do
+  case " ${missing[*]} " in *" $service "*) ;; *) continue ;; esac
+  say "$service is installed for the tests, which start their own: not started, and disabled"
+  if command -v update-rc.d >/dev/null; then
+    "${as_root[@]}" update-rc.d "$service" disable >&2 || say "could not disable its service"
+  fi
+done
 
 read -r -a still_missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#still_missing[@]} -gt 0 ]; then

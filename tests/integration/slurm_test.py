@@ -16,7 +16,7 @@ from slurm_cluster import CannotRun, SlurmCluster
 LIMIT_MINUTES = 2
 DRAIN_BEFORE_S = 60
 TRIES = 5
-CHUNK = 1000  # jobs; more than a worker holds
+CHUNK = 400  # jobs; more than a worker holds
 
 cluster = None
 
@@ -54,12 +54,19 @@ class SlurmFleet(Fleet):
     def status(self, allocation):
         return self.json("fleet", "status", allocation)
 
-    def retries(self):
-        """How often jobs had another turn, by the code that earned it."""
+    def metrics(self):
         with urllib.request.urlopen(f"http://{self.coordinator.ready['http']}/metrics",
                                     timeout=60) as answer:
-            found = re.findall(r'^loopfleet_retries_total\{code="(\w+)"\} (\d+)',
-                               answer.read().decode(), re.MULTILINE)
+            return answer.read().decode()
+
+    def metric(self, name, **labels):
+        text = "".join(f'{{{key}="{value}"}}' for key, value in labels.items())
+        return float(re.search(f"^{re.escape(name + text)} (.+)$", self.metrics(), re.MULTILINE)[1])
+
+    def retries(self):
+        """How often jobs had another turn, by the code that earned it."""
+        found = re.findall(r'^loopfleet_retries_total\{code="(\w+)"\} (\d+)', self.metrics(),
+                           re.MULTILINE)
         return {code: int(count) for code, count in found if int(count) > 0}
 
 
@@ -124,18 +131,19 @@ class Workers(unittest.TestCase):
         """False if the worker was too slow to be heard: then jobs are rightly run again."""
         with SlurmFleet() as f:
             allocation = f.ask_slurm(1, f"--time={LIMIT_MINUTES}", f"--drain-before={DRAIN_BEFORE_S}")
-            jobs = iter(small_jobs(100 * CHUNK))
+            jobs = iter(small_jobs(200 * CHUNK))
             batches = []
             # As long as it runs there is more to do than it can hold, so its end finds it at work.
             while f"{allocation}_0" in cluster.tasks():
-                if not batches or f.json("batch", "show", batches[-1])["finished"] > 0:
+                if f.metric("loopfleet_queue_jobs", device="cpu") < CHUNK / 2:
                     chunk = [next(jobs) for _ in range(CHUNK)]
                     submitted = f.json("submit", "-", stdin=fleet.lines(chunk))
                     batches.append(str(submitted["batch"]))
             log = (f.dir / "slurm-0.log").read_text()
             self.assertNotIn("DUE TO TIME LIMIT", log)  # what Slurm says when it has to kill
-            self.assertGreater(f.json("batch", "show", batches[0])["finished"], 0, log)
-            self.assertLess(f.json("batch", "show", batches[-1])["finished"], CHUNK)
+            self.assertGreater(f.metric("loopfleet_jobs_completed_total", outcome="ok"), 0, log)
+            self.assertGreater(f.metric("loopfleet_queue_jobs", device="cpu"), 0)
+            self.assertEqual(f.metric("loopfleet_leased_jobs"), 0)
 
             f.start_worker()  # the jobs that were given back
             attempts = []
