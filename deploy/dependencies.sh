@@ -4,6 +4,7 @@
 #   deploy/dependencies.sh            what building and running needs
 #   deploy/dependencies.sh --tests    and what the tests need besides
 #   deploy/dependencies.sh --bench    and what the benchmarks compare with; a peer that is not there is null
+#   deploy/dependencies.sh --only-runtime   only what programs need that were built elsewhere
 #   deploy/dependencies.sh --list     only print the names
 #
 # Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
@@ -22,6 +23,11 @@ build_packages=(
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
   # tests and benchmarks; the build goes on without them and says so
   libgtest-dev libbenchmark-dev
+)
+# The libraries of those above, without what compiles.
+runtime_packages=(
+  libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
+  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10
 )
 test_packages=(
   # one test runs kernels for AArch64 under emulation
@@ -57,9 +63,10 @@ for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") ;;
     --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
+    --only-runtime) packages=("${runtime_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
-      sed -n '2,9s/^# \{0,1\}//p' "$0"
+      sed -n '2,10s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
