@@ -155,12 +155,11 @@ class Workers(unittest.TestCase):
             lost = re.findall(r"worker\.lost", (f.dir / "coordinator.log").read_text())
             if lost:
                 return False
-            # A busy host earns a job another turn; the drain earns none.
+            self.assertIn("worker.left", (f.dir / "coordinator.log").read_text())
+            # A busy host earns a job (or an audit of it) another turn; the drain earns none.
             retries = f.retries()
-            self.assertNotIn("WORKER_LOST", retries)
-            self.assertEqual(sum(a - 1 for a in attempts), sum(retries.values()), retries)
-            if not retries:
-                self.assertEqual(set(attempts), {1})
+            self.assertLessEqual(set(retries), {"UNSTABLE_TIMING"})
+            self.assertLessEqual(sum(a - 1 for a in attempts), sum(retries.values()), retries)
             return True
 
 
