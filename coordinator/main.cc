@@ -14,6 +14,7 @@
 
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
@@ -99,7 +100,11 @@ Status Serve(const CoordinatorOptions& options) {
   loop.Recover(std::move(recovery));
   LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
                                                         [&] { return health.Reasons(); }));
-  signals->Watch([&] { loop.RequestStop(); });
+  const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });
+  signals->Watch([&] {
+    service->Stopping();
+    loop.RequestStop();
+  });
 
   nlohmann::ordered_json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
@@ -107,6 +112,7 @@ Status Serve(const CoordinatorOptions& options) {
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
+  service->Ready();
   const Status ran = loop.Run();
   signals->Forget();
   return ran;

@@ -16,6 +16,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/key_directory.h"
@@ -304,8 +305,14 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
-  signals->Watch([&] { session.RequestDrain(); });
+  const auto service =
+      ServiceManager::FromEnvironment([&] { return pulse.SinceLastBeat() < kStuckAfter; });
+  signals->Watch([&] {
+    service->Stopping();
+    session.RequestDrain();
+  });
   PrintReadyLine(hello);
+  service->Ready();
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
             config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
   const Status ended = session.Run();
