@@ -17,8 +17,11 @@ class Health {
   void StorageIsFull(bool full) { full_.store(full, std::memory_order_relaxed); }
 
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
+  bool IsTurning() const;  // false: its loop stands still, and only a new start helps
 
  private:
+  Nanos SinceLastTurn() const;
+
   const Clock& clock_;
   std::atomic<Instant> turned_at_;
   std::atomic<bool> full_{false};

@@ -14,6 +14,7 @@
 
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
@@ -125,7 +126,11 @@ Status Serve(const CoordinatorOptions& options) {
                                         .audience = options.page_audience,
                                         .host_names = PageNames(options)},
                                        registry, [&] { return health.Reasons(); }));
-  signals->Watch([&] { loop.RequestStop(); });
+  const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });
+  signals->Watch([&] {
+    service->Stopping();
+    loop.RequestStop();
+  });
 
   nlohmann::ordered_json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
@@ -133,6 +138,7 @@ Status Serve(const CoordinatorOptions& options) {
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
+  service->Ready();
   const Status ran = loop.Run();
   signals->Forget();
   return ran;

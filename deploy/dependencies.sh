@@ -4,6 +4,7 @@
 #   deploy/dependencies.sh            what building and running needs
 #   deploy/dependencies.sh --tests    and what the tests need besides
 #   deploy/dependencies.sh --bench    and what the benchmarks compare with; a peer that is not there is null
+#   deploy/dependencies.sh --only-runtime   only what programs need that were built elsewhere
 #   deploy/dependencies.sh --list     only print the names
 #
 # Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
@@ -31,6 +32,11 @@ if [ "$page" != OFF ]; then
   command -v node >/dev/null || build_packages+=(nodejs)
   command -v npm >/dev/null || build_packages+=(npm)
 fi
+# The libraries of those above, without what compiles.
+runtime_packages=(
+  libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
+  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10
+)
 test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -41,6 +47,8 @@ test_packages=(
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
   chromium  # the page's tests look at it with a browser
+  slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
+  python3-yaml  # reads deploy/kubernetes in a test
   libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
 
@@ -66,9 +74,10 @@ for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") page_options=(--tests) ;;
     --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
+    --only-runtime) packages=("${runtime_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
-      sed -n '2,9s/^# \{0,1\}//p' deploy/dependencies.sh
+      sed -n '2,10s/^# \{0,1\}//p' deploy/dependencies.sh
       exit 0
       ;;
     *)
@@ -216,7 +225,7 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-for daemon in prometheus redis-server beanstalkd nats-server; do
+for daemon in prometheus munge slurmctld slurmd redis-server beanstalkd nats-server; do
   case " ${missing[*]} " in
     *" $daemon "*)
       say "$daemon is installed for tests and benchmarks, which start their own: not started, and disabled"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "monitoring/http_server.h"
 #include "worker/child_end.h"
 #include "worker/pipeline.h"
@@ -121,9 +122,15 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
-  parts.signals.Watch([&] { session.RequestDrain(); });
+  const auto service =
+      ServiceManager::FromEnvironment([&] { return pulse.SinceLastBeat() < kStuckAfter; });
+  parts.signals.Watch([&] {
+    service->Stopping();
+    session.RequestDrain();
+  });
   if (parts.retirement != nullptr) parts.retirement->OnRetire([&] { session.RequestDrain(); });
   PrintReadyLine(hello);
+  service->Ready();
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\"", hello.name,
             config.coordinator, hello.http, hello.hardware.hardware_class);
   const Status ended = session.Run();
