@@ -74,10 +74,13 @@ struct Persist {
 struct JobsWereAccepted {
   std::uint32_t count = 0;
 };
-struct JobWasFinished {
+struct FinishedJob {
   std::optional<FailureCode> failure;
   OutcomeSource source = OutcomeSource::kMeasured;
   StageDurations stages;
+};
+struct JobsWereFinished {
+  std::vector<FinishedJob> jobs;  // by one event
 };
 struct OutcomesWereStored {
   std::uint32_t count = 0;
@@ -118,7 +121,7 @@ struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
 using Observation =
-    std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored, RequestWasRefused,
+    std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored, RequestWasRefused,
                  WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,

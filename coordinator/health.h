@@ -21,8 +21,11 @@ class Health {
   }
 
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
+  bool IsTurning() const;  // false: its loop stands still, and only a new start helps
 
  private:
+  Nanos SinceLastTurn() const;
+
   const Clock& clock_;
   std::atomic<Instant> turned_at_;
   std::atomic<std::optional<ErrorKind>> trouble_{};

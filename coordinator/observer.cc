@@ -29,7 +29,11 @@ struct ObservationVisitor {
 
   void operator()(const JobsWereAccepted& accepted) const { metrics.JobsSubmitted(accepted.count); }
 
-  void operator()(const JobWasFinished& finished) const {
+  void operator()(const JobsWereFinished& finished) const {
+    for (const FinishedJob& job : finished.jobs) Count(job);
+  }
+
+  void Count(const FinishedJob& finished) const {
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported came from nowhere.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
@@ -97,6 +101,7 @@ monitoring::CoordinatorLabels AllLabels() {
 
 void Observer::Observe(const Observation& observation) {
   std::visit(ObservationVisitor{metrics_}, observation);
+  tally_.Count(observation);
 }
 
 void Observer::ShowFleet(const Core& core) {

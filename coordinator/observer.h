@@ -3,6 +3,7 @@
 
 #include "coordinator/core.h"
 #include "coordinator/effect.h"
+#include "coordinator/tally.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {
@@ -16,9 +17,11 @@ class Observer {
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core);
+  const Tally& tally() const { return tally_; }
 
  private:
   monitoring::CoordinatorMetrics& metrics_;
+  Tally tally_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -76,6 +76,7 @@ void AddBenchmarkCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
+void AddFleetCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
