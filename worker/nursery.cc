@@ -258,8 +258,8 @@ Nursery::~Nursery() {
 }
 
 Result<ChildProcess> Nursery::Spawn(ChildRole role, Nanos timeout) {
-  const Instant deadline = In(timeout);
   std::lock_guard lock(mutex_);
+  const Instant deadline = In(timeout);
   ByteWriter request;
   request.Put(++last_request_);
   request.Put(role);
