@@ -54,6 +54,7 @@ Status EventLoop::Run() {
     poller_.Wait(std::clamp<Nanos>(next_tick_ - parts_.clock.Now(), Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
+      parts_.health.Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -220,7 +221,7 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
-  parts_.observer.ShowFleet(parts_.core);
+  parts_.observer.ShowFleet(parts_.core, {.instant = now, .wall = parts_.clock.WallNow()});
   parts_.health.StorageIsFull(parts_.storage.is_full());
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Health: what /healthz says of the coordinator. Written by the event loop, read by HTTP threads.
+// Health: what /healthz and /readyz say of the coordinator. Written by the event loop, read by HTTP threads.
 
 #include <atomic>
 #include <string>
@@ -15,13 +15,17 @@ class Health {
 
   void LoopTurned(Instant now) { turned_at_.store(now, std::memory_order_relaxed); }
   void StorageIsFull(bool full) { full_.store(full, std::memory_order_relaxed); }
+  void Stopping() { stopping_.store(true, std::memory_order_relaxed); }
 
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
+  // Why it takes no batches though it may be healthy.
+  std::vector<std::string> WhyNotReady() const;
 
  private:
   const Clock& clock_;
   std::atomic<Instant> turned_at_;
   std::atomic<bool> full_{false};
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace loopfleet::coordinator

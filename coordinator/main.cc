@@ -8,8 +8,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/base/failpoint.h"
@@ -45,6 +47,21 @@ void RaiseDescriptorLimit() {
   }
 }
 
+// What the database takes, and what its disk has left. A figure that cannot be had stays as it was.
+void ShowSpace(const std::filesystem::path& database, monitoring::CoordinatorMetrics& metrics) {
+  monitoring::CoordinatorMetrics::DatabaseSpace space;
+  std::error_code unreadable;
+  const auto disk = std::filesystem::space(database, unreadable);
+  if (unreadable) return;
+  space.disk_free_bytes = disk.available;
+  space.disk_size_bytes = disk.capacity;
+  for (const char* part : {"", "-wal"}) {
+    const auto bytes = std::filesystem::file_size(database.native() + part, unreadable);
+    if (!unreadable) space.database_bytes += bytes;
+  }
+  metrics.SetDatabaseSpace(space);
+}
+
 Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
@@ -54,9 +71,11 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(storage::Recovery recovery, store->Recover());
 
   monitoring::Registry registry;
-  monitoring::RegisterBuildInfo(registry,
-                                {.component = "coordinator", .version = LOOPFLEET_VERSION});
+  const monitoring::BuildInfo build{.component = "coordinator", .version = LOOPFLEET_VERSION};
+  monitoring::RegisterBuildInfo(registry, build);
+  monitoring::RegisterProcess(registry);
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
+  registry.BeforeText([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
 
   RaiseDescriptorLimit();  // before sockets: each connection is one
@@ -97,8 +116,11 @@ Status Serve(const CoordinatorOptions& options) {
                   .health = health,
                   .gatekeeper = gatekeeper.get()});
   loop.Recover(std::move(recovery));
-  LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
-                                                        [&] { return health.Reasons(); }));
+  LF_TRY(
+      const auto http,
+      monitoring::HttpServer::Start(
+          {.listen = options.http, .build = build, .ready = [&] { return health.WhyNotReady(); }},
+          registry, [&] { return health.Reasons(); }));
   signals->Watch([&] { loop.RequestStop(); });
 
   nlohmann::ordered_json ready = {

@@ -1,5 +1,8 @@
 #include "coordinator/observer.h"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "common/base/check.h"
@@ -99,7 +102,28 @@ void Observer::Observe(const Observation& observation) {
   std::visit(ObservationVisitor{metrics_}, observation);
 }
 
-void Observer::ShowFleet(const Core& core) {
+// The first of each group of jobs that wait with one demand is the oldest of it, or one that had
+// its turn before.
+void Observer::ShowOldestQueued(const Core& core, Moment now) {
+  constexpr auto kInterval = std::chrono::seconds(1);  // there may be a thousand demands
+  if (now.instant < next_look_at_queue_) return;
+  next_look_at_queue_ = now.instant + kInterval;
+  const State& state = core.state();
+  std::optional<Instant> oldest;
+  for (const Demand& demand : state.ready.Demands()) {
+    for (const ReadyQueue::Group& group : state.ready.Groups(demand)) {
+      const std::optional<JobId> front = state.ready.FrontOf(demand, group);
+      const Job* job = front ? state.jobs.Find(*front) : nullptr;
+      if (job != nullptr) oldest = std::min(oldest.value_or(job->accepted_at), job->accepted_at);
+    }
+  }
+  std::optional<Nanos> accepted_at;
+  if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
+  metrics_.SetOldestQueued(accepted_at);
+}
+
+void Observer::ShowFleet(const Core& core, Moment now) {
+  ShowOldestQueued(core, now);
   metrics_.SetQueued("cpu", core.Queued(Placement::kCpu));
   metrics_.SetQueued("cuda", core.Queued(Placement::kCuda));
   metrics_.SetQueued("any", core.Queued(Placement::kAny));

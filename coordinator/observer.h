@@ -15,10 +15,13 @@ class Observer {
   explicit Observer(monitoring::CoordinatorMetrics& metrics) : metrics_(metrics) {}
 
   void Observe(const Observation& observation);
-  void ShowFleet(const Core& core);
+  void ShowFleet(const Core& core, Moment now);
 
  private:
+  void ShowOldestQueued(const Core& core, Moment now);
+
   monitoring::CoordinatorMetrics& metrics_;
+  Instant next_look_at_queue_{};
 };
 
 }  // namespace loopfleet::coordinator

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "common/job/job_spec.h"
 #include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/host_sensors.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
@@ -27,6 +29,7 @@
 #include "worker/code_arena.h"
 #include "worker/compiler_child.h"
 #include "worker/compiler_process.h"
+#include "worker/duty_cycle.h"
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
 #include "worker/hardware.h"
@@ -114,6 +117,12 @@ monitoring::WorkerLabels MetricLabels() {
     labels.children.emplace_back(ChildRoleName(role));
   }
   labels.restart_reasons = RestartReasons();
+  for (std::size_t i = 0; i < kActivities; ++i) {
+    labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
+  }
+  for (const Grade grade : {Grade::kA, Grade::kB, Grade::kC}) {
+    labels.grades.emplace_back(GradeName(grade));
+  }
   return labels;
 }
 
@@ -232,7 +241,9 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
 
   const SystemClock clock;
   monitoring::Registry registry;
-  monitoring::RegisterBuildInfo(registry, {.component = "worker", .version = LOOPFLEET_VERSION});
+  const monitoring::BuildInfo build{.component = "worker", .version = LOOPFLEET_VERSION};
+  monitoring::RegisterBuildInfo(registry, build);
+  monitoring::RegisterProcess(registry);
   monitoring::WorkerMetrics metrics(registry, MetricLabels());
   const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause cause) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
@@ -279,16 +290,32 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                      .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
+  const monitoring::HostSensors sensors({}, cores.slot_core);
+  registry.BeforeText([&] {
+    pipeline.SettleDuty();
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    metrics.SetHostClock(sensors.ClockHertz().value_or(kUnknown));
+    metrics.SetTemperature(sensors.TemperatureCelsius().value_or(kUnknown));
+    metrics.SetThrottles(sensors.Throttles());
+  });
+
   Pulse pulse(clock);
+  const auto why_not_ready = [&] {
+    std::vector<std::string> reasons;
+    if (!metrics.is_connected()) reasons.emplace_back("not registered with the coordinator");
+    return reasons;
+  };
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
-         monitoring::HttpServer::Start({.listen = config.http}, registry, [&] {
-           std::vector<std::string> reasons;
-           if (!nursery->IsAlive()) reasons.emplace_back("the process that starts children ended");
-           if (pulse.SinceLastBeat() > kStuckAfter) {
-             reasons.emplace_back("the session with the coordinator is stuck");
-           }
-           return reasons;
-         }));
+         monitoring::HttpServer::Start(
+             {.listen = config.http, .build = build, .ready = why_not_ready}, registry, [&] {
+               std::vector<std::string> reasons;
+               if (!nursery->IsAlive())
+                 reasons.emplace_back("the process that starts children ended");
+               if (pulse.SinceLastBeat() > kStuckAfter) {
+                 reasons.emplace_back("the session with the coordinator is stuck");
+               }
+               return reasons;
+             }));
   const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
   Session session({.coordinator = config.coordinator, .keys = std::move(keys)},
                   {.context = context,

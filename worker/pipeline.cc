@@ -28,6 +28,10 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       on_finished_(std::move(on_finished)),
       workloads_(options.workloads),
       arenas_(options.arenas),
+      duty_(parts.clock,
+            [this](Activity activity, Nanos spent) {
+              parts_.metrics.SlotSpent(ActivityName(activity), spent);
+            }),
       prepared_(options.max_prepared),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
@@ -54,6 +58,7 @@ bool Pipeline::Accept(wire::Lease lease) {
   if (held_.size() >= options_.max_held) return false;
   if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice: it is under way
   waiting_.push_back({std::move(lease), parts_.clock.Now()});
+  ShowHeld();
   changed_.notify_all();
   return true;
 }
@@ -65,6 +70,7 @@ void Pipeline::Drop(std::span<const LeaseId> leases) {
     std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.lease.lease == lease; });
     std::erase_if(finished_, [&](const wire::Report& report) { return report.lease == lease; });
   }
+  ShowHeld();
 }
 
 std::vector<LeaseId> Pipeline::DropUnstarted() {
@@ -77,6 +83,7 @@ std::vector<LeaseId> Pipeline::DropUnstarted() {
     if (!on_slot_.contains(lease) && !is_finished) dropped.push_back(lease);
   }
   for (const LeaseId lease : dropped) held_.erase(lease);
+  ShowHeld();
   return dropped;
 }
 
@@ -89,6 +96,7 @@ std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
     dropped.push_back(lease);
     return true;
   });
+  ShowHeld();
   return dropped;
 }
 
@@ -103,6 +111,12 @@ std::vector<wire::HeldLease> Pipeline::Held() const {
   std::vector<wire::HeldLease> held;
   for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
   return held;
+}
+
+void Pipeline::ShowHeld() {
+  const std::size_t unfinished = held_.size() - finished_.size();
+  duty_.SetHeld(unfinished);
+  parts_.metrics.SetHeld(unfinished);
 }
 
 bool Pipeline::IsHeld(LeaseId lease) const {
@@ -142,6 +156,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
+  std::optional<DutyCycle::Step> step(std::in_place, duty_, DutyCycle::Stage::kCompile);
   if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
   if (lease.spec.threads > options_.max_threads) {
     return fail(
@@ -179,6 +194,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(compiled.error());
+  step.emplace(duty_, DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.no_effect = kernel.no_effect;
@@ -267,6 +283,7 @@ bool Pipeline::StartTiming(LeaseId lease) {
 }
 
 std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
+  duty_.SlotDoes(std::nullopt);
   for (;;) {
     RunCanariesIfDue();
     if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
@@ -277,8 +294,10 @@ std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
 void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
+  duty_.SlotDoes(Activity::kCanary);
   device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
                        parts_.clock.Now());
+  duty_.SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
@@ -291,9 +310,11 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     if (!StartTiming(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
+    if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
     if (begun) {
+      duty_.SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
     } else {
       evaluation.verdict = begun.error();
@@ -316,6 +337,22 @@ std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Sample
                              done.evaluation.conditions->hardware);
 }
 
+void Pipeline::ShowWorth(const Evaluation& evaluation) {
+  // That a kernel takes longer than a bound is what such a job asks.
+  const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
+  duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
+  if (!evaluation.ok()) return;
+  const Measurement& measurement = evaluation.measurement();
+  parts_.metrics.Measured(GradeName(measurement.grade), measurement.spread);
+  if (measurement.grade != Grade::kA) return;
+  const std::optional<double> disagreement =
+      repeats_.Observe({.code_hash = evaluation.code_hash,
+                        .threads = evaluation.conditions->threads,
+                        .cache = evaluation.conditions->cache},
+                       measurement.elapsed_ns);
+  if (disagreement) parts_.metrics.Repeated(*disagreement);
+}
+
 void Pipeline::TimeLoop() {
   std::deque<Prepared> on_slot;
   for (FillSlot(on_slot); !on_slot.empty(); FillSlot(on_slot)) {
@@ -323,8 +360,13 @@ void Pipeline::TimeLoop() {
     on_slot.pop_front();
     Evaluation& evaluation = done.evaluation;
     const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
+    duty_.KernelCameOff();
     // The core is not to wait while this result is looked at.
-    if (!on_slot.empty()) FillSlot(on_slot);
+    if (on_slot.empty()) {
+      duty_.SlotDoes(Activity::kVerify);
+    } else {
+      FillSlot(on_slot);
+    }
     if (timed) {
       parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
       parts_.metrics.StageTook(kSlotHandoverLabel, Nanos(timed->handover_ns));
@@ -336,6 +378,7 @@ void Pipeline::TimeLoop() {
     } else {
       evaluation.verdict = std::move(measured).error();
     }
+    ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
 }
@@ -351,6 +394,7 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
     on_slot_.erase(lease);
     if (!held_.contains(lease)) return;  // dropped meanwhile: nobody wants it
     finished_.push_back({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
+    ShowHeld();
   }
   on_finished_();
 }

@@ -23,8 +23,10 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
+#include "worker/duty_cycle.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
+#include "worker/repeat_watch.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -78,6 +80,9 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the slot's time up to now. From any thread.
+  void SettleDuty() { duty_.Settle(); }
+
  private:
   struct Waiting {
     wire::Lease lease;
@@ -115,6 +120,8 @@ class Pipeline final : public LeaseRunner {
   bool IsHeld(LeaseId lease) const;
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
+  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
+  void ShowHeld();  // under mutex_
 
   const Options options_;
   Parts parts_;
@@ -122,6 +129,8 @@ class Pipeline final : public LeaseRunner {
   const std::function<void()> on_finished_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
+  DutyCycle duty_;
+  RepeatWatch repeats_;  // the timing thread's
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # promtool's view of what we ship: the config, the rules and their tests, and both daemons' /metrics.
-# Also: the rules use only metrics of the table.
+# Also: the rules use only metrics of the table, and docs/METRICS.md has that table.
 #   check_prometheus_config.sh SOURCE_DIR WRITE_METRICS
 set -euo pipefail
 source_dir=$1 write_metrics=$2
@@ -22,9 +22,16 @@ for daemon in coordinator worker; do
 done
 
 # Recorded series have colons in their names; everything else called loopfleet_ has to exist.
-unknown=$(grep -hoE '\bloopfleet_[a-z_]+\b' "$source_dir"/monitoring/rules/*.yml |
-  sort -u | grep -vxF -f "$folder/names" | grep -v '^loopfleet_jobs_completed$' || true)
+unknown=$(sed 's/[a-z_]*:[a-z_]*:[a-z0-9_]*//g' "$source_dir"/monitoring/rules/*.yml |
+  grep -hoE '\bloopfleet_[a-z_]+\b' | sort -u | grep -vxF -f "$folder/names" || true)
 if [ -n "$unknown" ]; then
   printf 'the rules use metrics that do not exist:\n%s\n' "$unknown" >&2
+  exit 1
+fi
+
+# To renew it: write_metrics DIR, and put DIR/table.md between the two marks.
+if ! diff <(sed -n '/^<!-- table -->$/,/^<!-- end of table -->$/p' "$source_dir/docs/METRICS.md" | sed '1d;$d') \
+  "$folder/table.md"; then
+  echo "docs/METRICS.md does not have the table of monitoring/metric_table.cc" >&2
   exit 1
 fi
