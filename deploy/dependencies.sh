@@ -26,7 +26,8 @@ build_packages=(
 test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-  prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  prometheus prometheus-alertmanager  # tests let real servers watch a fleet; promtool checks our rules
+  zsh fish  # two of the shells that one test completes commands in
   faketime  # one test has the wall clock of a coordinator jump
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
@@ -191,14 +192,16 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-case " ${missing[*]} " in
-  *" prometheus "*)
-    say "prometheus is installed for the tests, which start their own: not started, and disabled"
-    if command -v update-rc.d >/dev/null; then
-      "${as_root[@]}" update-rc.d prometheus disable >&2 || say "could not disable its service"
-    fi
-    ;;
-esac
+for service in prometheus prometheus-alertmanager; do
+  case " ${missing[*]} " in
+    *" $service "*)
+      say "$service is installed for the tests, which start their own: not started, and disabled"
+      if command -v update-rc.d >/dev/null; then
+        "${as_root[@]}" update-rc.d "$service" disable >&2 || say "could not disable its service"
+      fi
+      ;;
+  esac
+done
 
 read -r -a still_missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#still_missing[@]} -gt 0 ]; then

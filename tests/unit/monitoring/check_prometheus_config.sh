@@ -15,6 +15,18 @@ trap 'rm -rf "$folder"' EXIT
 "$write_metrics" "$folder"
 
 promtool check config "$source_dir/monitoring/prometheus.yml"
+promtool check config "$source_dir/monitoring/prometheus-file_sd.yml"
+# Debian's Prometheus is built without Kubernetes: all but that part is checked.
+mkdir "$folder/rules"
+cp "$source_dir"/monitoring/rules/*.yml "$folder/rules/"
+sed -e 's/kubernetes_sd_configs:/static_configs:/' -e 's/- role: pod/- targets: []/' \
+  "$source_dir/monitoring/prometheus-kubernetes.yml" >"$folder/prometheus-kubernetes.yml"
+promtool check config "$folder/prometheus-kubernetes.yml"
+if command -v amtool >/dev/null; then
+  amtool check-config "$source_dir/monitoring/alertmanager.yml"
+else
+  echo "amtool is not installed (Debian: prometheus-alertmanager): alertmanager.yml was not checked" >&2
+fi
 promtool test rules "$source_dir"/monitoring/rules/*_test.yaml
 for daemon in coordinator worker; do
   [ -s "$folder/$daemon.prom" ]
