@@ -5,34 +5,25 @@
 #include <optional>
 #include <string_view>
 
-#include "common/base/check.h"
 #include "common/base/log.h"
 #include "coordinator/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {
 
-std::string_view NameOf(WorkerChange change) {
-  switch (change) {
-    case WorkerChange::kJoined: return "joined";
-    case WorkerChange::kReattached: return "reattached";
-    case WorkerChange::kLeft: return "left";
-    case WorkerChange::kLost: return "lost";
-    case WorkerChange::kRefused: return "refused";
-    case WorkerChange::kQuarantined: return "quarantined";
-    case WorkerChange::kReleased: return "released";
-    case WorkerChange::kDrained: return "drained";
-    case WorkerChange::kResumed: return "resumed";
-  }
-  LF_CHECK(false, "worker change {}", static_cast<int>(change));
-}
-
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
+  FleetView& view;
 
-  void operator()(const JobsWereAccepted& accepted) const { metrics.JobsSubmitted(accepted.count); }
+  void operator()(const JobsWereAccepted& accepted) const {
+    metrics.JobsSubmitted(accepted.count);
+    view.Accepted(accepted);
+  }
+
+  void operator()(const BatchWasFinished& finished) const { view.BatchFinished(finished); }
 
   void operator()(const JobWasFinished& finished) const {
+    view.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported came from nowhere.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
@@ -59,17 +50,20 @@ struct ObservationVisitor {
 
   void operator()(const WorkerChanged& changed) const {
     if (changed.change == WorkerChange::kQuarantined) metrics.Quarantined();
+    view.Changed(changed);
     log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
               changed.leases);
   }
 
   void operator()(const ReportWasImplausible& report) const {
+    view.Implausible(report);
     log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
                  report.reason);
   }
 
   void operator()(const WorkersDisagreed& disagreed) const {
     metrics.WorkersDisagreed();
+    view.Disagreed(disagreed);
     log::Warning("workers.disagree job={} failed_on={} code={} measured_on={}", disagreed.job,
                  disagreed.failed, loopfleet::InfoOf(disagreed.code).name, disagreed.measured);
   }
@@ -99,7 +93,7 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_}, observation);
+  std::visit(ObservationVisitor{metrics_, view_}, observation);
 }
 
 // The first of each group of jobs that wait with one demand is the oldest of it, or one that had
@@ -120,6 +114,7 @@ void Observer::ShowOldestQueued(const Core& core, Moment now) {
   std::optional<Nanos> accepted_at;
   if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
   metrics_.SetOldestQueued(accepted_at);
+  view_.SetOldestQueued(accepted_at);
 }
 
 void Observer::ShowFleet(const Core& core, Moment now) {

@@ -1,8 +1,9 @@
 #pragma once
-// Observer: what the core says it did, as metrics and log lines; and the fleet's gauges.
+// Observer: what the core says it did, as metrics, log lines and events; and the fleet's gauges.
 
 #include "coordinator/core.h"
 #include "coordinator/effect.h"
+#include "coordinator/fleet_view.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {
@@ -12,15 +13,18 @@ monitoring::CoordinatorLabels AllLabels();
 
 class Observer {
  public:
-  explicit Observer(monitoring::CoordinatorMetrics& metrics) : metrics_(metrics) {}
+  Observer(monitoring::CoordinatorMetrics& metrics, FleetView& view)
+      : metrics_(metrics), view_(view) {}
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core, Moment now);
+  FleetView& view() { return view_; }
 
  private:
   void ShowOldestQueued(const Core& core, Moment now);
 
   monitoring::CoordinatorMetrics& metrics_;
+  FleetView& view_;
   Instant next_look_at_queue_{};
 };
 

@@ -17,10 +17,12 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/host_inspection.h"
 #include "monitoring/host/host_sensors.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
@@ -158,6 +160,25 @@ void PrintReadyLine(const wire::WorkerHello& hello) {
       {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
   fmt::print("{}\n", line.dump());
   std::fflush(stdout);
+}
+
+// What its coordinator is told, so that whoever looks at the fleet sees it.
+std::vector<std::string> FindHindrances(const CorePlan& cores, Isolation isolation) {
+  std::vector<std::string> hindrances;
+  const auto add = [&](const std::string& text) {
+    if (hindrances.size() < wire::kMaxHindrances) {
+      hindrances.push_back(text.substr(0, wire::kMaxHindranceBytes));
+    }
+  };
+  if (isolation != Isolation::kSeccomp) add("sandbox: system calls of kernels are not filtered");
+  for (const monitoring::Finding& finding :
+       monitoring::InspectHost({}, {.core = cores.slot_core})) {
+    if (finding.severity != monitoring::Severity::kProblem) continue;
+    add(fmt::format("{}: {}", finding.check, finding.what));
+    log::Warning("worker.hindrance check={} what=\"{}\" mend=\"{}\"", finding.check, finding.what,
+                 finding.mend);
+  }
+  return hindrances;
 }
 
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
@@ -299,6 +320,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
     metrics.SetThrottles(sensors.Throttles());
   });
 
+  ServiceManager service_manager(ServiceManager::FromEnvironment());
   Pulse pulse(clock);
   const auto why_not_ready = [&] {
     std::vector<std::string> reasons;
@@ -316,7 +338,8 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                }
                return reasons;
              }));
-  const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
+  wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
+  hello.hindrances = FindHindrances(cores, isolation);
   Session session({.coordinator = config.coordinator, .keys = std::move(keys)},
                   {.context = context,
                    .wakeup = wakeup,
@@ -327,12 +350,14 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .canaries = [&] { return device.health(); },
                    .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
+                     service_manager.Beat(clock.Now());  // once each turn of the session
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
   signals->Watch([&] { session.RequestDrain(); });
   PrintReadyLine(hello);
+  service_manager.Ready(fmt::format("{} for {}", hello.name, config.coordinator));
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
             config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
   const Status ended = session.Run();

@@ -73,9 +73,12 @@ class CommandLine {
 // Each command, one file for each noun.
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddCompletionCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
+void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
+void AddFleetCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);

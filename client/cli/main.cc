@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
+  AddFleetCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);
@@ -16,5 +17,7 @@ int main(int argc, char** argv) {
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);
+  AddDoctorCommand(line);
+  AddCompletionCommands(line);
   return line.Execute(argc, argv);
 }

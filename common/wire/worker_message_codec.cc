@@ -45,6 +45,10 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
   if (!hello.labels.empty()) {
     WriteTexts(hello.labels, builder.initLabels(static_cast<unsigned>(hello.labels.size())));
   }
+  if (!hello.hindrances.empty()) {
+    WriteTexts(hello.hindrances,
+               builder.initHindrances(static_cast<unsigned>(hello.hindrances.size())));
+  }
 }
 
 std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
@@ -77,6 +81,7 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   if (hello.max_threads == 0) RefuseMalformed("a worker whose kernels have no thread");
   hello.labels = ReadTexts(reader.getLabels(),
                            {.entries = kMaxLabels, .entry_bytes = kMaxLabelBytes}, "labels");
+  hello.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   return hello;
 }
 
