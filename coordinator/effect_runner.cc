@@ -53,7 +53,7 @@ void EffectRunner::Do(SendJob effect) {
 
 void EffectRunner::Do(SendFleet effect) {
   Reply(effect.peer, effect.number,
-        observer_.view().Complete(std::move(effect.known), effect.question));
+        observer_.record().Complete(std::move(effect.known), effect.question));
 }
 
 void EffectRunner::Do(SendToWorker effect) {

@@ -38,7 +38,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
-  parts_.observer.view().Recovered(event.epoch, event.batches.size(), event.jobs.size());
+  parts_.observer.record().Recovered(event.epoch, event.batches.size(), event.jobs.size());
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");
 }
@@ -56,8 +56,7 @@ Status EventLoop::Run() {
     if (stop_requested_ && !stopping) {
       stopping = true;
       parts_.health.Stopping();
-      parts_.observer.view().Stopping();
-      parts_.service_manager.Stopping();
+      parts_.observer.record().Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -69,7 +68,6 @@ Status EventLoop::Run() {
     ReceiveFromWorkers();
     TickIfDue();
     parts_.health.LoopTurned(parts_.clock.Now());
-    parts_.service_manager.Beat(parts_.clock.Now());
     if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
     if (stopping && !parts_.core.HasWritesUnderWay()) return {};
     if (stopping && parts_.clock.Now() > stop_by) {
@@ -227,7 +225,7 @@ void EventLoop::TickIfDue() {
   CountMalformed();
   parts_.observer.ShowFleet(parts_.core, {.instant = now, .wall = parts_.clock.WallNow()});
   parts_.health.StorageIsFull(parts_.storage.is_full());
-  parts_.observer.view().SetStorageFull(parts_.storage.is_full());
+  parts_.observer.record().SetStorageFull(parts_.storage.is_full());
 }
 
 void EventLoop::CountMalformed() {

@@ -8,7 +8,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/base/service_manager.h"
 #include "common/wire/socket.h"
 #include "coordinator/admission.h"
 #include "coordinator/core.h"
@@ -37,7 +36,6 @@ class EventLoop {
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
     Health& health;
-    ServiceManager& service_manager;
     Gatekeeper* gatekeeper = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);

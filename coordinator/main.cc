@@ -77,7 +77,6 @@ Status Serve(const CoordinatorOptions& options) {
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
   registry.BeforeText([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
-  ServiceManager service_manager(ServiceManager::FromEnvironment());
 
   RaiseDescriptorLimit();  // before sockets: each connection is one
 
@@ -98,8 +97,8 @@ Status Serve(const CoordinatorOptions& options) {
   Limits limits = options.limits;
   limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
   Core core({.limits = limits, .name = NameOfThisProcess()});
-  FleetView view(clock, {.version = LOOPFLEET_VERSION});
-  Observer observer(metrics, view);
+  FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
+  Observer observer(metrics, record);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup);
@@ -116,7 +115,6 @@ Status Serve(const CoordinatorOptions& options) {
                   .metrics = metrics,
                   .observer = observer,
                   .health = health,
-                  .service_manager = service_manager,
                   .gatekeeper = gatekeeper.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(
@@ -124,7 +122,7 @@ Status Serve(const CoordinatorOptions& options) {
       monitoring::HttpServer::Start(
           {.listen = options.http, .build = build, .ready = [&] { return health.WhyNotReady(); }},
           registry, [&] { return health.Reasons(); }));
-  view.SetHttp(http->address());
+  record.SetHttp(http->address());
   signals->Watch([&] { loop.RequestStop(); });
 
   nlohmann::ordered_json ready = {
@@ -133,8 +131,6 @@ Status Serve(const CoordinatorOptions& options) {
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
-  service_manager.Ready(fmt::format("clients {}, workers {}, http {}", clients.endpoint(),
-                                    workers.endpoint(), http->address()));
   const Status ran = loop.Run();
   signals->Forget();
   return ran;

@@ -13,17 +13,17 @@ namespace {
 
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
-  FleetView& view;
+  FleetRecord& record;
 
   void operator()(const JobsWereAccepted& accepted) const {
     metrics.JobsSubmitted(accepted.count);
-    view.Accepted(accepted);
+    record.Accepted(accepted);
   }
 
-  void operator()(const BatchWasFinished& finished) const { view.BatchFinished(finished); }
+  void operator()(const BatchWasFinished& finished) const { record.BatchFinished(finished); }
 
   void operator()(const JobWasFinished& finished) const {
-    view.Finished(finished);
+    record.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported came from nowhere.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
@@ -50,20 +50,20 @@ struct ObservationVisitor {
 
   void operator()(const WorkerChanged& changed) const {
     if (changed.change == WorkerChange::kQuarantined) metrics.Quarantined();
-    view.Changed(changed);
+    record.Changed(changed);
     log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
               changed.leases);
   }
 
   void operator()(const ReportWasImplausible& report) const {
-    view.Implausible(report);
+    record.Implausible(report);
     log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
                  report.reason);
   }
 
   void operator()(const WorkersDisagreed& disagreed) const {
     metrics.WorkersDisagreed();
-    view.Disagreed(disagreed);
+    record.Disagreed(disagreed);
     log::Warning("workers.disagree job={} failed_on={} code={} measured_on={}", disagreed.job,
                  disagreed.failed, loopfleet::InfoOf(disagreed.code).name, disagreed.measured);
   }
@@ -93,7 +93,7 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_, view_}, observation);
+  std::visit(ObservationVisitor{metrics_, record_}, observation);
 }
 
 // The first of each group of jobs that wait with one demand is the oldest of it, or one that had
@@ -114,7 +114,7 @@ void Observer::ShowOldestQueued(const Core& core, Moment now) {
   std::optional<Nanos> accepted_at;
   if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
   metrics_.SetOldestQueued(accepted_at);
-  view_.SetOldestQueued(accepted_at);
+  record_.SetOldestQueued(accepted_at);
 }
 
 void Observer::ShowFleet(const Core& core, Moment now) {

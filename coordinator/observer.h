@@ -3,7 +3,7 @@
 
 #include "coordinator/core.h"
 #include "coordinator/effect.h"
-#include "coordinator/fleet_view.h"
+#include "coordinator/fleet_record.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {
@@ -13,18 +13,18 @@ monitoring::CoordinatorLabels AllLabels();
 
 class Observer {
  public:
-  Observer(monitoring::CoordinatorMetrics& metrics, FleetView& view)
-      : metrics_(metrics), view_(view) {}
+  Observer(monitoring::CoordinatorMetrics& metrics, FleetRecord& record)
+      : metrics_(metrics), record_(record) {}
 
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core, Moment now);
-  FleetView& view() { return view_; }
+  FleetRecord& record() { return record_; }
 
  private:
   void ShowOldestQueued(const Core& core, Moment now);
 
   monitoring::CoordinatorMetrics& metrics_;
-  FleetView& view_;
+  FleetRecord& record_;
   Instant next_look_at_queue_{};
 };
 

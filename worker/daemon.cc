@@ -17,7 +17,6 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/key_directory.h"
@@ -320,7 +319,6 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
     metrics.SetThrottles(sensors.Throttles());
   });
 
-  ServiceManager service_manager(ServiceManager::FromEnvironment());
   Pulse pulse(clock);
   const auto why_not_ready = [&] {
     std::vector<std::string> reasons;
@@ -350,14 +348,12 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                    .canaries = [&] { return device.health(); },
                    .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
-                     service_manager.Beat(clock.Now());  // once each turn of the session
                      if (nursery->IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
   signals->Watch([&] { session.RequestDrain(); });
   PrintReadyLine(hello);
-  service_manager.Ready(fmt::format("{} for {}", hello.name, config.coordinator));
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
             config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
   const Status ended = session.Run();

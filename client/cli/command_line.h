@@ -78,7 +78,7 @@ void AddDbCommands(CommandLine& line);
 void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
-void AddFleetCommands(CommandLine& line);
+void AddWatchCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);

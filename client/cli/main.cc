@@ -6,7 +6,7 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
-  AddFleetCommands(line);
+  AddWatchCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);

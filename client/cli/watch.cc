@@ -136,7 +136,7 @@ int RunEvents(const FleetFlags& flags, const CommandRun& run) {
 
 }  // namespace
 
-void AddFleetCommands(CommandLine& line) {
+void AddWatchCommands(CommandLine& line) {
   const auto flags = std::make_shared<FleetFlags>();
   CLI::App& status = line.AddCommand(
       line.root(),

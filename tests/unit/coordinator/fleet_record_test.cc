@@ -1,4 +1,4 @@
-#include "coordinator/fleet_view.h"
+#include "coordinator/fleet_record.h"
 
 #include <gtest/gtest.h>
 
@@ -11,24 +11,24 @@ std::vector<std::string> KindsOf(const wire::FleetInfo& fleet) {
   return kinds;
 }
 
-class FleetViewTest : public testing::Test {
+class FleetRecordTest : public testing::Test {
  protected:
-  wire::FleetInfo Look() const { return view_.Complete({.epoch = 3}, {.max_events = 1'000}); }
+  wire::FleetInfo Look() const { return record_.Complete({.epoch = 3}, {.max_events = 1'000}); }
 
   const SystemClock clock_;
-  FleetView view_{clock_, {.version = "1.2.3"}};
+  FleetRecord record_{clock_, {.version = "1.2.3"}};
 };
 
-TEST_F(FleetViewTest, CountsJobsByWhatBecameOfThem) {
-  view_.SetHttp("127.0.0.1:9");
-  view_.Accepted({.count = 5, .batch = BatchId{1}});
-  view_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}});
-  view_.Accepted({.count = 1});  // an audit of the coordinator's own
-  view_.Finished({});
-  view_.Finished({.source = OutcomeSource::kStored});
-  view_.Finished({.source = OutcomeSource::kCoalesced});
-  view_.Finished({.failure = FailureCode::kRunCrash});
-  view_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
+TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
+  record_.SetHttp("127.0.0.1:9");
+  record_.Accepted({.count = 5, .batch = BatchId{1}});
+  record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}});
+  record_.Accepted({.count = 1});  // an audit of the coordinator's own
+  record_.Finished({});
+  record_.Finished({.source = OutcomeSource::kStored});
+  record_.Finished({.source = OutcomeSource::kCoalesced});
+  record_.Finished({.failure = FailureCode::kRunCrash});
+  record_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
   const wire::FleetInfo fleet = Look();
   EXPECT_EQ(fleet.epoch, 3U);  // what the core says stays
   EXPECT_EQ(fleet.version, "1.2.3");
@@ -42,19 +42,19 @@ TEST_F(FleetViewTest, CountsJobsByWhatBecameOfThem) {
   EXPECT_EQ(KindsOf(fleet), (std::vector<std::string>{"batch.accepted"}));
 }
 
-TEST_F(FleetViewTest, TellsWhatHappened) {
-  view_.Recovered(3, 1, 20);
-  view_.Changed({.change = WorkerChange::kJoined, .name = "w"});
-  view_.Changed({.change = WorkerChange::kLost, .name = "w", .leases = 4});
-  view_.BatchFinished({.batch = BatchId{9}, .jobs = 20});
-  view_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
-  view_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
-  view_.Disagreed({.failed = "w", .measured = "v", .job = {}});
-  view_.SetStorageFull(false);  // as it was
-  view_.SetStorageFull(true);
-  view_.SetStorageFull(true);
-  view_.SetStorageFull(false);
-  view_.Stopping();
+TEST_F(FleetRecordTest, TellsWhatHappened) {
+  record_.Recovered(3, 1, 20);
+  record_.Changed({.change = WorkerChange::kJoined, .name = "w"});
+  record_.Changed({.change = WorkerChange::kLost, .name = "w", .leases = 4});
+  record_.BatchFinished({.batch = BatchId{9}, .jobs = 20});
+  record_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
+  record_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
+  record_.Disagreed({.failed = "w", .measured = "v", .job = {}});
+  record_.SetStorageFull(false);  // as it was
+  record_.SetStorageFull(true);
+  record_.SetStorageFull(true);
+  record_.SetStorageFull(false);
+  record_.Stopping();
   const wire::FleetInfo fleet = Look();
   EXPECT_EQ(KindsOf(fleet),
             (std::vector<std::string>{"coordinator.started", "worker.joined", "worker.lost",

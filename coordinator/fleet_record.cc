@@ -1,4 +1,4 @@
-#include "coordinator/fleet_view.h"
+#include "coordinator/fleet_record.h"
 
 #include <fmt/format.h>
 
@@ -43,23 +43,23 @@ std::string_view NameOf(WorkerChange change) {
   LF_CHECK(false, "worker change {}", static_cast<int>(change));
 }
 
-FleetView::FleetView(const Clock& clock, const Options& options)
+FleetRecord::FleetRecord(const Clock& clock, const Options& options)
     : clock_(clock), version_(options.version), started_at_(clock.WallNow()), events_(clock) {}
 
-void FleetView::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
+void FleetRecord::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
   events_.Add({.kind = "coordinator.started",
                .count = jobs,
                .text = fmt::format("start number {}; {} jobs of {} batches were unfinished", epoch,
                                    jobs, batches)});
 }
 
-void FleetView::Accepted(const JobsWereAccepted& accepted) {
+void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
   accepted_ += accepted.count;
   if (!accepted.batch || accepted.first_index > 0) return;  // nobody's, or known
   events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.count});
 }
 
-void FleetView::Finished(const JobWasFinished& finished) {
+void FleetRecord::Finished(const JobWasFinished& finished) {
   ++finished_;
   if (finished.failure) {
     ++failures_[*finished.failure];
@@ -68,39 +68,39 @@ void FleetView::Finished(const JobWasFinished& finished) {
   }
 }
 
-void FleetView::BatchFinished(const BatchWasFinished& finished) {
+void FleetRecord::BatchFinished(const BatchWasFinished& finished) {
   events_.Add({.kind = finished.cancelled ? "batch.cancelled" : "batch.finished",
                .batch = finished.batch,
                .count = finished.jobs});
 }
 
-void FleetView::Changed(const WorkerChanged& changed) {
+void FleetRecord::Changed(const WorkerChanged& changed) {
   events_.Add({.kind = fmt::format("worker.{}", NameOf(changed.change)),
                .subject = changed.name,
                .count = changed.leases,
                .text = TextOf(changed)});
 }
 
-void FleetView::Implausible(const ReportWasImplausible& report) {
+void FleetRecord::Implausible(const ReportWasImplausible& report) {
   events_.Add({.kind = "report.implausible", .subject = report.worker, .text = report.reason});
 }
 
-void FleetView::Disagreed(const WorkersDisagreed& disagreed) {
+void FleetRecord::Disagreed(const WorkersDisagreed& disagreed) {
   events_.Add({.kind = "workers.disagreed",
                .subject = disagreed.failed,
                .text = fmt::format("{} of job {}, which {} measured", InfoOf(disagreed.code).name,
                                    disagreed.job, disagreed.measured)});
 }
 
-void FleetView::SetStorageFull(bool full) {
+void FleetRecord::SetStorageFull(bool full) {
   if (std::exchange(storage_full_, full) == full) return;
   events_.Add({.kind = full ? "storage.full" : "storage.has_room",
                .text = full ? "no room on the disk of the database: nothing is accepted" : ""});
 }
 
-void FleetView::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
+void FleetRecord::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
 
-wire::FleetInfo FleetView::Complete(wire::FleetInfo fleet, const wire::ShowFleet& question) const {
+wire::FleetInfo FleetRecord::Complete(wire::FleetInfo fleet, const wire::ShowFleet& question) const {
   fleet.started_at = started_at_;
   fleet.now = clock_.WallNow();
   fleet.version = version_;

@@ -1,5 +1,5 @@
 #pragma once
-// FleetView: the fleet in numbers since this coordinator's start, and its events: what `loopfleet
+// FleetRecord: the fleet in numbers since this coordinator's start, and its events: what `loopfleet
 // status`, `top` and `events` ask for. Told by the Observer; belongs to the event loop's thread.
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace loopfleet::coordinator {
 
-class FleetView {
+class FleetRecord {
  public:
   struct Options {
     std::string version;
   };
-  FleetView(const Clock& clock, const Options& options);
+  FleetRecord(const Clock& clock, const Options& options);
 
   void SetHttp(std::string address) { http_ = std::move(address); }
   void Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs);
