@@ -84,10 +84,13 @@ struct JobsWereAccepted {
   std::uint32_t first_index = 0;  // 0: its first ones
   std::optional<BatchId> batch;   // none: a batch of the coordinator's own
 };
-struct JobWasFinished {
+struct FinishedJob {
   std::optional<FailureCode> failure;
   OutcomeSource source = OutcomeSource::kMeasured;
   StageDurations stages;
+};
+struct JobsWereFinished {
+  std::vector<FinishedJob> jobs;  // by one event
 };
 // Nothing about it changes any more.
 struct BatchWasFinished {
@@ -134,7 +137,7 @@ struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
 using Observation =
-    std::variant<JobsWereAccepted, JobWasFinished, BatchWasFinished, OutcomesWereStored,
+    std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished, OutcomesWereStored,
                  RequestWasRefused, WorkerChanged, ReportWasImplausible, WorkersDisagreed,
                  JobWasRetried>;
 

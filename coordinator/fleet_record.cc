@@ -59,7 +59,7 @@ void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
   events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.count});
 }
 
-void FleetRecord::Finished(const JobWasFinished& finished) {
+void FleetRecord::Finished(const FinishedJob& finished) {
   ++finished_;
   if (finished.failure) {
     ++failures_[*finished.failure];

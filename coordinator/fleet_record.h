@@ -27,7 +27,7 @@ class FleetRecord {
   void SetHttp(std::string address) { http_ = std::move(address); }
   void Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs);
   void Accepted(const JobsWereAccepted& accepted);
-  void Finished(const JobWasFinished& finished);
+  void Finished(const FinishedJob& finished);
   void BatchFinished(const BatchWasFinished& finished);
   void Changed(const WorkerChanged& changed);
   void Implausible(const ReportWasImplausible& report);

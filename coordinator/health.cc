@@ -6,10 +6,17 @@
 
 namespace loopfleet::coordinator {
 
+constexpr auto kStuckAfter = std::chrono::seconds(5);
+
+Nanos Health::SinceLastTurn() const {
+  return clock_.Now() - turned_at_.load(std::memory_order_relaxed);
+}
+
+bool Health::IsTurning() const { return SinceLastTurn() <= kStuckAfter; }
+
 std::vector<std::string> Health::Reasons() const {
-  constexpr auto kStuckAfter = std::chrono::seconds(5);
   std::vector<std::string> reasons;
-  const Nanos since = clock_.Now() - turned_at_.load(std::memory_order_relaxed);
+  const Nanos since = SinceLastTurn();
   if (since > kStuckAfter) {
     reasons.push_back(fmt::format("the event loop has not turned for {:.1f} s",
                                   std::chrono::duration<double>(since).count()));

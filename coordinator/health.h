@@ -20,8 +20,11 @@ class Health {
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
   // Why it takes no batches though it may be healthy.
   std::vector<std::string> WhyNotReady() const;
+  bool IsTurning() const;  // false: its loop stands still, and only a new start helps
 
  private:
+  Nanos SinceLastTurn() const;
+
   const Clock& clock_;
   std::atomic<Instant> turned_at_;
   std::atomic<bool> full_{false};

@@ -22,7 +22,11 @@ struct ObservationVisitor {
 
   void operator()(const BatchWasFinished& finished) const { record.BatchFinished(finished); }
 
-  void operator()(const JobWasFinished& finished) const {
+  void operator()(const JobsWereFinished& finished) const {
+    for (const FinishedJob& job : finished.jobs) Count(job);
+  }
+
+  void Count(const FinishedJob& finished) const {
     record.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported came from nowhere.
@@ -94,6 +98,7 @@ monitoring::CoordinatorLabels AllLabels() {
 
 void Observer::Observe(const Observation& observation) {
   std::visit(ObservationVisitor{metrics_, record_}, observation);
+  tally_.Count(observation);
 }
 
 // The first of each group of jobs that wait with one demand is the oldest of it, or one that had

@@ -4,6 +4,7 @@
 #include "coordinator/core.h"
 #include "coordinator/effect.h"
 #include "coordinator/fleet_record.h"
+#include "coordinator/tally.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {
@@ -19,12 +20,14 @@ class Observer {
   void Observe(const Observation& observation);
   void ShowFleet(const Core& core, Moment now);
   FleetRecord& record() { return record_; }
+  const Tally& tally() const { return tally_; }
 
  private:
   void ShowOldestQueued(const Core& core, Moment now);
 
   monitoring::CoordinatorMetrics& metrics_;
   FleetRecord& record_;
+  Tally tally_;
   Instant next_look_at_queue_{};
 };
 

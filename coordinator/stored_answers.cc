@@ -25,17 +25,6 @@ wire::BatchState StateOf(const storage::StoredBatch& batch) {
                                           : wire::BatchState::kFinished;
 }
 
-wire::BatchInfo InfoOf(const storage::StoredBatch& batch) {
-  return {.batch = batch.batch,
-          .client = batch.client,
-          .state = StateOf(batch),
-          .submitted_at = batch.accepted_at,
-          .job_count = batch.job_count,
-          .finished = batch.finished,
-          .failed = batch.failed,
-          .from_store = batch.from_store};
-}
-
 wire::Refused NotFound(std::string message) {
   return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
 }
@@ -49,11 +38,22 @@ wire::Refused Unreadable(const Error& error) {
 
 }  // namespace
 
+wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
+  return {.batch = batch.batch,
+          .client = batch.client,
+          .state = StateOf(batch),
+          .submitted_at = batch.accepted_at,
+          .job_count = batch.job_count,
+          .finished = batch.finished,
+          .failed = batch.failed,
+          .from_store = batch.from_store};
+}
+
 wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetch) {
   const auto batch = reader_.FindBatch(fetch.batch);
   if (!batch) return Unreadable(batch.error());
   if (!*batch) return NotFound(fmt::format("there is no batch {}", fetch.batch));
-  wire::OutcomePage page{.batch = InfoOf(**batch)};
+  wire::OutcomePage page{.batch = BatchInfoOf(**batch)};
   std::uint64_t after = fetch.after_sequence;
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
   const std::uint32_t most = std::min(fetch.max_outcomes, wire::kMaxOutcomesPerPage);
@@ -101,14 +101,14 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListBatches& list) {
       reader_.ListBatches(std::min<std::uint32_t>(list.max_batches, wire::kMaxBatchesPerList));
   if (!batches) return Unreadable(batches.error());
   wire::BatchList reply;
-  for (const storage::StoredBatch& batch : *batches) reply.batches.push_back(InfoOf(batch));
+  for (const storage::StoredBatch& batch : *batches) reply.batches.push_back(BatchInfoOf(batch));
   return reply;
 }
 
 wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
   const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
   if (!batch) return Unreadable(batch.error());
-  if (*batch) return InfoOf(**batch);
+  if (*batch) return BatchInfoOf(**batch);
   return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
                              : std::string("there is no batch yet"));
 }

@@ -2,10 +2,9 @@
 // HttpServer: what a daemon shows over HTTP, read-only. GET or HEAD of
 //   /metrics  the registry in Prometheus' text format
 //   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: restart it then
-//   /readyz   200 {"status":"ready"}, or 503 {"status":"not ready","reasons":[...]}: it would take
-//   no
-//             work now, but may by itself later on
+//   /readyz   200 {"status":"ready"}, or 503 {"status":"not ready","reasons":[...]}: no work now
 //   /version  {"component":"worker","version":"0.1.0"}
+//   the paths of its site, if it has one (site.h): to its audience, under its own names only
 // Anything else is 404, any other method 405. It runs on threads of its own and answers without the
 // daemon's loop, so it also answers when that is stuck (the health check then has to say so). The
 // process ignores SIGPIPE from the start of the first server on, as civetweb wants it.
@@ -19,6 +18,7 @@
 #include "common/base/result.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
+#include "monitoring/site.h"
 
 namespace loopfleet::monitoring {
 
@@ -34,6 +34,9 @@ struct HttpServerOptions {
   // more than 100 half-open connections a second are needed to keep a scrape from being answered.
   int threads = 64;
   std::chrono::milliseconds request_timeout{500};
+  Site* site = nullptr;  // must outlive the server; none: nothing but the paths above
+  Audience audience = Audience::kThisMachine;
+  std::vector<std::string> host_names;  // that the site may be asked for by, beside its addresses
 };
 
 class HttpServer {

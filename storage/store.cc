@@ -20,6 +20,7 @@
 #include "storage/result_keys.h"
 #include "storage/result_table.h"
 #include "storage/sqlite.h"
+#include "storage/unfinished_jobs.h"
 #include "storage/writer_lock.h"
 
 namespace loopfleet::storage {
@@ -110,7 +111,6 @@ struct Store::Impl {
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status Learn(const JobFinished& finished);
   Result<StoredBatch*> Touch(BatchId batch);
-  Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
   Status LoadResultKeys();
 
   WriterLock lock;  // freed last
@@ -177,52 +177,25 @@ Status Store::Impl::LoadResultKeys() {
   return {};
 }
 
-Result<Recovery> Store::Recover() {
+Result<Recovery> Store::RecoverBatches() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
-  std::size_t jobs = 0;
-  for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
-  recovery.jobs.reserve(jobs);
   LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   LF_TRY(recovery.drains, impl_->drains.List());
-  for (const StoredBatch& batch : recovery.unfinished) {
-    LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
-  }
   return recovery;
 }
 
-Status Store::Impl::RecoverJobs(const StoredBatch& batch, Recovery& recovery) {
-  std::vector<bool> finished(batch.job_count);
-  if (batch.finished > 0) {
-    LF_TRY(finished, outcomes.FinishedJobs(batch.batch, batch.job_count));
+Result<Recovery> Store::Recover() {
+  LF_TRY(Recovery recovery, RecoverBatches());
+  std::size_t count = 0;
+  for (const StoredBatch& batch : recovery.unfinished) count += batch.job_count - batch.finished;
+  recovery.jobs.reserve(count);
+  UnfinishedJobs all(impl_->jobs, impl_->outcomes, recovery.unfinished);
+  while (!all.at_end()) {
+    LF_TRY_VOID(all.Read(count + 1, recovery.jobs, recovery.damaged));
   }
-  std::uint32_t next = 0;
-  // Jobs whose rows are gone, up to `end`.
-  const auto skip_to = [&](std::uint32_t end) {
-    for (; next < end; ++next) {
-      if (!finished[next]) recovery.damaged.push_back({batch.batch, next});
-    }
-  };
-  Status failed;
-  LF_TRY_VOID(jobs.ForEach(batch.batch, 0, [&](JobId id, Result<UnfinishedJob> job) {
-    if (id.index < next || id.index >= batch.job_count)
-      return JobTable::Go::kOn;  // not a job of ours
-    skip_to(id.index);
-    ++next;
-    if (finished[id.index]) return JobTable::Go::kOn;
-    if (job) {
-      recovery.jobs.push_back(*std::move(job));
-    } else if (job.error().kind == ErrorKind::kCorrupt) {
-      recovery.damaged.push_back(id);
-    } else {
-      failed = std::unexpected(std::move(job).error());
-      return JobTable::Go::kStop;
-    }
-    return JobTable::Go::kOn;
-  }));
-  skip_to(batch.job_count);
-  return failed;
+  return recovery;
 }
 
 Status Store::Apply(std::span<const Write> writes) {

@@ -6,26 +6,17 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/looptree/key.h"
 #include "worker/code_hash.h"
+#include "worker/job_rebuild.h"
 
 namespace loopfleet::worker {
-namespace {
-
-std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
-  if (PlacementOf(spec.device, benchmark.target) != Placement::kCuda) return std::nullopt;
-  return Failure{.code = FailureCode::kNoMatchingWorker,
-                 .message = "the job asks for a CUDA device; this worker has a CPU only"};
-}
-
-}  // namespace
-
 Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions conditions,
                    std::function<void()> on_finished)
     : options_(options),
       parts_(parts),
       conditions_(std::move(conditions)),
       on_finished_(std::move(on_finished)),
+      leases_(options.max_held),
       workloads_(options.workloads),
       arenas_(options.arenas),
       duty_(parts.clock,
@@ -40,13 +31,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
 }
 
 Pipeline::~Pipeline() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    waiting_.clear();
-    held_.clear();
-    changed_.notify_all();
-  }
+  leases_.Stop();
   parts_.slot.Stop();
   prepared_.Close();
   for (std::thread& thread : prepare_threads_) thread.join();
@@ -54,87 +39,36 @@ Pipeline::~Pipeline() {
 }
 
 bool Pipeline::Accept(wire::Lease lease) {
-  std::lock_guard lock(mutex_);
-  if (held_.size() >= options_.max_held) return false;
-  if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice: it is under way
-  waiting_.push_back({std::move(lease), parts_.clock.Now()});
+  const bool accepted = leases_.Accept(std::move(lease), parts_.clock.Now());
   ShowHeld();
-  changed_.notify_all();
-  return true;
+  return accepted;
 }
-
 void Pipeline::Drop(std::span<const LeaseId> leases) {
-  std::lock_guard lock(mutex_);
-  for (const LeaseId lease : leases) {
-    held_.erase(lease);
-    std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.lease.lease == lease; });
-    std::erase_if(finished_, [&](const wire::Report& report) { return report.lease == lease; });
-  }
+  leases_.Drop(leases);
   ShowHeld();
 }
-
 std::vector<LeaseId> Pipeline::DropUnstarted() {
-  std::lock_guard lock(mutex_);
-  waiting_.clear();
-  std::vector<LeaseId> dropped;
-  for (const auto& [lease, job] : held_) {
-    const bool is_finished = std::any_of(finished_.begin(), finished_.end(),
-                                         [&](const auto& report) { return report.lease == lease; });
-    if (!on_slot_.contains(lease) && !is_finished) dropped.push_back(lease);
-  }
-  for (const LeaseId lease : dropped) held_.erase(lease);
+  std::vector<LeaseId> dropped = leases_.DropUnstarted();
   ShowHeld();
   return dropped;
 }
-
 std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
-  std::lock_guard lock(mutex_);
-  std::vector<LeaseId> dropped;
-  std::erase_if(waiting_, [&](const Waiting& waiting) {
-    const LeaseId lease = waiting.lease.lease;
-    if (std::ranges::find(leases, lease) == leases.end() || held_.erase(lease) == 0) return false;
-    dropped.push_back(lease);
-    return true;
-  });
+  std::vector<LeaseId> dropped = leases_.GiveBack(leases);
   ShowHeld();
   return dropped;
 }
-
-std::vector<wire::Report> Pipeline::TakeFinished() {
-  std::lock_guard lock(mutex_);
-  for (const wire::Report& report : finished_) held_.erase(report.lease);
-  return std::exchange(finished_, {});
-}
-
-std::vector<wire::HeldLease> Pipeline::Held() const {
-  std::lock_guard lock(mutex_);
-  std::vector<wire::HeldLease> held;
-  for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
-  return held;
-}
+std::vector<wire::Report> Pipeline::TakeFinished() { return leases_.TakeFinished(); }
+std::vector<wire::HeldLease> Pipeline::Held() const { return leases_.Held(); }
 
 void Pipeline::ShowHeld() {
-  const std::size_t unfinished = held_.size() - finished_.size();
+  std::lock_guard lock(show_held_);  // or an older count could be the last one that is shown
+  const std::size_t unfinished = leases_.CountUnfinished();
   duty_.SetHeld(unfinished);
   parts_.metrics.SetHeld(unfinished);
 }
 
-bool Pipeline::IsHeld(LeaseId lease) const {
-  std::lock_guard lock(mutex_);
-  return held_.contains(lease);
-}
-
-std::optional<Pipeline::Waiting> Pipeline::NextWaiting() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-  if (stopping_) return std::nullopt;
-  Waiting next = std::move(waiting_.front());
-  waiting_.pop_front();
-  return next;
-}
-
 void Pipeline::PrepareLoop(Preparer& preparer) {
-  while (std::optional<Waiting> next = NextWaiting()) {
+  while (std::optional<LeaseBook::Waiting> next = leases_.Next()) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
     evaluation.conditions->hardware =
@@ -143,7 +77,7 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
       Finish(next->lease.lease, next->lease.job, std::move(evaluation));
-    } else if (IsHeld(prepared->lease)) {
+    } else if (leases_.IsHeld(prepared->lease)) {
       prepared_.Push(*std::move(prepared));
     }
   }
@@ -157,34 +91,14 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   };
   const Instant start = parts_.clock.Now();
   std::optional<DutyCycle::Step> step(std::in_place, duty_, DutyCycle::Stage::kCompile);
-  if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
-  if (lease.spec.threads > options_.max_threads) {
-    return fail(
-        {.code = FailureCode::kNoMatchingWorker,
-         .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
-                                lease.spec.threads, options_.max_threads)});
-  }
-  evaluation.conditions->threads = lease.spec.threads;
-  evaluation.conditions->cache = lease.spec.cache;
-  const std::expected<looptree::Replayed, Failure> replayed = ReplayJob(lease.spec);
+  const std::expected<looptree::Replayed, Failure> replayed =
+      RebuildJob(lease.spec,
+                 {.device = DeviceKind::kCpu,
+                  .max_threads = options_.max_threads,
+                  .max_tensor_bytes = options_.max_tensor_bytes,
+                  .max_flop_count = options_.max_flop_count},
+                 evaluation);
   if (!replayed) return fail(replayed.error());
-  evaluation.tree_key = looptree::KeyOf(replayed->tree);
-  evaluation.flop_count = looptree::FlopCount(replayed->tree.program());
-  if (std::optional<Failure> failure = WrongDevice(lease.spec, replayed->benchmark)) {
-    return fail(*std::move(failure));
-  }
-  if (const std::uint64_t bytes = looptree::TensorBytes(replayed->tree.program());
-      bytes > options_.max_tensor_bytes) {
-    return fail({.code = FailureCode::kRunOom,
-                 .message = fmt::format("inputs and outputs take {} bytes, this worker allows {}",
-                                        bytes, options_.max_tensor_bytes)});
-  }
-  if (evaluation.flop_count > options_.max_flop_count) {
-    return fail({.code = FailureCode::kLimitFlops,
-                 .message = fmt::format("one run is {} flop; this worker verifies outputs, and so"
-                                        " takes jobs, up to {}",
-                                        evaluation.flop_count, options_.max_flop_count)});
-  }
   const Instant rebuilt = parts_.clock.Now();
   evaluation.stages[Stage::kReplay] = rebuilt - start;
 
@@ -275,13 +189,6 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
   }
 }
 
-bool Pipeline::StartTiming(LeaseId lease) {
-  std::lock_guard lock(mutex_);
-  if (!held_.contains(lease)) return false;
-  on_slot_.insert(lease);
-  return true;
-}
-
 std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
   duty_.SlotDoes(std::nullopt);
   for (;;) {
@@ -307,7 +214,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
     std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
     if (!next) return;
-    if (!StartTiming(next->lease)) continue;
+    if (!leases_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
     if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
@@ -389,14 +296,12 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
     log::Info("job.failed job={} lease={} code={} message=\"{}\"", job, lease,
               OutcomeLabel(evaluation), evaluation.failure().message);
   }
-  {
-    std::lock_guard lock(mutex_);
-    on_slot_.erase(lease);
-    if (!held_.contains(lease)) return;  // dropped meanwhile: nobody wants it
-    finished_.push_back({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
-    ShowHeld();
+  const bool is_wanted =
+      leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
+  ShowHeld();
+  if (is_wanted) {
+    on_finished_();
   }
-  on_finished_();
 }
 
 void Pipeline::Count(const Evaluation& evaluation) {

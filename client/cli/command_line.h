@@ -78,12 +78,13 @@ void AddDbCommands(CommandLine& line);
 void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
-void AddWatchCommands(CommandLine& line);
+void AddFleetCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);
+void AddWatchCommands(CommandLine& line);
 void AddWorkerCommands(CommandLine& line);
 
 }  // namespace loopfleet::client

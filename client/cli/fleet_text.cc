@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "client/cli/table.h"
-#include "client/cli/worker_state_name.h"
+#include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -372,7 +372,7 @@ std::string WorkersText(const FleetHistory& history, std::size_t most) {
   std::ranges::stable_sort(workers, {}, rank);
   for (std::size_t i = 0; i < std::min(workers.size(), most); ++i) {
     const wire::WorkerInfo& worker = workers[i];
-    table.Add({Printable(worker.name), std::string(WorkerStateName(worker.state)),
+    table.Add({Printable(worker.name), std::string(wire::WorkerStateName(worker.state)),
                RateText(history.JobsPerSecondOf(worker)), Thousands(worker.leased_jobs),
                Thousands(worker.finished_jobs),
                worker.canary_ratio > 0 ? fmt::format("{:.3f}", worker.canary_ratio) : "-",

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   AddBatchCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
+  AddFleetCommands(line);
   AddBenchmarkCommands(line);
   AddReplayCommand(line);
   AddKeygenCommand(line);

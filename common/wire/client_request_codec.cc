@@ -24,13 +24,25 @@ ClientHello ReadHello(schema::ClientHello::Reader reader) {
           .capabilities = ReadCapabilities(reader.getCapabilities())};
 }
 
-// All of it but the request id.
-void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
-  LF_CHECK(submit.jobs.size() <= kMaxJobsPerMessage, "{} jobs", submit.jobs.size());
+const JobSpec& Itself(const JobSpec& spec) { return spec; }
+const JobSpec& Itself(const JobSpec* spec) { return *spec; }
+
+template <class Jobs>
+void WriteJobs(const Jobs& jobs, schema::SubmitJobs::Builder builder) {
+  LF_CHECK(jobs.size() <= kMaxJobsPerMessage, "{} jobs", jobs.size());
+  auto list = builder.initJobs(static_cast<unsigned>(jobs.size()));
+  for (unsigned i = 0; i < list.size(); ++i) WriteJobSpec(Itself(jobs[i]), list[i]);
+}
+
+void WriteHead(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
   if (submit.append_to) builder.setAppendTo(submit.append_to->value);
   builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
-  auto jobs = builder.initJobs(static_cast<unsigned>(submit.jobs.size()));
-  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobSpec(submit.jobs[i], jobs[i]);
+}
+
+// All of it but the request id.
+void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
+  WriteHead(submit, builder);
+  WriteJobs(submit.jobs, builder);
 }
 
 JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
@@ -176,13 +188,21 @@ std::size_t ContentSize(const SubmitJobs& submit) {
 }  // namespace
 
 std::string Encode(const ClientRequest& request) {
-  const auto* submit = std::get_if<SubmitJobs>(&request.message);
-  return EncodeFrame<schema::ClientRequest>(
-      submit != nullptr ? ContentSize(*submit) : kMessageOverheadBytes,
-      [&](schema::ClientRequest::Builder builder) {
-        builder.setNumber(request.number);
-        std::visit(RequestWriter{builder}, request.message);
-      });
+  return EncodeFrame<schema::ClientRequest>([&](schema::ClientRequest::Builder builder) {
+    builder.setNumber(request.number);
+    std::visit(RequestWriter{builder}, request.message);
+  });
+}
+
+std::string EncodeSubmission(std::uint64_t number, const SubmitJobs& submit,
+                             std::span<const JobSpec* const> jobs) {
+  return EncodeFrame<schema::ClientRequest>([&](schema::ClientRequest::Builder builder) {
+    builder.setNumber(number);
+    auto wire = builder.initSubmit();
+    wire.setRequestId(DataOf(submit.request_id));
+    WriteHead(submit, wire);
+    WriteJobs(jobs, wire);
+  });
 }
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame) {

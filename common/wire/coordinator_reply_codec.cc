@@ -451,51 +451,34 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
 
-// About how large the message will be.
-struct SizeHint {
-  std::size_t operator()(const OutcomePage& page) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const Outcome& outcome : page.outcomes) bytes += EncodedSize(outcome);
-    return bytes;
-  }
-  std::size_t operator()(const OutcomeList& list) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const Outcome& outcome : list.outcomes) bytes += EncodedSize(outcome);
-    return bytes;
-  }
-  std::size_t operator()(const WorkerList& list) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const WorkerInfo& worker : list.workers) bytes += EncodedSize(worker);
-    return bytes;
-  }
-  std::size_t operator()(const FleetInfo& fleet) const {
-    std::size_t bytes = 2 * kMessageOverheadBytes;
-    for (const FleetEvent& event : fleet.events) bytes += EncodedSize(event);
-    return bytes;
-  }
-  std::size_t operator()(const JobExplanation& explanation) const {
-    return kMessageOverheadBytes + (explanation.outcome ? EncodedSize(*explanation.outcome) : 0);
-  }
-  template <class Small>
-  std::size_t operator()(const Small&) const {
-    return kMessageOverheadBytes;
-  }
-};
-
 }  // namespace
 
 std::string Encode(const CoordinatorReply& reply) {
-  return EncodeFrame<schema::CoordinatorReply>(std::visit(SizeHint{}, reply.message),
-                                               [&](schema::CoordinatorReply::Builder builder) {
-                                                 builder.setNumber(reply.number);
-                                                 std::visit(ReplyWriter{builder}, reply.message);
-                                               });
+  return EncodeFrame<schema::CoordinatorReply>([&](schema::CoordinatorReply::Builder builder) {
+    builder.setNumber(reply.number);
+    std::visit(ReplyWriter{builder}, reply.message);
+  });
 }
 
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame) {
   return DecodeFrame<schema::CoordinatorReply>(frame, [](schema::CoordinatorReply::Reader reader) {
     return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
   });
+}
+
+std::expected<std::variant<CoordinatorReply, ColumnPage>, Failure> DecodeCoordinatorReplyInColumns(
+    std::string_view frame) {
+  return DecodeFrame<schema::CoordinatorReply>(
+      frame,
+      [](schema::CoordinatorReply::Reader reader) -> std::variant<CoordinatorReply, ColumnPage> {
+        if (!reader.isOutcomes()) {
+          return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
+        }
+        const auto page = reader.getOutcomes();
+        ColumnPage columns{.number = reader.getNumber(), .batch = ReadBatchInfo(page.getBatch())};
+        columns.outcomes = ReadOutcomeColumns(columns.batch.batch, page.getOutcomes());
+        return columns;
+      });
 }
 
 }  // namespace loopfleet::wire

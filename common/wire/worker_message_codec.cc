@@ -169,19 +169,10 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
 
-std::size_t SizeHint(const WorkerMessage& message) {
-  std::size_t bytes = kMessageOverheadBytes;
-  if (const auto* reports = std::get_if<Reports>(&message)) {
-    for (const Report& report : reports->reports) bytes += EncodedSize(report.evaluation);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 std::string Encode(const WorkerMessage& message) {
   return EncodeFrame<schema::WorkerMessage>(
-      SizeHint(message),
       [&](schema::WorkerMessage::Builder builder) { std::visit(MessageWriter{builder}, message); });
 }
 

@@ -200,6 +200,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs) {
 
 std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent) {
   Submission submission{.peer = peer,
+                        .key = keys[peer],
                         .number = ++last_number_,
                         .request_id = Named(sent.request),
                         .digest = fmt::format("{}/{}", sent.request, sent.content),
@@ -210,7 +211,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
     submission.jobs.push_back(Admitted(wish));
     admitted_[submission.digest].push_back(submission.jobs.back().admission);
   }
-  if (const auto client = core->ClientOf(peer)) {
+  if (const auto client = core->ClientOf(peer, keys[peer])) {
     submission.seen = disk.FindRequest(*client, submission.request_id);
   }
   const std::uint64_t number = submission.number;
@@ -219,7 +220,8 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
 }
 
 std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
-  Give(ClientAsked{.peer = peer, .number = ++last_number_, .question = std::move(question)});
+  Give(ClientAsked{
+      .peer = peer, .number = ++last_number_, .question = std::move(question), .key = keys[peer]});
   return last_number_;
 }
 
@@ -242,7 +244,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
 }
 
 void Harness::Say(const PeerId& peer, wire::WorkerMessage message) {
-  Give(WorkerSaid{.peer = peer, .message = std::move(message)});
+  Give(WorkerSaid{.peer = peer, .message = std::move(message), .key = keys[peer]});
 }
 
 void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::DrainState drain) {

@@ -118,6 +118,7 @@ class Harness {
   Moment now{.instant = Instant(seconds(1000)), .wall = WallTime(seconds(1'700'000'000))};
   Limits limits;
   FakeDisk disk;
+  std::map<PeerId, KeyText> keys;  // that connections came with
   std::unique_ptr<Core> core;
   std::vector<ReplyToClient> replies;
   std::vector<SendOutcomes> pages;
