@@ -324,6 +324,10 @@ Answer<wire::WorkerList> Client::SetDrain(const wire::SetDrain& set) {
   return Ask<wire::WorkerList>(set, Nanos{0});
 }
 
+Answer<wire::FleetInfo> Client::ShowFleet(const wire::ShowFleet& show) {
+  return Ask<wire::FleetInfo>(show, Nanos{0});
+}
+
 Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {
   return Ask<wire::OutcomeList>(list, Nanos{0});
 }

@@ -90,6 +90,8 @@ class Client {
   Answer<wire::WorkerList> ListWorkers();
   // Those that it concerns, as they are then; on disk when this returns.
   Answer<wire::WorkerList> SetDrain(const wire::SetDrain& set);
+  // The fleet in numbers, and its events after one.
+  Answer<wire::FleetInfo> ShowFleet(const wire::ShowFleet& show);
   // Outcomes of all batches, page by page.
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 

@@ -47,7 +47,8 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .drain = worker.drain,
           .quarantine = WhyQuarantined(worker),
           .audits = worker.audits.audits(),
-          .disputes = worker.audits.disputes()};
+          .disputes = worker.audits.disputes(),
+          .hindrances = worker.facts.hindrances};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -200,6 +201,27 @@ struct QuestionVisitor {
   void operator()(const wire::ListOutcomes& list) const {
     turn.effects.push_back(
         AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+  }
+
+  void operator()(const wire::ShowFleet& show) const {
+    const State& state = turn.state;
+    const auto workers = [&](wire::WorkerState which) {
+      return static_cast<std::uint32_t>(state.workers.CountIn(which));
+    };
+    turn.effects.push_back(SendFleet{
+        .peer = asker.peer,
+        .number = asker.number,
+        .question = show,
+        .known = {.epoch = state.epoch,
+                  .queued_cpu = state.ready.Size(Placement::kCpu),
+                  .queued_cuda = state.ready.Size(Placement::kCuda),
+                  .queued_any = state.ready.Size(Placement::kAny),
+                  .leased_jobs = state.leases.size(),
+                  .workers_ready = workers(wire::WorkerState::kReady),
+                  .workers_draining = workers(wire::WorkerState::kDraining),
+                  .workers_lost = workers(wire::WorkerState::kLost),
+                  .workers_quarantined = workers(wire::WorkerState::kQuarantined),
+                  .stopping = state.service == Service::kDraining}});
   }
 
   void operator()(const wire::UnknownMember& unknown) const {

@@ -32,6 +32,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   if (event.jobs_to_come > 0) to_recover_ = parts_.reader.ReadUnfinished(event.batches);
   log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
             event.batches.size(), event.jobs_to_come);
+  parts_.observer.record().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");
 }
@@ -91,6 +92,8 @@ Status EventLoop::Run() {
                                         : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
+      parts_.health.Stopping();
+      parts_.observer.record().Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -267,12 +270,14 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
-  parts_.observer.ShowFleet(parts_.core);
+  const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
+  parts_.observer.ShowFleet(parts_.core, moment);
   if (parts_.board.IsDue(now)) {
-    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(),
-                                 {.instant = now, .wall = parts_.clock.WallNow()}));
+    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
   }
-  parts_.health.StorageHas(parts_.storage.trouble());
+  const auto trouble = parts_.storage.trouble();
+  parts_.health.StorageHas(trouble);
+  parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
 }
 
 void EventLoop::CountMalformed() {

@@ -38,4 +38,9 @@ std::vector<std::string> Health::Reasons() const {
   return reasons;
 }
 
+std::vector<std::string> Health::WhyNotReady() const {
+  if (!stopping_.load(std::memory_order_relaxed)) return {};
+  return {"it is stopping"};
+}
+
 }  // namespace loopfleet::coordinator

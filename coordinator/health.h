@@ -1,5 +1,6 @@
 #pragma once
-// Health: what /healthz says of the coordinator. Written by the event loop, read by HTTP threads.
+// Health: what /healthz and /readyz say of the coordinator. Written by the event loop, read by HTTP
+// threads.
 
 #include <atomic>
 #include <optional>
@@ -19,8 +20,11 @@ class Health {
   void StorageHas(std::optional<ErrorKind> trouble) {  // see StorageThread::trouble()
     trouble_.store(trouble, std::memory_order_relaxed);
   }
+  void Stopping() { stopping_.store(true, std::memory_order_relaxed); }
 
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
+  // Why it takes no batches though it may be healthy.
+  std::vector<std::string> WhyNotReady() const;
   bool IsTurning() const;  // false: its loop stands still, and only a new start helps
 
  private:
@@ -29,6 +33,7 @@ class Health {
   const Clock& clock_;
   std::atomic<Instant> turned_at_;
   std::atomic<std::optional<ErrorKind>> trouble_{};
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace loopfleet::coordinator

@@ -8,8 +8,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/base/failpoint.h"
@@ -60,6 +62,21 @@ void RaiseDescriptorLimit() {
   }
 }
 
+// What the database takes, and what its disk has left. A figure that cannot be had stays as it was.
+void ShowSpace(const std::filesystem::path& database, monitoring::CoordinatorMetrics& metrics) {
+  monitoring::CoordinatorMetrics::DatabaseSpace space;
+  std::error_code unreadable;
+  const auto disk = std::filesystem::space(database, unreadable);
+  if (unreadable) return;
+  space.disk_free_bytes = disk.available;
+  space.disk_size_bytes = disk.capacity;
+  for (const char* part : {"", "-wal"}) {
+    const auto bytes = std::filesystem::file_size(database.native() + part, unreadable);
+    if (!unreadable) space.database_bytes += bytes;
+  }
+  metrics.SetDatabaseSpace(space);
+}
+
 Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
@@ -69,9 +86,11 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 
   monitoring::Registry registry;
-  monitoring::RegisterBuildInfo(registry,
-                                {.component = "coordinator", .version = LOOPFLEET_VERSION});
+  const monitoring::BuildInfo build{.component = "coordinator", .version = LOOPFLEET_VERSION};
+  monitoring::RegisterBuildInfo(registry, build);
+  monitoring::RegisterProcess(registry);
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
+  registry.BeforeText([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
 
   RaiseDescriptorLimit();  // before sockets: each connection is one
@@ -93,7 +112,8 @@ Status Serve(const CoordinatorOptions& options) {
   Limits limits = options.limits;
   limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
   Core core({.limits = limits, .name = NameOfThisProcess()});
-  Observer observer(metrics);
+  FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
+  Observer observer(metrics, record);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup);
@@ -121,11 +141,14 @@ Status Serve(const CoordinatorOptions& options) {
                                             .version = LOOPFLEET_VERSION}));
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
+                                        .build = build,
+                                        .ready = [&] { return health.WhyNotReady(); },
                                         .threads = kHttpThreads,
                                         .site = page.get(),
                                         .audience = options.page_audience,
                                         .host_names = PageNames(options)},
                                        registry, [&] { return health.Reasons(); }));
+  record.SetHttp(http->address());
   const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });
   signals->Watch([&] {
     service->Stopping();

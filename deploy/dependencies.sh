@@ -40,7 +40,8 @@ runtime_packages=(
 test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-  prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  prometheus prometheus-alertmanager  # tests let real servers watch a fleet; promtool checks our rules
+  zsh fish  # two of the shells that one test completes commands in
   faketime  # one test has the wall clock of a coordinator jump
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
@@ -225,7 +226,7 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-for daemon in prometheus munge slurmctld slurmd redis-server beanstalkd nats-server; do
+for daemon in prometheus prometheus-alertmanager munge slurmctld slurmd redis-server beanstalkd nats-server; do
   case " ${missing[*]} " in
     *" $daemon "*)
       say "$daemon is installed for tests and benchmarks, which start their own: not started, and disabled"

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
+  AddWatchCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);
@@ -17,5 +18,7 @@ int main(int argc, char** argv) {
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);
+  AddDoctorCommand(line);
+  AddCompletionCommands(line);
   return line.Execute(argc, argv);
 }

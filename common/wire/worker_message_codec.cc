@@ -46,6 +46,10 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
   if (!hello.labels.empty()) {
     WriteTexts(hello.labels, builder.initLabels(static_cast<unsigned>(hello.labels.size())));
   }
+  if (!hello.hindrances.empty()) {
+    WriteTexts(hello.hindrances,
+               builder.initHindrances(static_cast<unsigned>(hello.hindrances.size())));
+  }
 }
 
 std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
@@ -84,6 +88,7 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
           fmt::format("a worker claims the label '{}', which its hardware gives", label));
     }
   }
+  hello.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   return hello;
 }
 

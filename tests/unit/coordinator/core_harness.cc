@@ -166,6 +166,8 @@ void Harness::Restart() {
   pages.clear();
   from_storage.clear();
   shown_jobs.clear();
+  shown_fleets.clear();
+  observations.clear();
   commands.clear();
   Start();
 }
@@ -180,9 +182,10 @@ void Harness::Note(Effect effect) {
                         [&](SendOutcomes& page) { pages.push_back(std::move(page)); },
                         [&](AnswerFromStorage& answer) { from_storage.push_back(answer); },
                         [&](SendJob& job) { shown_jobs.push_back(std::move(job)); },
+                        [&](SendFleet& fleet) { shown_fleets.push_back(std::move(fleet)); },
                         [&](SendToWorker& command) { commands.push_back(std::move(command)); },
                         [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
-                        [&](Observation&) {}},
+                        [&](Observation& one) { observations.push_back(std::move(one)); }},
              effect);
 }
 

@@ -124,6 +124,8 @@ class Harness {
   std::vector<SendOutcomes> pages;
   std::vector<AnswerFromStorage> from_storage;
   std::vector<SendJob> shown_jobs;
+  std::vector<SendFleet> shown_fleets;
+  std::vector<Observation> observations;
   std::vector<SendToWorker> commands;
   std::deque<Persist> unwritten;
 
