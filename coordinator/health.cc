@@ -5,8 +5,11 @@
 #include <chrono>
 
 namespace loopfleet::coordinator {
+namespace {
 
 constexpr auto kStuckAfter = std::chrono::seconds(5);
+
+}  // namespace
 
 Nanos Health::SinceLastTurn() const {
   return clock_.Now() - turned_at_.load(std::memory_order_relaxed);

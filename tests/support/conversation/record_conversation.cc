@@ -17,7 +17,7 @@ using loopfleet::Conversation;
 namespace wire = loopfleet::wire;
 
 void Print(Conversation::Way way, const std::string& bytes) {
-  fmt::print("{}\n", LineOf({.way = way, .bytes = bytes}));
+  fmt::print("{}\n", loopfleet::LineOf({.way = way, .bytes = bytes}));
   std::fflush(stdout);
 }
 
@@ -42,12 +42,12 @@ int main(int argc, char** argv) {
     while (auto received = front->Receive()) {
       peer = received->peer;
       Print(Conversation::Way::kToCoordinator, received->frame);
-      LF_CHECK(back->Send(received->frame) == wire::SendResult::kSent);
+      LF_CHECK(back->Send(received->frame) == wire::SendResult::kSent, "not sent");
     }
     while (auto frame = back->Receive()) {
       LF_CHECK(peer.has_value(), "the coordinator spoke first");
       Print(Conversation::Way::kFromCoordinator, *frame);
-      LF_CHECK(front->Send(*peer, *frame) == wire::SendResult::kSent);
+      (void)front->Send(*peer, *frame);  // a peer that has said goodbye hears nothing more
     }
   }
 }
