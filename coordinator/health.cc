@@ -15,9 +15,9 @@ std::string TextOf(ErrorKind trouble) {
   }
 }
 
-}  // namespace
-
 constexpr auto kStuckAfter = std::chrono::seconds(5);
+
+}  // namespace
 
 Nanos Health::SinceLastTurn() const {
   return clock_.Now() - turned_at_.load(std::memory_order_relaxed);
