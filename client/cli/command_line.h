@@ -73,6 +73,7 @@ class CommandLine {
 // Each command, one file for each noun.
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddCampaignCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
+  AddCampaignCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
   AddBenchmarkCommands(line);
