@@ -280,14 +280,14 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
            return reasons;
          }));
   const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
-  Session session({.coordinator = config.coordinator},
+  Session session({.coordinator = config.coordinator,
+                   .conversation = {.canaries = [&] { return device.health(); }}},
                   {.context = context,
                    .wakeup = wakeup,
                    .runner = pipeline,
                    .metrics = metrics,
                    .clock = clock,
                    .pulse = pulse,
-                   .canaries = [&] { return device.health(); },
                    .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
                    .check_children = [&]() -> Status {
                      if (nursery->IsAlive()) return {};
