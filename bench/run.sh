@@ -11,8 +11,13 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
              [--only latency,orders,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
+interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
+gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
+python       messages, environments over a null backend, async against sync, fork, in Python
+             [--seconds 3]; tests/python/make_environment.sh makes its environment
 queue        durable null jobs per second through the coordinator, beside redis lists
+security     latency of a client while 50,000 hostile connections come in before authentication
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking
@@ -33,8 +38,12 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
+  interactive) targets=(bench_interactive loopfleet-coordinator) ;;
+  gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;
+  python) targets=(loopfleet_python loopfleet loopfleet-coordinator loopfleet-worker) ;;
   queue) targets=(bench_queue loopfleet-coordinator) ;;
+  security) targets=(bench_security loopfleet-coordinator) ;;
   store) targets=(bench_store) ;;
   replay) targets=(bench_replay) ;;
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
@@ -42,7 +51,11 @@ esac
 
 # Standard output is for results alone.
 {
+  if [[ $name == python ]]; then tests/python/make_environment.sh; fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
+if [[ $name == python ]]; then
+  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python bench/python.py "$@"
+fi
 exec "build/release/bin/bench_$name" "$@"

@@ -1,13 +1,13 @@
 #pragma once
 // StubWorkers: workers that speak the real protocol and measure nothing: each lease is answered at
-// once with a result of real size (15 samples). One thread for all of them.
+// once with a result of real size (15 samples) about the tree of its job. One thread for all of
+// them. Jobs of one benchmark have to be alike: each benchmark is replayed once.
 
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <thread>
 
-#include "common/looptree/key.h"
 #include "common/wire/socket.h"
 
 namespace loopfleet::bench {
@@ -16,8 +16,6 @@ struct StubWorkersOptions {
   std::string coordinator;  // its endpoint for workers
   std::uint32_t workers = 4;
   std::uint32_t credit = 1024;  // leases that each takes at once
-  looptree::TreeKey tree;       // of every job: the results have to be about it
-  std::uint64_t flop_count = 1;
 };
 
 class StubWorkers {

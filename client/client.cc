@@ -56,7 +56,9 @@ Client& Client::operator=(Client&& other) noexcept {
 
 Answer<Client> Client::Connect(const ClientOptions& options) {
   auto context = std::make_unique<wire::Context>();
-  auto dealer = wire::Dealer::Connect(*context, options.address);
+  auto dealer = wire::Dealer::Connect(
+      *context, options.address,
+      {.keys = options.keys ? &*options.keys : nullptr, .watch_handshake = true});
   if (!dealer) {
     return std::unexpected(
         CallError{.kind = dealer.error().kind, .message = dealer.error().message});
@@ -102,6 +104,34 @@ std::optional<CallError> Client::MustStop() const {
   return std::nullopt;
 }
 
+Answer<void> Client::HearDoor() {
+  const auto failure = dealer_.TakeHandshakeFailure();
+  if (!failure) return {};
+  handshake_failed_ = true;
+  if (*failure == wire::Dealer::HandshakeFailure::kNotSpoken) return {};  // perhaps it was starting
+  const wire::Principal self = options_.keys ? options_.keys->self : wire::Principal{};
+  Failure refusal{
+      .code = FailureCode::kUnauthenticated,
+      .message = fmt::format("the coordinator at {} does not let the key of {} '{}' in: it has to "
+                             "lie in authorized/{}s of the coordinator's keys directory",
+                             options_.address, wire::NameOf(self.role), self.name,
+                             wire::NameOf(self.role))};
+  return std::unexpected(
+      CallError{.kind = ErrorKind::kInvalid,
+                .message = fmt::format("{}: {}", InfoOf(refusal.code).name, refusal.message),
+                .refusal = std::move(refusal)});
+}
+
+CallError Client::Silence() const {
+  const std::string_view why =
+      !handshake_failed_ ? ""
+      : options_.keys    ? "; it has no keys, or another one than the coordinator.key given here"
+                         : "; it may want a key: see --keys";
+  return {.kind = ErrorKind::kUnavailable,
+          .message = fmt::format("no answer from the coordinator at {} for {:.3g} s{}",
+                                 options_.address, Seconds(silence_limit_), why)};
+}
+
 void Client::AllowGoodbye(Nanos limit) {
   options_.stop = nullptr;
   options_.deadline = clock_.Now() + limit;
@@ -136,11 +166,9 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
     if (auto stopped = MustStop()) return std::unexpected(*std::move(stopped));
     const Instant now = clock_.Now();
     if (now - start > expected + silence_limit_) {
-      return std::unexpected(
-          CallError{.kind = ErrorKind::kUnavailable,
-                    .message = fmt::format("no answer from the coordinator at {} for {:.3g} s",
-                                           options_.address, Seconds(silence_limit_))});
+      return std::unexpected(Silence());
     }
+    LF_TRY_VOID(HearDoor());
     if (!sent || now >= resend_at) {
       // Perhaps another process answers there by now, and it has not met this client.
       const bool greeted = dealer_.Send(HelloFrame()) == wire::SendResult::kSent;
@@ -149,7 +177,10 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
     }
     poller.Wait(kSlice);
     LF_TRY(auto reply, ReceiveReplyTo(number));
-    if (reply) return *std::move(reply);
+    if (reply) {
+      handshake_failed_ = false;
+      return *std::move(reply);
+    }
   }
 }
 
@@ -264,6 +295,10 @@ Answer<wire::BatchInfo> Client::ShowBatch(BatchId batch) {
 
 Answer<wire::JobInfo> Client::ShowJob(JobId job) {
   return Ask<wire::JobInfo>(wire::ShowJob{.job = job}, Nanos{0});
+}
+
+Answer<wire::JobExplanation> Client::ExplainJob(JobId job) {
+  return Ask<wire::JobExplanation>(wire::ExplainJob{.job = job}, Nanos{0});
 }
 
 Answer<wire::WorkerList> Client::ListWorkers() {

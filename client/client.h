@@ -33,7 +33,8 @@ namespace loopfleet::client {
 //   kTimeout      the caller's deadline passed
 //   kClosed       the caller asked to stop
 //   kCorrupt      the answer could not be read
-//   kInvalid, kFull, kUnavailable with `refusal` set: the coordinator said no, and why
+//   kInvalid, kFull, kUnavailable with `refusal` set: the coordinator said no, and why; also its
+//     door did (UNAUTHENTICATED), which does not let this key in
 struct CallError {
   ErrorKind kind = ErrorKind::kSystem;
   std::string message;
@@ -45,6 +46,7 @@ using Answer = std::expected<T, CallError>;
 
 struct ClientOptions {
   std::string address;                             // the coordinator's endpoint for clients
+  std::optional<wire::PeerKeys> keys;              // without, only this machine can be reached
   std::string program = "loopfleet";               // for the coordinator's log
   Uuid id = Uuid::Random();                        // the same over reconnects
   Nanos connect_limit = std::chrono::seconds(10);  // silence before the first answer
@@ -84,6 +86,7 @@ class Client {
   Answer<wire::BatchList> ListBatches(std::uint32_t max_batches);
   Answer<wire::BatchInfo> ShowBatch(BatchId batch);  // "none": the newest one
   Answer<wire::JobInfo> ShowJob(JobId job);
+  Answer<wire::JobExplanation> ExplainJob(JobId job);
   Answer<wire::WorkerList> ListWorkers();
 
   // After a stop or a deadline: a few last calls may be made, for at most `limit` from now.
@@ -106,6 +109,9 @@ class Client {
   // The reply to request `number`, if it is among what has arrived.
   Answer<std::optional<wire::CoordinatorMessage>> ReceiveReplyTo(std::uint64_t number);
   std::optional<CallError> MustStop() const;
+  // What the door has said since the last look: an error if it does not let this key in.
+  Answer<void> HearDoor();
+  CallError Silence() const;
   Answer<void> Pause(Nanos duration);
 
   ClientOptions options_;
@@ -116,6 +122,7 @@ class Client {
   std::uint64_t last_number_ = 0;
   std::string coordinator_;
   std::uint64_t epoch_ = 0;
+  bool handshake_failed_ = false;  // since the last answer
 };
 
 }  // namespace loopfleet::client

@@ -47,6 +47,34 @@ ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
 
 }  // namespace
 
+const std::vector<WorkerKind>& StoredConditions::KindsFor(const JobSpec& spec,
+                                                          Placement placement) const {
+  static const std::vector<WorkerKind> kNobody;
+  if (state_ == nullptr) return kNobody;
+  Demand demand = DemandOf(spec, placement);
+  demand.threads = 1;  // a result is of the threads that were asked for, whoever measured it
+  const auto known = kinds_.find(demand);
+  if (known != kinds_.end()) return known->second;
+  std::vector<WorkerKind> kinds = state_->workers.KindsFor(demand);
+  return kinds_.emplace(std::move(demand), std::move(kinds)).first->second;
+}
+
+bool StoredConditions::Accepts(const JobSpec& spec, Placement placement,
+                               const storage::StoredResult& result) const {
+  if (spec.affinity.empty()) return true;
+  if (state_ == nullptr) return false;
+  if (const auto known = answered_by_.find(spec.affinity); known != answered_by_.end()) {
+    return known->second == result.worker;
+  }
+  const Uuid bound = state_->affinities.WorkerOf(spec.affinity);
+  const Worker* worker =
+      bound.is_nil() ? state_->workers.FindReady(result.worker) : state_->workers.Find(bound);
+  if (worker == nullptr || worker->facts.name != result.worker) return false;
+  if (!Serves(worker->supply(), DemandOf(spec, placement))) return false;
+  answered_by_.emplace(spec.affinity, result.worker);
+  return true;
+}
+
 const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   std::string content = ContentOf(spec);
   if (const auto known = current_.find(content); known != current_.end()) return known->second;
@@ -67,9 +95,6 @@ const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replay
 }
 
 AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
-  if (auto unsupported = UnsupportedField(spec)) {
-    return {.spec = std::move(spec), .admission = *std::move(unsupported)};
-  }
   if (auto senseless = SenselessField(spec)) {
     return {.spec = std::move(spec), .admission = *std::move(senseless)};
   }
@@ -95,7 +120,7 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
     measured_since = WallTime(std::chrono::duration_cast<Nanos>(
         std::chrono::duration<double>(std::max(now_s - spec.max_age_s, 0.0))));
   }
-  for (const WorkerKind& kind : conditions[static_cast<std::size_t>(measure.placement)]) {
+  for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
     auto found = reader_.FindResult({.tree = measure.tree,
                                      .hardware_class = kind.hardware_class,
                                      .compiler = kind.compiler,
@@ -110,7 +135,7 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
                    found.error().message);
       continue;
     }
-    if (*found) {
+    if (*found && conditions.Accepts(spec, measure.placement, **found)) {
       metrics_.LookedUp(monitoring::LookupResult::kHit);
       return *std::move(found);
     }

@@ -6,8 +6,8 @@
 // Replaying is the same everywhere (looptree::Replay), so what it says about a request is
 // remembered.
 
-#include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,14 +17,29 @@
 #include "common/base/clock.h"
 #include "common/job/job_spec.h"
 #include "coordinator/event.h"
-#include "coordinator/worker_registry.h"
+#include "coordinator/state.h"
 #include "monitoring/metrics.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::coordinator {
 
-// The conditions under which a stored result answers, by Placement.
-using StoredConditions = std::array<std::vector<WorkerKind>, 3>;
+// Under which conditions a stored result answers: those of the workers of now that may run the job.
+// One that has an affinity is answered only by what its worker measured; if it has none yet, by
+// what any worker measured that is there, which becomes its worker (BindStored in
+// queue_transitions.h). Of one message.
+class StoredConditions {
+ public:
+  StoredConditions() = default;  // nobody is there: nothing is looked up
+  explicit StoredConditions(const State& state) : state_(&state) {}
+
+  const std::vector<WorkerKind>& KindsFor(const JobSpec& spec, Placement placement) const;
+  bool Accepts(const JobSpec& spec, Placement placement, const storage::StoredResult& result) const;
+
+ private:
+  const State* state_ = nullptr;
+  mutable std::map<Demand, std::vector<WorkerKind>> kinds_;  // as far as they were asked for
+  mutable std::map<std::string, std::string> answered_by_;   // affinities that got a worker here
+};
 
 // Remembers what a request's content replays to. Bounded: when a generation is full, the one before
 // it is forgotten. Content is compared in full, not by its hash.

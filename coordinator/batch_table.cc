@@ -42,6 +42,10 @@ std::vector<BatchId> BatchTable::LeftOpen(Instant since) const {
   return left;
 }
 
+void BatchTable::ForgetCancelAsker(const PeerId& peer) {
+  for (auto& [id, batch] : batches_) batch.cancel_askers.erase(peer);
+}
+
 void BatchTable::CheckInvariants() const {
   for (const auto& [id, batch] : batches_) {
     LF_CHECK(batch.durable <= batch.finished && batch.finished <= batch.accepted &&

@@ -37,6 +37,9 @@ struct Batch {
   std::uint64_t finished = 0;   // outcomes made: the last sequence number given out
   std::uint64_t durable = 0;    // outcomes on disk: what readers see
   std::deque<Submission> held;  // further messages, waiting for the one on its way
+  // What its client's load has of it (client_load.h): jobs without an outcome, held ones too.
+  std::uint64_t pending_jobs = 0;
+  std::uint64_t pending_bytes = 0;
 
   bool IsOver() const {
     return !open && !cancelling && accepting == Accepting::kNothing && held.empty() &&
@@ -55,6 +58,8 @@ class BatchTable {
   // Those that wait for more jobs, and whose client was not heard since.
   std::vector<BatchId> LeftOpen(Instant since) const;
 
+  void ForgetCancelAsker(const PeerId& peer);  // it is not told any more
+  const std::map<BatchId, Batch>& all() const { return batches_; }
   void CheckInvariants() const;
 
  private:

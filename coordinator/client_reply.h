@@ -15,12 +15,15 @@ inline void Reply(Turn& turn, const Asker& asker, wire::CoordinatorMessage messa
 }
 
 // Says when to try again where that can help.
-inline void Refuse(Turn& turn, const Asker& asker, FailureCode code, std::string message) {
-  turn.effects.push_back(Observation{RequestWasRefused{code}});
-  const bool retryable = InfoOf(code).retryable;
+inline void RefuseFor(Turn& turn, const Asker& asker, Failure failure,
+                      std::uint32_t retry_after_ms) {
+  turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
   Reply(turn, asker,
-        wire::Refused{.failure = {.code = code, .message = std::move(message)},
-                      .retry_after_ms = retryable ? turn.limits().retry_after_ms : 0});
+        wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
+}
+inline void Refuse(Turn& turn, const Asker& asker, FailureCode code, std::string message) {
+  const std::uint32_t retry_after_ms = InfoOf(code).retryable ? turn.limits().retry_after_ms : 0;
+  RefuseFor(turn, asker, {.code = code, .message = std::move(message)}, retry_after_ms);
 }
 
 inline void ReplyToWaiter(Turn& turn, const Waiter& waiter) {
@@ -37,6 +40,7 @@ inline void ReplyWithBatch(Turn& turn, const Asker& asker, BatchId batch) {
 inline void RemoveIfOver(Turn& turn, BatchId id) {
   if (!turn.state.batches.At(id).IsOver()) return;
   for (const Waiter& waiter : turn.state.waiters.TakeAllOf(id)) ReplyToWaiter(turn, waiter);
+  turn.state.loads.CloseBatch(turn.state.batches.At(id).client);
   turn.state.batches.Remove(id);
 }
 

@@ -6,36 +6,67 @@
 
 namespace loopfleet::coordinator {
 
-void ClientTable::Greet(const PeerId& peer, const Uuid& client, Instant now,
-                        std::size_t max_clients) {
+void ClientTable::NoteHeard(const PeerId& peer, const Session& session) {
+  by_heard_.emplace(session.heard_at, peer);
+  by_client_[session.guest.client].emplace(session.heard_at, peer);
+}
+
+void ClientTable::ForgetHeard(const PeerId& peer, const Session& session) {
+  by_heard_.erase({session.heard_at, peer});
+  const auto own = by_client_.find(session.guest.client);
+  own->second.erase({session.heard_at, peer});
+  if (own->second.empty()) by_client_.erase(own);
+}
+
+void ClientTable::Greet(const PeerId& peer, const Guest& guest, Instant now,
+                        const GuestLimits& limits) {
   RemovePeer(peer);
-  while (!sessions_.empty() && sessions_.size() >= max_clients) {
+  for (auto own = by_client_.find(guest.client);
+       own != by_client_.end() && own->second.size() >= limits.max_connections_per_client;
+       own = by_client_.find(guest.client)) {
+    RemovePeer(PeerId(own->second.begin()->second));
+  }
+  while (!sessions_.empty() && sessions_.size() >= limits.max_connections) {
     RemovePeer(PeerId(by_heard_.begin()->second));
   }
-  sessions_.emplace(peer, Session{.client = client, .heard_at = now});
-  by_heard_.emplace(now, peer);
+  const auto added = sessions_.emplace(peer, Session{.guest = guest, .heard_at = now}).first;
+  NoteHeard(peer, added->second);
 }
 
 void ClientTable::RemovePeer(const PeerId& peer) {
   const auto session = sessions_.find(peer);
   if (session == sessions_.end()) return;
-  by_heard_.erase({session->second.heard_at, peer});
+  ForgetHeard(peer, session->second);
   sessions_.erase(session);
+}
+
+std::vector<PeerId> ClientTable::PeersWith(const std::set<KeyText>& keys) const {
+  std::vector<PeerId> peers;
+  for (const auto& [peer, session] : sessions_) {
+    if (keys.contains(session.guest.key)) peers.push_back(peer);
+  }
+  return peers;
 }
 
 std::optional<Uuid> ClientTable::Hear(const PeerId& peer, Instant now) {
   const auto session = sessions_.find(peer);
   if (session == sessions_.end()) return std::nullopt;
-  by_heard_.erase({session->second.heard_at, peer});
+  ForgetHeard(peer, session->second);
   session->second.heard_at = now;
-  by_heard_.emplace(now, peer);
-  return session->second.client;
+  NoteHeard(peer, session->second);
+  return session->second.guest.client;
 }
 
 std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer) const {
   const auto session = sessions_.find(peer);
   if (session == sessions_.end()) return std::nullopt;
-  return session->second.client;
+  return session->second.guest.client;
+}
+
+void ClientTable::ForgetAsker(const PeerId& peer) {
+  for (auto& [key, request] : pending_) {
+    if (request.asker.peer == peer) request.asker = {};
+  }
 }
 
 PendingRequest* ClientTable::FindPending(const RequestKey& key) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
@@ -36,27 +37,47 @@ struct PendingRequest {
   Asker asker;  // the latest one: the request may come again over a new connection
 };
 
+// Who says hello.
+struct Guest {
+  Uuid client;
+  KeyText key = {};
+};
+struct GuestLimits {
+  std::size_t max_connections = 0;
+  std::size_t max_connections_per_client = 0;
+};
+
 class ClientTable {
  public:
-  // Beyond `max_clients` the longest silent one is forgotten: it has to say hello again.
-  void Greet(const PeerId& peer, const Uuid& client, Instant now, std::size_t max_clients);
+  // Beyond a limit the longest silent connection (of all, of this client) is forgotten: it has to
+  // say hello again.
+  void Greet(const PeerId& peer, const Guest& guest, Instant now, const GuestLimits& limits);
   // Whose connection this is, if it said hello; notes that it is alive.
   std::optional<Uuid> Hear(const PeerId& peer, Instant now);
   std::optional<Uuid> ClientOf(const PeerId& peer) const;
   void RemovePeer(const PeerId& peer);
+  // The connections that came with one of these keys.
+  std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;
   std::size_t sessions() const { return sessions_.size(); }
 
+  // Its submissions that are on their way are answered to nobody.
+  void ForgetAsker(const PeerId& peer);
   PendingRequest* FindPending(const RequestKey& key);
   void AddPending(const RequestKey& key, PendingRequest request);
   PendingRequest TakePending(const RequestKey& key);
 
  private:
+  using ByHeard = std::set<std::pair<Instant, PeerId>>;
   struct Session {
-    Uuid client;
+    Guest guest;
     Instant heard_at{};
   };
+  void NoteHeard(const PeerId& peer, const Session& session);
+  void ForgetHeard(const PeerId& peer, const Session& session);
+
   std::map<PeerId, Session> sessions_;
-  std::set<std::pair<Instant, PeerId>> by_heard_;
+  ByHeard by_heard_;
+  std::map<Uuid, ByHeard> by_client_;
   std::map<RequestKey, PendingRequest> pending_;
 };
 

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "coordinator/client_reply.h"
+#include "coordinator/explanation.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/permission.h"
+#include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -31,7 +34,8 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .hardware = worker.facts.hardware,
           .compiler = worker.facts.compiler,
           .max_threads = worker.facts.max_threads,
-          .canary_ratio = worker.canary_ratio};
+          .canary_ratio = worker.canary_ratio,
+          .labels = {worker.labels.begin(), worker.labels.end()}};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -44,9 +48,30 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   CancelUnfinished(turn, batch, 0);
 }
 
+// Why the request is not for this client; empty if it is.
+std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event) {
+  const Need need = NeedOf(event.question);
+  auto ownership = Ownership::kAnothers;
+  std::string what = "this request";
+  if (const auto* cancel = std::get_if<wire::CancelBatch>(&event.question)) {
+    const Batch* batch = state.batches.Find(cancel->batch);
+    const auto client = state.clients.ClientOf(event.peer);
+    if (event.role == wire::Role::kClient && !client) {
+      return Failure{.code = FailureCode::kUnauthenticated, .message = "say hello first"};
+    }
+    // One that is over cannot be changed any more: to be told so is reading.
+    if (batch == nullptr || batch->client == client) ownership = Ownership::kOwn;
+    what = fmt::format("batch {} is another client's: to cancel it", cancel->batch);
+  }
+  if (IsPermitted(event.role, need, ownership)) return std::nullopt;
+  return Failure{.code = FailureCode::kForbidden,
+                 .message = fmt::format("{} needs the key of an admin", what)};
+}
+
 struct QuestionVisitor {
   Turn& turn;
   Asker asker;
+  const KeyText& key;
 
   void operator()(const wire::ClientHello& hello) const {
     State& state = turn.state;
@@ -56,7 +81,9 @@ struct QuestionVisitor {
                                 hello.version.major, hello.version.minor,
                                 wire::kProtocolVersion.major, wire::kProtocolVersion.minor));
     }
-    state.clients.Greet(asker.peer, hello.client, turn.now.instant, state.limits.max_clients);
+    state.clients.Greet(asker.peer, {.client = hello.client, .key = key}, turn.now.instant,
+                        {.max_connections = state.limits.max_clients,
+                         .max_connections_per_client = state.limits.max_connections_per_client});
     Reply(turn, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
   }
 
@@ -121,6 +148,14 @@ struct QuestionVisitor {
     turn.effects.push_back(std::move(send));
   }
 
+  void operator()(const wire::ExplainJob& explain) const {
+    if (const Job* job = turn.state.jobs.Find(explain.job)) {
+      return Reply(turn, asker, Explain(turn.state, *job, turn.now.instant));
+    }
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = explain});
+  }
+
   void operator()(const wire::ListWorkers&) const {
     wire::WorkerList list;
     for (const auto& [id, worker] : turn.state.workers.all()) {
@@ -138,8 +173,34 @@ struct QuestionVisitor {
 }  // namespace
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
-  turn.state.clients.Hear(event.peer, turn.now.instant);
-  std::visit(QuestionVisitor{turn, {.peer = event.peer, .number = event.number}}, event.question);
+  const Asker asker{.peer = event.peer, .number = event.number};
+  const auto client = turn.state.clients.Hear(event.peer, turn.now.instant);
+  // Those who did not say who they are share the part of one client.
+  if (AsksTooOften(turn, asker, client.value_or(Uuid{}))) return;
+  if (auto why = WhyForbidden(turn.state, event)) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
+  }
+  std::visit(QuestionVisitor{turn, asker, event.key}, event.question);
+}
+
+bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
+  const std::uint32_t most = turn.limits().max_requests_per_second_per_client;
+  const Nanos wait = turn.state.loads.Ask(client, most, turn.now.instant);
+  if (wait == Nanos{0}) return false;
+  RefuseFor(turn, asker,
+            {.code = FailureCode::kQuotaExceeded,
+             .message = fmt::format("this client asks more than {} times a second", most)},
+            Milliseconds(wait) + 1);
+  return true;
+}
+
+void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {
+  for (const PeerId& peer : turn.state.clients.PeersWith(event.keys)) {
+    OnClientUnreachable(turn, {.peer = peer});
+    turn.state.clients.ForgetAsker(peer);
+    turn.state.batches.ForgetCancelAsker(peer);
+  }
+  RemoveWorkersWith(turn, event.keys);
 }
 
 void OnClientUnreachable(Turn& turn, const ClientUnreachable& event) {

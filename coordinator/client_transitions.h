@@ -9,6 +9,12 @@ void OnSubmission(Turn& turn, Submission submission);
 void OnClientAsked(Turn& turn, ClientAsked event);
 void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
 
+// Whether the client has to wait before it asks again; then it has been told.
+bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client);
+
+// Who came with one of these keys is gone.
+void OnKeysRevoked(Turn& turn, const KeysRevoked& event);
+
 // A batch of the coordinator's own, so that nobody is answered; not if there is no room for it.
 void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
 

@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "common/base/settings.h"
+#include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
 
 namespace loopfleet::coordinator {
@@ -23,6 +25,34 @@ constexpr const char* kFooter =
 std::unexpected<NoStart> BadConfig(const std::string& text) {
   return std::unexpected(NoStart{.exit_code = kExitBadConfig,
                                  .text = fmt::format("loopfleet-coordinator: {}\n", text)});
+}
+
+void AddQuotas(CLI::App& app, Limits& limits) {
+  constexpr std::uint64_t kAtLeast = 1;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+  const CLI::Range range(kAtLeast, kMost);
+  const CLI::Range range32(kAtLeast, std::uint64_t{UINT32_MAX});
+  app.add_option("--max-jobs-per-client", limits.max_unfinished_jobs_per_client,
+                 "Unfinished jobs of one client")
+      ->check(range32)
+      ->capture_default_str();
+  app.add_option("--max-batches-per-client", limits.max_unfinished_batches_per_client,
+                 "Unfinished batches of one client")
+      ->check(range32)
+      ->capture_default_str();
+  app.add_option("--max-bytes-per-client", limits.max_unfinished_bytes_per_client,
+                 "Memory that the unfinished jobs of one client may take")
+      ->check(range)
+      ->capture_default_str();
+  app.add_option("--max-requests-per-second-per-client", limits.max_requests_per_second_per_client,
+                 "Messages of one client, on average; for one second at once as many")
+      ->check(CLI::Range(kAtLeast, std::uint64_t{1'000'000'000}))
+      ->capture_default_str();
+  app.add_option("--max-connections-per-client", limits.max_connections_per_client,
+                 "Connections of one client that are remembered; beyond, the longest silent one "
+                 "says hello again")
+      ->check(range32)
+      ->capture_default_str();
 }
 
 std::optional<log::Level> ParseLevel(const std::string& name) {
@@ -54,7 +84,10 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
-  app.add_option("--keys", keys, "Not supported yet");
+  app.add_option("--keys", keys,
+                 "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
+                 "without it only this machine is served");
+  AddQuotas(app, options.limits);
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
   app.add_option("--config", config_file, "TOML file with a table [coordinator]");
   try {
@@ -71,13 +104,19 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       !applied) {
     return BadConfig(applied.error().message);
   }
+  options.keys = keys;
   if (!keys.empty()) {
-    return BadConfig(
-        "--keys: not supported by this version; it serves loopback and private ipc:// only");
+    if (const auto own = wire::LoadCoordinatorKeys(options.keys); !own) {
+      return BadConfig(fmt::format("--keys: {}", own.error().message));
+    }
+    if (const auto loaded = wire::LoadAuthorizedKeys(options.keys); !loaded) {
+      return BadConfig(fmt::format("--keys: {}", loaded.error().message));
+    }
   }
+  const auto protection = keys.empty() ? wire::Protection::kNone : wire::Protection::kKeys;
   for (const auto& [name, endpoint] : {std::pair{"--listen-clients", options.listen_clients},
                                        std::pair{"--listen-workers", options.listen_workers}}) {
-    if (const Status usable = wire::CheckEndpoint(endpoint); !usable) {
+    if (const Status usable = wire::CheckListenEndpoint(endpoint, protection); !usable) {
       return BadConfig(fmt::format("{}: {}", name, usable.error().message));
     }
   }

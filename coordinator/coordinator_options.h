@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/log.h"
+#include "coordinator/limits.h"
 
 namespace loopfleet::coordinator {
 
@@ -18,6 +19,8 @@ struct CoordinatorOptions {
   std::string listen_workers = "tcp://127.0.0.1:5571";
   std::string http = "127.0.0.1:9570";
   std::filesystem::path database = "loopfleet.db";
+  std::filesystem::path keys;  // directory; empty: without keys
+  Limits limits;               // its …_per_client can be set
   log::Level log_level = log::Level::kInfo;
 };
 

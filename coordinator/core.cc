@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
+#include "coordinator/expiry_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -26,6 +29,15 @@ void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
                           .accepted = stored.job_count,
                           .finished = stored.finished,
                           .durable = stored.finished});
+  turn.state.loads.OpenBatch(stored.client);
+}
+
+// When a job was accepted, as this run's clock would have said. Wall time is all there is to go by:
+// set back meanwhile, a job has its whole time again.
+Instant AcceptedAt(const Turn& turn, const Recovered::Job& job) {
+  if (!job.accepted_at) return turn.now.instant;
+  constexpr Nanos kLongest = std::chrono::seconds(static_cast<std::int64_t>(kLongestDeadlineS));
+  return turn.now.instant - std::clamp(turn.now.wall - *job.accepted_at, Nanos{0}, kLongest);
 }
 
 void OnRecovered(Turn& turn, Recovered event) {
@@ -45,12 +57,14 @@ void OnRecovered(Turn& turn, Recovered event) {
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
       state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
-    EnterJob(turn, job.id, std::move(job.job), turn.now.instant);
+    ChargeJobs(turn, state.batches.At(job.id.batch), 1, MemoryBytesOf(job.job.spec));
+    EnterJob(turn, job.id, std::move(job.job), AcceptedAt(turn, job));
   }
   for (const JobId id : event.damaged) {
     AdmittedJob job{.admission = Failure{
                         .code = FailureCode::kStorageCorrupt,
                         .message = fmt::format("what job {} asked can no longer be read", id)}};
+    ChargeJobs(turn, state.batches.At(id.batch), 1, 0);
     EnterJob(turn, id, std::move(job), turn.now.instant);
   }
   for (const storage::StoredBatch& stored : event.batches) {
@@ -123,31 +137,6 @@ void OnPersistRefused(Turn& turn, const PersistRefused& event) {
   OnAcceptanceRefused(turn, std::move(*acceptance), event.failure);
 }
 
-std::string WhyUnserved(const Demand& demand, std::chrono::seconds grace) {
-  if (demand.threads == 1) {
-    return fmt::format("no worker for its device was there for {} s", grace.count());
-  }
-  return fmt::format("no worker for its device that gives a kernel {} threads was there for {} s",
-                     demand.threads, grace.count());
-}
-
-// Jobs that no worker could run for the whole grace.
-void ExpireUnserved(Turn& turn) {
-  State& state = turn.state;
-  std::uint32_t left = state.limits.max_expiries_per_tick;
-  for (auto& [demand, served_at] : state.served_at) {
-    if (state.workers.IsServed(demand)) served_at = turn.now.instant;
-    while (const auto front = state.ready.Front(demand)) {
-      const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
-      if (turn.now.instant - waits_since < state.limits.no_worker_grace || left-- == 0) break;
-      FinishJob(turn, *front,
-                FailedBy({.code = FailureCode::kNoMatchingWorker,
-                          .message = WhyUnserved(demand, state.limits.no_worker_grace)},
-                         Verdict::kNobodyCame));
-    }
-  }
-}
-
 // Now and then: it takes a look at every batch.
 void CloseWhatWasLeftOpen(Turn& turn) {
   State& state = turn.state;
@@ -161,6 +150,14 @@ void CloseWhatWasLeftOpen(Turn& turn) {
   }
 }
 
+// Once a second: it takes a look at every client.
+void ForgetIdleClients(Turn& turn) {
+  State& state = turn.state;
+  if (turn.now.instant < state.next_look_for_idle) return;
+  state.next_look_for_idle = turn.now.instant + std::chrono::seconds(1);
+  state.loads.ForgetIdle(turn.now.instant);
+}
+
 void OnTick(Turn& turn) {
   State& state = turn.state;
   const Nanos since = turn.now.instant - std::exchange(state.ticked_at, turn.now.instant);
@@ -168,9 +165,11 @@ void OnTick(Turn& turn) {
   // is still unread.
   if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
   LoseSilentWorkers(turn);
+  ReleaseAffinities(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);
+  ForgetIdleClients(turn);
 }
 
 struct EventVisitor {
@@ -184,6 +183,7 @@ struct EventVisitor {
   void operator()(const WorkerUnreachable& event) const { OnWorkerUnreachable(turn, event); }
   void operator()(const Persisted& event) const { OnPersisted(turn, event); }
   void operator()(const PersistRefused& event) const { OnPersistRefused(turn, event); }
+  void operator()(const KeysRevoked& event) const { OnKeysRevoked(turn, event); }
   void operator()(const Tick&) const { OnTick(turn); }
   void operator()(const DrainRequested&) const { turn.state.service = Service::kDraining; }
 };
@@ -205,6 +205,7 @@ Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
   Turn turn{.state = state_, .now = now};
+  ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
   GrantLeases(turn);
   PersistOutcomes(turn);

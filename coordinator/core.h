@@ -33,16 +33,12 @@ class Core {
 
   // Whose connection it is; empty before a hello.
   std::optional<Uuid> ClientOf(const PeerId& peer) const { return state_.clients.ClientOf(peer); }
-  // Under which conditions a stored result answers for such a job.
-  std::vector<WorkerKind> KindsFor(Placement placement) const {
-    return state_.workers.KindsFor(placement);
-  }
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
   std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 
-  const State& state() const { return state_; }  // for tests
+  const State& state() const { return state_; }  // to look at
   void CheckInvariants() const { state_.CheckInvariants(); }
 
  private:

@@ -36,7 +36,7 @@ struct SendOutcomes {
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
-  std::variant<wire::ListBatches, wire::ShowBatch> question;
+  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob> question;
 };
 
 // Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.
@@ -105,8 +105,19 @@ struct ReportWasImplausible {
   JobId job;
   std::string reason;
 };
-using Observation = std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored,
-                                 RequestWasRefused, WorkerChanged, ReportWasImplausible>;
+// One worker said that a job fails, another one measured it.
+struct WorkersDisagreed {
+  std::string failed;
+  std::string measured;
+  JobId job;
+  FailureCode code = FailureCode::kWrongOutput;
+};
+struct JobWasRetried {
+  FailureCode code = FailureCode::kWorkerCrashed;
+};
+using Observation =
+    std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored, RequestWasRefused,
+                 WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
                             Persist, Observation>;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "common/base/failpoint.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 
@@ -41,10 +42,9 @@ void EffectRunner::Do(SendOutcomes effect) {
 }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
-  const auto* list = std::get_if<wire::ListBatches>(&effect.question);
   Reply(effect.peer, effect.number,
-        list != nullptr ? answers_.Batches(*list)
-                        : answers_.Batch(std::get<wire::ShowBatch>(effect.question)));
+        std::visit([this](const auto& question) { return answers_.Answer(question); },
+                   effect.question));
 }
 
 void EffectRunner::Do(SendJob effect) {
@@ -59,7 +59,10 @@ void EffectRunner::Do(SendToWorker effect) {
   }
 }
 
-void EffectRunner::Do(Persist effect) { storage_.Write(std::move(effect)); }
+void EffectRunner::Do(Persist effect) {
+  LF_FAILPOINT("coordinator.before_persist");
+  storage_.Write(std::move(effect));
+}
 
 void EffectRunner::Do(const Observation& observation) { observer_.Observe(observation); }
 
@@ -68,10 +71,12 @@ void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
   CutToFrame(message);
   const std::string frame =
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
+  LF_FAILPOINT("coordinator.before_reply");
   // A client that does not read loses this reply and nothing else: it asks again.
   if (clients_.Send(peer, frame) != wire::SendResult::kSent) {
     events_.push_back(ClientUnreachable{peer});
   }
+  LF_FAILPOINT("coordinator.after_reply");
 }
 
 void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
@@ -85,7 +90,10 @@ void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
       part.leases.push_back(std::move(*next++));
     }
     const wire::WorkerCommand command = std::move(part);
-    if (Send(peer, command)) continue;
+    LF_FAILPOINT("coordinator.before_leases");
+    const bool sent = Send(peer, command);
+    LF_FAILPOINT("coordinator.after_leases");
+    if (sent) continue;
     WorkerUnreachable unreachable{.peer = peer};
     for (const wire::Lease& lease : std::get<wire::Leases>(command).leases) {
       unreachable.undelivered.push_back(lease.lease);

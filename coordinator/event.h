@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/job/job_spec.h"
 #include "common/looptree/key.h"
 #include "common/wire/message.h"
+#include "common/wire/role.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {
@@ -26,6 +28,9 @@ struct Moment {
 
 // The routing id of a connection. Those of clients and of workers are apart.
 using PeerId = std::string;
+
+// The text of the public key that a connection was authenticated with; "" where there are none.
+using KeyText = std::string;
 
 // Names one Persist effect; given out in ascending order.
 using Token = std::uint64_t;
@@ -53,6 +58,7 @@ struct Recovered {
   struct Job {
     JobId id;
     AdmittedJob job;
+    std::optional<WallTime> accepted_at;  // of one with a deadline
   };
   std::uint64_t epoch = 1;
   std::uint64_t next_batch = 1;
@@ -75,13 +81,16 @@ struct Submission {
   std::optional<storage::StoredRequest> seen;
 };
 
-using ClientQuestion =
-    std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
-                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::UnknownMember>;
+using ClientQuestion = std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch,
+                                    wire::ListBatches, wire::ShowBatch, wire::ShowJob,
+                                    wire::ListWorkers, wire::ExplainJob, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;
   ClientQuestion question;
+  // Of the connection. Without keys everybody who can connect is this machine's user, who may all.
+  wire::Role role = wire::Role::kAdmin;
+  KeyText key = {};
 };
 
 // Something could not be sent: the connection is gone, or its other end does not read.
@@ -92,6 +101,7 @@ struct ClientUnreachable {
 struct WorkerSaid {
   PeerId peer;
   wire::WorkerMessage message;
+  KeyText key = {};
 };
 
 struct WorkerUnreachable {
@@ -109,12 +119,18 @@ struct PersistRefused {
   Failure failure;
 };
 
+// These keys authorize nobody any more: who came with one is gone, and gets nothing further.
+struct KeysRevoked {
+  std::set<KeyText> keys;
+};
+
 struct Tick {};
 
 // The process is about to end: accept and grant nothing more.
 struct DrainRequested {};
 
-using Event = std::variant<Recovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
-                           WorkerUnreachable, Persisted, PersistRefused, Tick, DrainRequested>;
+using Event =
+    std::variant<Recovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
+                 WorkerUnreachable, Persisted, PersistRefused, KeysRevoked, Tick, DrainRequested>;
 
 }  // namespace loopfleet::coordinator

@@ -4,8 +4,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
+#include "coordinator/identity.h"
 
 namespace loopfleet::coordinator {
 
@@ -13,6 +15,7 @@ EventLoop::EventLoop(const Parts& parts) : parts_(parts) {
   poller_.Add(parts_.clients);
   poller_.Add(parts_.workers);
   poller_.Add(parts_.wakeup);
+  if (parts_.gatekeeper != nullptr) parts_.gatekeeper->AddTo(poller_);
 }
 
 void EventLoop::Recover(storage::Recovery recovery) {
@@ -24,15 +27,18 @@ void EventLoop::Recover(storage::Recovery recovery) {
   event.jobs.reserve(recovery.jobs.size());
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back(
-        {job.job, job.replayed ? AdmittedJob{.spec = std::move(job.spec),
-                                             .admission = ToMeasure{job.replayed->tree,
-                                                                    job.replayed->placement}}
-                               : parts_.admitter.Admit(std::move(job.spec), {})});
+    event.jobs.push_back({.id = job.job,
+                          .job = job.replayed
+                                     ? AdmittedJob{.spec = std::move(job.spec),
+                                                   .admission = ToMeasure{job.replayed->tree,
+                                                                          job.replayed->placement}}
+                                     : parts_.admitter.Admit(std::move(job.spec), {}),
+                          .accepted_at = job.accepted_at});
   }
   log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
             event.batches.size(), event.jobs.size(), event.damaged.size());
   Give(std::move(event));
+  LF_FAILPOINT("coordinator.recovered");
 }
 
 void EventLoop::RequestStop() {
@@ -50,6 +56,9 @@ Status EventLoop::Run() {
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
+    ServeHandshakes();
+    wire::Received nobody;
+    ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ReceiveFromWorkers();
@@ -79,18 +88,40 @@ void EventLoop::GiveStorageEvents() {
   for (Event& event : parts_.storage.TakeEvents()) Give(std::move(event));
 }
 
+void EventLoop::ServeHandshakes() {
+  if (parts_.gatekeeper == nullptr) return;
+  parts_.gatekeeper->Serve(parts_.clock.Now());
+  // A handshake that is refused is a request that was: of a peer that got no further.
+  const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
+  for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
+    parts_.metrics.Refused(code);
+  }
+}
+
+void EventLoop::ApplyKeyChanges(wire::Received& received) {
+  if (parts_.gatekeeper == nullptr) return;
+  std::set<KeyText> revoked = parts_.gatekeeper->TakeRevoked(parts_.clock.Now());
+  if (revoked.empty()) return;
+  if (revoked.contains(received.sender.key)) {
+    received.sender = {.standing = wire::Sender::Standing::kRevoked};
+  }
+  Give(KeysRevoked{std::move(revoked)});
+}
+
 void EventLoop::ReceiveFromClients() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.clients.Receive();
+    auto received = parts_.clients.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnClientFrame(*received);
   }
 }
 
 void EventLoop::ReceiveFromWorkers() {
   for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
-    const auto received = parts_.workers.Receive();
+    auto received = parts_.workers.Receive();
     if (!received) return;
+    ApplyKeyChanges(*received);
     OnWorkerFrame(*received);
   }
 }
@@ -103,7 +134,19 @@ void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, Failure f
   parts_.runner.Run(std::move(effects));
 }
 
+void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
+  Effects effects;
+  effects.push_back(Observation{RequestWasRefused{failure.code}});
+  effects.push_back(
+      SendToWorker{.peer = peer, .command = wire::Refused{.failure = std::move(failure)}});
+  parts_.runner.Run(std::move(effects));
+}
+
 void EventLoop::OnClientFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.client_frame");
+  const wire::Sender& sender = received.sender;
+  // Not a byte of it is read; number 0 answers what was not.
+  if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
@@ -111,11 +154,16 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
   }
   std::visit(
       [&](auto& message) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, wire::SubmitJobs>) {
+        using Message = std::decay_t<decltype(message)>;
+        if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
           OnSubmit(received.peer, request->number, std::move(message));
         } else {
-          Give(ClientAsked{
-              .peer = received.peer, .number = request->number, .question = std::move(message)});
+          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          Give(ClientAsked{.peer = received.peer,
+                           .number = request->number,
+                           .question = std::move(message),
+                           .role = RoleOf(sender),
+                           .key = sender.key});
         }
       },
       request->message);
@@ -139,28 +187,30 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
   }
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
-    StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = parts_.core.KindsFor(placement);
-    }
+    const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(parts_.admitter.Admit(std::move(spec), conditions));
     }
   }
+  LF_FAILPOINT("coordinator.submission_admitted");
   Give(std::move(event));
 }
 
 void EventLoop::OnWorkerFrame(const wire::Received& received) {
+  LF_FAILPOINT("coordinator.worker_frame");
+  if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
-  if (message) return Give(WorkerSaid{.peer = received.peer, .message = *std::move(message)});
+  if (message) {
+    if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {
+      Identify(received.sender, *hello);
+    }
+    return Give(WorkerSaid{
+        .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
+  }
   parts_.metrics.MalformedMessage();
   log::Warning("worker.malformed reason={}", message.error().message);
-  Effects effects;
-  effects.push_back(Observation{RequestWasRefused{message.error().code}});
-  effects.push_back(SendToWorker{.peer = received.peer,
-                                 .command = wire::Refused{.failure = std::move(message).error()}});
-  parts_.runner.Run(std::move(effects));
+  RefuseWorker(received.peer, std::move(message).error());
 }
 
 void EventLoop::TickIfDue() {

@@ -12,6 +12,7 @@
 #include "coordinator/admission.h"
 #include "coordinator/core.h"
 #include "coordinator/effect_runner.h"
+#include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
@@ -35,6 +36,7 @@ class EventLoop {
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
     Health& health;
+    Gatekeeper* gatekeeper = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);
 
@@ -53,9 +55,13 @@ class EventLoop {
   void GiveStorageEvents();
   void ReceiveFromClients();
   void ReceiveFromWorkers();
+  void ServeHandshakes();
+  // Whose keys were revoked by now is gone, the sender of what was just received among them.
+  void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
   void OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
+  void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure);
   void TickIfDue();
   void CountMalformed();

@@ -1,5 +1,6 @@
 #include "coordinator/in_flight_table.h"
 
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -45,10 +46,43 @@ InFlightTable::Joined InFlightTable::Join(const Question& question, JobId job) {
   return Role::kFollows;
 }
 
+bool InFlightTable::NeedsToStand(const Question& question, const LinePlace& place) const {
+  const Entry& entry = entries_.find(question)->second;
+  if (entry.line.empty()) return false;  // the leader has a worker
+  const auto best = entry.line.lower_bound({.client = place.client, .below_most = INT32_MIN});
+  return best == entry.line.end() || best->first.client != place.client ||
+         best->first.below_most > place.below_most;
+}
+
+void InFlightTable::Stand(const Question& question, const LinePlace& place, JobId job) {
+  LF_CHECK(At(question)->second.line.emplace(place, job).second, "job {} stands where one does",
+           job);
+}
+
+void InFlightTable::StepOut(const Question& question, const LinePlace& place, JobId job) {
+  auto& line = At(question)->second.line;
+  const auto own = line.find(place);
+  LF_CHECK(own != line.end() && own->second == job, "job {} does not stand in line", job);
+  line.erase(own);
+}
+
+std::vector<JobId> InFlightTable::Lead(const Question& question, JobId job) {
+  Entry& entry = At(question)->second;
+  if (entry.leader != job) {
+    LF_CHECK(entry.followers.erase(job) == 1, "job {} neither leads nor follows", job);
+    entry.followers.insert(*entry.leader);
+    entry.leader = job;
+  }
+  std::vector<JobId> others;
+  for (const auto& [place, other] : entry.line) others.push_back(other);
+  return others;
+}
+
 std::set<JobId> InFlightTable::Answer(const Question& question,
                                       std::shared_ptr<const SharedAnswer> answer) {
   Entry& entry = At(question)->second;
   LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
+  LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.tree.ToString());
   entry.leader.reset();
   entry.answer = std::move(answer);
   entry.unsettled = true;
@@ -70,7 +104,10 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
     return std::nullopt;
   }
   e.leader.reset();
-  if (!e.followers.empty()) e.leader = e.followers.extract(e.followers.begin()).value();
+  if (!e.followers.empty()) {
+    e.leader = e.line.empty() ? *e.followers.begin() : e.line.begin()->second;
+    e.followers.erase(*e.leader);
+  }
   const std::optional<JobId> successor = e.leader;
   DropIfIdle(entry);
   return successor;
@@ -86,6 +123,9 @@ void InFlightTable::CheckInvariants() const {
     const std::string tree = question.tree.ToString();
     LF_CHECK(entry.leader || entry.expected > 0 || entry.unsettled, "tree {} is idle", tree);
     LF_CHECK(entry.followers.empty() || entry.leader, "tree {}: followers, no leader", tree);
+    for (const auto& [place, job] : entry.line) {
+      LF_CHECK(entry.leader == job || entry.followers.contains(job), "job {} asks nothing", job);
+    }
     LF_CHECK(!entry.answer || !entry.leader, "tree {}: an answer and a leader", tree);
     LF_CHECK(!entry.unsettled || entry.answer, "tree {}: unsettled without an answer", tree);
   }

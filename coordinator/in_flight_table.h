@@ -3,23 +3,31 @@
 // (has the worker's turn), who follows (waits for the leader's answer), and, once the leader has
 // reported, the answer.
 //
+// Until a worker has the question, the askers stand in line for it, each client's by itself: it
+// must not cost a client its turn, or its priority, that others asked the same before. Who comes
+// first to a worker leads, and the others leave the line.
+//
 // No equal submission falls between the store and this table. The shell looks the store up when a
 // submission arrives, in the same turn as the core's Submission event; from then on the
 // submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
 // and nobody expects it any more. So a submission either saw the stored row, or finds the entry.
 //
 // Invariant: an entry is here exactly while it has a leader, an expectation, or an unsettled
-// answer; followers wait only behind a leader.
+// answer; followers wait only behind a leader. The line is the leader and followers that are in the
+// ReadyQueue; of one client and one priority there is one at most.
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
+#include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
@@ -37,10 +45,19 @@ struct Question {
   double precision = 0;
   double budget_ms = 0;
   std::uint64_t cut_above_ns = 0;
+  std::vector<std::string> labels;  // ascending, none twice
+  std::string affinity;
   friend bool operator==(const Question&, const Question&) = default;
 };
 struct QuestionHash {
   std::size_t operator()(const Question& question) const noexcept;
+};
+
+// Where a job would stand in line.
+struct LinePlace {
+  Uuid client;
+  std::int32_t below_most = 0;  // kMostPriority - priority
+  friend auto operator<=>(const LinePlace&, const LinePlace&) = default;
 };
 
 struct SharedAnswer {
@@ -53,6 +70,7 @@ class InFlightTable {
   struct Entry {
     std::optional<JobId> leader;
     std::set<JobId> followers;  // in the order of acceptance
+    std::map<LinePlace, JobId> line;
     std::shared_ptr<const SharedAnswer> answer;
     std::uint32_t expected = 0;  // jobs of submissions that are on their way to disk
     bool unsettled = false;      // the answer is not on disk yet
@@ -68,12 +86,21 @@ class InFlightTable {
   using Joined = std::variant<Role, std::shared_ptr<const SharedAnswer>>;
   Joined Join(const Question& question, JobId job);
 
+  // Whether a job that follows is to stand in line itself: nobody has a worker yet, and no other
+  // job of its client, of as high a priority, stands there.
+  bool NeedsToStand(const Question& question, const LinePlace& place) const;
+  void Stand(const Question& question, const LinePlace& place, JobId job);
+  void StepOut(const Question& question, const LinePlace& place, JobId job);
+  // The job has a worker: it leads. The others in line, which are to leave it.
+  std::vector<JobId> Lead(const Question& question, JobId job);
+
   // The leader has the answer. Its followers, whose turn it is to share it.
   std::set<JobId> Answer(const Question& question, std::shared_ptr<const SharedAnswer> answer);
   void Settle(const Question& question);  // the answer is on disk
 
-  // The job gets no answer that others could share, or goes its own way. If it led, the first
-  // follower leads from now on, and is returned; a follower just leaves.
+  // The job gets no answer that others could share, or goes its own way; it stands in no line. If
+  // it led, another one leads from now on, and is returned: one that stands in line, or the first
+  // follower. A follower just leaves.
   std::optional<JobId> Leave(const Question& question, JobId job);
 
   const Entry* Find(const Question& question) const;

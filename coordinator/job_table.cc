@@ -13,7 +13,9 @@ Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
           .cache = spec.cache,
           .precision = spec.precision,
           .budget_ms = spec.budget_ms,
-          .cut_above_ns = spec.cut_above_ns};
+          .cut_above_ns = spec.cut_above_ns,
+          .labels = DemandOf(spec, admission.placement).labels,
+          .affinity = spec.affinity};
 }
 
 Question QuestionOf(const Job& job) {

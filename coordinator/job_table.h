@@ -2,23 +2,30 @@
 // JobTable: every job that is accepted, on disk, and has no outcome yet.
 //
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
-// made. It is in one of three states, and the other tables agree with it: Queued (in the
+// made. It is in one of four states, and the other tables agree with it: Queued (in the
 // ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
-// InFlightTable).
+// InFlightTable), Retrying (in the RetryTable).
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/job/failure.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
+#include "common/job/outcome.h"
 #include "common/looptree/key.h"
 #include "coordinator/event.h"
 #include "coordinator/in_flight_table.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 
 namespace loopfleet::coordinator {
 
@@ -29,7 +36,22 @@ struct Leased {
   LeaseId lease;
 };
 struct Following {};
-using JobProgress = std::variant<Queued, Leased, Following>;
+struct Retrying {
+  RetryTable::Order order = 0;
+};
+using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
+
+// A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
+struct FailedTurn {
+  Uuid worker;
+  FailureCode code = FailureCode::kWorkerCrashed;
+};
+// What a job is said to fail with, while a second opinion is asked for.
+struct FirstVerdict {
+  Evaluation evaluation;
+  std::string worker;
+  std::string hardware_class;
+};
 
 // Whether the job takes part in coalescing: `fresh` ones neither lead nor follow.
 enum class Sharing : std::uint8_t { kShares, kAlone };
@@ -41,8 +63,11 @@ struct Job {
   Placement placement = Placement::kCpu;
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
-  std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
+  Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
+  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
   JobProgress progress;
+  std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
+  std::shared_ptr<const FirstVerdict> first_verdict;
 };
 
 Question QuestionOf(const JobSpec& spec, const ToMeasure& admission);

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/placement.h"
+#include "coordinator/client_charge.h"
+#include "coordinator/expiry_transitions.h"
+#include "coordinator/queue_transitions.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -22,6 +25,7 @@ struct Concluded {
 
 void MakeOutcome(Turn& turn, Concluded concluded) {
   Batch& batch = turn.state.batches.At(concluded.id.batch);
+  DischargeJob(turn, batch);
   Ending& ending = concluded.ending;
   // A measured job also waited inside its worker, which is in the report.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
@@ -47,18 +51,6 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .evaluation = std::move(ending.evaluation)}});
 }
 
-Demand DemandOf(const Job& job) {
-  return {.placement = job.placement, .threads = job.spec.threads};
-}
-
-void PutInQueue(Turn& turn, Job& job) {
-  turn.state.served_at.try_emplace(DemandOf(job), turn.now.instant);
-  job.progress = Queued{turn.state.ready.PushBack(job.id, DemandOf(job))};
-}
-void PutInFront(Turn& turn, Job& job) {
-  job.progress = Queued{turn.state.ready.PushFront(job.id, DemandOf(job))};
-}
-
 Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
   return {.source = OutcomeSource::kCoalesced,
           .evaluation = answer.evaluation,
@@ -66,8 +58,20 @@ Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
           .queued = queued};
 }
 
+// Out of the JobTable, and of what goes with it.
+Job TakeJob(State& state, JobId id) {
+  Job job = state.jobs.Take(id);
+  if (job.expires_at != Instant::max()) state.deadlines.Remove(id, job.expires_at);
+  return job;
+}
+Job& AddJob(State& state, Job entering) {
+  Job& job = state.jobs.Add(std::move(entering));
+  if (job.expires_at != Instant::max()) state.deadlines.Add(job.id, job.expires_at);
+  return job;
+}
+
 void ShareAnswer(Turn& turn, JobId follower, const SharedAnswer& answer) {
-  const Job job = turn.state.jobs.Take(follower);
+  const Job job = TakeJob(turn.state, follower);
   MakeOutcome(turn, {.id = follower,
                      .attempts = job.attempts,
                      .ending = CoalescedWith(answer, turn.now.instant - job.accepted_at)});
@@ -78,6 +82,7 @@ void LeaveFlight(Turn& turn, const Job& job, Verdict verdict) {
   const auto successor = turn.state.in_flight.Leave(QuestionOf(job), job.id);
   if (!successor) return;
   Job& next = turn.state.jobs.At(*successor);
+  if (std::holds_alternative<Queued>(next.progress)) return;  // it stands in line already
   if (verdict == Verdict::kNobodyCame) {
     PutInQueue(turn, next);  // in front, it would hold up the expiry of those who waited longer
   } else {
@@ -88,7 +93,7 @@ void LeaveFlight(Turn& turn, const Job& job, Verdict verdict) {
 void EnterToMeasure(Turn& turn, Job entering) {
   State& state = turn.state;
   if (entering.sharing == Sharing::kAlone) {
-    PutInQueue(turn, state.jobs.Add(std::move(entering)));
+    PutInQueue(turn, AddJob(state, std::move(entering)));
     return;
   }
   const Question question = QuestionOf(entering);
@@ -97,8 +102,9 @@ void EnterToMeasure(Turn& turn, Job entering) {
     MakeOutcome(turn, {.id = entering.id,
                        .ending = CoalescedWith(**answer, turn.now.instant - entering.accepted_at)});
   } else {
-    Job& job = state.jobs.Add(std::move(entering));
-    if (std::get<InFlightTable::Role>(joined) == InFlightTable::Role::kLeads) {
+    Job& job = AddJob(state, std::move(entering));
+    if (std::get<InFlightTable::Role>(joined) == InFlightTable::Role::kLeads ||
+        state.in_flight.NeedsToStand(question, LinePlaceOf(state, job))) {
       PutInQueue(turn, job);
     } else {
       job.progress = Following{};
@@ -107,13 +113,16 @@ void EnterToMeasure(Turn& turn, Job entering) {
   state.in_flight.Forget(question);
 }
 
-wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
-  Job& job = turn.state.jobs.At(id);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
-  turn.state.workers.AddRunning(worker, lease.id);
-  job.progress = Leased{lease.id};
-  ++job.attempts;
-  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+Instant ExpiryOf(const JobSpec& spec, Instant accepted_at) {
+  if (spec.deadline_s == 0) return Instant::max();
+  return accepted_at +
+         std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(spec.deadline_s));
+}
+
+// Of the worker's time.
+Nanos SpentOn(const StageDurations& stages) {
+  return stages[Stage::kReplay] + stages[Stage::kCompile] + stages[Stage::kVerify] +
+         stages[Stage::kMeasure];
 }
 
 bool MayGrant(const Turn& turn) {
@@ -123,31 +132,40 @@ bool MayGrant(const Turn& turn) {
              state.limits.max_undurable_outcomes;
 }
 
+// Longest idle first, and nobody gets a second job before everybody with credit got a first: who
+// was given one comes last again.
 void GrantTo(Turn& turn, DeviceKind device) {
   State& state = turn.state;
-  const std::size_t ready = state.ready.CountFor(device);
-  if (ready == 0) return;
-  const std::vector<Candidate> candidates = state.workers.Candidates(device, ready);
-  std::vector<std::uint32_t> free_credit;
-  free_credit.reserve(candidates.size());
-  for (const Candidate& candidate : candidates) free_credit.push_back(candidate.free_credit);
-  const std::vector<std::uint32_t> shares = ShareOut(ready, free_credit);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (shares[i] == 0) continue;
-    Worker& worker = *state.workers.Find(candidates[i].worker);
-    wire::Leases leases;
-    leases.leases.reserve(shares[i]);
-    for (std::uint32_t n = 0; n < shares[i]; ++n) {
-      const auto job = state.ready.PopFor(worker.supply());
-      if (!job) break;  // what is left needs more threads than it has
-      leases.leases.push_back(GrantLease(turn, worker, *job));
-    }
-    if (leases.leases.empty()) continue;
-    turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+  Offered& offered = state.offered[static_cast<std::size_t>(device)];
+  if (offered.changes != state.ready.changes()) offered.rank = 0;
+  std::map<Uuid, wire::Leases> granted;
+  while (state.ready.size() > 0) {
+    Worker* worker = state.workers.NextCandidate(device, offered.rank);
+    if (worker == nullptr) break;
+    const std::uint64_t rank = worker->rank;
+    const auto job = TakeNextFor(turn, *worker);
+    offered.rank = rank;
+    if (job) granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
+  }
+  // While overdue jobs are in the way, nobody has seen all that there is.
+  offered.changes = state.deadlines.Due(turn.now.instant) ? 0 : state.ready.changes();
+  for (auto& [id, leases] : granted) {
+    turn.effects.push_back(
+        SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
   }
 }
 
 }  // namespace
+
+wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
+  Job& job = turn.state.jobs.At(id);
+  if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  turn.state.workers.AddRunning(worker, lease.id);
+  job.progress = Leased{lease.id};
+  ++job.attempts;
+  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+}
 
 Ending FailedBy(Failure failure, Verdict verdict) {
   Ending ending{.verdict = verdict};
@@ -157,9 +175,16 @@ Ending FailedBy(Failure failure, Verdict verdict) {
 
 void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
   const Nanos waited = turn.now.instant - accepted_at;
+  const Instant expires_at = ExpiryOf(job.spec, accepted_at);
+  const auto* measure = std::get_if<ToMeasure>(&job.admission);
+  const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAnew;
   if (auto* failure = std::get_if<Failure>(&job.admission)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
     MakeOutcome(turn, {.id = id, .ending = std::move(ending)});
+  } else if (expires_at <= turn.now.instant) {  // getting it on disk took longer
+    if (shares) turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
+    MakeOutcome(turn,
+                {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
   } else if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
     MakeOutcome(turn, {.id = id,
                        .ending = {.source = OutcomeSource::kStored,
@@ -167,30 +192,36 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
                                   .worker = std::move(stored->worker),
                                   .queued = waited}});
   } else {
-    const auto& measure = std::get<ToMeasure>(job.admission);
-    const bool fresh = job.spec.freshness == Freshness::kMeasureAnew;
     EnterToMeasure(turn, {.id = id,
                           .spec = std::move(job.spec),
-                          .tree = measure.tree,
-                          .placement = measure.placement,
-                          .sharing = fresh ? Sharing::kAlone : Sharing::kShares,
-                          .accepted_at = accepted_at});
+                          .tree = measure->tree,
+                          .placement = measure->placement,
+                          .sharing = shares ? Sharing::kShares : Sharing::kAlone,
+                          .accepted_at = accepted_at,
+                          .expires_at = expires_at});
   }
 }
 
 void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
+  GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
 }
 
 void FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
-  const Job job = state.jobs.Take(id);
-  if (const auto* queued = std::get_if<Queued>(&job.progress)) state.ready.Remove(queued->place);
+  const Job job = TakeJob(state, id);
+  if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
+  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = turn.now.instant - job.accepted_at;
   }
   if (!ending.evaluation.tree_key) ending.evaluation.tree_key = job.tree;
+  if (ending.lease) {
+    state.ready.Took(state.batches.At(id.batch).client, SpentOn(ending.evaluation.stages));
+  }
 
   std::optional<Question> settles;
   std::shared_ptr<const SharedAnswer> answer;
@@ -244,6 +275,7 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const JobId job_id = turn.state.leases.Find(id)->job;
   EndLease(turn, id);
   Job& job = turn.state.jobs.At(job_id);
+  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kUnrun) --job.attempts;
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{

@@ -1,10 +1,7 @@
 #pragma once
 // What can become of a job once it is on disk: it enters, is leased, comes back, is finished.
 //
-// Which failures are tried again: those that the worker, not the job, may be to blame for (the
-// worker went away or crashed, its device failed), up to Limits::max_attempts leases in all.
-// Everything else a worker reports is final, the retryable codes too: whether to ask again is the
-// asker's to decide.
+// Which failures that a worker reports are tried again: retry_rules.h.
 //
 // What equal jobs share: a verdict about the tree, whether a measurement or a failure, goes to
 // everybody who waits for it; so does "three workers were lost with it", or a tree that kills
@@ -42,6 +39,9 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
 
 // Gives ready jobs to workers with free credit.
 void GrantLeases(Turn& turn);
+
+// The job, which is in no queue, is this worker's. To be sent to it.
+wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
 
 // Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the
 // one whose report this is.

@@ -18,8 +18,20 @@ struct Limits {
   std::uint32_t max_clients = 10'000;    // connections whose hello is remembered
   std::uint32_t max_workers = 10'000;    // beyond: BUSY
   std::uint32_t max_lost_workers = 100;  // lost ones that are still listed
-  std::uint32_t max_waiters = 20'000;    // FetchOutcomes that wait; beyond: BUSY
+  std::uint32_t max_affinities = 100'000;     // whose worker is remembered
+  std::uint32_t max_demands = 1'000;          // that jobs wait with at once; beyond: QUOTA_EXCEEDED
+  std::uint32_t max_waiters = 20'000;         // FetchOutcomes that wait; beyond: BUSY
   std::uint32_t max_waiters_per_client = 64;  // beyond: QUOTA_EXCEEDED
+
+  // Of one client: its key's name, or without keys the id that it says. Beyond: QUOTA_EXCEEDED. One
+  // client cannot take what all share: these leave room for others in the totals above.
+  std::uint32_t max_unfinished_jobs_per_client = 1'500'000;
+  std::uint32_t max_unfinished_batches_per_client = 50'000;
+  std::uint64_t max_unfinished_bytes_per_client = std::uint64_t{2} << 30;  // of its jobs, in memory
+  // On average, and for a second at once as many. A coordinator reads some 100,000 messages a
+  // second: a client that asks faster would fill the time of all.
+  std::uint32_t max_requests_per_second_per_client = 100'000;
+  std::uint32_t max_connections_per_client = 1000;  // the longest silent one has to say hello again
 
   // Outcomes that are not on disk yet. Beyond it nothing more is granted, so a slow or full disk
   // holds up new work and not the memory.
@@ -27,6 +39,9 @@ struct Limits {
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
 
   std::uint32_t max_attempts = 3;  // promise I7
+  // How long a job that failed on one worker waits for another one to have a place for it.
+  std::chrono::milliseconds retry_elsewhere{2000};
+  std::uint32_t max_retries_per_turn = 64;  // looked at; the next turn goes on
   // Measurements of one worker that are made anew when it turns out to have drifted; what it
   // measured beside them is only flagged, and measured anew when somebody asks.
   std::uint32_t max_remeasured = 256;

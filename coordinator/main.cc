@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
+#include <string>
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
+#include "coordinator/gatekeeper.h"
 #include "monitoring/http_server.h"
 #include "storage/store.h"
 
@@ -27,6 +32,17 @@ std::string NameOfThisProcess() {
   return fmt::format("{} pid {}", host, ::getpid());
 }
 
+// As many descriptors as the system allows this process: beyond, a connection could not be
+// accepted.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    log::Warning("coordinator.descriptors limit={} could not be raised", limit.rlim_cur);
+  }
+}
+
 Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
@@ -41,12 +57,23 @@ Status Serve(const CoordinatorOptions& options) {
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
   Health health(clock);
 
+  RaiseDescriptorLimit();  // before sockets: each connection is one
+
   wire::Context context;
-  LF_TRY(auto clients, wire::Router::Bind(context, options.listen_clients, {}));
-  LF_TRY(auto workers, wire::Router::Bind(context, options.listen_workers, {}));
+  std::unique_ptr<Gatekeeper> gatekeeper;  // before the sockets that it guards
+  if (!options.keys.empty()) {
+    LF_TRY(gatekeeper, Gatekeeper::Start(context, options.keys, clock.Now()));
+  }
+  const auto bind = [&](const std::string& endpoint, wire::Door door) {
+    return wire::Router::Bind(
+        context, endpoint,
+        {.authenticator = gatekeeper ? &gatekeeper->authenticator() : nullptr, .door = door});
+  };
+  LF_TRY(auto clients, bind(options.listen_clients, wire::Door::kClients));
+  LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
   wire::Wakeup wakeup;
 
-  Core core({.limits = {}, .name = NameOfThisProcess()});
+  Core core({.limits = options.limits, .name = NameOfThisProcess()});
   Observer observer(metrics);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);
@@ -63,7 +90,8 @@ Status Serve(const CoordinatorOptions& options) {
                   .clock = clock,
                   .metrics = metrics,
                   .observer = observer,
-                  .health = health});
+                  .health = health,
+                  .gatekeeper = gatekeeper.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
                                                         [&] { return health.Reasons(); }));
@@ -72,6 +100,7 @@ Status Serve(const CoordinatorOptions& options) {
   nlohmann::ordered_json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
       {"http", http->address()}, {"db", options.database.native()}, {"pid", ::getpid()}};
+  if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
   const Status ran = loop.Run();
@@ -80,11 +109,12 @@ Status Serve(const CoordinatorOptions& options) {
 }
 
 int Main(int argc, const char* const* argv) {
-  const auto options = ParseCoordinatorOptions(argc, argv);
+  auto options = ParseCoordinatorOptions(argc, argv);
   if (!options) {
     fmt::print(options.error().exit_code == 0 ? stdout : stderr, "{}", options.error().text);
     return options.error().exit_code;
   }
+  LF_FAILPOINT_SETTING("LOOPFLEET_REATTACH_GRACE_MS", options->limits.reattach_grace);
   log::Init("loopfleet-coordinator", options->log_level);
   if (const Status served = Serve(*options); !served) {
     fmt::print(stderr, "loopfleet-coordinator: {}\n", served.error().message);

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "coordinator/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -61,6 +62,16 @@ struct ObservationVisitor {
     log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
                  report.reason);
   }
+
+  void operator()(const WorkersDisagreed& disagreed) const {
+    metrics.WorkersDisagreed();
+    log::Warning("workers.disagree job={} failed_on={} code={} measured_on={}", disagreed.job,
+                 disagreed.failed, loopfleet::InfoOf(disagreed.code).name, disagreed.measured);
+  }
+
+  void operator()(const JobWasRetried& retried) const {
+    metrics.JobRetried(loopfleet::InfoOf(retried.code).name);
+  }
 };
 
 }  // namespace
@@ -70,6 +81,9 @@ monitoring::CoordinatorLabels AllLabels() {
   for (const FailureInfo& info : FailureTable()) {
     labels.outcomes.emplace_back(info.name);
     labels.refusals.emplace_back(info.name);
+  }
+  for (const RetryRule& rule : RetryRules()) {
+    labels.retries.emplace_back(loopfleet::InfoOf(rule.code).name);
   }
   for (const auto source :
        {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {

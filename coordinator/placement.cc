@@ -1,22 +1,49 @@
 #include "coordinator/placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace loopfleet::coordinator {
+namespace {
 
-std::vector<std::uint32_t> ShareOut(std::size_t ready, std::span<const std::uint32_t> free_credit) {
-  std::vector<std::uint32_t> shares(free_credit.size(), 0);
-  bool progress = true;
-  while (ready > 0 && progress) {  // at most max(free_credit) rounds
-    progress = false;
-    for (std::size_t i = 0; i < shares.size() && ready > 0; ++i) {
-      if (shares[i] == free_credit[i]) continue;
-      ++shares[i];
-      --ready;
-      progress = true;
-    }
+bool Carries(const Supply& supply, const std::string& label) {
+  return supply.labels != nullptr && supply.labels->contains(label);
+}
+
+}  // namespace
+
+Demand DemandOf(const JobSpec& spec, Placement placement) {
+  Demand demand{.placement = placement, .threads = spec.threads, .labels = spec.labels};
+  std::ranges::sort(demand.labels);
+  const auto twice = std::ranges::unique(demand.labels);
+  demand.labels.erase(twice.begin(), twice.end());
+  return demand;
+}
+
+Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware) {
+  Labels labels(given.begin(), given.end());
+  labels.insert(fmt::format("device={}", DeviceKindName(hardware.device)));
+  if (!hardware.isa.empty()) labels.insert("isa=" + hardware.isa);
+  if (!hardware.host.empty()) labels.insert("host=" + hardware.host);
+  return labels;
+}
+
+Misfit MisfitOf(const Supply& supply, const Demand& demand) {
+  Misfit misfit{.other_device = !Serves(supply.device, demand.placement),
+                .too_few_threads = demand.threads > supply.max_threads,
+                .other_affinity = !demand.only.is_nil() && demand.only != supply.worker};
+  for (const std::string& label : demand.labels) {
+    if (!Carries(supply, label)) misfit.missing_labels.push_back(label);
   }
-  return shares;
+  return misfit;
+}
+
+bool Serves(const Supply& supply, const Demand& demand) {
+  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads &&
+         (demand.only.is_nil() || demand.only == supply.worker) &&
+         std::ranges::all_of(demand.labels,
+                             [&](const std::string& label) { return Carries(supply, label); });
 }
 
 }  // namespace loopfleet::coordinator

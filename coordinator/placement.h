@@ -1,12 +1,14 @@
 #pragma once
-// Placement: who gets how much of what is ready. Pure functions over plain values.
+// Placement: which worker may run which job. Pure functions over plain values.
 
 #include <compare>
-#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "common/base/uuid.h"
+#include "common/job/hardware_facts.h"
 #include "common/job/job_spec.h"
 
 namespace loopfleet::coordinator {
@@ -21,24 +23,43 @@ constexpr bool Serves(DeviceKind device, Placement placement) {
   return false;
 }
 
-// What a job needs of its worker.
+// What a job needs of its worker. Those that any worker may serve are ordered before those that are
+// bound to one, and these by worker.
 struct Demand {
+  Uuid only;  // the worker that its affinity is bound to; nil: any that has the rest
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
+  std::vector<std::string> labels;  // ascending, none twice
   friend auto operator<=>(const Demand&, const Demand&) = default;
 };
-// What a worker has.
+Demand DemandOf(const JobSpec& spec, Placement placement);
+
+using Labels = std::set<std::string, std::less<>>;
+// What a worker was given on its command line, and those that each has by itself: "device=cpu",
+// "isa=avx512", "host=NAME".
+Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware);
+
+// What a worker has. `labels` outlives it.
 struct Supply {
+  Uuid worker;
   DeviceKind device = DeviceKind::kCpu;
   std::uint32_t max_threads = 1;
+  const Labels* labels = nullptr;  // none: it carries none
 };
-constexpr bool Serves(const Supply& supply, const Demand& demand) {
-  return Serves(supply.device, demand.placement) && demand.threads <= supply.max_threads;
-}
 
-// Shares `ready` jobs out to workers, given the free credit of each, longest idle first: nobody
-// gets a second job before everybody with credit got a first. The sum is min(ready, sum of
-// credits).
-std::vector<std::uint32_t> ShareOut(std::size_t ready, std::span<const std::uint32_t> free_credit);
+// What keeps a worker from running a job, whatever its state; nothing: it fits.
+struct Misfit {
+  bool other_device = false;
+  bool too_few_threads = false;
+  bool other_affinity = false;  // the job's affinity is bound to another worker
+  std::vector<std::string> missing_labels;
+
+  std::size_t count() const {
+    return std::size_t{other_device} + std::size_t{too_few_threads} + std::size_t{other_affinity} +
+           missing_labels.size();
+  }
+};
+Misfit MisfitOf(const Supply& supply, const Demand& demand);
+bool Serves(const Supply& supply, const Demand& demand);  // no misfit
 
 }  // namespace loopfleet::coordinator

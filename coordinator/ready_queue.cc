@@ -1,81 +1,287 @@
 #include "coordinator/ready_queue.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "common/base/check.h"
 
 namespace loopfleet::coordinator {
+namespace {
 
-ReadyQueue::Place ReadyQueue::PushBack(JobId job, const Demand& demand) {
-  List& list = lists_[demand];
-  list.push_back({.order = next_back_++, .job = job});
-  return {.demand = demand, .entry = std::prev(list.end())};
+// How far PositionOf counts, from either end: about 0.3 ms.
+constexpr std::size_t kMostCounted = 10'000;
+
+std::int32_t BelowMost(std::int32_t priority) { return kMostPriority - priority; }
+
+}  // namespace
+
+// ---- in -----------------------------------------------------------------------------------------
+
+ReadyQueue::Lane& ReadyQueue::LaneOf(const Uuid& client) {
+  const auto [entry, is_new] = lanes_.try_emplace(client);
+  Lane& lane = entry->second;
+  if (is_new) {
+    lane.client = client;
+  } else if (lane.queued == 0) {
+    resting_.erase({lane.next_turn, client});
+  }
+  return lane;
 }
 
-ReadyQueue::Place ReadyQueue::PushFront(JobId job, const Demand& demand) {
-  List& list = lists_[demand];
-  list.push_front({.order = next_front_--, .job = job});
-  return {.demand = demand, .entry = list.begin()};
+ReadyQueue::Shelf& ReadyQueue::ShelfFor(const Demand& demand, const Uuid& client) {
+  const auto [of, is_new_demand] = classes_.try_emplace(demand);
+  if (is_new_demand && demand.only.is_nil()) ++open_demands_;
+  const auto [entry, is_new] = of->second.shelves.try_emplace(client);
+  Shelf& shelf = entry->second;
+  if (is_new) {
+    Lane& lane = LaneOf(client);
+    shelf.of = of;
+    shelf.lane = &lane;
+    shelf.turn = {.turn = std::max(lane.next_turn, turn_), .stamp = ++last_stamp_};
+    lane.shelves.push_back(&shelf);
+    of->second.order.emplace(shelf.turn, &shelf);
+  }
+  return shelf;
 }
 
-void ReadyQueue::Remove(const Place& place) {
-  const auto list = lists_.find(place.demand);
-  LF_CHECK(list != lists_.end(), "no job demands what job {} does", place.entry->job);
-  list->second.erase(place.entry);
-  if (list->second.empty()) lists_.erase(list);
+ReadyQueue::Place ReadyQueue::Insert(const Demand& demand, const Uuid& client,
+                                     Precedence precedence, JobId job) {
+  Shelf& shelf = ShelfFor(demand, client);
+  const auto entry = shelf.jobs.emplace_hint(shelf.jobs.end(), precedence, job);
+  ++shelf.lane->queued;
+  ++shelf.of->second.size;
+  ++size_;
+  ++changes_;
+  return {&shelf, entry};
+}
+
+ReadyQueue::Place ReadyQueue::PushBack(const Entering& entering, const Demand& demand) {
+  return Insert(demand, entering.client,
+                {.below_most = BelowMost(entering.priority), .order = next_back_++}, entering.job);
+}
+
+ReadyQueue::Place ReadyQueue::PushFront(const Entering& entering, const Demand& demand) {
+  return Insert(demand, entering.client,
+                {.below_most = BelowMost(entering.priority), .order = next_front_--}, entering.job);
+}
+
+ReadyQueue::Place ReadyQueue::Move(const Place& place, const Demand& demand) {
+  Shelf& from = *place.shelf_;
+  if (from.of->first == demand) return place;
+  // In before out: the client must not come to rest.
+  const Place moved = Insert(demand, from.lane->client, place.entry_->first, place.entry_->second);
+  Take(from, place.entry_);
+  return moved;
+}
+
+// ---- out ----------------------------------------------------------------------------------------
+
+void ReadyQueue::Take(Shelf& shelf, Jobs::iterator entry) {
+  const auto of = shelf.of;
+  Lane& lane = *shelf.lane;
+  shelf.jobs.erase(entry);
+  --lane.queued;
+  --of->second.size;
+  --size_;
+  if (!shelf.jobs.empty()) return;
+  of->second.order.erase(shelf.turn);
+  std::erase(lane.shelves, &shelf);
+  of->second.shelves.erase(lane.client);
+  if (of->second.shelves.empty()) {
+    if (of->first.only.is_nil()) --open_demands_;
+    classes_.erase(of);
+  }
+  if (lane.queued == 0) Rest(lane);
+}
+
+void ReadyQueue::Remove(const Place& place) { Take(*place.shelf_, place.entry_); }
+
+template <class Visit>
+void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
+  for (auto of = classes_.begin(); of != classes_.end() && of->first.only.is_nil(); ++of) {
+    if (Serves(supply, of->first)) visit(of->second);
+  }
+  for (auto of = classes_.lower_bound(Demand{.only = supply.worker, .threads = 0, .labels = {}});
+       of != classes_.end() && of->first.only == supply.worker; ++of) {
+    if (Serves(supply, of->first)) visit(of->second);
+  }
 }
 
 std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
-  auto first = lists_.end();
-  for (auto list = lists_.begin(); list != lists_.end(); ++list) {
-    if (!Serves(supply, list->first)) continue;
-    if (first == lists_.end() || list->second.front().order < first->second.front().order) {
-      first = list;
-    }
+  const Shelf* whose = nullptr;
+  ForEachServed(supply, [&](const Class& of) {
+    const Shelf* shelf = of.order.begin()->second;
+    if (whose == nullptr || shelf->turn < whose->turn) whose = shelf;
+  });
+  if (whose == nullptr) return std::nullopt;
+  Lane& lane = *whose->lane;
+  Shelf* next = nullptr;
+  for (Shelf* shelf : lane.shelves) {
+    if (!Serves(supply, shelf->of->first)) continue;
+    if (next == nullptr || shelf->jobs.begin()->first < next->jobs.begin()->first) next = shelf;
   }
-  if (first == lists_.end()) return std::nullopt;
-  const JobId job = first->second.front().job;
-  first->second.pop_front();
-  if (first->second.empty()) lists_.erase(first);
+  const auto first = next->jobs.begin();
+  const JobId job = first->second;
+  GiveNextTurn(lane, supply);
+  Take(*next, first);
   return job;
 }
 
-std::size_t ReadyQueue::CountFor(DeviceKind device) const {
-  std::size_t count = 0;
-  for (const auto& [demand, list] : lists_) {
-    if (Serves(device, demand.placement)) count += list.size();
+// ---- turns --------------------------------------------------------------------------------------
+
+void ReadyQueue::GiveNextTurn(Lane& lane, const Supply& supply) {
+  ++turn_;
+  lane.next_turn = turn_ + WeightOf(lane);
+  const Turn turn{.turn = lane.next_turn, .stamp = ++last_stamp_};
+  for (Shelf* shelf : lane.shelves) {
+    if (!Serves(supply, shelf->of->first)) continue;
+    auto& order = shelf->of->second.order;
+    order.erase(shelf->turn);
+    shelf->turn = turn;
+    order.emplace(turn, shelf);
   }
-  return count;
+  while (!resting_.empty() && resting_.begin()->first <= turn_) {
+    lanes_.erase(resting_.begin()->second);
+    resting_.erase(resting_.begin());
+  }
 }
 
-std::optional<JobId> ReadyQueue::Front(const Demand& demand) const {
-  const auto list = lists_.find(demand);
-  if (list == lists_.end()) return std::nullopt;
-  return list->second.front().job;
+void ReadyQueue::Rest(Lane& lane) {
+  if (lane.next_turn > turn_) {
+    resting_.emplace(lane.next_turn, lane.client);
+  } else {
+    lanes_.erase(Uuid(lane.client));
+  }
 }
+
+std::uint64_t ReadyQueue::WeightOf(const Lane& lane) const {
+  if (lane.expected == Nanos{0} || typical_ == Nanos{0}) return 1;
+  return std::clamp<std::uint64_t>(
+      static_cast<std::uint64_t>((lane.expected + typical_ / 2) / typical_), 1, kMostWeight);
+}
+
+void ReadyQueue::Took(const Uuid& client, Nanos duration) {
+  const auto learn = [&](Nanos& expected) {
+    expected = expected == Nanos{0} ? duration : expected + (duration - expected) / 8;
+  };
+  if (duration <= Nanos{0}) return;
+  learn(typical_);
+  if (const auto lane = lanes_.find(client); lane != lanes_.end()) learn(lane->second.expected);
+}
+
+// ---- for looking at -----------------------------------------------------------------------------
 
 std::size_t ReadyQueue::Size(Placement placement) const {
   std::size_t count = 0;
-  for (const auto& [demand, list] : lists_) {
-    if (demand.placement == placement) count += list.size();
+  for (const auto& [demand, of] : classes_) {
+    if (demand.placement == placement) count += of.size;
   }
   return count;
 }
 
-std::size_t ReadyQueue::size() const {
-  std::size_t count = 0;
-  for (const auto& [demand, list] : lists_) count += list.size();
-  return count;
+std::vector<Demand> ReadyQueue::Demands() const {
+  std::vector<Demand> demands;
+  demands.reserve(classes_.size());
+  for (const auto& [demand, of] : classes_) demands.push_back(demand);
+  return demands;
 }
 
-void ReadyQueue::CheckInvariants() const {
-  for (const auto& [demand, list] : lists_) {
-    LF_CHECK(!list.empty(), "an empty list of jobs for {} threads", demand.threads);
-    for (auto entry = list.begin(); entry != list.end(); ++entry) {
-      LF_CHECK(entry == list.begin() || std::prev(entry)->order < entry->order,
-               "job {} is out of order", entry->job);
+std::vector<ReadyQueue::Group> ReadyQueue::Groups(const Demand& demand) const {
+  std::vector<Group> groups;
+  const auto of = classes_.find(demand);
+  if (of == classes_.end()) return groups;
+  for (const auto& [client, shelf] : of->second.shelves) {
+    for (auto entry = shelf.jobs.begin(); entry != shelf.jobs.end();) {
+      const std::int32_t below = entry->first.below_most;
+      groups.push_back({.client = client, .priority = kMostPriority - below});
+      entry = shelf.jobs.lower_bound({.below_most = below + 1, .order = INT64_MIN});
     }
   }
+  return groups;
+}
+
+std::optional<JobId> ReadyQueue::FrontOf(const Demand& demand, const Group& group) const {
+  const auto of = classes_.find(demand);
+  if (of == classes_.end()) return std::nullopt;
+  const auto shelf = of->second.shelves.find(group.client);
+  if (shelf == of->second.shelves.end()) return std::nullopt;
+  const std::int32_t below = BelowMost(group.priority);
+  const auto entry = shelf->second.jobs.lower_bound({.below_most = below, .order = INT64_MIN});
+  if (entry == shelf->second.jobs.end() || entry->first.below_most != below) return std::nullopt;
+  return entry->second;
+}
+
+ReadyQueue::Position ReadyQueue::PositionOf(const Place& place) const {
+  const Shelf& shelf = *place.shelf_;
+  Position position;
+  Jobs::const_iterator before = place.entry_;
+  Jobs::const_iterator after = std::next(place.entry_);
+  // From both ends at once: most jobs that are asked about are near one of them.
+  for (std::size_t step = 0;; ++step) {
+    if (before == shelf.jobs.begin()) {
+      position.own = step;
+      break;
+    }
+    if (after == shelf.jobs.end()) {
+      position.own = shelf.jobs.size() - 1 - step;
+      break;
+    }
+    if (step == kMostCounted) {
+      position.own = step;
+      position.own_is_exact = false;
+      break;
+    }
+    --before;
+    ++after;
+  }
+  for (const auto& [client, other] : shelf.of->second.shelves) {
+    if (&other == &shelf) continue;
+    ++position.other_clients;
+    // Turn about: as many of theirs as of its own, and this turn's own if theirs comes first.
+    position.others +=
+        std::min(other.jobs.size(), position.own + (other.turn < shelf.turn ? 1 : 0));
+  }
+  return position;
+}
+
+const Demand& ReadyQueue::DemandAt(const Place& place) const { return place.shelf_->of->first; }
+
+void ReadyQueue::CheckInvariants() const {
+  std::size_t jobs = 0;
+  std::size_t open_demands = 0;
+  std::map<const Lane*, std::size_t> queued;
+  for (const auto& [demand, of] : classes_) {
+    std::size_t size = 0;
+    open_demands += demand.only.is_nil() ? 1 : 0;
+    LF_CHECK(!of.shelves.empty() && of.order.size() == of.shelves.size(),
+             "a demand of {} threads has {} shelves and {} in order", demand.threads,
+             of.shelves.size(), of.order.size());
+    for (const auto& [client, shelf] : of.shelves) {
+      LF_CHECK(!shelf.jobs.empty(), "client {} has an empty shelf", client.ToString());
+      LF_CHECK(shelf.lane == &lanes_.at(client), "client {} has another's lane", client.ToString());
+      const auto in_order = of.order.find(shelf.turn);
+      LF_CHECK(in_order != of.order.end() && in_order->second == &shelf,
+               "client {} is out of order", client.ToString());
+      LF_CHECK(std::ranges::count(shelf.lane->shelves, &shelf) == 1,
+               "client {} does not know its shelf", client.ToString());
+      size += shelf.jobs.size();
+      queued[shelf.lane] += shelf.jobs.size();
+    }
+    LF_CHECK(size == of.size, "{} jobs of a demand are counted as {}", size, of.size);
+    jobs += size;
+  }
+  LF_CHECK(open_demands == open_demands_, "{} open demands", open_demands);
+  LF_CHECK(jobs == size_, "{} jobs are counted as {}", jobs, size_);
+  std::size_t resting = 0;
+  for (const auto& [client, lane] : lanes_) {
+    LF_CHECK(lane.queued == queued[&lane], "client {} has {} jobs queued", client.ToString(),
+             lane.queued);
+    if (lane.queued > 0) continue;
+    ++resting;
+    LF_CHECK(resting_.contains({lane.next_turn, client}), "client {} does not rest",
+             client.ToString());
+  }
+  LF_CHECK(resting == resting_.size(), "{} clients rest", resting_.size());
 }
 
 }  // namespace loopfleet::coordinator

@@ -1,6 +1,9 @@
 #include "coordinator/state.h"
 
+#include <map>
+
 #include "common/base/check.h"
+#include "coordinator/queue_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -11,22 +14,42 @@ void CheckJob(const State& state, const Job& job) {
   LF_CHECK(!batch->cancelled, "job {} outlived its batch's cancellation", job.id);
   LF_CHECK(job.attempts <= state.limits.max_attempts, "job {}: attempt {}", job.id, job.attempts);
   if (const auto* queued = std::get_if<Queued>(&job.progress)) {
-    LF_CHECK(queued->place.entry->job == job.id, "job {} is not at its place", job.id);
+    LF_CHECK(queued->place.job() == job.id, "job {} is not at its place", job.id);
+    Demand demand = DemandOf(job.spec, job.placement);
+    if (!job.spec.affinity.empty()) demand.only = state.affinities.WorkerOf(job.spec.affinity);
+    LF_CHECK(state.ready.DemandAt(queued->place) == demand, "job {} waits with others", job.id);
   }
+  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
+    const auto entry = state.retries.entries().find(retrying->order);
+    LF_CHECK(entry != state.retries.entries().end() && entry->second.job == job.id,
+             "job {} is not among the retries", job.id);
+  }
+  LF_CHECK(job.failed_turns.size() <= state.limits.max_attempts, "job {} failed {} times", job.id,
+           job.failed_turns.size());
   if (const auto* leased = std::get_if<Leased>(&job.progress)) {
     const LeaseRecord* lease = state.leases.Find(leased->lease);
     LF_CHECK(lease != nullptr && lease->job == job.id && lease->stage == LeaseStage::kRunning,
              "job {} is not under lease {}", job.id, leased->lease);
   }
+  LF_CHECK(job.expires_at == Instant::max() || state.deadlines.Contains(job.id, job.expires_at),
+           "job {} never expires", job.id);
   const bool follows = std::holds_alternative<Following>(job.progress);
   if (job.sharing == Sharing::kAlone) {
     LF_CHECK(!follows, "job {} shares nothing and follows", job.id);
     return;
   }
   const InFlightTable::Entry* entry = state.in_flight.Find(QuestionOf(job));
-  LF_CHECK(
-      entry != nullptr && (follows ? entry->followers.contains(job.id) : entry->leader == job.id),
-      "job {} does not play its role in flight", job.id);
+  LF_CHECK(entry != nullptr, "job {} shares and is not in flight", job.id);
+  const bool leads = entry->leader == job.id;
+  LF_CHECK(leads != entry->followers.contains(job.id), "job {} does not play its role in flight",
+           job.id);
+  LF_CHECK(!follows || !leads, "job {} leads and is not in line", job.id);
+  LF_CHECK(leads || !std::holds_alternative<Leased>(job.progress), "job {} is leased and follows",
+           job.id);
+  const auto stands = entry->line.find(LinePlaceOf(state, job));
+  LF_CHECK((stands != entry->line.end() && stands->second == job.id) ==
+               std::holds_alternative<Queued>(job.progress),
+           "job {} is not in line as it should", job.id);
 }
 
 void CheckLease(const State& state, const LeaseRecord& lease) {
@@ -43,23 +66,64 @@ void CheckLease(const State& state, const LeaseRecord& lease) {
            lease.id);
 }
 
+// What each client takes up is what its batches have.
+void CheckLoads(const State& state) {
+  std::map<Uuid, ClientLoad> sums;
+  for (const auto& [id, batch] : state.batches.all()) {
+    ClientLoad& sum = sums[batch.client];
+    ++sum.batches;
+    sum.jobs += batch.pending_jobs;
+    sum.bytes += batch.pending_bytes;
+    std::uint64_t pending = batch.job_count - batch.finished;
+    for (const Submission& held : batch.held) pending += held.jobs.size();
+    LF_CHECK(pending == batch.pending_jobs, "batch {}: {} jobs have no outcome, charged are {}", id,
+             pending, batch.pending_jobs);
+  }
+  for (const auto& [client, load] : state.loads.all()) {
+    const ClientLoad& sum = sums[client];
+    LF_CHECK(load.jobs == sum.jobs && load.bytes == sum.bytes && load.batches == sum.batches,
+             "client {}: {} jobs, {} bytes, {} batches are charged", client.ToString(), load.jobs,
+             load.bytes, load.batches);
+    sums.erase(client);
+  }
+  for (const auto& [client, sum] : sums) {
+    LF_CHECK(sum.batches == 0 && sum.jobs == 0, "client {} has jobs and no load",
+             client.ToString());
+  }
+}
+
 }  // namespace
 
 void State::CheckInvariants() const {
+  CheckLoads(*this);
   batches.CheckInvariants();
   ready.CheckInvariants();
   in_flight.CheckInvariants();
+  affinities.CheckInvariants();
   workers.CheckInvariants();
   waiters.CheckInvariants();
 
   std::size_t queued = 0;
   std::size_t leased = 0;
+  std::size_t expiring = 0;
+  std::size_t retrying = 0;
   jobs.ForEachUnordered([&](const Job& job) {
     CheckJob(*this, job);
     queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
+    expiring += job.expires_at != Instant::max() ? 1 : 0;
+    retrying += std::holds_alternative<Retrying>(job.progress) ? 1 : 0;
   });
   LF_CHECK(queued == ready.size(), "{} jobs say that they are queued", queued);
+  LF_CHECK(retrying == retries.size(), "{} jobs say that they are tried again", retrying);
+  LF_CHECK(expiring == deadlines.size(), "{} jobs expire, {} are listed", expiring,
+           deadlines.size());
+  affinities.ForEachWaiting([&](const std::string& affinity, JobId id) {
+    const Job* job = jobs.Find(id);
+    LF_CHECK(job != nullptr && job->spec.affinity == affinity &&
+                 std::holds_alternative<Queued>(job->progress),
+             "job {} does not wait with affinity '{}'", id, affinity);
+  });
 
   std::size_t running = 0;
   leases.ForEachUnordered([&](const LeaseRecord& lease) {

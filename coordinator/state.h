@@ -1,15 +1,19 @@
 #pragma once
-// State: all that the core knows: nine small tables, each with its own invariant, and what ties
+// State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
 // them together. Changed by transitions only (*_transitions.cc).
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "common/base/clock.h"
+#include "coordinator/affinity_table.h"
 #include "coordinator/batch_table.h"
+#include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
 #include "coordinator/commit_ledger.h"
+#include "coordinator/deadline_table.h"
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
 #include "coordinator/in_flight_table.h"
@@ -17,10 +21,17 @@
 #include "coordinator/lease_table.h"
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
+#include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/worker_registry.h"
 
 namespace loopfleet::coordinator {
+
+// Candidates up to this rank found nothing to do when the queue had changed so often.
+struct Offered {
+  std::uint64_t changes = 0;
+  std::uint64_t rank = 0;
+};
 
 enum class Service : std::uint8_t { kServing, kDraining };
 
@@ -33,9 +44,10 @@ struct State {
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
-  // When a ready worker was last there for a demand that was made; at most 3 * kMostThreads.
+  // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
-  Instant next_look_for_open{};        // for batches that were left open
+  Instant next_look_for_idle{};   // for clients whose load can be forgotten
+  Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
   // The clock that each hardware class states its times at: the first worker's of that class, kept
@@ -45,10 +57,16 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  DeadlineTable deadlines;
+  AffinityTable affinities;
+  // How far ready jobs were offered: by device, see GrantLeases.
+  std::array<Offered, 2> offered;
+  RetryTable retries;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;
+  ClientLoadTable loads;
   WaiterTable waiters;
   CommitLedger commits;
 

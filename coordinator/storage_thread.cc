@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 
 namespace loopfleet::coordinator {
@@ -47,7 +48,9 @@ void StorageThread::Run() {
 bool StorageThread::WriteBacklogOff() {
   while (!backlog_.empty()) {
     const Instant start = clock_.Now();
+    LF_FAILPOINT("coordinator.before_apply");
     const Status applied = store_.Apply(backlog_.StartGroup());
+    LF_FAILPOINT("coordinator.after_apply");
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       if (full_.exchange(false)) log::Info("storage.has_room");

@@ -7,6 +7,7 @@
 
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "coordinator/explanation.h"
 #include "coordinator/limits.h"
 
 namespace loopfleet::coordinator {
@@ -71,7 +72,7 @@ wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetc
   return page;
 }
 
-wire::CoordinatorMessage StoredAnswers::Batches(const wire::ListBatches& list) {
+wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListBatches& list) {
   const auto batches =
       reader_.ListBatches(std::min<std::uint32_t>(list.max_batches, wire::kMaxBatchesPerList));
   if (!batches) return Unreadable(batches.error());
@@ -80,12 +81,19 @@ wire::CoordinatorMessage StoredAnswers::Batches(const wire::ListBatches& list) {
   return reply;
 }
 
-wire::CoordinatorMessage StoredAnswers::Batch(const wire::ShowBatch& show) {
+wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
   const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
   if (!batch) return Unreadable(batch.error());
   if (*batch) return InfoOf(**batch);
   return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
                              : std::string("there is no batch yet"));
+}
+
+wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain) {
+  auto job = reader_.ReadJob(explain.job);
+  if (!job) return Unreadable(job.error());
+  if (!*job) return NotFound(fmt::format("there is no job {}", explain.job));
+  return ExplainFinished(explain.job, std::move((*job)->outcome));
 }
 
 wire::CoordinatorMessage StoredAnswers::Job(JobId id, const std::optional<LiveJob>& live) {

@@ -16,8 +16,9 @@ class StoredAnswers {
 
   // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list);
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show);
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list);
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show);
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain);  // of a job that is over
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);
 
  private:

@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -83,6 +86,37 @@ std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::si
   return std::nullopt;
 }
 
+// Each is one more to look at for every worker that asks for a job.
+Failure TooManyDemands(const Limits& limits) {
+  return {.code = FailureCode::kQuotaExceeded,
+          .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
+                                 "that is the most: ask for fewer different ones at a time",
+                                 limits.max_demands)};
+}
+
+// Why the client has to wait before it sends these; empty if it need not.
+std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
+                                    std::size_t jobs, std::uint64_t bytes) {
+  const Limits& limits = state.limits;
+  const ClientLoad load = state.loads.Of(client);
+  const auto over = [](std::string message) {
+    return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
+  };
+  if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
+    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
+                            limits.max_unfinished_jobs_per_client));
+  }
+  if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
+    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
+                            load.bytes, limits.max_unfinished_bytes_per_client));
+  }
+  if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
+    return over(fmt::format("{} batches of this client are unfinished, that is the most",
+                            limits.max_unfinished_batches_per_client));
+  }
+  return std::nullopt;
+}
+
 void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
   const bool first = batch.job_count == 0 && batch.accepting == Accepting::kFirstMessage;
   storage::JobsAccepted write{.batch = batch.id,
@@ -117,8 +151,9 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
   turn.effects.push_back(std::move(persist));
 }
 
-void RefuseHeld(Turn& turn, const Batch& batch, const Submission& held) {
+void RefuseHeld(Turn& turn, Batch& batch, const Submission& held) {
   ForgetAnswers(turn, held.jobs);
+  DischargeJobs(turn, batch, held.jobs.size(), MemoryBytesOf(held.jobs));
   const PendingRequest pending =
       turn.state.clients.TakePending({.client = batch.client, .request = held.request_id});
   Refuse(turn, pending.asker, FailureCode::kNotFound,
@@ -147,6 +182,7 @@ void OnSubmission(Turn& turn, Submission submission) {
   if (!client) {
     return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
   }
+  if (AsksTooOften(turn, asker, *client)) return;
   const RequestKey key{.client = *client, .request = submission.request_id};
   if (AnswerRepeat(turn, key, submission) == Repeat::kDealtWith) return;
   if (state.service == Service::kDraining) {
@@ -165,15 +201,23 @@ void OnSubmission(Turn& turn, Submission submission) {
   if (auto why = WhyNoRoom(state, batch, submission.jobs.size())) {
     return Refuse(turn, asker, why->code, std::move(why->message));
   }
+  const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
+  if (auto why = WhyOverQuota(state, *client, batch, submission.jobs.size(), bytes)) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
+  }
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
   ExpectAnswers(turn, submission.jobs);
-  if (batch != nullptr) batch->client_heard_at = turn.now.instant;
-  if (batch == nullptr) {
+  BindStored(turn, submission.jobs);
+  const bool is_new = batch == nullptr;
+  if (is_new) {
     batch = &state.batches.Add({.id = BatchId{state.next_batch++},
                                 .client = *client,
                                 .accepting = Accepting::kFirstMessage});
-    batch->client_heard_at = turn.now.instant;
-  } else if (batch->accepting != Accepting::kNothing) {
+    state.loads.OpenBatch(*client);
+  }
+  batch->client_heard_at = turn.now.instant;
+  ChargeJobs(turn, *batch, submission.jobs.size(), bytes);
+  if (!is_new && batch->accepting != Accepting::kNothing) {
     batch->held.push_back(std::move(submission));
     return;
   }
@@ -186,6 +230,8 @@ void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};
+  state.loads.OpenBatch(batch.client);
+  ChargeJobs(turn, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
   // No client has the nil id, and a batch id is never used twice.
   std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
   submission.digest = "own";
@@ -207,8 +253,12 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
   turn.effects.push_back(Observation{JobsWereAccepted{count}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
-    EnterJob(turn, {.batch = batch.id, .index = commit.first_index + i}, std::move(commit.jobs[i]),
-             commit.arrived_at);
+    const JobId id{.batch = batch.id, .index = commit.first_index + i};
+    const std::size_t demands = state.ready.open_demands();
+    EnterJob(turn, id, std::move(commit.jobs[i]), commit.arrived_at);
+    if (state.ready.open_demands() > std::max<std::size_t>(demands, state.limits.max_demands)) {
+      FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
+    }
   }
   if (batch.cancelled) CancelUnfinished(turn, batch, commit.first_index);
   AcceptNextHeld(turn, batch);
@@ -220,9 +270,11 @@ void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& fai
   Batch& batch = state.batches.At(commit.batch);
   batch.job_count -= static_cast<std::uint32_t>(commit.jobs.size());
   ForgetAnswers(turn, commit.jobs);
+  DischargeJobs(turn, batch, commit.jobs.size(), MemoryBytesOf(commit.jobs));
   const Asker asker = state.clients.TakePending(commit.request).asker;
   Refuse(turn, asker, failure.code, failure.message);
   if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {
+    state.loads.CloseBatch(batch.client);
     state.batches.Remove(commit.batch);  // nobody knows of it, so nothing can be held
     return;
   }

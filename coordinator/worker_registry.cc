@@ -18,6 +18,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
+  worker.labels = LabelsOf(worker.facts.labels, worker.facts.hardware);
   worker.peer = peer;
   worker.state = worker.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
                                                                : WorkerState::kReady;
@@ -40,6 +41,13 @@ const Worker* WorkerRegistry::Find(const Uuid& worker) const {
 Worker* WorkerRegistry::FindByPeer(const PeerId& peer) {
   const auto id = peers_.find(peer);
   return id == peers_.end() ? nullptr : Find(id->second);
+}
+
+const Worker* WorkerRegistry::FindReady(const std::string& name) const {
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == WorkerState::kReady && worker.facts.name == name) return &worker;
+  }
+  return nullptr;
 }
 
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
@@ -82,13 +90,10 @@ void WorkerRegistry::Remove(const Uuid& id) {
   workers_.erase(entry);
 }
 
-std::vector<Candidate> WorkerRegistry::Candidates(DeviceKind device, std::size_t max) const {
-  std::vector<Candidate> candidates;
-  for (const auto& [rank, id] : candidates_[static_cast<std::size_t>(device)]) {
-    if (candidates.size() == max) break;
-    candidates.push_back({.worker = id, .free_credit = workers_.at(id).FreeCredit()});
-  }
-  return candidates;
+Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
+  const Ranked& candidates = candidates_[static_cast<std::size_t>(device)];
+  const auto next = candidates.upper_bound(rank);
+  return next == candidates.end() ? nullptr : next->second;
 }
 
 bool WorkerRegistry::IsServed(const Demand& demand) const {
@@ -99,10 +104,10 @@ bool WorkerRegistry::IsServed(const Demand& demand) const {
   });
 }
 
-std::vector<WorkerKind> WorkerRegistry::KindsFor(Placement placement) const {
+std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
   std::vector<WorkerKind> kinds;
   for (const auto& [id, worker] : workers_) {
-    if (worker.state == WorkerState::kLost || !Serves(worker.device(), placement)) continue;
+    if (worker.state == WorkerState::kLost || !Serves(worker.supply(), demand)) continue;
     WorkerKind kind{.hardware_class = worker.facts.hardware.hardware_class,
                     .compiler = worker.facts.compiler,
                     .policy = worker.facts.policy};
@@ -141,7 +146,7 @@ bool WorkerRegistry::IsCandidate(const Worker& worker) {
 }
 
 void WorkerRegistry::Unrank(Worker& worker) {
-  if (worker.rank != 0) CandidatesOf(worker).erase({worker.rank, worker.id()});
+  if (worker.rank != 0) CandidatesOf(worker).erase(worker.rank);
   worker.rank = 0;
 }
 
@@ -149,7 +154,7 @@ void WorkerRegistry::Rerank(Worker& worker) {
   Unrank(worker);
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
-  CandidatesOf(worker).emplace(worker.rank, worker.id());
+  CandidatesOf(worker).emplace(worker.rank, &worker);
 }
 
 void WorkerRegistry::CheckInvariants() const {

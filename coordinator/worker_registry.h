@@ -35,7 +35,9 @@ struct MeasuredJob {
 
 struct Worker {
   wire::WorkerHello facts;     // without `held`
+  Labels labels;               // given, and by its hardware
   std::optional<PeerId> peer;  // none: the connection broke, or it is lost
+  KeyText key;                 // that it said hello with
   wire::WorkerState state = wire::WorkerState::kReady;
   Instant heard_at{};
   std::set<LeaseId> running;  // leases that it has and has not reported
@@ -49,7 +51,10 @@ struct Worker {
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
-  Supply supply() const { return {.device = device(), .max_threads = facts.max_threads}; }
+  Supply supply() const {
+    return {
+        .worker = id(), .device = device(), .max_threads = facts.max_threads, .labels = &labels};
+  }
   std::uint32_t FreeCredit() const {
     return running.size() >= facts.credit
                ? 0
@@ -65,11 +70,6 @@ struct WorkerKind {
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
 };
 
-struct Candidate {
-  Uuid worker;
-  std::uint32_t free_credit = 0;
-};
-
 class WorkerRegistry {
  public:
   // A new worker, or a known one over a new connection or with new facts; ready, but for one that
@@ -78,6 +78,7 @@ class WorkerRegistry {
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;
   Worker* FindByPeer(const PeerId& peer);
+  const Worker* FindReady(const std::string& name) const;  // the first so called
 
   void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
   void Disconnect(Worker& worker);
@@ -86,12 +87,12 @@ class WorkerRegistry {
   void RemoveRunning(Worker& worker, LeaseId lease);
   void Remove(const Uuid& worker);
 
-  // At most `max` of this device, longest waiting first.
-  std::vector<Candidate> Candidates(DeviceKind device, std::size_t max) const;
+  // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
+  Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
   // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
   bool IsServed(const Demand& demand) const;
-  std::vector<WorkerKind> KindsFor(Placement placement) const;  // distinct ones of those not lost
-  std::vector<Uuid> HeardBefore(Instant instant) const;         // not lost, and silent since
+  std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
+  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
   // Lost workers are kept for people to see; forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 
@@ -101,7 +102,7 @@ class WorkerRegistry {
   void CheckInvariants() const;
 
  private:
-  using Ranked = std::set<std::pair<std::uint64_t, Uuid>>;
+  using Ranked = std::map<std::uint64_t, Worker*>;
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }

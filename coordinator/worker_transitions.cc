@@ -9,7 +9,9 @@
 #include "common/base/check.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
+#include "coordinator/retry_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -39,7 +41,14 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
-  if (const auto* queued = std::get_if<Queued>(&job->progress)) state.ready.Remove(queued->place);
+  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
+  if (std::holds_alternative<Queued>(job->progress)) {
+    LeaveQueue(turn, *job);
+    if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
+  }
+  if (const auto* retrying = std::get_if<Retrying>(&job->progress)) {
+    state.retries.Remove(retrying->order);
+  }
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
@@ -51,10 +60,21 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   return true;
 }
 
+// The leases that the worker would list if it had ever got them: one granted a moment ago over the
+// connection that it speaks on may have crossed what it says.
+std::set<LeaseId> ArrivedBy(const Turn& turn, const Worker& worker) {
+  std::set<LeaseId> arrived;
+  for (const LeaseId lease : worker.running) {
+    const Instant granted_at = turn.state.leases.Find(lease)->granted_at;
+    if (granted_at + turn.state.limits.lease_arrival <= turn.now.instant) arrived.insert(lease);
+  }
+  return arrived;
+}
+
 // Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
-// worker knows is adopted or revoked.
-void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held) {
-  std::set<LeaseId> missing = worker.running;
+// worker knows is adopted or revoked. `missing`: what it has lost unless it holds it.
+void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held,
+               std::set<LeaseId> missing) {
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
     const LeaseRecord* known = turn.state.leases.Find(lease.lease);
@@ -68,7 +88,7 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
-void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
+void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
     Failure failure{
@@ -92,13 +112,18 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello) {
     clock_mhz =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
+  // A hello that is said again, because the answer was late, was on its way while leases were
+  // granted upon the one before it. What went over another connection is lost with that.
+  const Worker* speaker = state.workers.FindByPeer(peer);
+  const bool is_repeated = speaker != nullptr && speaker->id() == hello.worker;
   Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
+  worker.key = key;
   Send(turn, peer,
        wire::WorkerWelcome{
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .reference_mhz = worker.facts.hardware.clock_mhz});
-  Reconcile(turn, worker, held);
+  Reconcile(turn, worker, held, is_repeated ? ArrivedBy(turn, worker) : worker.running);
   const bool reattached = known || !held.empty();
   Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());
@@ -157,16 +182,9 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   Send(turn, *worker.peer, wire::HeartbeatAnswer{});
   OnCanaries(turn, worker, heartbeat);
 
-  // A lease granted a moment ago may have crossed this heartbeat; an old one never arrived.
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
-  std::set<LeaseId> missing;
-  for (const LeaseId lease : worker.running) {
-    const LeaseRecord* record = state.leases.Find(lease);
-    if (!held.contains(lease) &&
-        record->granted_at + state.limits.lease_arrival <= turn.now.instant) {
-      missing.insert(lease);
-    }
-  }
+  std::set<LeaseId> missing = ArrivedBy(turn, worker);
+  std::erase_if(missing, [&](LeaseId lease) { return held.contains(lease); });
   ReturnLeases(turn, missing, LeaseEnd::kLost);
 
   wire::Revoke revoke;
@@ -175,13 +193,6 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
     if (record == nullptr || record->worker != worker.id()) revoke.leases.push_back(lease);
   }
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
-}
-
-bool IsWorkersFault(const Evaluation& evaluation) {
-  if (evaluation.ok()) return false;
-  const FailureCode code = evaluation.failure().code;
-  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
-         code == FailureCode::kDeviceFault;
 }
 
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
@@ -198,11 +209,9 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                            .message = fmt::format("worker {} sent a report that cannot be: {}",
                                                   worker.facts.name, *why)}};
   }
-  if (IsWorkersFault(evaluation) && job.attempts < state.limits.max_attempts) {
-    ReturnLease(turn, lease.id, LeaseEnd::kLost);
-    return Keep::kForgetNow;
-  }
+  if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   if (evaluation.ok()) {
+    NoteContradiction(turn, worker, job);
     MeasuredJob measured{
         .reported_at = turn.now.instant,
         .job = {.spec = job.spec,
@@ -253,8 +262,9 @@ void OnGoodbye(Turn& turn, Worker& worker, const wire::Goodbye& goodbye) {
 struct MessageVisitor {
   Turn& turn;
   const PeerId& peer;
+  const KeyText& key;
 
-  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello)); }
+  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello), key); }
   void operator()(const wire::Heartbeat& heartbeat) const {
     if (Worker* worker = Known()) OnHeartbeat(turn, *worker, heartbeat);
   }
@@ -286,7 +296,7 @@ struct MessageVisitor {
 }  // namespace
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {
-  std::visit(MessageVisitor{turn, event.peer}, std::move(event.message));
+  std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));
 }
 
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
@@ -299,6 +309,20 @@ void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
   // Not lost yet: it may come back over another connection with what it runs.
   turn.state.workers.Disconnect(*worker);
   ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
+}
+
+void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys) {
+  std::vector<Uuid> ids;
+  for (const auto& [id, worker] : turn.state.workers.all()) {
+    if (keys.contains(worker.key)) ids.push_back(id);
+  }
+  for (const Uuid& id : ids) {
+    Worker& worker = *turn.state.workers.Find(id);
+    const std::size_t taken = worker.running.size();
+    ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
+    Observe(turn, WorkerChange::kLeft, worker, taken);
+    turn.state.workers.Remove(id);
+  }
 }
 
 void LoseSilentWorkers(Turn& turn) {

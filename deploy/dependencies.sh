@@ -28,8 +28,18 @@ test_packages=(
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
+  python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
+  python3-pip  # fetches test_wheels
+  libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
+
+# From PyPI, unpacked into wheel_folder, where the programs look for them: NVIDIA's assembler for GPU
+# code, and the compiler that one benchmark compares with. Neither needs a GPU. Without them what
+# needs them is skipped, and says so.
+wheel_folder=/usr/local/lib/loopfleet
+test_wheels=(nvidia-nvjitlink==13.0.88)
+bench_wheels=(nvidia-cuda-nvrtc==13.0.88)
 
 bench_packages=(
   # matrix products: libraries, each on one thread
@@ -38,11 +48,12 @@ bench_packages=(
 )
 
 packages=("${build_packages[@]}")
+wheels=()
 list_only=no
 for argument in "$@"; do
   case $argument in
-    --tests) packages+=("${test_packages[@]}") ;;
-    --bench) packages+=("${bench_packages[@]}") ;;
+    --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") ;;
+    --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
       sed -n '2,9s/^# \{0,1\}//p' "$0"
@@ -78,19 +89,36 @@ not_installed() {
   done
 }
 
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+
+# Each wheel asked for that is not there in that version, in a folder of its own (they share file
+# names); a failure is no error of ours.
+install_wheels() {
+  local wheel name
+  for wheel in ${wheels[@]+"${wheels[@]}"}; do
+    name=${wheel%%==*}
+    if [ -d "$wheel_folder/$name/${name//-/_}-${wheel##*==}.dist-info" ]; then continue; fi
+    say "fetching $wheel from PyPI into $wheel_folder/$name"
+    if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
+      --disable-pip-version-check --upgrade --target "$wheel_folder/$name" "$wheel" >&2; then
+      say "WITHOUT $wheel: what needs it will be skipped"
+    fi
+  done
+}
+
 read -r -a missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#missing[@]} -eq 0 ]; then
+  install_wheels
   say "all ${#packages[@]} packages are installed"
   exit 0
 fi
 
-as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
     say "not root, and there is no sudo. As root, run: apt-get install ${missing[*]}"
     exit 1
   fi
-  as_root=(sudo)
 fi
 
 policy=/usr/sbin/policy-rc.d
@@ -176,4 +204,5 @@ if [ ${#still_missing[@]} -gt 0 ]; then
   say "still missing: ${still_missing[*]}"
   exit 1
 fi
+install_wheels
 say "done"

@@ -29,7 +29,7 @@ constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
                                        1e-2, 3e-2, 0.1,  0.3,  1.0,  10.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 23> kTable = {{
+constexpr std::array<MetricSpec, 25> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -110,6 +110,20 @@ constexpr std::array<MetricSpec, 23> kTable = {{
      "loopfleet_refusals_total",
      "Requests that were refused, by code.",
      kCodeLabel,
+     {}},
+    {Metric::kRetries,
+     MetricHome::kCoordinator,
+     MetricType::kCounter,
+     "loopfleet_retries_total",
+     "Turns of jobs that ended with a failure which is tried again, by code.",
+     kCodeLabel,
+     {}},
+    {Metric::kDisagreements,
+     MetricHome::kCoordinator,
+     MetricType::kCounter,
+     "loopfleet_disagreements_total",
+     "Times that two workers of a class said different things about one tree.",
+     {},
      {}},
     {Metric::kMalformedMessages,
      MetricHome::kCoordinator,

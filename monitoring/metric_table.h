@@ -27,6 +27,8 @@ enum class Metric {
   kStoreCommitRows,
   kStoreLookups,
   kRefusals,
+  kRetries,
+  kDisagreements,
   kMalformedMessages,
   kWorkerJobsCompleted,
   kWorkerStageDuration,

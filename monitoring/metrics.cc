@@ -105,7 +105,9 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
       malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
-      quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})) {
+      quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})),
+      retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
+      disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})) {
   for (const std::string& device : labels.devices) {
     queued_.emplace(
         device,
@@ -184,6 +186,8 @@ void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reas
 
 void WorkerMetrics::Connected() { connected_->Set(1); }
 void WorkerMetrics::Disconnected() { connected_->Set(0); }
+
+void CoordinatorMetrics::WorkersDisagreed() { disagreements_->Increment(); }
 
 void CoordinatorMetrics::Quarantined() { quarantines_->Increment(); }
 

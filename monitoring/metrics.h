@@ -44,6 +44,7 @@ struct CoordinatorLabels {
   std::vector<std::string> devices;   // "cpu", "cuda", "any"
   std::vector<std::string> stages;    // "queue", "replay", ..., "store"
   std::vector<std::string> refusals;  // every failure code's name
+  std::vector<std::string> retries;   // of every failure code that is tried again
 };
 
 class CoordinatorMetrics {
@@ -64,6 +65,8 @@ class CoordinatorMetrics {
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
   void Quarantined();  // a worker was
+  void JobRetried(std::string_view code) { retries_.Add(code); }
+  void WorkersDisagreed();
 
  private:
   prometheus::Counter* submitted_;
@@ -79,6 +82,8 @@ class CoordinatorMetrics {
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
   prometheus::Counter* quarantines_;
+  LabelledCounter retries_;
+  prometheus::Counter* disagreements_;
 };
 
 struct WorkerLabels {

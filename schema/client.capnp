@@ -26,6 +26,7 @@ struct ClientRequest {
     showBatch @7 :UInt64;       # batch id; 0: the newest of all
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
+    explainJob @10 :Job.JobId;
   }
 }
 
@@ -67,6 +68,7 @@ struct CoordinatorReply {
     batch @7 :BatchInfo;
     job @8 :JobInfo;
     workers @9 :List(WorkerInfo);  # at most 10,000, and as many as fit one message
+    explanation @10 :JobExplanation;
   }
 }
 
@@ -149,4 +151,45 @@ struct WorkerInfo {
   compiler @10 :Outcome.CompilerFacts;
   maxThreads @11 :UInt32 = 1;   # the most that a kernel may use there
   canaryRatio @12 :Float64;     # time of its canaries now to when it started; 0: not measured
+  labels @13 :List(Text);       # that jobs may demand of it, "isa=..." and its like too; at most 128 of 768 bytes
+}
+
+struct WorkerFit {
+  # One worker, as it looks to a job that waits. It matches if nothing below `credit` is set.
+  name @0 :Text;                  # at most 512 bytes
+  state @1 :WorkerState;
+  disconnected @2 :Bool;
+  leasedJobs @3 :UInt32;
+  credit @4 :UInt32 = 1;
+  otherDevice @5 :Bool;           # than the job is for
+  maxThreads @6 :UInt32;          # its most, if the job wants more; else 0
+  missingLabels @7 :List(Text);   # that the job demands; at most 64 of 256 bytes
+  otherAffinity @8 :Bool;         # the job's affinity is bound to another worker
+}
+
+struct JobExplanation {
+  # What a job waits for, who has it, or what became of it.
+  job @0 :Job.JobId;
+  state @1 :JobState;
+  reason @2 :Text;                # for people; at most 4,096 bytes
+  priority @3 :Int32;
+  waitedMs @4 :UInt64;            # since it was accepted
+  deadlineLeftMs @5 :Int64 = -1;  # -1: no deadline; others below 0 refused
+  attempts @6 :UInt32;            # leases so far
+
+  # While it is queued: jobs with the same demand whose turn comes before.
+  aheadOwn @7 :UInt64;            # of the same client
+  aheadOwnAtLeast @8 :Bool;       # there are more; they were not all counted
+  aheadOthers @9 :UInt64;         # of other clients, if all jobs take alike
+  otherClients @10 :UInt32;       # that have such jobs
+  follows @11 :Job.JobId;         # an equal job under way, whose answer it gets; absent: none
+  affinityWorker @12 :Text;       # name of the one its affinity is bound to; empty: none
+  unservedMs @13 :UInt64;         # for how long no worker that matches has been there
+  unservedLimitMs @14 :UInt64;    # then it ends with NO_MATCHING_WORKER
+  workers @15 :List(WorkerFit);   # those that fit best first; at most 20
+  moreWorkers @16 :UInt32;        # that are not listed
+
+  worker @17 :Text;               # leased: who has it; at most 512 bytes
+  leasedMs @18 :UInt64;           # leased: for how long
+  outcome @19 :Outcome.OutcomeColumns;  # finished: exactly one row, of this job; else absent
 }

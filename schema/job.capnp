@@ -95,9 +95,9 @@ struct JobSpec {
   freshness @7 :Freshness;
   tag @8 :Text;                # the client's own JSON text, returned as it came; empty: none; <= 64 KiB
 
-  # Each of the following has a meaning now. A version in which one does not work yet answers
-  # UNSUPPORTED to any value but the default; none is ever ignored.
-  priority @9 :Int32;          # higher runs first, among one client's jobs; default 0
+  # None of these is ever ignored; what they do to a job's turn is in docs/PROTOCOL.md, "Whose turn it
+  # is". A value out of its range fails the job: MALFORMED.
+  priority @9 :Int32;          # higher runs first, among one client's jobs; -100 to 100
   threads @10 :UInt32 = 1;     # that the kernel may use
   cache @11 :CacheState;       # state of the caches when a timed run starts
   labels @12 :List(Text);      # a worker must carry all of them; at most 64 of 256 bytes

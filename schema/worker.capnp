@@ -42,6 +42,7 @@ struct WorkerHello {
   held @10 :List(HeldLease);   # what it still has, after a reconnect; at most 4,096
   capabilities @11 :List(Text);  # as in ClientHello
   maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
+  labels @13 :List(Text);      # that jobs may demand; at most 64 of 256 bytes
 }
 
 enum CanaryState {

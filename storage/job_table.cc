@@ -58,17 +58,20 @@ Result<UnfinishedJob> ReadRow(Query& row, JobId id) {
   if (ir) spec.source = looptree::IrText{*std::move(ir)};
   LF_TRY(spec.actions, ParseActionsText(actions));
   if (options) {
-    LF_TRY_VOID(ParseOptionsText(*options, spec));
+    StoredOptions stored{.spec = spec, .accepted_at = {}};
+    LF_TRY_VOID(ParseOptionsText(*options, stored));
+    job.accepted_at = stored.accepted_at;
   }
   return job;
 }
 
 }  // namespace
 
-Status JobTable::Insert(JobId job, const JobSpec& spec, const std::optional<ReplayedTo>& replayed) {
+Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
+                        const std::optional<ReplayedTo>& replayed) {
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
-  LF_TRY(const auto options, OptionsText(spec));
+  LF_TRY(const auto options, OptionsText(spec, accepted_at));
   LF_TRY(Query query, connection_.Start("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?, ?,?,?)"));
   query.Add(job.batch.value).Add(job.index);
   uri ? query.Add(uri->text) : query.AddNull();

@@ -18,7 +18,8 @@ class JobTable {
 
   // kInvalid: an option that JSON cannot hold (a number that is not finite, a text that is not
   // UTF-8).
-  Status Insert(JobId job, const JobSpec& spec, const std::optional<ReplayedTo>& replayed);
+  Status Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
+                const std::optional<ReplayedTo>& replayed);
 
   // kCorrupt: the row is not what was written.
   Result<std::optional<JobSpec>> Find(JobId job);

@@ -123,7 +123,8 @@ bool HasOnlyDefaults(const JobSpec& spec, Freshness freshness) {
   return spec.freshness == freshness && options(spec) == options(kDefaults);
 }
 
-void SetOption(const std::string& name, const json& value, JobSpec& spec) {
+void SetOption(const std::string& name, const json& value, StoredOptions& stored) {
+  JobSpec& spec = stored.spec;
   if (name == "rules")
     spec.rules = ValueOf(kRules, value);
   else if (name == "on_illegal")
@@ -154,6 +155,8 @@ void SetOption(const std::string& name, const json& value, JobSpec& spec) {
     spec.cut_above_ns = value.get<std::uint64_t>();
   else if (name == "deadline_s")
     spec.deadline_s = value.get<double>();
+  else if (name == "accepted_at_ns")
+    stored.accepted_at = WallTime(Nanos(value.get<std::int64_t>()));
   else if (name == "max_age_s")
     spec.max_age_s = value.get<double>();
   else
@@ -186,7 +189,7 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text) {
   return actions;
 }
 
-Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
+Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime accepted_at) {
   static const JobSpec kDefaults;
   // Nearly all jobs have one of these, and a JSON library costs more than the row.
   if (HasOnlyDefaults(spec, Freshness::kStoredMayAnswer)) return std::nullopt;
@@ -219,20 +222,21 @@ Result<std::optional<std::string>> OptionsText(const JobSpec& spec) {
   set("budget_ms", spec.budget_ms, kDefaults.budget_ms, itself);
   set("cut_above_ns", spec.cut_above_ns, kDefaults.cut_above_ns, itself);
   set("deadline_s", spec.deadline_s, kDefaults.deadline_s, itself);
+  if (spec.deadline_s != 0) options["accepted_at_ns"] = accepted_at.time_since_epoch().count();
   set("max_age_s", spec.max_age_s, kDefaults.max_age_s, itself);
   if (options.is_null()) return std::nullopt;
   LF_TRY(std::string text, Dump(options));
   return text;
 }
 
-Status ParseOptionsText(std::string_view text, JobSpec& spec) {
+Status ParseOptionsText(std::string_view text, StoredOptions& stored) {
   if (text == kFreshAlone) {
-    spec.freshness = Freshness::kMeasureAnew;
+    stored.spec.freshness = Freshness::kMeasureAnew;
     return {};
   }
   try {
     const json options = json::parse(text);
-    for (const auto& [name, value] : options.items()) SetOption(name, value, spec);
+    for (const auto& [name, value] : options.items()) SetOption(name, value, stored);
   } catch (const std::exception& error) {  // nlohmann's, or an unknown name
     return Fail(ErrorKind::kInvalid,
                 fmt::format("a job's options '{}' are of another version: {}", text, error.what()));

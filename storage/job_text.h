@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/job/job_spec.h"
 
@@ -19,9 +20,16 @@ Result<std::vector<looptree::Action>> ParseActionsText(std::string_view text);
 // submit`; none if all are at their defaults. A default may never change: that would change the
 // meaning of rows already written. kInvalid: JSON cannot hold it (a number that is not finite, text
 // that is not UTF-8).
-Result<std::optional<std::string>> OptionsText(const JobSpec& spec);
+//
+// A job with a deadline also keeps when it was accepted ("accepted_at_ns"), for its time goes on
+// while no coordinator runs.
+Result<std::optional<std::string>> OptionsText(const JobSpec& spec, WallTime accepted_at);
 // Sets the options that `text` names.
-Status ParseOptionsText(std::string_view text, JobSpec& spec);
+struct StoredOptions {
+  JobSpec& spec;
+  std::optional<WallTime> accepted_at;
+};
+Status ParseOptionsText(std::string_view text, StoredOptions& options);
 
 // A JSON array; none for no texts. kInvalid: a text is not UTF-8.
 Result<std::optional<std::string>> ListText(const std::vector<std::string>& texts);

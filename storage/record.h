@@ -76,6 +76,7 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
+  std::optional<WallTime> accepted_at;    // of one with a deadline
   std::optional<ReplayedTo> replayed;  // none: not known, replay it
 };
 

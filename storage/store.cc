@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
 #include "storage/batch_table.h"
@@ -129,8 +130,11 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_TRY(auto connection, Connection::Open(file, Access::kReadWriteCreate, kBusyWait));
   LF_TRY_VOID(CheckOrigin(*connection));
   LF_TRY_VOID(Configure(*connection, options));
+  LF_FAILPOINT("store.opened");
   LF_TRY_VOID(Migrate(*connection));
+  LF_FAILPOINT("store.migrated");
   LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
+  LF_FAILPOINT("store.epoch_begun");
   auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
@@ -236,12 +240,16 @@ Status Store::Apply(std::span<const Write> writes) {
 Status Store::Impl::ApplyAll(std::span<const Write> writes) {
   LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
   LF_TRY_VOID(CheckEpoch());
+  LF_FAILPOINT("store.begun");
   for (const Write& write : writes) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
   for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
   LF_TRY_VOID(keys->Seal(*connection));
-  return connection->Run("COMMIT");
+  LF_FAILPOINT("store.before_commit");
+  Status committed = connection->Run("COMMIT");
+  LF_FAILPOINT("store.after_commit");
+  return committed;
 }
 
 Status Store::Impl::CheckEpoch() {
@@ -284,7 +292,7 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
   LF_CHECK(accepted.replayed.empty() || accepted.replayed.size() == accepted.jobs.size(),
            "{} jobs, {} replayed", accepted.jobs.size(), accepted.replayed.size());
   for (std::size_t i = 0; i < accepted.jobs.size(); ++i) {
-    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, accepted.jobs[i],
+    LF_TRY_VOID(jobs.Insert({id, batch->job_count++}, accepted.jobs[i], accepted.accepted_at,
                             accepted.replayed.empty() ? std::nullopt : accepted.replayed[i]));
   }
   batch->closed = accepted.closes_batch;

@@ -8,6 +8,7 @@ exec </dev/null
 
 preset=${LOOPFLEET_PRESET:-release}
 deploy/dependencies.sh --tests
+tests/python/make_environment.sh
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"
 # Two at a time: the fleets of the integration tests share the machine. What measures time, or fills

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
+#include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
 #include "monitoring/http_server.h"
 #include "monitoring/metrics.h"
@@ -161,6 +164,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.compiler = conditions.compiler;
   hello.policy = conditions.policy;
   hello.max_threads = max_threads;
+  hello.labels = config.labels;
   return hello;
 }
 
@@ -206,7 +210,13 @@ double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
 }
 
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
-  LF_TRY_VOID(wire::CheckEndpoint(config.coordinator));
+  std::optional<wire::PeerKeys> keys;
+  if (!config.keys.empty()) {
+    constexpr std::array kRoles = {wire::Role::kWorker};
+    LF_TRY(keys, wire::LoadPeerKeys(config.keys, kRoles));
+  }
+  LF_TRY_VOID(wire::CheckConnectEndpoint(config.coordinator,
+                                         keys ? wire::Protection::kKeys : wire::Protection::kNone));
   LF_TRY(const CorePlan cores, PlanCores());
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
   LF_TRY(HardwareFacts hardware, ProbeHardware());
@@ -281,6 +291,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
          }));
   const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
   Session session({.coordinator = config.coordinator,
+                   .keys = std::move(keys),
                    .conversation = {.canaries = [&] { return device.health(); }}},
                   {.context = context,
                    .wakeup = wakeup,

@@ -130,7 +130,6 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
-  if (std::optional<Failure> failure = UnsupportedField(lease.spec)) return fail(*failure);
   if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
   if (lease.spec.threads > options_.max_threads) {
     return fail(

@@ -41,7 +41,9 @@ void Session::RequestDrain() {
 Status Session::Reconnect() {
   poller_.reset();
   dealer_.reset();
-  LF_TRY(dealer_, wire::Dealer::Connect(parts_.context, options_.coordinator));
+  LF_TRY(dealer_, wire::Dealer::Connect(parts_.context, options_.coordinator,
+                                        {.keys = options_.keys ? &*options_.keys : nullptr,
+                                         .watch_handshake = true}));
   poller_.emplace();
   poller_->Add(*dealer_);
   poller_->Add(parts_.wakeup);
@@ -52,7 +54,22 @@ bool Session::Send(const wire::WorkerMessage& message) {
   return dealer_->Send(wire::Encode(message)) == wire::SendResult::kSent;
 }
 
+// Whoever keeps the fleet may authorize the key at any time: the worker goes on trying.
+void Session::TellHandshake() {
+  const auto failure = dealer_->TakeHandshakeFailure();
+  if (!failure) return;
+  if (*failure == wire::Dealer::HandshakeFailure::kKeyRefused) {
+    log::Warning("coordinator.key_refused name={} key={}", options_.keys->self.name,
+                 options_.keys->own.public_key.Fingerprint());
+  } else {
+    log::Warning("coordinator.handshake_failed {}",
+                 options_.keys ? "it has no keys, or another one than coordinator.key"
+                               : "it may want a key: see --keys");
+  }
+}
+
 Status Session::ReceiveAll() {
+  TellHandshake();
   while (const std::optional<std::string> frame = dealer_->Receive()) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {

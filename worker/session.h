@@ -24,7 +24,8 @@ namespace loopfleet::worker {
 class Session final : private Conversation::Line {
  public:
   struct Options {
-    std::string coordinator;  // endpoint
+    std::string coordinator;             // endpoint
+    std::optional<wire::PeerKeys> keys;  // without, it is on this machine
     Conversation::Options conversation;
     std::chrono::milliseconds longest_wait{200};  // of one turn of the loop
   };
@@ -57,6 +58,7 @@ class Session final : private Conversation::Line {
   bool Send(const wire::WorkerMessage& message) override;
   Status Reconnect() override;
   Status ReceiveAll();
+  void TellHandshake();
   void ShowRegistration();
 
   const Options options_;

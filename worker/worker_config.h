@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/log.h"
 
@@ -15,7 +16,9 @@ enum class SandboxDemand { kAny, kFull };
 
 struct WorkerConfig {
   std::string coordinator = "tcp://127.0.0.1:5571";  // its endpoint for workers
+  std::string keys;                                  // directory; "": without keys
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
+  std::vector<std::string> labels;                   // that jobs may demand
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel

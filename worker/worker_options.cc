@@ -2,14 +2,18 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/wire/key_directory.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -17,8 +21,6 @@ namespace {
 // What the options say, before it is known whether this version can do it.
 struct Wishes {
   std::string device = "cpu";
-  std::vector<std::string> labels;
-  std::string keys;
   std::string log_level = "info";
   std::string sandbox = "any";
   std::int64_t compile_limit_ms = 10'000;
@@ -47,10 +49,15 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
                  "Threads that a kernel may use at most; 0 for one on each core")
       ->check(CLI::Range(std::uint32_t{0}, kMostThreads))
       ->capture_default_str();
-  app.add_option("--labels", wishes.labels, "Not supported yet")->delimiter(',');
+  app.add_option("--labels", config.labels,
+                 "What jobs may demand of their worker, as a,b; each worker also has device=..., "
+                 "isa=... and host=... by itself")
+      ->delimiter(',');
   app.add_option("--http", config.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
-  app.add_option("--keys", wishes.keys, "Not supported yet");
+  app.add_option("--keys", config.keys,
+                 "Directory with this worker's key and coordinator.key (loopfleet keygen); without "
+                 "it only a coordinator on this machine can be reached");
   app.add_option("--compile-limit-ms", wishes.compile_limit_ms, "Longest compilation of a kernel")
       ->check(limit_range)
       ->capture_default_str();
@@ -78,6 +85,28 @@ std::optional<log::Level> ParseLevel(const std::string& name) {
   return std::nullopt;
 }
 
+// Those by the hardware are not for anybody to claim.
+constexpr std::array<std::string_view, 3> kOwnLabels = {"device=", "isa=", "host="};
+
+std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
+  if (labels.size() > kMostLabels) {
+    return fmt::format("--labels: {} labels; at most {}", labels.size(), kMostLabels);
+  }
+  for (const std::string& label : labels) {
+    if (auto why = SenselessLabel(label)) return fmt::format("--labels '{}': {}", label, *why);
+    if (label.size() > kMostLabelBytes) {
+      return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),
+                         kMostLabelBytes);
+    }
+    for (const std::string_view own : kOwnLabels) {
+      if (!label.starts_with(own)) continue;
+      return fmt::format("--labels '{}': the hardware gives a worker its labels {}", label,
+                         fmt::join(kOwnLabels, ", "));
+    }
+  }
+  return std::nullopt;
+}
+
 // The first wish that this version cannot fulfil.
 std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
   if (wishes.device.starts_with("cuda")) {
@@ -90,10 +119,6 @@ std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishe
     return fmt::format(
         "--slots {}: kernels timed side by side would disturb each other; this version has 1 slot",
         config.slots);
-  }
-  if (!wishes.labels.empty()) return "--labels: not supported by this version";
-  if (!wishes.keys.empty()) {
-    return "--keys: not supported by this version; it serves loopback and private ipc:// only";
   }
   return std::nullopt;
 }
@@ -123,6 +148,9 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   if (const std::optional<std::string> problem = Unfulfillable(config, wishes)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *problem));
   }
+  if (const std::optional<std::string> wrong = WrongLabel(config.labels)) {
+    return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
+  }
   const std::optional<log::Level> level = ParseLevel(wishes.log_level);
   if (!level) {
     return BadConfig(fmt::format(
@@ -131,6 +159,12 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   if (wishes.sandbox != "any" && wishes.sandbox != "full") {
     return BadConfig(
         fmt::format("loopfleet-worker: --require-sandbox {}: use any or full\n", wishes.sandbox));
+  }
+  if (!config.keys.empty()) {
+    constexpr std::array kRoles = {wire::Role::kWorker};
+    if (const auto keys = wire::LoadPeerKeys(config.keys, kRoles); !keys) {
+      return BadConfig(fmt::format("loopfleet-worker: --keys: {}\n", keys.error().message));
+    }
   }
   config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -14,9 +15,9 @@ namespace loopfleet::client {
 namespace {
 
 constexpr const char* kFooter =
-    "Settings: flags, then the environment (LOOPFLEET_ADDRESS, LOOPFLEET_TIMEOUT, "
-    "LOOPFLEET_CONFIG),\n"
-    "then the table [client] of the configuration file.\n"
+    "Settings: flags, then the environment (LOOPFLEET_ADDRESS, LOOPFLEET_KEYS, "
+    "LOOPFLEET_TIMEOUT,\n"
+    "LOOPFLEET_CONFIG), then the table [client] of the configuration file.\n"
     "Exit codes: 0 ok, 1 jobs failed or lines were bad, 2 usage, 69 coordinator unreachable,\n"
     "75 timed out, 78 bad configuration, 130 interrupted.";
 
@@ -61,6 +62,9 @@ void CommandLine::AddSettings(CLI::App& app) {
   app.add_option("--address", address_,
                  "the coordinator's endpoint for clients (default tcp://127.0.0.1:5570)")
       ->type_name("ENDPOINT");
+  app.add_option("--keys", keys_,
+                 "directory with this client's key and coordinator.key (default: no keys)")
+      ->type_name("DIR");
   app.add_option("--timeout", timeout_, "give up after this long (default: never while it answers)")
       ->type_name("SECONDS");
   app.add_option("--config", config_, "a TOML file with settings")->type_name("FILE");
@@ -77,7 +81,7 @@ CLI::App& CommandLine::AddCommand(CLI::App& parent, const CommandText& text, Tal
   CLI::App* command = parent.add_subcommand(text.name, text.description);
   command->footer(Indented(text.examples));
   if (talks == Talks::kToCoordinator) AddSettings(*command);
-  commands_.push_back({command, std::move(run)});
+  commands_.push_back({command, talks, std::move(run)});
   return *command;
 }
 
@@ -86,9 +90,10 @@ Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   // Flags may stand before or behind the command; the environment and the file come after both.
   CLI::App merged;
   merged.add_option("--address", settings.address);
+  merged.add_option("--keys", settings.keys_dir);
   merged.add_option("--timeout", settings.timeout_s)->check(CLI::PositiveNumber);
   std::vector<std::string> given;
-  for (const char* flag : {"--address", "--timeout"}) {
+  for (const char* flag : {"--address", "--keys", "--timeout"}) {
     if (auto value = Given(&command, flag)) given.push_back(fmt::format("{}={}", flag, *value));
   }
   std::reverse(given.begin(), given.end());  // as CLI11 wants it
@@ -174,6 +179,15 @@ int CommandLine::Execute(int argc, const char* const* argv) {
     return Complain(error);
   }
   const auto command = std::ranges::find(commands_, leaf, &Command::app);
+  if (command->talks == Talks::kToCoordinator && !run.settings.keys_dir.empty()) {
+    constexpr std::array kRoles = {wire::Role::kClient, wire::Role::kAdmin};
+    auto keys = wire::LoadPeerKeys(run.settings.keys_dir, kRoles);
+    if (!keys) {
+      fmt::print(stderr, "loopfleet: --keys: {}\n", keys.error().message);
+      return kExitBadConfig;
+    }
+    run.settings.keys = *std::move(keys);
+  }
   return command->run(run);
 }
 

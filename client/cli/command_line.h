@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/wire/key_directory.h"
 
 namespace loopfleet::client {
 
 // What every command that talks to a coordinator may be told.
 struct ClientSettings {
   std::string address = "tcp://127.0.0.1:5570";
-  double timeout_s = 0;  // for the whole command; 0: no limit
+  std::string keys_dir;                // "": without keys
+  std::optional<wire::PeerKeys> keys;  // what is in it, for commands that talk to a coordinator
+  double timeout_s = 0;                // for the whole command; 0: no limit
 };
 
 struct CommandRun {
@@ -50,6 +53,7 @@ class CommandLine {
  private:
   struct Command {
     CLI::App* app;
+    Talks talks;
     Run run;
   };
   void AddSettings(CLI::App& app);
@@ -61,6 +65,7 @@ class CommandLine {
   CLI::App app_;
   std::vector<Command> commands_;
   std::string address_;
+  std::string keys_;
   std::string timeout_;
   std::string config_;
 };
@@ -71,6 +76,7 @@ void AddBenchmarkCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddJobCommands(CommandLine& line);
+void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);

@@ -13,6 +13,7 @@ namespace loopfleet::client {
 
 Answer<Client> Connect(const ClientSettings& settings) {
   ClientOptions options{.address = settings.address,
+                        .keys = settings.keys,
                         .program = "loopfleet " LOOPFLEET_VERSION,
                         .stop = &InterruptFlag()};
   if (settings.timeout_s > 0) {

@@ -15,6 +15,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/explanation_text.h"
 #include "client/cli/outcome_text.h"
 #include "client/job_line.h"
 #include "client/local_cluster.h"
@@ -31,30 +32,23 @@ struct JobFlags {
   bool json = false;
 };
 
-// "12.3": the job of index 3 in batch 12.
+// "12.3" or "12/3": the job of index 3 in batch 12.
 std::optional<JobId> ParseJobId(const std::string& text) {
   JobId id;
   const char* end = text.data() + text.size();
   const auto batch = std::from_chars(text.data(), end, id.batch.value);
-  if (batch.ec != std::errc{} || batch.ptr == end || *batch.ptr != '.') return std::nullopt;
+  if (batch.ec != std::errc{} || batch.ptr == end || (*batch.ptr != '.' && *batch.ptr != '/')) {
+    return std::nullopt;
+  }
   const auto index = std::from_chars(batch.ptr + 1, end, id.index);
   if (index.ec != std::errc{} || index.ptr != end || !id.batch) return std::nullopt;
   return id;
 }
 
-std::string_view StateName(wire::JobState state) {
-  switch (state) {
-    case wire::JobState::kQueued: return "queued";
-    case wire::JobState::kLeased: return "leased";
-    case wire::JobState::kFinished: return "finished";
-  }
-  return "";
-}
-
 void PrintJson(const wire::JobInfo& info) {
   Json json;
   json["job"] = fmt::format("{}", info.job);
-  json["state"] = StateName(info.state);
+  json["state"] = JobStateName(info.state);
   json["attempts"] = info.attempts;
   json["worker"] = info.worker.empty() ? Json(nullptr) : Json(info.worker);
   json["spec"] = Json::parse(JobLine(info.spec));
@@ -63,7 +57,7 @@ void PrintJson(const wire::JobInfo& info) {
 }
 
 void PrintText(const wire::JobInfo& info) {
-  fmt::print("job {}: {}", info.job, StateName(info.state));
+  fmt::print("job {}: {}", info.job, JobStateName(info.state));
   if (info.state == wire::JobState::kLeased) {
     fmt::print(" by {}, attempt {}", info.worker, info.attempts);
   }
@@ -90,6 +84,36 @@ int RunShow(const JobFlags& flags, const CommandRun& run) {
   if (!info) return Report(info.error());
   flags.json ? PrintJson(*info) : PrintText(*info);
   return kExitOk;
+}
+
+int RunExplain(const JobFlags& flags, const CommandRun& run) {
+  const auto job = ParseJobId(flags.job);
+  if (!job) return NoJob(flags.job);
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto explanation = client->ExplainJob(*job);
+  if (!explanation) return Report(explanation.error());
+  if (flags.json) {
+    fmt::print("{}\n", Dump(ExplanationJson(*explanation)));
+  } else {
+    fmt::print("{}", ExplanationText(*explanation));
+  }
+  return kExitOk;
+}
+
+void AddExplain(CommandLine& line, CLI::App& noun) {
+  const auto flags = std::make_shared<JobFlags>();
+  CLI::App& explain = line.AddCommand(
+      noun,
+      {.name = "explain",
+       .description = "Why a job waits, right now: what is before it, which workers match and why "
+                      "the others do not; who has it, or how it ended",
+       .examples = "loopfleet job explain 12.3\n"
+                   "loopfleet job explain 12.3 --json"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunExplain(*flags, run); });
+  explain.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
+  explain.add_flag("--json", flags->json, "print one JSON value");
 }
 
 constexpr std::array<std::string_view, 5> kCodeFormats = {"c", "llvm-ir", "asm", "object", "facts"};
@@ -180,6 +204,7 @@ void AddJobCommands(CommandLine& line) {
       [flags](const CommandRun& run) { return RunShow(*flags, run); });
   show.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   show.add_flag("--json", flags->json, "print one JSON value");
+  AddExplain(line, noun);
   AddCode(line, noun);
 }
 

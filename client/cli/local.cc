@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -27,9 +29,16 @@ constexpr auto kCommandGrace = std::chrono::seconds(10);
 struct LocalFlags {
   int workers = 1;
   std::string database;
+  pid_t parent = 0;
   bool verbose = false;
   bool json = false;
 };
+
+// False if `parent` is not our parent: it has ended already.
+bool EndWith(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return ::getppid() == parent;  // asked after prctl: it may have ended in between
+}
 
 // The signals that end or pass through `local`, taken one by one instead of interrupting.
 class SignalQueue {
@@ -122,6 +131,11 @@ int RunForeground(LocalCluster& cluster, const LocalFlags& flags) {
 }
 
 int RunLocal(const LocalFlags& flags, const CommandRun& run) {
+  if (flags.parent != 0 && !EndWith(flags.parent)) {
+    fmt::print(stderr, "loopfleet: --parent {} is not the process that started this one\n",
+               flags.parent);
+    return kExitUsage;
+  }
   const auto& stop = InterruptFlag();
   LocalClusterOptions options{.programs = OwnDirectory(),
                               .workers = flags.workers,
@@ -160,6 +174,9 @@ void AddLocalCommand(CommandLine& line) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--db", flags->database, "where to keep results (default: gone afterwards)")
       ->type_name("FILE");
+  app.add_option("--parent", flags->parent,
+                 "end when this process, which must have started this one, ends")
+      ->type_name("PID");
   app.add_flag("--verbose", flags->verbose, "show the daemons' logs on standard error");
   app.add_flag("--json", flags->json, "without a command: print the endpoints as one JSON object");
 }

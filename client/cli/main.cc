@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   AddWorkerCommands(line);
   AddBenchmarkCommands(line);
   AddReplayCommand(line);
+  AddKeygenCommand(line);
   AddDbCommands(line);
   return line.Execute(argc, argv);
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/table.h"
+#include "client/cli/worker_state_name.h"
 #include "client/outcome_json.h"
 
 namespace loopfleet::client {
@@ -17,20 +19,10 @@ struct WorkerFlags {
   bool json = false;
 };
 
-std::string_view StateName(wire::WorkerState state) {
-  switch (state) {
-    case wire::WorkerState::kReady: return "ready";
-    case wire::WorkerState::kDraining: return "draining";
-    case wire::WorkerState::kLost: return "lost";
-    case wire::WorkerState::kQuarantined: return "quarantined";
-  }
-  return "";
-}
-
 Json WorkerJson(const wire::WorkerInfo& info) {
   return Json{{"worker", info.worker.ToString()},
               {"name", info.name},
-              {"state", StateName(info.state)},
+              {"state", WorkerStateName(info.state)},
               {"pid", info.pid},
               {"host", info.hardware.host},
               {"device", DeviceKindName(info.hardware.device)},
@@ -39,6 +31,7 @@ Json WorkerJson(const wire::WorkerInfo& info) {
               {"finished_jobs", info.finished_jobs},
               {"since_heartbeat_ms", info.since_heartbeat_ms},
               {"max_threads", info.max_threads},
+              {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
               {"hardware", HardwareJson(info.hardware)},
@@ -61,7 +54,7 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL"});
   for (const auto& info : list->workers) {
-    table.Add({info.name, std::string(StateName(info.state)), std::to_string(info.pid),
+    table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
                std::string(DeviceKindName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
@@ -91,7 +84,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   const HardwareFacts& hardware = info.hardware;
   std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
   text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
-                      StateName(info.state), info.leased_jobs, info.finished_jobs,
+                      WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
   text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
                       hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
@@ -99,6 +92,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
                       RateText(hardware.peaks.flop_per_second, "GFLOP/s"),
                       RateText(hardware.peaks.read_bytes_per_second, "GB/s"),
                       RateText(hardware.peaks.triad_bytes_per_second, "GB/s"));
+  text += fmt::format("labels: {}\n", fmt::join(info.labels, ", "));
   text += info.canary_ratio > 0
               ? fmt::format("canaries: {:.4f} of their time at start\n", info.canary_ratio)
               : std::string("canaries: not compared yet\n");

@@ -2,19 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace loopfleet {
-namespace {
-
-Failure NotYet(std::string_view field, std::string_view only) {
-  return Failure{.code = FailureCode::kUnsupported,
-                 .message = fmt::format(
-                     "field '{}' does not work in this version; leave it out ({})", field, only)};
-}
-
-}  // namespace
-
 std::string_view DeviceKindName(DeviceKind kind) {
   switch (kind) {
     case DeviceKind::kCpu: return "cpu";
@@ -31,11 +23,9 @@ std::string_view CacheStateName(CacheState state) {
   LF_CHECK(false, "cache state {}", static_cast<int>(state));
 }
 
-std::optional<Failure> UnsupportedField(const JobSpec& spec) {
-  if (spec.priority != 0) return NotYet("priority", "every job has priority 0");
-  if (!spec.labels.empty()) return NotYet("labels", "any worker of the right device may run a job");
-  if (!spec.affinity.empty()) return NotYet("affinity", "any worker of the device may run a job");
-  if (spec.deadline_s != 0) return NotYet("deadline_s", "jobs do not expire");
+std::optional<std::string> SenselessLabel(std::string_view label) {
+  if (label.empty()) return "a label has at least one character";
+  if (label.find(',') != std::string_view::npos) return "a comma separates labels";
   return std::nullopt;
 }
 
@@ -58,6 +48,24 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
     return senseless(
         "budget_ms", fmt::format("{}", spec.budget_ms),
         fmt::format("from {} to {}, or 0 for the default", kLeastBudgetMs, kMostBudgetMs));
+  }
+  if (spec.priority < kLeastPriority || spec.priority > kMostPriority) {
+    return senseless("priority", fmt::format("{}", spec.priority),
+                     fmt::format("from {} to {}, higher first; nearest: {}", kLeastPriority,
+                                 kMostPriority,
+                                 std::clamp(spec.priority, kLeastPriority, kMostPriority)));
+  }
+  for (const std::string& label : spec.labels) {
+    if (auto why = SenselessLabel(label)) {
+      return senseless("labels", fmt::format("not all of it a label: '{}'", label),
+                       *std::move(why));
+    }
+  }
+  if (spec.deadline_s != 0 &&
+      !(spec.deadline_s >= kShortestDeadlineS && spec.deadline_s <= kLongestDeadlineS)) {
+    return senseless("deadline_s", fmt::format("{}", spec.deadline_s),
+                     fmt::format("from {} to {}, or 0 for none", kShortestDeadlineS,
+                                 kLongestDeadlineS));
   }
   if (spec.max_age_s < 0) {
     return senseless("max_age_s", fmt::format("{}", spec.max_age_s), "0 is any age");

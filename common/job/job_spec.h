@@ -1,6 +1,7 @@
 #pragma once
 // JobSpec: one question: how fast is this benchmark after these actions, under these conditions?
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,17 +37,15 @@ struct JobSpec {
   Freshness freshness = Freshness::kStoredMayAnswer;
   std::string tag;  // JSON text of the user's own, returned as it came; "" is none
 
-  // Those that say "not yet" are on the wire now; until they work, a value other than the default is
-  // UNSUPPORTED (UnsupportedField says which), never ignored.
-  std::int32_t priority = 0;        // not yet
+  std::int32_t priority = 0;        // higher first, among one client's jobs
   std::uint32_t threads = 1;        // that the kernel may use
   CacheState cache = CacheState::kWarm;
-  std::vector<std::string> labels;  // not yet
-  std::string affinity;             // not yet
+  std::vector<std::string> labels;  // that the worker must carry, all of them
+  std::string affinity;             // jobs of equal affinity run on one worker; "" is none
   double precision = 0;             // wanted relative half-width of the interval; 0: the default policy
   double budget_ms = 0;             // that timing may take; 0: the default policy
   std::uint64_t cut_above_ns = 0;   // CUT once a run surely takes longer; 0: never cut
-  double deadline_s = 0;            // not yet; 0: none
+  double deadline_s = 0;            // from acceptance until EXPIRED; 0: none
   double max_age_s = 0;             // of a stored result that answers; 0: any age
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
@@ -59,12 +58,18 @@ inline constexpr double kCoarsestPrecision = 0.5;
 inline constexpr double kLeastBudgetMs = 0.1;
 inline constexpr double kMostBudgetMs = 10'000;
 inline constexpr std::uint32_t kMostThreads = 1024;
+inline constexpr std::size_t kMostLabels = 64;       // of a job, or given to a worker
+inline constexpr std::size_t kMostLabelBytes = 256;  // of each
+inline constexpr std::int32_t kLeastPriority = -100;
+inline constexpr std::int32_t kMostPriority = 100;
+inline constexpr double kShortestDeadlineS = 0.001;
+inline constexpr double kLongestDeadlineS = 366.0 * 24 * 3600;
 
 // The refusal (MALFORMED) of the first field whose value has no meaning, if there is one.
 std::optional<Failure> SenselessField(const JobSpec& spec);
 
-// The refusal of the first field that this version cannot honour, if there is one.
-std::optional<Failure> UnsupportedField(const JobSpec& spec);
+// Why no worker and no job can carry such a label; empty if it can.
+std::optional<std::string> SenselessLabel(std::string_view label);
 
 looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec);
 

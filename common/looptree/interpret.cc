@@ -143,6 +143,8 @@ class Interpreter {
     float value = 0;
     if (node.op == Op::kRead) {
       value = InputElement(id);
+    } else if (node.op == Op::kConstant) {
+      value = static_cast<float>(node.constant);
     } else {
       value = Unary(node.op, Element(plan.operands[0]));
       for (std::size_t i = 1; i < plan.operands.size(); ++i) {

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/job/job_spec.h"
+
 namespace loopfleet::wire {
 
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 20;  // one frame
@@ -17,13 +19,14 @@ inline constexpr std::uint32_t kMaxLeasesPerMessage =
     4096;  // granted, held, returned, acknowledged
 inline constexpr std::uint32_t kMaxBatchesPerList = 1000;
 inline constexpr std::uint32_t kMaxWorkersPerList = 10'000;
+inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels each they fit
 
 // Of one job, encoded; and of its texts.
 inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;
 inline constexpr std::size_t kMaxTagBytes = std::size_t{64} << 10;
-inline constexpr std::size_t kMaxLabels = 64;
-inline constexpr std::size_t kMaxLabelBytes = 256;  // also an affinity, also a capability
+inline constexpr std::size_t kMaxLabels = kMostLabels;
+inline constexpr std::size_t kMaxLabelBytes = kMostLabelBytes;  // also an affinity, also a capability
 
 // Of what is said about a job. Encode cuts failure texts and facts to these by itself.
 inline constexpr std::size_t kMaxFactBytes = 512;  // names, hardware and compiler facts

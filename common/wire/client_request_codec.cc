@@ -91,6 +91,7 @@ struct RequestWriter {
   void operator()(const ShowBatch& show) { builder.setShowBatch(show.batch.value); }
   void operator()(const ShowJob& show) { WriteJobId(show.job, builder.initShowJob()); }
   void operator()(const ListWorkers&) { builder.setListWorkers(); }
+  void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -107,6 +108,8 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
       return ShowBatch{.batch = BatchId{reader.getShowBatch()}};
     case schema::ClientRequest::SHOW_JOB: return ShowJob{.job = ReadJobId(reader.getShowJob())};
     case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
+    case schema::ClientRequest::EXPLAIN_JOB:
+      return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

@@ -5,6 +5,7 @@
 #include "common/wire/hello_codec.h"
 #include "common/wire/job_codec.h"
 #include "common/wire/outcome_codec.h"
+#include "common/wire/utf8.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -26,6 +27,9 @@ constexpr EnumTable kWorkerStates{
                std::pair{schema::WorkerState::DRAINING, WorkerState::kDraining},
                std::pair{schema::WorkerState::LOST, WorkerState::kLost},
                std::pair{schema::WorkerState::QUARANTINED, WorkerState::kQuarantined}}};
+
+// Those it was given, and those by its hardware, which may be as long as facts.
+constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};
 
 void WriteWelcome(const Welcome& welcome, schema::Welcome::Builder builder) {
   WriteVersion(welcome.version, builder.initVersion());
@@ -111,9 +115,8 @@ void WriteJobInfo(const JobInfo& info, schema::JobInfo::Builder builder) {
   WriteOutcomes(std::span(&*info.outcome, 1), builder.initOutcome());
 }
 
-std::optional<Outcome> ReadOutcomeOf(const JobId& job, schema::JobInfo::Reader reader) {
-  if (!reader.hasOutcome()) return std::nullopt;
-  auto rows = ReadOutcomes(job.batch, reader.getOutcome());
+Outcome ReadOneOutcome(const JobId& job, schema::OutcomeColumns::Reader columns) {
+  auto rows = ReadOutcomes(job.batch, columns);
   if (rows.size() != 1) RefuseMalformed(fmt::format("job {} has {} outcomes", job, rows.size()));
   if (rows[0].job != job) RefuseMalformed(fmt::format("job {} has the outcome of another", job));
   return std::move(rows[0]);
@@ -126,7 +129,7 @@ JobInfo ReadJobInfo(schema::JobInfo::Reader reader) {
   info.spec = ReadJobSpec(reader.getSpec());
   info.attempts = reader.getAttempts();
   info.worker = ReadFact(reader.getWorker(), "the job's worker");
-  info.outcome = ReadOutcomeOf(info.job, reader);
+  if (reader.hasOutcome()) info.outcome = ReadOneOutcome(info.job, reader.getOutcome());
   return info;
 }
 
@@ -144,6 +147,9 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   WriteCompiler(info.compiler, builder.initCompiler());
   builder.setMaxThreads(info.max_threads);
   builder.setCanaryRatio(info.canary_ratio);
+  if (!info.labels.empty()) {
+    WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
+  }
 }
 
 WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
@@ -161,7 +167,100 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.compiler = ReadCompiler(reader.getCompiler());
   info.max_threads = reader.getMaxThreads();
   info.canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio");
+  info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
   return info;
+}
+
+void WriteFit(const WorkerFit& fit, schema::WorkerFit::Builder builder) {
+  builder.setName(TextOf(FactText(fit.name)));
+  builder.setState(kWorkerStates.ToWire(fit.state));
+  builder.setDisconnected(!fit.connected);
+  builder.setLeasedJobs(fit.leased_jobs);
+  builder.setCredit(fit.credit);
+  builder.setOtherDevice(fit.other_device);
+  builder.setMaxThreads(fit.max_threads);
+  WriteTexts(fit.missing_labels,
+             builder.initMissingLabels(static_cast<unsigned>(fit.missing_labels.size())));
+  builder.setOtherAffinity(fit.other_affinity);
+}
+
+WorkerFit ReadFit(schema::WorkerFit::Reader reader) {
+  WorkerFit fit;
+  fit.name = ReadFact(reader.getName(), "the worker's name");
+  fit.state = kWorkerStates.FromWire(reader.getState());
+  fit.connected = !reader.getDisconnected();
+  fit.leased_jobs = reader.getLeasedJobs();
+  fit.credit = reader.getCredit();
+  fit.other_device = reader.getOtherDevice();
+  fit.max_threads = reader.getMaxThreads();
+  fit.missing_labels =
+      ReadTexts(reader.getMissingLabels(), {.entries = kMaxLabels, .entry_bytes = kMaxLabelBytes},
+                "the missing labels");
+  fit.other_affinity = reader.getOtherAffinity();
+  return fit;
+}
+
+void WriteExplanation(const JobExplanation& explanation, schema::JobExplanation::Builder builder) {
+  WriteJobId(explanation.job, builder.initJob());
+  builder.setState(kJobStates.ToWire(explanation.state));
+  builder.setReason(TextOf(ToUtf8(explanation.reason, kMaxFailureTextBytes)));
+  builder.setPriority(explanation.priority);
+  builder.setWaitedMs(explanation.waited_ms);
+  if (explanation.deadline_left_ms) {
+    builder.setDeadlineLeftMs(static_cast<std::int64_t>(*explanation.deadline_left_ms));
+  }
+  builder.setAttempts(explanation.attempts);
+  builder.setAheadOwn(explanation.ahead_own);
+  builder.setAheadOwnAtLeast(!explanation.ahead_own_is_exact);
+  builder.setAheadOthers(explanation.ahead_others);
+  builder.setOtherClients(explanation.other_clients);
+  if (explanation.follows) WriteJobId(*explanation.follows, builder.initFollows());
+  builder.setAffinityWorker(TextOf(FactText(explanation.affinity_worker)));
+  builder.setUnservedMs(explanation.unserved_ms);
+  builder.setUnservedLimitMs(explanation.unserved_limit_ms);
+  LF_CHECK(explanation.workers.size() <= kMaxExplainedWorkers, "{} workers explained",
+           explanation.workers.size());
+  auto workers = builder.initWorkers(static_cast<unsigned>(explanation.workers.size()));
+  for (unsigned i = 0; i < workers.size(); ++i) WriteFit(explanation.workers[i], workers[i]);
+  builder.setMoreWorkers(explanation.more_workers);
+  builder.setWorker(TextOf(FactText(explanation.worker)));
+  builder.setLeasedMs(explanation.leased_ms);
+  if (!explanation.outcome) return;
+  LF_CHECK(explanation.outcome->job == explanation.job, "outcome of job {} for job {}",
+           explanation.outcome->job, explanation.job);
+  WriteOutcomes(std::span(&*explanation.outcome, 1), builder.initOutcome());
+}
+
+JobExplanation ReadExplanation(schema::JobExplanation::Reader reader) {
+  JobExplanation explanation;
+  explanation.job = ReadJobId(reader.getJob());
+  explanation.state = kJobStates.FromWire(reader.getState());
+  explanation.reason = ReadText(reader.getReason(), kMaxFailureTextBytes, "the reason");
+  explanation.priority = reader.getPriority();
+  explanation.waited_ms = reader.getWaitedMs();
+  if (reader.getDeadlineLeftMs() < -1) RefuseMalformed("the time to the deadline is below 0");
+  if (reader.getDeadlineLeftMs() >= 0) {
+    explanation.deadline_left_ms = static_cast<std::uint64_t>(reader.getDeadlineLeftMs());
+  }
+  explanation.attempts = reader.getAttempts();
+  explanation.ahead_own = reader.getAheadOwn();
+  explanation.ahead_own_is_exact = !reader.getAheadOwnAtLeast();
+  explanation.ahead_others = reader.getAheadOthers();
+  explanation.other_clients = reader.getOtherClients();
+  if (reader.hasFollows()) explanation.follows = ReadJobId(reader.getFollows());
+  explanation.affinity_worker = ReadFact(reader.getAffinityWorker(), "the affinity's worker");
+  explanation.unserved_ms = reader.getUnservedMs();
+  explanation.unserved_limit_ms = reader.getUnservedLimitMs();
+  for (const auto fit : Bounded(reader.getWorkers(), kMaxExplainedWorkers, "the workers")) {
+    explanation.workers.push_back(ReadFit(fit));
+  }
+  explanation.more_workers = reader.getMoreWorkers();
+  explanation.worker = ReadFact(reader.getWorker(), "the job's worker");
+  explanation.leased_ms = reader.getLeasedMs();
+  if (reader.hasOutcome()) {
+    explanation.outcome = ReadOneOutcome(explanation.job, reader.getOutcome());
+  }
+  return explanation;
 }
 
 WorkerList ReadWorkers(capnp::List<schema::WorkerInfo>::Reader list) {
@@ -188,6 +287,9 @@ struct ReplyWriter {
     auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
   }
+  void operator()(const JobExplanation& explanation) {
+    WriteExplanation(explanation, builder.initExplanation());
+  }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -202,6 +304,7 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::BATCH: return ReadBatchInfo(reader.getBatch());
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
+    case schema::CoordinatorReply::EXPLANATION: return ReadExplanation(reader.getExplanation());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
@@ -217,6 +320,9 @@ struct SizeHint {
     std::size_t bytes = kMessageOverheadBytes;
     for (const WorkerInfo& worker : list.workers) bytes += EncodedSize(worker);
     return bytes;
+  }
+  std::size_t operator()(const JobExplanation& explanation) const {
+    return kMessageOverheadBytes + (explanation.outcome ? EncodedSize(*explanation.outcome) : 0);
   }
   template <class Small>
   std::size_t operator()(const Small&) const {

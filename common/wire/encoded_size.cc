@@ -84,7 +84,9 @@ std::size_t EncodedSize(const Outcome& outcome) {
 }
 
 std::size_t EncodedSize(const WorkerInfo& worker) {
-  return kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
+  std::size_t labels = 0;
+  for (const std::string& label : worker.labels) labels += kPointerBytes + TextBytes(label);
+  return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
          HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler);
 }
 

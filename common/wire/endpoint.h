@@ -7,11 +7,14 @@
 #include <variant>
 
 #include "common/base/result.h"
+#include "common/wire/socket.h"
 
 namespace loopfleet::wire {
 
 struct TcpEndpoint {
-  std::string host;  // an IPv4 address; "localhost" is written out
+  // An IPv4 or IPv6 address without brackets ("localhost" is written out); to connect to, with
+  // keys, also a host's name.
+  std::string host;
   std::uint16_t port = 0;
 };
 struct IpcEndpoint {
@@ -19,7 +22,8 @@ struct IpcEndpoint {
 };
 using Endpoint = std::variant<TcpEndpoint, IpcEndpoint>;
 
-// kInvalid unless it is an endpoint that is served; see CheckEndpoint in socket.h.
-Result<Endpoint> ParseEndpoint(std::string_view text);
+// kInvalid unless it is an endpoint that is served; see CheckListenEndpoint in socket.h.
+Result<Endpoint> ParseListenEndpoint(std::string_view text, Protection protection);
+Result<Endpoint> ParseConnectEndpoint(std::string_view text, Protection protection);
 
 }  // namespace loopfleet::wire

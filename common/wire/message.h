@@ -79,6 +79,11 @@ struct ShowJob {
   JobId job;
   friend bool operator==(const ShowJob&, const ShowJob&) = default;
 };
+// Why the job is where it is, right now.
+struct ExplainJob {
+  JobId job;
+  friend bool operator==(const ExplainJob&, const ExplainJob&) = default;
+};
 struct ListWorkers {
   friend bool operator==(const ListWorkers&, const ListWorkers&) = default;
 };
@@ -90,7 +95,7 @@ struct UnknownMember {
 };
 
 using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
-                                   ShowBatch, ShowJob, ListWorkers, UnknownMember>;
+                                   ShowBatch, ShowJob, ListWorkers, ExplainJob, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -181,6 +186,7 @@ struct WorkerInfo {
   CompilerFacts compiler;
   std::uint32_t max_threads = 1;  // that a kernel may use there
   double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
+  std::vector<std::string> labels;  // that jobs may demand of it, those by its hardware too
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
@@ -189,8 +195,55 @@ struct WorkerList {
   friend bool operator==(const WorkerList&, const WorkerList&) = default;
 };
 
-using CoordinatorMessage = std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList,
-                                        BatchInfo, JobInfo, WorkerList, UnknownMember>;
+// One worker, as it looks to a job that waits.
+struct WorkerFit {
+  std::string name;
+  WorkerState state = WorkerState::kReady;
+  bool connected = true;
+  std::uint32_t leased_jobs = 0;
+  std::uint32_t credit = 1;  // leases it takes at once
+  // What the job demands and it has not; none of it: it matches.
+  bool other_device = false;
+  std::uint32_t max_threads = 0;  // its most, if the job wants more; else 0
+  std::vector<std::string> missing_labels;
+  bool other_affinity = false;  // the job's affinity is bound to another worker
+
+  bool matches() const {
+    return !other_device && max_threads == 0 && missing_labels.empty() && !other_affinity;
+  }
+  friend bool operator==(const WorkerFit&, const WorkerFit&) = default;
+};
+
+// What a job waits for, who has it, or what became of it.
+struct JobExplanation {
+  JobId job;
+  JobState state = JobState::kQueued;
+  std::string reason;  // all of it in a sentence or two, for people
+  std::int32_t priority = 0;
+  std::uint64_t waited_ms = 0;  // since it was accepted; over a restart, only with a deadline
+  std::optional<std::uint64_t> deadline_left_ms;
+  std::uint32_t attempts = 0;  // leases so far, with the one that runs
+  // kQueued. Jobs with the same demand whose turn comes before.
+  std::uint64_t ahead_own = 0;  // of the same client; at least so many, if they are not all counted
+  bool ahead_own_is_exact = true;
+  std::uint64_t ahead_others = 0;   // of other clients, if all jobs take alike
+  std::uint32_t other_clients = 0;  // that have such jobs
+  std::optional<JobId> follows;     // an equal job under way, whose answer it gets
+  std::string affinity_worker;      // name of the one that its affinity is bound to; "": none
+  std::uint64_t unserved_ms = 0;    // for how long no worker has been there that matches
+  std::uint64_t unserved_limit_ms = 0;  // then it ends with NO_MATCHING_WORKER
+  std::vector<WorkerFit> workers;       // those that fit best first; at most kMaxExplainedWorkers
+  std::uint32_t more_workers = 0;       // that are not listed
+  // kLeased
+  std::string worker;
+  std::uint64_t leased_ms = 0;
+  std::optional<Outcome> outcome;  // kFinished
+  friend bool operator==(const JobExplanation&, const JobExplanation&) = default;
+};
+
+using CoordinatorMessage =
+    std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
+                 JobExplanation, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // the request's; 0 answers bytes whose number could not be read
@@ -218,6 +271,7 @@ struct WorkerHello {
   CompilerFacts compiler;
   std::string policy;                     // Conditions::policy of its measurements
   std::uint32_t max_threads = 1;          // that a kernel may use here
+  std::vector<std::string> labels;        // it was given; at most kMaxLabels
   std::vector<HeldLease> held;            // what it still has, after a reconnect
   std::vector<std::string> capabilities;  // optional features it knows; unknown names mean nothing
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;

@@ -4,13 +4,17 @@
 #include <zmq.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/wire/authenticator_impl.h"
 #include "common/wire/bounds.h"
 #include "common/wire/endpoint.h"
+#include "common/wire/socket_impl.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -40,12 +44,17 @@ void SetCommonOptions(zmq::socket_t& socket, int high_water_mark) {
   socket.set(zmq::sockopt::heartbeat_ttl, Count(kHeartbeatLimit));
   socket.set(zmq::sockopt::sndhwm, high_water_mark);
   socket.set(zmq::sockopt::rcvhwm, high_water_mark);
-  socket.set(zmq::sockopt::ipv6, false);
+}
+
+bool IsIpv6(const Endpoint& endpoint) {
+  const auto* tcp = std::get_if<TcpEndpoint>(&endpoint);
+  return tcp != nullptr && tcp->host.find(':') != std::string::npos;
 }
 
 std::string ZmqName(const Endpoint& endpoint) {
   if (const auto* tcp = std::get_if<TcpEndpoint>(&endpoint)) {
-    return fmt::format("tcp://{}:{}", tcp->host, tcp->port);
+    return IsIpv6(endpoint) ? fmt::format("tcp://[{}]:{}", tcp->host, tcp->port)
+                            : fmt::format("tcp://{}:{}", tcp->host, tcp->port);
   }
   return "ipc://" + std::get<IpcEndpoint>(endpoint).path;
 }
@@ -67,7 +76,18 @@ bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flag
       .has_value();
 }
 
-// All parts of the next message; false if there is none. Only the first `kept` parts are kept.
+zmq::const_buffer BufferOf(const std::array<std::uint8_t, kKeyBytes>& key) {
+  return {key.data(), key.size()};
+}
+
+void UseKeys(zmq::socket_t& socket, const PeerKeys& keys) {
+  socket.set(zmq::sockopt::curve_serverkey, BufferOf(keys.coordinator.bytes));
+  socket.set(zmq::sockopt::curve_publickey, BufferOf(keys.own.public_key.bytes));
+  socket.set(zmq::sockopt::curve_secretkey, BufferOf(keys.own.secret_key.bytes()));
+}
+
+}  // namespace
+
 bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
                   std::size_t& count) {
   parts.clear();
@@ -82,14 +102,8 @@ bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std
   }
 }
 
-}  // namespace
-
 // ---- Context
 // --------------------------------------------------------------------------------------
-
-struct Context::Impl {
-  zmq::context_t context;
-};
 
 Context::Context() : impl_(std::make_unique<Impl>()) {
   impl_->context.set(zmq::ctxopt::max_sockets, kMaxSockets);
@@ -104,6 +118,16 @@ struct Router::Impl {
   std::string endpoint;
   std::uint64_t malformed_count = 0;
   std::vector<zmq::message_t> parts;
+  Authenticator* authenticator = nullptr;
+  Door door = Door::kClients;
+
+  Sender SenderOf(zmq::message_t& part) const {
+    if (authenticator == nullptr) return {};
+    const char* user_id = ::zmq_msg_gets(part.handle(), "User-Id");
+    const Principal* principal = user_id == nullptr ? nullptr : authenticator->Find(user_id, door);
+    if (principal == nullptr) return {.standing = Sender::Standing::kRevoked};
+    return {.standing = Sender::Standing::kAuthorized, .principal = *principal, .key = user_id};
+  }
 };
 
 Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -112,11 +136,19 @@ Router& Router::operator=(Router&&) noexcept = default;
 Router::~Router() = default;
 
 Result<Router> Router::Bind(Context& context, std::string_view endpoint, const Options& options) {
-  LF_TRY(const Endpoint parsed, ParseEndpoint(endpoint));
+  const Protection protection =
+      options.authenticator == nullptr ? Protection::kNone : Protection::kKeys;
+  LF_TRY(const Endpoint parsed, ParseListenEndpoint(endpoint, protection));
   try {
     auto impl = std::make_unique<Impl>();
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
     SetCommonOptions(impl->socket, options.high_water_mark);
+    impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
+    impl->authenticator = options.authenticator;
+    impl->door = options.door;
+    if (options.authenticator != nullptr) {
+      options.authenticator->impl().Guard(impl->socket, options.door);
+    }
     impl->socket.set(zmq::sockopt::router_mandatory, true);
     impl->socket.set(zmq::sockopt::backlog, kListenBacklog);
     impl->socket.bind(ZmqName(parsed));
@@ -148,7 +180,9 @@ std::optional<Received> Router::Receive() {
     std::size_t count = 0;
     if (!ReceiveParts(impl_->socket, impl_->parts, 2, count)) return std::nullopt;
     if (count == 2) {
-      return Received{.peer = impl_->parts[0].to_string(), .frame = impl_->parts[1].to_string()};
+      return Received{.peer = impl_->parts[0].to_string(),
+                      .frame = impl_->parts[1].to_string(),
+                      .sender = impl_->SenderOf(impl_->parts[1])};
     }
     ++impl_->malformed_count;
   }
@@ -160,7 +194,20 @@ std::optional<Received> Router::Receive() {
 
 struct Dealer::Impl {
   zmq::socket_t socket;
+  zmq::socket_t monitor;  // of its handshakes; perhaps none. Goes before `socket`
   std::vector<zmq::message_t> parts;
+
+  void WatchHandshake(zmq::context_t& context) {
+    static std::atomic<std::uint64_t> last_number = 0;
+    const std::string name = fmt::format("inproc://loopfleet.handshake.{}", ++last_number);
+    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    LF_CHECK(::zmq_socket_monitor(socket.handle(), name.c_str(), kEvents) == 0, "{}",
+             ::zmq_strerror(::zmq_errno()));
+    monitor = zmq::socket_t(context, zmq::socket_type::pair);
+    monitor.set(zmq::sockopt::linger, 0);
+    monitor.connect(name);
+  }
 };
 
 Dealer::Dealer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -168,8 +215,10 @@ Dealer::Dealer(Dealer&&) noexcept = default;
 Dealer& Dealer::operator=(Dealer&&) noexcept = default;
 Dealer::~Dealer() = default;
 
-Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint) {
-  LF_TRY(const Endpoint parsed, ParseEndpoint(endpoint));
+Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint,
+                               const Options& options) {
+  const Protection protection = options.keys == nullptr ? Protection::kNone : Protection::kKeys;
+  LF_TRY(const Endpoint parsed, ParseConnectEndpoint(endpoint, protection));
   if (const auto* tcp = std::get_if<TcpEndpoint>(&parsed); tcp != nullptr && tcp->port == 0) {
     return Fail(ErrorKind::kInvalid, fmt::format("cannot connect to '{}': port 0", endpoint));
   }
@@ -177,6 +226,9 @@ Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint) {
     auto impl = std::make_unique<Impl>();
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
     SetCommonOptions(impl->socket, kDealerHighWaterMark);
+    impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
+    if (options.keys != nullptr) UseKeys(impl->socket, *options.keys);
+    if (options.watch_handshake) impl->WatchHandshake(context.impl().context);
     impl->socket.set(zmq::sockopt::reconnect_ivl, Count(kFirstReconnect));
     impl->socket.set(zmq::sockopt::reconnect_ivl_max, Count(kLastReconnect));
     impl->socket.connect(ZmqName(parsed));
@@ -201,6 +253,21 @@ std::optional<std::string> Dealer::Receive() {
   return std::nullopt;
 }
 
+std::optional<Dealer::HandshakeFailure> Dealer::TakeHandshakeFailure() {
+  std::optional<HandshakeFailure> failure;
+  while (impl_->monitor) {
+    // An event is two parts: its number (16 bits) and value, then the endpoint.
+    std::size_t count = 0;
+    if (!ReceiveParts(impl_->monitor, impl_->parts, 1, count)) break;
+    std::uint16_t event = 0;
+    if (impl_->parts[0].size() < sizeof event) continue;
+    std::memcpy(&event, impl_->parts[0].data(), sizeof event);
+    failure = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? HandshakeFailure::kKeyRefused
+                                                       : HandshakeFailure::kNotSpoken;
+  }
+  return failure;
+}
+
 // ---- Poller
 // ---------------------------------------------------------------------------------------
 
@@ -212,6 +279,13 @@ void Poller::Add(Dealer& dealer) {
 }
 void Poller::Add(Wakeup& wakeup) {
   items_.push_back({.socket = nullptr, .fd = wakeup.fd(), .wakeup = &wakeup});
+}
+
+void Poller::Add(Authenticator& authenticator) {
+  items_.push_back({.socket = authenticator.impl().socket.handle(), .fd = -1, .wakeup = nullptr});
+}
+void Poller::AddReadable(int fd) {
+  items_.push_back({.socket = nullptr, .fd = fd, .wakeup = nullptr});
 }
 
 void Poller::Wait(Nanos timeout) {

@@ -2,6 +2,10 @@
 // ZeroMQ sockets as the protocol uses them: a Router for each kind of peer at the coordinator, a
 // Dealer at clients and workers. Nothing ever blocks in Send; nothing is dropped silently. Every
 // object belongs to one thread; Wakeup alone may be signalled from others.
+//
+// Sockets that are given keys speak CURVE and nothing else: what they send is encrypted, and
+// messages come only from peers whose keys are authorized (authenticator.h). Without keys they
+// speak to their own machine only.
 
 #include <chrono>
 #include <memory>
@@ -13,13 +17,22 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/wire/authenticator.h"
+#include "common/wire/key_directory.h"
+#include "common/wire/role.h"
 
 namespace loopfleet::wire {
 
+enum class Protection : std::uint8_t { kNone, kKeys };
+
 // "tcp://127.0.0.1:5570", "tcp://127.0.0.1:0" (any free port), "ipc:///run/x/clients".
 // kInvalid: not an endpoint of a kind that is served. Without keys only loopback and ipc:// in a
-// directory of mode 0700 owned by this user are served (promise I5).
-Status CheckEndpoint(std::string_view endpoint);
+// directory of mode 0700 owned by this user are served (promise I5); the error says how to make
+// keys. With keys also other addresses: "tcp://0.0.0.0:5570", "tcp://[::]:5570".
+Status CheckListenEndpoint(std::string_view endpoint, Protection protection = Protection::kNone);
+// The same for the other side, which with keys may also name a host: "tcp://cluster.example:5570".
+Status CheckConnectEndpoint(std::string_view endpoint, Protection protection = Protection::kNone);
+inline Status CheckEndpoint(std::string_view endpoint) { return CheckConnectEndpoint(endpoint); }
 
 class Context {
  public:
@@ -37,9 +50,22 @@ class Context {
 // The routing id that a Router gave to a connection: random, and new for each reconnect.
 using PeerId = std::string;
 
+// Who sent a message, by the key of its connection.
+struct Sender {
+  enum class Standing : std::uint8_t {
+    kWithoutKey,  // this socket asks for none
+    kAuthorized,  // `principal` is who
+    kRevoked,     // it was authorized when it connected, and is no more: not to be acted upon
+  };
+  Standing standing = Standing::kWithoutKey;
+  Principal principal;
+  std::string key;  // kAuthorized: the text of its public key
+};
+
 struct Received {
   PeerId peer;
   std::string frame;
+  Sender sender;
 };
 
 enum class SendResult {
@@ -52,6 +78,9 @@ class Router {
  public:
   struct Options {
     int high_water_mark = 1000;  // messages queued for each peer, each way
+    // Lets in whom it authorizes, and nobody else. Outlives the router.
+    Authenticator* authenticator = nullptr;
+    Door door = Door::kClients;
   };
   static Result<Router> Bind(Context& context, std::string_view endpoint, const Options& options);
   Router(Router&&) noexcept;
@@ -75,14 +104,32 @@ class Router {
 
 class Dealer {
  public:
+  struct Options {
+    // The own key, and the one that the other side must have. Copied.
+    const PeerKeys* keys = nullptr;
+    // Whether TakeHandshakeFailure() is to know anything. It costs two further sockets.
+    bool watch_handshake = false;
+  };
   // Connects in the background and reconnects by itself, with growing pauses.
-  static Result<Dealer> Connect(Context& context, std::string_view endpoint);
+  static Result<Dealer> Connect(Context& context, std::string_view endpoint,
+                                const Options& options);
+  static Result<Dealer> Connect(Context& context, std::string_view endpoint) {
+    return Connect(context, endpoint, Options{});
+  }
   Dealer(Dealer&&) noexcept;
   Dealer& operator=(Dealer&&) noexcept;
   ~Dealer();
 
   SendResult Send(std::string_view frame);
   std::optional<std::string> Receive();
+
+  // Why the other side and this one did not come together, if that has happened since the last
+  // call. ZeroMQ does not try again by itself then: connect anew.
+  enum class HandshakeFailure : std::uint8_t {
+    kKeyRefused,  // the other side knows what is spoken here, and does not let this key in
+    kNotSpoken,   // one side uses keys and the other does not, or it has another key than expected
+  };
+  std::optional<HandshakeFailure> TakeHandshakeFailure();
 
   struct Impl;
   Impl& impl() { return *impl_; }
@@ -114,6 +161,8 @@ class Poller {
   void Add(Router& router);
   void Add(Dealer& dealer);
   void Add(Wakeup& wakeup);
+  void Add(Authenticator& authenticator);
+  void AddReadable(int fd);  // any other thing that can be read; its owner reads it
   void Wait(Nanos timeout);
 
  private:

@@ -42,6 +42,9 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
   }
   WriteCapabilities(hello, builder);
   builder.setMaxThreads(hello.max_threads);
+  if (!hello.labels.empty()) {
+    WriteTexts(hello.labels, builder.initLabels(static_cast<unsigned>(hello.labels.size())));
+  }
 }
 
 std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
@@ -72,6 +75,8 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   hello.capabilities = ReadCapabilities(reader.getCapabilities());
   hello.max_threads = reader.getMaxThreads();
   if (hello.max_threads == 0) RefuseMalformed("a worker whose kernels have no thread");
+  hello.labels = ReadTexts(reader.getLabels(),
+                           {.entries = kMaxLabels, .entry_bytes = kMaxLabelBytes}, "labels");
   return hello;
 }
 

@@ -76,19 +76,10 @@ class BadInputTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual({o["index"]: o["status"] for o in outcomes}, {0: "failed", 1: "ok"})
 
-    def test_fields_of_later_versions_are_refused_and_never_ignored(self):
-        for field, value in (("priority", 5), ("labels", ["a"]), ("affinity", "x"), ("deadline_s", 5)):
-            with self.subTest(field=field):
-                done, outcomes = self.cluster.submit([GOOD | {field: value}, GOOD])
-                self.assertEqual(done.returncode, 1, done.stderr)
-                by_index = {outcome["index"]: outcome for outcome in outcomes}
-                self.assertEqual(by_index[0]["error"]["code"], "UNSUPPORTED")
-                self.assertIn(field, by_index[0]["error"]["message"])
-                self.assertEqual(by_index[1]["status"], "ok")
-
     def test_values_without_a_meaning_are_named_with_what_is_allowed(self):
         for field, value in (("precision", 2), ("precision", 1e-6), ("budget_ms", 1e9),
-                             ("threads", 1025)):
+                             ("threads", 1025), ("priority", 101), ("priority", -101),
+                             ("labels", ["a,b"]), ("labels", [""]), ("deadline_s", 1e9)):
             with self.subTest(field=field, value=value):
                 done, outcomes = self.cluster.submit([GOOD | {field: value}, GOOD])
                 self.assertEqual(done.returncode, 1, done.stderr)
@@ -100,7 +91,7 @@ class BadInputTest(unittest.TestCase):
     def test_bytes_that_are_not_the_protocol(self):
         host, port = self.cluster.address.removeprefix("tcp://").split(":")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, b"\0" * 100, b"\xff"):
-            with socket.create_connection((host, int(port)), timeout=10) as connection:
+            with socket.create_connection((host, int(port)), timeout=60) as connection:
                 connection.sendall(garbage)
         # A frame that ends in the middle: the size says more than ever comes.
         with zmtp_connection(host, int(port)) as connection:
@@ -136,7 +127,7 @@ def read_frame(connection):
 
 def zmtp_connection(host, port):
     """A connection that has shaken hands as a DEALER (ZMTP 3.0, mechanism NULL)."""
-    connection = socket.create_connection((host, port), timeout=10)
+    connection = socket.create_connection((host, port), timeout=60)
     greeting = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\0" + b"NULL".ljust(20, b"\0") + b"\0" * 32
     connection.sendall(greeting)
     read_exactly(connection, 64)

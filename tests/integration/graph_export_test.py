@@ -27,7 +27,7 @@ def replay(**request):
     request.setdefault("actions", [])
     request.setdefault("observations", NAMES)
     done = subprocess.run([fleet.program("loopfleet"), "replay"], input=json.dumps(request) + "\n",
-                          text=True, capture_output=True, env=fleet.clean_environment(), timeout=60)
+                          text=True, capture_output=True, env=fleet.clean_environment(), timeout=fleet.COMMAND_LIMIT_S)
     answer = json.loads(done.stdout)
     assert "error" not in answer, answer
     return answer
@@ -111,7 +111,7 @@ class GraphExportTest(unittest.TestCase):
             for kind, reader in readers.items():
                 with self.subTest(program=name, kind=kind):
                     drawn = subprocess.run(reader, input=answer[kind], text=True,
-                                           capture_output=True, timeout=60)
+                                           capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
                     self.assertEqual(drawn.returncode, 0, drawn.stderr)
                     complaints = [line for line in drawn.stderr.splitlines() if "font" not in line]
                     self.assertEqual(complaints, [])
@@ -120,7 +120,7 @@ class GraphExportTest(unittest.TestCase):
     def test_the_edges_of_dot_tree_lead_between_its_nodes(self):
         answer = replay(uri=MATMUL, actions=["split_4"])
         drawn = subprocess.run(["dot", "-Tplain"], input=answer["dot_tree"], text=True,
-                               capture_output=True, timeout=60, check=True).stdout.splitlines()
+                               capture_output=True, timeout=fleet.COMMAND_LIMIT_S, check=True).stdout.splitlines()
         nodes = {line.split()[1] for line in drawn if line.startswith("node ")}
         edges = [tuple(line.split()[1:3]) for line in drawn if line.startswith("edge ")]
         self.assertEqual(len(nodes), len(answer["loop_tree"].splitlines()))

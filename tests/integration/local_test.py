@@ -28,10 +28,8 @@ class LocalTest(unittest.TestCase):
     def tearDown(self):
         self.scratch.cleanup()
 
-    def local(self, *arguments, timeout=60):
-        return subprocess.run([program("loopfleet"), "local", *arguments], text=True, timeout=timeout,
-                              capture_output=True, env=self.environment,
-                              preexec_fn=fleet.die_with_parent)
+    def local(self, *arguments):
+        return fleet.run([program("loopfleet"), "local", *arguments], env=self.environment)
 
     def popen(self, *arguments):
         return subprocess.Popen([program("loopfleet"), "local", *arguments], text=True,
@@ -90,7 +88,7 @@ class LocalTest(unittest.TestCase):
         return process, endpoints
 
     def finish(self, process):
-        code = process.wait(30)
+        code = process.wait(fleet.COMMAND_LIMIT_S)
         said = process.stderr.read()
         process.stdout.close()
         process.stderr.close()
@@ -98,9 +96,9 @@ class LocalTest(unittest.TestCase):
 
     def test_runs_in_the_foreground_until_interrupted(self):
         process, endpoints = self.start_in_foreground()
-        done = subprocess.run(
+        done = fleet.run(
             [program("loopfleet"), "eval", ADD, "--json", "--address", endpoints["address"]],
-            text=True, capture_output=True, timeout=60, env=self.environment)
+            env=self.environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process)[0], 130)

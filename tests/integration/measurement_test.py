@@ -19,14 +19,14 @@ class MeasurementTest(unittest.TestCase):
 
     def outcome(self, *flags):
         """Of one evaluation. A busy host may leave a figure unsaid; ask again then."""
-        for _ in range(5):
+        for _ in range(fleet.MEASURING_TRIES):
             (outcome,) = self.cluster.json("eval", MM, *flags)
             if outcome["status"] == "ok" or outcome["error"]["code"] != "UNSTABLE_TIMING":
                 return outcome
         self.fail(f"the host is too busy for any figure: {outcome}")
 
     def test_a_run_above_the_bound_is_cut_and_has_no_time(self):
-        for _ in range(5):  # what is contended is never cut
+        for _ in range(fleet.MEASURING_TRIES):  # what is contended is never cut
             (outcome,) = self.cluster.json("eval", MM, "--cut-above-ns", "1", "--fresh")
             if outcome["status"] == "failed" and outcome["error"]["code"] == "CUT":
                 break

@@ -48,7 +48,7 @@ def outputs_of(commands, bin_folder):
     environment = {"PATH": f"{bin_folder}:{os.environ.get('PATH', '/usr/bin:/bin')}",
                    "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(["bash", "-c", "\n".join(script)], env=environment, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False)
     parts = re.split(r"^@@ example \d+ @@\n", done.stdout, flags=re.MULTILINE)[1:]
     if len(parts) != len(commands):
         raise RuntimeError(f"{len(commands)} commands, {len(parts)} outputs:\n{done.stdout}")
@@ -92,7 +92,7 @@ class PageExamplesTest(unittest.TestCase):
 
     def test_the_pictures_show_what_replay_says(self):
         done = subprocess.run([sys.executable, "-B", str(DRAW), "--bin", self.bin_folder, "--check"],
-                              text=True, capture_output=True, timeout=120, check=False)
+                              text=True, capture_output=True, timeout=600, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_every_picture_is_shown_and_every_link_leads_somewhere(self):

@@ -21,7 +21,8 @@ import urllib.parse
 import urllib.request
 
 SKIPPED = 77
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
+MEASURING_TRIES = 30  # how often a figure that the host was too busy for is asked for again
 JOBS = [
     {"benchmark": f"benchmark://loop_tool-cpu-v0/{size}", "actions": actions}
     for size in (1024, 4096, 65536)
@@ -36,7 +37,7 @@ def free_port():
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read().decode()
 
 
@@ -62,7 +63,7 @@ class Prometheus:
         self.folder = folder
         self.config = folder / "prometheus.yml"
         self.config.write_text(json.dumps({  # JSON is YAML
-            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms"},
+            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
             "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [target]}]}
                                for job, target in targets.items()],
         }))
@@ -90,7 +91,7 @@ class Prometheus:
     def __exit__(self, *_):
         self.process.terminate()
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -121,14 +122,18 @@ class Prometheus:
         print(f"{expression} == {value}")
 
 
+def is_ok(outcome):
+    return outcome["status"] == "ok"
+
+
 def evaluate(loopfleet, jobs):
     """Submits the jobs; returns their outcomes."""
     lines = "".join(json.dumps(job) + "\n" for job in jobs)
     done = subprocess.run([loopfleet, "submit", "-", "--wait", "--jsonl"], input=lines, text=True,
-                          stdout=subprocess.PIPE, timeout=120, check=False)
-    assert done.returncode == 0, f"submit ended with {done.returncode}:\n{done.stdout}"
+                          stdout=subprocess.PIPE, timeout=300, check=False)
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(outcomes) == len(jobs), outcomes
+    assert done.returncode == (0 if all(is_ok(outcome) for outcome in outcomes) else 1), done
     return outcomes
 
 
@@ -136,24 +141,32 @@ def scrape_the_fleet(loopfleet, folder):
     """Runs as the command of `loopfleet local`, so that the fleet is up."""
     coordinator = os.environ["LOOPFLEET_HTTP"]
     listed = subprocess.run([loopfleet, "worker", "list", "--json"], stdout=subprocess.PIPE,
-                            text=True, timeout=30, check=True)
+                            text=True, timeout=300, check=True)
     (worker,) = json.loads(listed.stdout)
     for address in (coordinator, worker["http"]):
         assert json.loads(get(f"http://{address}/healthz")) == {"status": "ok"}, address
 
-    outcomes = evaluate(loopfleet, JOBS)
+    outcomes = []
+    for _ in range(MEASURING_TRIES):
+        outcomes += evaluate(loopfleet, JOBS)
+        if all(is_ok(outcome) for outcome in outcomes[-len(JOBS):]):
+            break  # otherwise the host was too busy for a figure
+    unstable = [outcome for outcome in outcomes if not is_ok(outcome)]
+    assert all(outcome["error"]["code"] == "UNSTABLE_TIMING" for outcome in unstable), unstable
+    assert all(is_ok(outcome) for outcome in outcomes[-len(JOBS):]), outcomes
     measured = sum(outcome["source"] == "measured" for outcome in outcomes)
-    assert all(outcome["status"] == "ok" for outcome in outcomes), outcomes
+    measured_ok = sum(is_ok(outcome) and outcome["source"] == "measured" for outcome in outcomes)
     assert measured > 0, outcomes
 
     targets = {"loopfleet-coordinator": coordinator, "loopfleet-worker": worker["http"]}
     with Prometheus(folder, targets) as prometheus:
         prometheus.expect("sum(up)", 2)
-        prometheus.expect("sum(loopfleet_jobs_submitted_total)", len(JOBS))
-        prometheus.expect("sum(loopfleet_jobs_completed_total)", len(JOBS))
-        prometheus.expect('sum(loopfleet_jobs_completed_total{outcome="ok"})', len(JOBS))
+        prometheus.expect("sum(loopfleet_jobs_submitted_total)", len(outcomes))
+        prometheus.expect("sum(loopfleet_jobs_completed_total)", len(outcomes))
+        prometheus.expect('sum(loopfleet_jobs_completed_total{outcome="ok"})',
+                          len(outcomes) - len(unstable))
         prometheus.expect('sum(loopfleet_outcomes_total{source="measured"})', measured)
-        prometheus.expect('sum(loopfleet_worker_jobs_completed_total{outcome="ok"})', measured)
+        prometheus.expect('sum(loopfleet_worker_jobs_completed_total{outcome="ok"})', measured_ok)
         prometheus.expect('sum(loopfleet_workers{state="ready"})', 1)
         prometheus.expect("sum(loopfleet_queue_jobs)", 0)
         prometheus.expect("sum(loopfleet_worker_connected)", 1)
@@ -162,7 +175,7 @@ def scrape_the_fleet(loopfleet, folder):
         again = evaluate(loopfleet, JOBS)  # counters go on, and now the store answers
         assert all(outcome["source"] == "stored" for outcome in again), again
         stored = sum(outcome["source"] == "stored" for outcome in outcomes + again)
-        prometheus.expect("sum(loopfleet_jobs_completed_total)", 2 * len(JOBS))
+        prometheus.expect("sum(loopfleet_jobs_completed_total)", len(outcomes + again))
         prometheus.expect('sum(loopfleet_outcomes_total{source="stored"})', stored)
 
 
@@ -184,7 +197,7 @@ def main():
         return subprocess.run(
             [loopfleet, "local", "--workers", "1", "--",
              sys.executable, __file__, "--inside", loopfleet, folder],
-            stdin=subprocess.DEVNULL, env=environment, timeout=150, check=False).returncode
+            stdin=subprocess.DEVNULL, env=environment, timeout=800, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class SandboxTest(unittest.TestCase):
         done = subprocess.run(
             [fleet.program("loopfleet-worker-unfiltered"), "--require-sandbox", "full",
              "--coordinator", "tcp://127.0.0.1:1"],
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, timeout=fleet.COMMAND_LIMIT_S, check=False)
         self.assertEqual(done.returncode, EXIT_BAD_CONFIG, done.stderr)
         self.assertIn("--require-sandbox=full", done.stderr)
         self.assertIn("process+rlimits", done.stderr)

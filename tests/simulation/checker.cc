@@ -8,12 +8,17 @@
 namespace loopfleet::simulation {
 namespace {
 
-// The worker's, or its device's, fault: the job has another turn.
+// The worker's, or its device's, fault, or that of a bad moment: the job has another turn.
 bool IsTriedAgain(const Evaluation& evaluation) {
   if (evaluation.ok()) return false;
-  const FailureCode code = evaluation.failure().code;
-  return code == FailureCode::kWorkerLost || code == FailureCode::kWorkerCrashed ||
-         code == FailureCode::kDeviceFault;
+  switch (evaluation.failure().code) {
+    case FailureCode::kWorkerLost:
+    case FailureCode::kWorkerCrashed:
+    case FailureCode::kDeviceFault:
+    case FailureCode::kUnstableTiming:
+    case FailureCode::kRunCrash: return true;  // a crash only where there is another worker
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -30,7 +35,20 @@ void Checker::WroteNonsense(const Error& error) {
   Violate("what is written fits what is there", error.message);
 }
 
+void Checker::Obey(const QueueRules::Broken& broken, const char* rule) {
+  if (broken) Violate(rule, *broken);
+}
+
+void Checker::WillWrite(Instant now, const storage::Write& write) {
+  if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
+    rules_.WillAccept(now, *accepted);
+  } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
+    Obey(rules_.WillFinish(finished->outcome), "an affinity has one worker");
+  }
+}
+
 void Checker::Started() {
+  rules_.Started();
   granted_in_life_.clear();
   workers_.clear();
   worker_at_.clear();
@@ -73,6 +91,7 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
                          heartbeat->canary == wire::CanaryState::kDrifting;
+    if (worker.is_draining) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
@@ -89,11 +108,14 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
       }
     }
     DoubtAllOf(id->second);
+    rules_.Trouble(id->second);
     worker.peer.clear();
   }
 }
 
 void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello) {
+  rules_.Trouble(hello.worker);
+  rules_.Greeted(hello);
   for (const auto& [id, view] : leases_) {
     if (view.worker == hello.worker &&
         std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
@@ -143,6 +165,7 @@ void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& u
     }
   }
   DoubtAllOf(id->second);
+  rules_.Trouble(id->second);
   if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
 }
 
@@ -163,6 +186,7 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
   } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
       DoubtAllOf(id->second);
+      rules_.Trouble(id->second);
       if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
     }
   }
@@ -203,13 +227,18 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
   if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
     Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
   }
+  Obey(rules_.Granted(now, lease, worker.facts,
+                      [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
+       "jobs run in their turn, where they may");
   if (++granted_in_life_[lease.job] > mix_.limits.max_attempts || lease.attempt == 0 ||
       lease.attempt > mix_.limits.max_attempts) {
     Violate("I7 at most three attempts",
             fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
                         lease.attempt, granted_in_life_[lease.job]));
   }
-  if (lease.attempt > 1 && mix_.poison == 0) Surprised("a job was leased again");
+  if (lease.attempt > 1 && mix_.poison == 0 && mix_.crash == 0) {
+    Surprised("a job was leased again");
+  }
   for (const LeaseId other : leases_of_[lease.job]) {
     LeaseView& view = leases_[other];
     const bool is_silent = now - workers_[view.worker].heard > Patience();
@@ -265,6 +294,7 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
     cancel_heard_.insert(cancel->batch);
+    rules_.CancelHeard(cancel->batch);
   }
   // Of one that came twice, the answer may be to the first.
   if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
@@ -275,7 +305,8 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
 
 void Checker::FoundUnreachable(const PeerId& client) { client_at_.erase(client); }
 
-void Checker::Said(const PeerId& peer, const wire::CoordinatorReply& reply) {
+void Checker::Said(Instant now, const PeerId& peer, const wire::CoordinatorReply& reply) {
+  said_at_ = now;
   const auto asked = asked_.find({peer, reply.number});
   if (asked == asked_.end()) {
     if (reply.number != 0) {
@@ -311,6 +342,8 @@ void Checker::Answered(const Asked& asked, const wire::Accepted& accepted) {
   request.accepted = accepted;
   request.accepted_content = asked.content;
   accepted_batches_.insert(accepted.batch);
+  rules_.Accepted(said_at_, {.batch = accepted.batch, .index = accepted.first_index},
+                  accepted.job_count);
   const auto stored = disk_.FindRequest(asked.client, submit->request_id);
   if (!stored || !*stored) {
     return Violate("I1 durable before accepted", fmt::format("batch {}", accepted.batch));
@@ -362,6 +395,21 @@ void Checker::Answered(const Asked& asked, const wire::BatchInfo& info) {
   if (info.state == wire::BatchState::kCancelled) cancelled_.insert(info.batch);
 }
 
+void Checker::Answered(const Asked& asked, const wire::JobExplanation& explanation) {
+  const auto* explain = std::get_if<wire::ExplainJob>(&asked.message);
+  if (explain == nullptr || explain->job != explanation.job || explanation.reason.empty()) {
+    return Violate("replies answer requests", fmt::format("job {}", explanation.job));
+  }
+  const auto stored = disk_.Find(explanation.job);
+  if (!stored) return Violate("I1 only what is on disk is told", fmt::format("{}", explain->job));
+  const bool is_over = explanation.state == wire::JobState::kFinished;
+  if ((stored->outcome && !is_over) || (explanation.outcome && !is_over) ||
+      (explanation.outcome && explanation.outcome != stored->outcome)) {
+    Violate("a job is where it is said to be",
+            fmt::format("job {}: {}", explanation.job, explanation.reason));
+  }
+}
+
 void Checker::Answered(const Asked& asked, const wire::Refused& refused) {
   const FailureCode code = refused.failure.code;
   const FailureInfo& info = InfoOf(code);
@@ -409,7 +457,13 @@ void Checker::SeeOutcome(const Outcome& outcome) {
   }
 }
 
-bool Checker::IsServed(Placement placement) const {
+bool Checker::IsServed(const JobSpec& spec, Placement placement) const {
+  if (!spec.labels.empty()) {  // the last workers carry them, and CUDA's are the first
+    return placement == Placement::kCuda ? mix_.labelled_workers + mix_.cuda_workers > mix_.workers
+           : placement == Placement::kCpu
+               ? mix_.labelled_workers > 0 && mix_.workers > mix_.cuda_workers
+               : mix_.labelled_workers > 0;
+  }
   const bool has_cuda = mix_.cuda_workers > 0;
   const bool has_cpu = mix_.workers > mix_.cuda_workers;
   return placement == Placement::kCuda  ? has_cuda
@@ -431,6 +485,7 @@ void Checker::CheckOutcome(const Outcome& outcome) {
   if (outcome.evaluation.ok() && outcome.finished_at.time_since_epoch().count() == 0) {
     Violate("an outcome says when", fmt::format("job {}", outcome.job));
   }
+  Obey(rules_.Finished(outcome, spec), "an outcome is what its job asked for");
   const auto replayed = JobPool::Replay(spec);
   if (const auto* failure = std::get_if<Failure>(&replayed)) {
     const bool is_told = !outcome.evaluation.ok() && (outcome.evaluation.failure() == *failure) &&
@@ -494,10 +549,16 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   switch (failure.code) {
     case FailureCode::kRunTimeout: is_explained = nature == Nature::kHanging; break;
     case FailureCode::kRunCrash: is_explained = nature == Nature::kCrashing; break;
+    case FailureCode::kUnstableTiming:
+      is_explained = !is_calm && (outcome.source == OutcomeSource::kCoalesced ||
+                                  outcome.attempts >= mix_.limits.max_attempts);
+      break;
     case FailureCode::kCancelled: is_explained = cancel_heard_.contains(outcome.job.batch); break;
     case FailureCode::kNoMatchingWorker:
-      is_explained = !is_calm || !IsServed(placement) || mix_.poison > 0;
+      is_explained = !is_calm || !IsServed(spec, placement) || mix_.poison > 0 ||
+                     !spec.affinity.empty();  // its worker may be another than the job needs
       break;
+    case FailureCode::kExpired: is_explained = rules_.IsOverdue(outcome, spec); break;
     case FailureCode::kWorkerLost:
     case FailureCode::kWorkerCrashed:
     case FailureCode::kDeviceFault:
@@ -522,6 +583,7 @@ bool Checker::AllFinished() {
 }
 
 void Checker::CheckTheEnd() {
+  Obey(rules_.OutOfTurn(Instant::max()), "jobs run in their turn, where they may");
   for (const storage::StoredBatch& batch : disk_.AllBatches()) {
     std::set<std::uint64_t> sequences;
     std::uint32_t failed = 0;

@@ -18,6 +18,7 @@
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
+#include "tests/simulation/queue_rules.h"
 
 namespace loopfleet::simulation {
 
@@ -33,7 +34,7 @@ class Checker {
  public:
   using PeerId = coordinator::PeerId;
   Checker(const FaultMix& mix, const JobPool& pool, Disk& disk)
-      : mix_(mix), pool_(pool), disk_(disk) {}
+      : mix_(mix), pool_(pool), disk_(disk), rules_(mix) {}
 
   // ---- the coordinator's process starts and ends
   void Started();
@@ -43,7 +44,8 @@ class Checker {
   void Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message);
   void Heard(const PeerId& peer, const wire::ClientRequest& request);
   void Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command);
-  void Said(const PeerId& peer, const wire::CoordinatorReply& reply);
+  void Said(Instant now, const PeerId& peer, const wire::CoordinatorReply& reply);
+  void WillWrite(Instant now, const storage::Write& write);
   void FoundUnreachable(const PeerId& worker, const std::vector<LeaseId>& undelivered);
   void FoundUnreachable(const PeerId& client);
 
@@ -102,6 +104,7 @@ class Checker {
   void Stored(const wire::ReportsStored& stored);
 
   void Answered(const Asked& asked, const wire::Accepted& accepted);
+  void Answered(const Asked& asked, const wire::JobExplanation& explanation);
   void Answered(const Asked& asked, const wire::OutcomePage& page);
   void Answered(const Asked& asked, const wire::BatchInfo& info);
   void Answered(const Asked& asked, const wire::Refused& refused);
@@ -111,11 +114,14 @@ class Checker {
                      const coordinator::ToMeasure& measure);
   void CheckFailed(const Outcome& outcome, const JobSpec& spec);
   void SeeOutcome(const Outcome& outcome);
-  bool IsServed(Placement placement) const;
+  bool IsServed(const JobSpec& spec, Placement placement) const;
+  void Obey(const QueueRules::Broken& broken, const char* rule);
 
   const FaultMix& mix_;
   const JobPool& pool_;
   Disk& disk_;
+  QueueRules rules_;
+  Instant said_at_{};
 
   std::map<LeaseId, LeaseView> leases_;
   std::map<JobId, std::set<LeaseId>> leases_of_;

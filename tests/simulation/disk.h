@@ -37,8 +37,9 @@ class Disk {
   virtual Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                                     const Uuid& request) = 0;
   virtual wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) = 0;
-  virtual wire::CoordinatorMessage Batches(const wire::ListBatches& list) = 0;
-  virtual wire::CoordinatorMessage Batch(const wire::ShowBatch& show) = 0;
+  virtual wire::CoordinatorMessage Answer(const wire::ListBatches& list) = 0;
+  virtual wire::CoordinatorMessage Answer(const wire::ShowBatch& show) = 0;
+  virtual wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) = 0;
   virtual wire::CoordinatorMessage Job(JobId job,
                                        const std::optional<coordinator::LiveJob>& live) = 0;
 

@@ -33,6 +33,7 @@ enum class Fault : std::uint8_t {
   kDrainWorker,
   kDriftWorker,  // its canaries drift for a while
   kFlakyDevice,  // a run fails for reasons that are not the job's
+  kNoise,        // a host is too busy for a figure
   kLie,          // a report that cannot be true
   kVanish,       // a client is gone, perhaps for ever
   kRepeat,       // a client sends a request that was answered again
@@ -41,7 +42,7 @@ enum class Fault : std::uint8_t {
   kCancel,       // a batch is cancelled
   kClockJump,    // wall time jumps by years
 };
-inline constexpr std::size_t kFaults = 24;
+inline constexpr std::size_t kFaults = 25;
 std::string_view FaultName(Fault fault);
 std::optional<Fault> ParseFault(std::string_view name);
 
@@ -64,14 +65,21 @@ struct FaultMix {
   std::size_t cuda_workers = 0;  // of those
   std::uint32_t most_credit = 1;
   std::size_t batches_per_client = 1;
-  std::size_t most_messages = 1;  // of a batch
-  std::size_t most_jobs = 4;      // of a message
-  std::size_t trees = 4;          // that jobs are about
-  double poison = 0;              // share of trees that end their worker
-  double hang = 0;                // ... that never end
-  double crash = 0;               // ... whose kernel crashes
-  double invalid = 0;             // share of jobs that no tree can be made of
-  double fresh = 0;               // share of jobs that want to be measured anew
+  std::size_t most_messages = 1;     // of a batch
+  std::size_t most_jobs = 4;         // of a message
+  std::size_t trees = 4;             // that jobs are about
+  double poison = 0;                 // share of trees that end their worker
+  double hang = 0;                   // ... that never end
+  double crash = 0;                  // ... whose kernel crashes
+  double invalid = 0;                // share of jobs that no tree can be made of
+  double fresh = 0;                  // share of jobs that want to be measured anew
+  double prioritised = 0;            // ... that have another priority than 0
+  double labelled = 0;               // ... that demand the label "big"
+  std::size_t labelled_workers = 0;  // the last ones, which carry it
+  double bound = 0;                  // share of jobs that have an affinity
+  std::size_t affinities = 1;        // that they share
+  double hurried = 0;                // share of jobs with a deadline
+  double longest_deadline_s = 1;
   Nanos longest_run{};
   Nanos latency{};      // of the network, at least
   Nanos jitter{};       // and at most this much more

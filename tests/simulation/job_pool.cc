@@ -10,7 +10,10 @@
 namespace loopfleet::simulation {
 
 JobPool::JobPool(const FaultMix& mix, std::uint64_t seed)
-    : invalid_(mix.invalid), fresh_(mix.fresh), any_device_(mix.cuda_workers > 0 ? 0.3 : 0.05) {
+    : invalid_(mix.invalid),
+      fresh_(mix.fresh),
+      any_device_(mix.cuda_workers > 0 ? 0.3 : 0.05),
+      mix_(mix) {
   Dice dice(seed, 1);
   for (std::size_t i = 0; i < mix.trees; ++i) {
     // Without a worker for it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
@@ -36,6 +39,15 @@ JobSpec JobPool::Draw(Dice& dice) {
   spec.source = looptree::BenchmarkUri{dice.Of(trees_).uri};
   if (dice.Chance(any_device_)) spec.device = DeviceWish::kAny;
   if (dice.Chance(fresh_)) spec.freshness = Freshness::kMeasureAnew;
+  if (dice.Chance(mix_.prioritised)) spec.priority = dice.Between(-2, 2);
+  if (dice.Chance(mix_.labelled)) spec.labels = {"big"};
+  if (dice.Chance(mix_.bound)) {
+    spec.affinity = fmt::format("affinity {}", dice.Index(mix_.affinities));
+  }
+  if (dice.Chance(mix_.hurried)) {
+    spec.deadline_s =
+        static_cast<double>(dice.Between(1, static_cast<int>(mix_.longest_deadline_s * 4))) / 4;
+  }
   return spec;
 }
 

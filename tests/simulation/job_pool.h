@@ -44,6 +44,7 @@ class JobPool {
   double invalid_;
   double fresh_;
   double any_device_;
+  const FaultMix& mix_;
   std::uint64_t drawn_ = 0;
   std::vector<Tree> trees_;
 };

@@ -22,6 +22,7 @@ std::string TextOf(const wire::CancelBatch& m) { return fmt::format("cancel(batc
 std::string TextOf(const wire::ListBatches&) { return "list batches"; }
 std::string TextOf(const wire::ShowBatch& m) { return fmt::format("show(batch {})", m.batch); }
 std::string TextOf(const wire::ShowJob& m) { return fmt::format("show(job {})", m.job); }
+std::string TextOf(const wire::ExplainJob& m) { return fmt::format("explain(job {})", m.job); }
 std::string TextOf(const wire::ListWorkers&) { return "list workers"; }
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }
 
@@ -45,6 +46,9 @@ std::string TextOf(const wire::BatchList& m) { return fmt::format("{} batches", 
 std::string TextOf(const wire::BatchInfo& m) {
   return fmt::format("batch {}: {} of {}, state {}", m.batch, m.finished, m.job_count,
                      static_cast<int>(m.state));
+}
+std::string TextOf(const wire::JobExplanation& m) {
+  return fmt::format("job {}: {}", m.job, m.reason);
 }
 std::string TextOf(const wire::JobInfo& m) { return fmt::format("job {}", m.job); }
 std::string TextOf(const wire::WorkerList& m) {
@@ -106,8 +110,10 @@ std::string ContentText(const wire::SubmitJobs& submit) {
   std::string text = fmt::format("{}/{}", submit.append_to ? submit.append_to->value : 0,
                                  static_cast<int>(submit.end));
   for (const JobSpec& job : submit.jobs) {
-    text += fmt::format("/{} {} {} {}", std::get<looptree::BenchmarkUri>(job.source).text, job.tag,
-                        static_cast<int>(job.freshness), static_cast<int>(job.device));
+    text +=
+        fmt::format("/{} {} {} {} {} {} {} {}", std::get<looptree::BenchmarkUri>(job.source).text,
+                    job.tag, static_cast<int>(job.freshness), static_cast<int>(job.device),
+                    job.priority, fmt::join(job.labels, ","), job.affinity, job.deadline_s);
   }
   return text;
 }

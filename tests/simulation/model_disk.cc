@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "coordinator/explanation.h"
 #include "tests/simulation/job_pool.h"
 
 namespace loopfleet::simulation {
@@ -58,7 +59,9 @@ struct ModelDisk::Writer {
             .second;
     if (!fresh) return Fail(ErrorKind::kExists, "a request that was accepted before");
     for (const JobSpec& spec : accepted.jobs) {
-      state.jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
+      const JobId job{.batch = accepted.batch, .index = batch.job_count++};
+      state.jobs[job] = spec;
+      if (spec.deadline_s != 0) state.accepted_at[job] = accepted.accepted_at;
     }
     batch.closed = accepted.closes_batch;
     return {};
@@ -125,7 +128,9 @@ Result<storage::Recovery> ModelDisk::Open() {
     for (std::uint32_t index = 0; index < batch.job_count; ++index) {
       const JobId job{.batch = id, .index = index};
       if (!state_.outcomes.contains(job)) {
-        recovery.jobs.push_back({.job = job, .spec = state_.jobs.at(job)});
+        const JobSpec& spec = state_.jobs.at(job);
+        recovery.jobs.push_back({.job = job, .spec = spec});
+        if (spec.deadline_s != 0) recovery.jobs.back().accepted_at = state_.accepted_at.at(job);
       }
     }
   }
@@ -150,9 +155,6 @@ Status ModelDisk::Apply(std::span<const storage::Write> writes) {
 
 coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
                                           const coordinator::StoredConditions& conditions) {
-  if (auto unsupported = UnsupportedField(spec)) {
-    return {.spec = std::move(spec), .admission = *std::move(unsupported)};
-  }
   auto replayed = JobPool::Replay(spec);
   if (auto* failure = std::get_if<Failure>(&replayed)) {
     return {.spec = std::move(spec), .admission = std::move(*failure)};
@@ -162,12 +164,13 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
   if (spec.freshness == Freshness::kMeasureAnew || measured == state_.measured.end()) {
     return {.spec = std::move(spec), .admission = measure};
   }
-  for (const auto& kind : conditions[static_cast<std::size_t>(measure.placement)]) {
+  for (const auto& kind : conditions.KindsFor(spec, measure.placement)) {
     for (auto job = measured->second.rbegin(); job != measured->second.rend(); ++job) {
       const Outcome& outcome = state_.outcomes.at(*job);
       if (outcome.evaluation.conditions->hardware.hardware_class != kind.hardware_class) continue;
       storage::StoredResult stored{.evaluation = outcome.evaluation, .worker = outcome.worker};
       stored.evaluation.stages = {};
+      if (!conditions.Accepts(spec, measure.placement, stored)) continue;
       return {.spec = std::move(spec), .admission = std::move(stored)};
     }
   }
@@ -193,7 +196,7 @@ wire::CoordinatorMessage ModelDisk::Outcomes(const wire::FetchOutcomes& fetch) {
   return page;
 }
 
-wire::CoordinatorMessage ModelDisk::Batches(const wire::ListBatches& list) {
+wire::CoordinatorMessage ModelDisk::Answer(const wire::ListBatches& list) {
   wire::BatchList reply;
   for (auto batch = state_.batches.rbegin(); batch != state_.batches.rend(); ++batch) {
     if (reply.batches.size() == list.max_batches) break;
@@ -202,11 +205,17 @@ wire::CoordinatorMessage ModelDisk::Batches(const wire::ListBatches& list) {
   return reply;
 }
 
-wire::CoordinatorMessage ModelDisk::Batch(const wire::ShowBatch& show) {
+wire::CoordinatorMessage ModelDisk::Answer(const wire::ShowBatch& show) {
   if (state_.batches.empty()) return NotFound();
   const auto batch = show.batch ? state_.batches.find(show.batch) : std::prev(state_.batches.end());
   if (batch == state_.batches.end()) return NotFound();
   return InfoOf(batch->second);
+}
+
+wire::CoordinatorMessage ModelDisk::Answer(const wire::ExplainJob& explain) {
+  auto stored = Find(explain.job);
+  if (!stored) return NotFound();
+  return coordinator::ExplainFinished(explain.job, std::move(stored->outcome));
 }
 
 wire::CoordinatorMessage ModelDisk::Job(JobId id, const std::optional<coordinator::LiveJob>& live) {

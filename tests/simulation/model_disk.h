@@ -24,8 +24,9 @@ class ModelDisk final : public Disk {
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override;
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list) override;
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list) override;
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;
@@ -37,6 +38,7 @@ class ModelDisk final : public Disk {
     std::map<BatchId, storage::StoredBatch> batches;
     std::map<coordinator::RequestKey, storage::StoredRequest> requests;
     std::map<JobId, JobSpec> jobs;
+    std::map<JobId, WallTime> accepted_at;  // of those with a deadline
     std::map<JobId, Outcome> outcomes;
     std::map<std::pair<BatchId, std::uint64_t>, JobId> sequences;
     std::map<looptree::TreeKey, std::vector<JobId>> measured;  // latest last

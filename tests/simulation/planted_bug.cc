@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/simulation/planted_disk_bug.h"
+#include "tests/simulation/planted_queue_bug.h"
 
 namespace loopfleet::simulation {
 namespace {
@@ -434,6 +435,7 @@ std::vector<PlantedBugInfo> AllBugs() {
        Make<AnswersFromAnyTree>()},
       {"go_by_the_wall_clock", "deadlines are kept in wall time", Make<GoesByTheWallClock>()},
   };
+  for (PlantedBugInfo& bug : PlantedQueueBugs()) bugs.push_back(std::move(bug));
   for (PlantedBugInfo& bug : PlantedDiskBugs()) bugs.push_back(std::move(bug));
   return bugs;
 }

@@ -31,10 +31,15 @@ class DiskBug : public Disk {
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override {
     return disk_.Outcomes(fetch);
   }
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list) override {
-    return disk_.Batches(list);
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list) override {
+    return disk_.Answer(list);
   }
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override { return disk_.Batch(show); }
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override {
+    return disk_.Answer(show);
+  }
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override {
+    return disk_.Answer(explain);
+  }
   wire::CoordinatorMessage Job(JobId job,
                                const std::optional<coordinator::LiveJob>& live) override {
     return disk_.Job(job, live);
@@ -130,6 +135,18 @@ class AnswersFreshOnes final : public DiskBug {
   }
 };
 
+class AnswersForAnyAffinity final : public DiskBug {
+ public:
+  using DiskBug::DiskBug;
+  coordinator::AdmittedJob Admit(JobSpec spec,
+                                 const coordinator::StoredConditions& conditions) override {
+    const std::string wanted = std::exchange(spec.affinity, {});
+    coordinator::AdmittedJob job = disk_.Admit(std::move(spec), conditions);
+    job.spec.affinity = wanted;
+    return job;
+  }
+};
+
 // Now and then a reader sees something else.
 class ChangesWhatWasRead final : public DiskBug {
  public:
@@ -190,6 +207,8 @@ std::vector<PlantedBugInfo> PlantedDiskBugs() {
       {"one_job_less", "of several jobs the last is not written", Make<WritesOneJobLess>()},
       {"answer_fresh_ones", "jobs that want to be measured anew are answered from the store",
        Make<AnswersFreshOnes>()},
+      {"answer_for_any_affinity", "the store answers with what another worker measured",
+       Make<AnswersForAnyAffinity>()},
       {"change_an_outcome", "an outcome is not the same for each reader",
        Make<ChangesWhatWasRead>()},
       {"recover_finished_jobs", "a restarted coordinator takes up a job that is finished",

@@ -152,6 +152,12 @@ void SimulatedClient::On(const wire::Accepted& accepted) {
     batch.id = accepted.batch;
     if (message_ == 0) parts_.known_batches.push_back(accepted.batch);
   }
+  if (accepted.job_count > 0 && dice_.Chance(0.2)) {  // whatever the answer is, it goes on
+    const JobId job{.batch = accepted.batch,
+                    .index = accepted.first_index + dice_.Between(0U, accepted.job_count - 1)};
+    parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_,
+                                                .message = wire::ExplainJob{.job = job}});
+  }
   if (stage_ == Stage::kSubmit &&
       (dice_.Chance(Rate(Fault::kRepeat)) || dice_.Chance(Rate(Fault::kConflict)))) {
     stage_ = Stage::kRepeat;

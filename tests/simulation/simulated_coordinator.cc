@@ -103,13 +103,15 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                .damaged = std::move(recovery.damaged),
                                .reference_clocks = std::move(recovery.reference_clocks)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back({job.job, job.replayed
-                                       ? coordinator::AdmittedJob{.spec = std::move(job.spec),
-                                                                  .admission =
-                                                                      coordinator::ToMeasure{
-                                                                          job.replayed->tree,
+    event.jobs.push_back(
+        {.id = job.job,
+         .job = job.replayed
+                    ? coordinator::AdmittedJob{.spec = std::move(job.spec),
+                                               .admission =
+                                                   coordinator::ToMeasure{job.replayed->tree,
                                                                           job.replayed->placement}}
-                                       : disk_->Admit(std::move(job.spec), {})});
+                    : disk_->Admit(std::move(job.spec), {}),
+         .accepted_at = job.accepted_at});
   }
   Give(std::move(event));
 }
@@ -163,10 +165,7 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
     event.seen = *std::move(seen);
   }
   if (client && !event.seen) {
-    coordinator::StoredConditions conditions;
-    for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
-      conditions[static_cast<std::size_t>(placement)] = core_->KindsFor(placement);
-    }
+    const coordinator::StoredConditions conditions(core_->state());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(disk_->Admit(std::move(spec), conditions));
     }
@@ -223,10 +222,9 @@ struct SimulatedCoordinator::Doer {
     self.Reply(effect.peer, effect.number, self.disk_->Outcomes(effect.fetch), next);
   }
   void operator()(coordinator::AnswerFromStorage& effect) const {
-    const auto* list = std::get_if<wire::ListBatches>(&effect.question);
     self.Reply(effect.peer, effect.number,
-               list != nullptr ? self.disk_->Batches(*list)
-                               : self.disk_->Batch(std::get<wire::ShowBatch>(effect.question)),
+               std::visit([this](const auto& question) { return self.disk_->Answer(question); },
+                          effect.question),
                next);
   }
   void operator()(coordinator::SendJob& effect) const {
@@ -248,6 +246,9 @@ struct SimulatedCoordinator::Doer {
     next.push_back(std::move(unreachable));
   }
   void operator()(coordinator::Persist& effect) const {
+    for (const storage::Write& write : effect.writes) {
+      self.parts_.checker.WillWrite(self.parts_.agenda.now(), write);
+    }
     self.backlog_.Add(std::move(effect));
     if (self.is_writing_) return;
     self.is_writing_ = true;
@@ -271,7 +272,7 @@ void SimulatedCoordinator::Reply(const PeerId& peer, std::uint64_t number,
     return fmt::format("coordinator -> {}: {} {}", peer, number, TextOf(what));
   });
   wire::CoordinatorReply reply{.number = number, .message = std::move(what)};
-  parts_.checker.Said(peer, reply);
+  parts_.checker.Said(parts_.agenda.now(), peer, reply);
   if (parts_.clients.Send(peer, std::move(reply))) return;
   parts_.checker.FoundUnreachable(peer);
   next.push_back(coordinator::ClientUnreachable{peer});

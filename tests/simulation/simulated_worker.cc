@@ -122,6 +122,7 @@ void SimulatedWorker::Start() {
             .hardware = conditions.hardware,
             .compiler = conditions.compiler,
             .policy = conditions.policy};
+  if (index_ + parts_.mix.labelled_workers >= parts_.mix.workers) hello_.labels = {"big"};
   hello_.worker.bytes[0] = static_cast<std::uint8_t>(index_ + 1);
   hello_.worker.bytes[1] = static_cast<std::uint8_t>(life_);
   hello_.worker.bytes[2] = static_cast<std::uint8_t>(life_ >> 8);
@@ -264,6 +265,8 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
     verdict =
         Failure{.code = dice_.Chance(0.5) ? FailureCode::kDeviceFault : FailureCode::kWorkerCrashed,
                 .message = "the device failed"};
+  } else if (dice_.Chance(Rate(Fault::kNoise))) {
+    verdict = Failure{.code = FailureCode::kUnstableTiming, .message = "the host is busy"};
   } else if (dice_.Chance(Rate(Fault::kLie))) {
     truth = Truth::kLie;
     auto& lie = std::get<Measurement>(verdict);

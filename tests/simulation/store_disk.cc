@@ -108,11 +108,14 @@ Result<std::optional<storage::StoredRequest>> StoreDisk::FindRequest(const Uuid&
 wire::CoordinatorMessage StoreDisk::Outcomes(const wire::FetchOutcomes& fetch) {
   return answers_->Outcomes(fetch);
 }
-wire::CoordinatorMessage StoreDisk::Batches(const wire::ListBatches& list) {
-  return answers_->Batches(list);
+wire::CoordinatorMessage StoreDisk::Answer(const wire::ListBatches& list) {
+  return answers_->Answer(list);
 }
-wire::CoordinatorMessage StoreDisk::Batch(const wire::ShowBatch& show) {
-  return answers_->Batch(show);
+wire::CoordinatorMessage StoreDisk::Answer(const wire::ShowBatch& show) {
+  return answers_->Answer(show);
+}
+wire::CoordinatorMessage StoreDisk::Answer(const wire::ExplainJob& explain) {
+  return answers_->Answer(explain);
 }
 wire::CoordinatorMessage StoreDisk::Job(JobId job,
                                         const std::optional<coordinator::LiveJob>& live) {

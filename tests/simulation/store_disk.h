@@ -32,8 +32,9 @@ class StoreDisk final : public Disk {
   Result<std::optional<storage::StoredRequest>> FindRequest(const Uuid& client,
                                                             const Uuid& request) override;
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch) override;
-  wire::CoordinatorMessage Batches(const wire::ListBatches& list) override;
-  wire::CoordinatorMessage Batch(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Answer(const wire::ListBatches& list) override;
+  wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;

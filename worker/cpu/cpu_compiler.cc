@@ -1,6 +1,5 @@
 #include "worker/cpu/cpu_compiler.h"
 
-#include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -19,40 +18,13 @@
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
+#include "worker/lowering/annotation_effects.h"
 
 namespace loopfleet::worker {
 namespace {
 
-using looptree::Annotation;
-
 // Constants and types live as long as their context: a fresh one now and then bounds them.
 constexpr int kCompilesPerContext = 256;
-
-const char* NameOf(Annotation annotation) {
-  switch (annotation) {
-    case Annotation::kThread: return "thread";
-    case Annotation::kUnroll: return "unroll";
-    case Annotation::kVectorize: return "vectorize";
-    case Annotation::kNone: break;
-  }
-  return "none";
-}
-
-std::vector<std::string> WithoutEffect(const looptree::LoopTree& tree,
-                                       const std::set<looptree::TreeRef>& effective,
-                                       const std::map<looptree::TreeRef, std::string>& reasons) {
-  std::vector<std::string> names;
-  for (looptree::TreeRef ref = 0; ref < tree.nodes().size(); ++ref) {
-    const looptree::TreeNode& node = tree.nodes()[ref];
-    if (node.kind != looptree::TreeNode::Kind::kLoop) continue;
-    if (node.annotation == Annotation::kNone || effective.contains(ref)) continue;
-    names.push_back(fmt::format("L{} {}", ref, NameOf(node.annotation)));
-    if (const auto why = reasons.find(ref); why != reasons.end()) {
-      names.back() += ": " + why->second;
-    }
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -69,11 +41,12 @@ class CpuCompiler::Impl {
   std::expected<Kernel, Failure> Compile(const looptree::LoopTree& tree,
                                          const CompileOptions& options) {
     LF_TRY(const Emitted emitted, Emit(tree, options));
-    return Kernel{.object = writer_.Write(*emitted.module),
-                  .buffers = BufferSpecsOf(emitted.plan),
-                  .scratch_bytes = emitted.plan.scratch_bytes,
-                  .threads = emitted.plan.threads,
-                  .no_effect = WithoutEffect(tree, emitted.effective, emitted.not_parallel)};
+    return Kernel{
+        .object = writer_.Write(*emitted.module),
+        .buffers = BufferSpecsOf(emitted.plan),
+        .scratch_bytes = emitted.plan.scratch_bytes,
+        .threads = emitted.plan.threads,
+        .no_effect = AnnotationsWithoutEffect(tree, emitted.effective, emitted.not_parallel)};
   }
 
   std::expected<std::string, Failure> CompileToIr(const looptree::LoopTree& tree,

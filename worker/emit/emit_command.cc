@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,8 @@
 #include "worker/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/emit/code_request.h"
+#include "worker/gpu/gpu_compiler.h"
+#include "worker/gpu/ptx_assembler.h"
 #include "worker/portable_c/c_source.h"
 
 namespace loopfleet::worker {
@@ -29,16 +32,17 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-enum class Format { kC, kLlvmIr, kAssembly, kObject, kFacts };
+enum class Format { kC, kLlvmIr, kAssembly, kObject, kFacts, kPtx, kCubin };
 
 template <class T>
 struct Named {
   std::string_view name;
   T value;
 };
-constexpr std::array kFormats = {Named{"c", Format::kC}, Named{"llvm-ir", Format::kLlvmIr},
+constexpr std::array kFormats = {Named{"c", Format::kC},          Named{"llvm-ir", Format::kLlvmIr},
                                  Named{"asm", Format::kAssembly}, Named{"object", Format::kObject},
-                                 Named{"facts", Format::kFacts}};
+                                 Named{"facts", Format::kFacts},  Named{"ptx", Format::kPtx},
+                                 Named{"cubin", Format::kCubin}};
 constexpr std::array kIsas = {Named{"host", CpuIsa::kHost}, Named{"avx512", CpuIsa::kAvx512},
                               Named{"avx2", CpuIsa::kAvx2}, Named{"baseline", CpuIsa::kBaseline},
                               Named{"aarch64", CpuIsa::kAArch64}};
@@ -59,6 +63,7 @@ Result<T> Find(std::string_view flag, const std::array<Named<T>, N>& known,
 struct Flags {
   std::string format;
   std::string isa = "host";
+  std::string gpu_arch;  // not empty: for a GPU
   std::string benchmark;
   std::string ir_file;
   std::string actions;
@@ -74,9 +79,13 @@ int Complain(int code, std::string_view text) {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--format", flags.format, "What to write")
       ->required()
-      ->type_name("c|llvm-ir|asm|object|facts");
+      ->type_name("c|llvm-ir|asm|object|facts|ptx|cubin");
   app.add_option("--isa", flags.isa, "Instructions that the code may use; without it the host's")
       ->type_name("host|avx512|avx2|baseline|aarch64");
+  app.add_option(
+         "--gpu-arch", flags.gpu_arch,
+         "GPU that the code is for, sm_80 or newer ones; with ptx, cubin, llvm-ir and facts")
+      ->type_name("sm_NN");
   auto* benchmark = app.add_option("--benchmark", flags.benchmark, "The benchmark's URI");
   app.add_option("--ir", flags.ir_file, "A file with a program as IR text, in place of a benchmark")
       ->excludes(benchmark);
@@ -148,10 +157,79 @@ std::expected<std::string, Failure> CodeOf(Format format, const looptree::LoopTr
     case Format::kLlvmIr: return compiler.CompileToIr(tree, options);
     case Format::kAssembly: return compiler.CompileToAssembly(tree, options);
     case Format::kObject:
-    case Format::kFacts: break;
+    case Format::kFacts:
+    case Format::kPtx:
+    case Format::kCubin: break;
   }
   LF_TRY(const Kernel kernel, compiler.Compile(tree, options));
   return format == Format::kFacts ? FactsText(tree, kernel) : kernel.object;
+}
+
+// ---- GPUs
+
+bool NeedsGpu(Format format) { return format == Format::kPtx || format == Format::kCubin; }
+
+std::string GpuFactsText(const looptree::LoopTree& tree, const GpuKernel& kernel, GpuArch arch) {
+  const CompilerFacts compiler = GpuCompilerFacts();
+  nlohmann::ordered_json facts;
+  facts["tree_key"] = looptree::KeyOf(tree).ToString();
+  facts["code_hash"] = CodeHash(kernel.ptx);
+  facts["gpu_arch"] = arch.Name();
+  facts["ptx_arch"] = PtxArchFor(arch).Name();
+  facts["ptx_bytes"] = kernel.ptx.size();
+  facts["compiler"] = {
+      {"llvm", compiler.llvm}, {"tier", compiler.tier}, {"revision", compiler.revision}};
+  facts["launches"] = nlohmann::ordered_json::array();
+  for (const GpuLaunch& launch : kernel.launches) {
+    facts["launches"].push_back(
+        {{"symbol", launch.symbol}, {"blocks", launch.blocks}, {"threads", launch.threads}});
+  }
+  facts["scratch_bytes"] = kernel.scratch_bytes;
+  facts["buffers"] = nlohmann::ordered_json::array();
+  for (const BufferSpec& buffer : kernel.buffers) {
+    facts["buffers"].push_back(
+        {{"role", RoleName(buffer.role)}, {"elements", buffer.element_count}});
+  }
+  facts["no_effect"] = kernel.no_effect;
+  return facts.dump() + "\n";
+}
+
+std::expected<std::string, Failure> GpuCodeOf(Format format, const looptree::LoopTree& tree,
+                                              GpuArch arch) {
+  const auto failed = [](const Error& error) {
+    return std::unexpected(Failure{.code = FailureCode::kCompileError, .message = error.message});
+  };
+  const auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
+  if (!compiler) return failed(compiler.error());
+  if (format == Format::kLlvmIr) return (*compiler)->CompileToIr(tree);
+  LF_TRY(const GpuKernel kernel, (*compiler)->Compile(tree));
+  if (format == Format::kFacts) return GpuFactsText(tree, kernel, arch);
+  if (format == Format::kPtx) return kernel.ptx;
+  const auto assembler = OpenNvJitLink();
+  if (!assembler) return failed(assembler.error());
+  auto cubin = (*assembler)->Assemble(kernel.ptx, arch);
+  if (!cubin) return failed(cubin.error());
+  return std::move(cubin->bytes);
+}
+
+// The GPU that is asked for; none: the code is for a CPU.
+Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
+  if (flags.gpu_arch.empty()) {
+    if (!NeedsGpu(format)) return std::nullopt;
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--format {} needs --gpu-arch, such as sm_90", flags.format));
+  }
+  const bool makes = NeedsGpu(format) || format == Format::kLlvmIr || format == Format::kFacts;
+  if (!makes) {
+    return Fail(ErrorKind::kInvalid,
+                fmt::format("--gpu-arch {}: only with --format ptx, cubin, llvm-ir or facts",
+                            flags.gpu_arch));
+  }
+  if (!flags.code_hash.empty()) {
+    return Fail(ErrorKind::kInvalid, "--code-hash: rows of GPUs cannot be compared here");
+  }
+  LF_TRY(const GpuArch arch, ParseGpuArch(flags.gpu_arch));
+  return arch;
 }
 
 // Whether this program, on this host, makes what was measured.
@@ -191,6 +269,8 @@ int EmitMain(int argc, const char* const* argv) {
   if (!format) return Complain(kExitUsage, format.error().message);
   const Result<CpuIsa> isa = Find("--isa", kIsas, flags.isa);
   if (!isa) return Complain(kExitUsage, isa.error().message);
+  const auto gpu = GpuAskedFor(*format, flags);
+  if (!gpu) return Complain(kExitUsage, gpu.error().message);
   const Result<JobSpec> spec = SpecFrom(flags);
   if (!spec) return Complain(kExitUsage, spec.error().message);
   const auto failed = [](const Failure& failure) {
@@ -198,10 +278,15 @@ int EmitMain(int argc, const char* const* argv) {
   };
   const auto replayed = ReplayJob(*spec);
   if (!replayed) return failed(replayed.error());
-  const auto compiler = CpuCompiler::Create({.isa = *isa});
-  if (!compiler) return Complain(kExitFailed, compiler.error().message);
   const CompileOptions options{.threads = spec->threads};
-  const auto code = CodeOf(*format, replayed->tree, options, **compiler);
+  std::expected<std::string, Failure> code;
+  if (gpu->has_value()) {
+    code = GpuCodeOf(*format, replayed->tree, **gpu);
+  } else {
+    const auto compiler = CpuCompiler::Create({.isa = *isa});
+    if (!compiler) return Complain(kExitFailed, compiler.error().message);
+    code = CodeOf(*format, replayed->tree, options, **compiler);
+  }
   if (!code) return failed(code.error());
   if (!flags.code_hash.empty()) CompareWithRow(flags.code_hash, replayed->tree, options);
   if (std::fwrite(code->data(), 1, code->size(), stdout) != code->size() ||

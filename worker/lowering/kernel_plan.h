@@ -15,6 +15,7 @@
 #include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 #include "worker/kernel.h"
+#include "worker/lowering/parallel_loops.h"
 
 namespace loopfleet::worker {
 
@@ -26,6 +27,12 @@ struct PlanLimits {
   std::uint64_t unrolled_bodies = 8192;
   // Threads that parallel loops are split over; 1: they run like others.
   std::uint32_t threads = 1;
+  // Where the intermediates are that each thread has for itself.
+  enum class Private : std::uint8_t {
+    kInScratchArea,  // a copy for each of `threads`
+    kElsewhere,      // not counted in scratch_bytes; their offsets count from 0
+  };
+  Private private_scratch = Private::kInScratchArea;
 };
 
 // A tensor of the program held whole, or an intermediate held for one iteration of its scope.
@@ -124,6 +131,9 @@ struct KernelPlan {
 // LIMIT_FOOTPRINT or LIMIT_UNROLL.
 std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
                                               const PlanLimits& limits = {});
+// With these loops split, whatever is annotated.
+std::expected<KernelPlan, Failure> PlanKernel(const looptree::LoopTree& tree,
+                                              const PlanLimits& limits, ParallelLoops parallel);
 
 // The value that combining starts from: 0, 1, +infinity or -infinity.
 double ReductionIdentity(looptree::Op op);

@@ -35,39 +35,54 @@ class Finder {
  public:
   explicit Finder(const LoopTree& tree) : tree_(tree) {}
 
-  ParallelLoops Find() {
-    const std::span<const TreeNode> nodes = tree_.nodes();
-    for (TreeRef ref = 0; ref < nodes.size(); ++ref) {
-      if (!IsAnnotated(ref)) continue;
-      if (const auto problem = Problem(ref)) {
-        found_.refused[ref] = *problem;
-        continue;
-      }
-      ref = AddGroup(ref) - 1;
+  ParallelLoops Find(ParallelRule rule) {
+    for (TreeRef root : tree_.Children(std::nullopt)) {
+      const std::size_t before = found_.groups.size();
+      FindIn(root);
+      if (rule == ParallelRule::kAnnotated || found_.groups.size() > before) continue;
+      every_ = true;
+      FindIn(root);
+      every_ = false;
     }
     return std::move(found_);
   }
 
  private:
+  void FindIn(TreeRef root) {
+    const TreeRef end = tree_.nodes()[root].end;
+    for (TreeRef ref = root; ref < end; ++ref) {
+      if (!IsWanted(ref)) continue;
+      if (const auto problem = Problem(ref)) {
+        Refuse(ref, *problem);
+        continue;
+      }
+      ref = AddGroup(ref) - 1;
+    }
+  }
+
+  bool IsLoop(TreeRef ref) const { return tree_.nodes()[ref].kind == TreeNode::Kind::kLoop; }
   bool IsAnnotated(TreeRef ref) const {
-    const TreeNode& node = tree_.nodes()[ref];
-    return node.kind == TreeNode::Kind::kLoop && node.annotation == Annotation::kThread;
+    return IsLoop(ref) && tree_.nodes()[ref].annotation == Annotation::kThread;
+  }
+  bool IsWanted(TreeRef ref) const { return every_ ? IsLoop(ref) : IsAnnotated(ref); }
+  // The first reason stands.
+  void Refuse(TreeRef ref, std::string why) {
+    if (IsAnnotated(ref)) found_.refused.try_emplace(ref, std::move(why));
   }
 
   // Gives the end of the group's subtree: everything in it is settled.
   TreeRef AddGroup(TreeRef outermost) {
     std::vector<TreeRef> group = {outermost};
     for (std::vector<TreeRef> inside = tree_.Children(outermost);
-         inside.size() == 1 && IsAnnotated(inside[0]) && !Problem(inside[0]);
+         inside.size() == 1 && IsWanted(inside[0]) && !Problem(inside[0]);
          inside = tree_.Children(inside[0])) {
       group.push_back(inside[0]);
     }
     const TreeRef end = tree_.nodes()[outermost].end;
     for (TreeRef ref = group.back() + 1; ref < end; ++ref) {
       if (!IsAnnotated(ref)) continue;
-      const auto problem = Problem(ref);
-      found_.refused[ref] =
-          problem.value_or(fmt::format("inside L{}, which is split already", outermost));
+      Refuse(ref,
+             Problem(ref).value_or(fmt::format("inside L{}, which is split already", outermost)));
     }
     found_.groups.push_back(std::move(group));
     return end;
@@ -75,7 +90,7 @@ class Finder {
 
   std::optional<std::string> Problem(TreeRef loop) const {
     const TreeNode& node = tree_.nodes()[loop];
-    if (node.size + (node.tail > 0 ? 1 : 0) < 2) return "it has one iteration";
+    if (!every_ && node.size + (node.tail > 0 ? 1 : 0) < 2) return "it has one iteration";
     for (TreeRef ref = loop + 1; ref < node.end; ++ref) {
       if (tree_.nodes()[ref].kind != TreeNode::Kind::kOperation) continue;
       if (auto problem = ProblemOf(tree_.nodes()[ref].node, loop)) return problem;
@@ -118,11 +133,14 @@ class Finder {
   }
 
   const LoopTree& tree_;
+  bool every_ = false;  // every loop is asked for, annotated or not
   ParallelLoops found_;
 };
 
 }  // namespace
 
-ParallelLoops FindParallelLoops(const LoopTree& tree) { return Finder(tree).Find(); }
+ParallelLoops FindParallelLoops(const LoopTree& tree, ParallelRule rule) {
+  return Finder(tree).Find(rule);
+}
 
 }  // namespace loopfleet::worker

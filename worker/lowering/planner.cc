@@ -55,12 +55,17 @@ struct Held {
 
 class Planner {
  public:
-  Planner(const LoopTree& tree, const PlanLimits& limits)
-      : tree_(tree), program_(tree.program()), limits_(limits) {}
+  Planner(const LoopTree& tree, const PlanLimits& limits, ParallelLoops parallel)
+      : tree_(tree), program_(tree.program()), limits_(limits) {
+    plan_.not_parallel = std::move(parallel.refused);
+    for (const std::vector<TreeRef>& group : parallel.groups) {
+      parallel_.insert(parallel_.end(), group.begin(), group.end());
+    }
+    if (!parallel_.empty()) plan_.threads = limits_.threads;
+  }
 
   std::expected<KernelPlan, Failure> Plan() {
     for (const looptree::Dim& dim : program_.dims) plan_.dim_sizes.push_back(dim.size);
-    FindThreads();
     CollectLeaves();
     AddTensors();
     AddIntermediates();
@@ -73,7 +78,6 @@ class Planner {
   }
 
  private:
-  void FindThreads();
   void CollectLeaves();
   Leaf LeafAt(TreeRef ref) const;
   std::vector<OperandSource> SourcesOf(NodeId node) const;
@@ -110,16 +114,6 @@ class Planner {
   std::map<LoopId, std::vector<Step>> fills_;      // not yet attached to their loop
   std::map<NodeId, std::uint32_t> index_in_body_;  // of its statement
 };
-
-void Planner::FindThreads() {
-  if (limits_.threads < 2) return;
-  ParallelLoops loops = FindParallelLoops(tree_);
-  plan_.not_parallel = std::move(loops.refused);
-  for (const std::vector<TreeRef>& group : loops.groups) {
-    parallel_.insert(parallel_.end(), group.begin(), group.end());
-  }
-  if (!parallel_.empty()) plan_.threads = limits_.threads;
-}
 
 void Planner::CollectLeaves() {
   const std::span<const TreeNode> nodes = tree_.nodes();
@@ -242,11 +236,13 @@ void Planner::PlaceIntermediates() {
       needs.push_back(NeedOf(buffer));
     }
     const ScratchLayout layout = LayOutScratch(needs);
+    const bool elsewhere = per_thread && limits_.private_scratch == PlanLimits::Private::kElsewhere;
+    const std::uint64_t start = elsewhere ? 0 : plan_.scratch_bytes;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i]->scratch_offset =
-          static_cast<std::int64_t>(plan_.scratch_bytes + layout.offsets[i]);
+      buffers[i]->scratch_offset = static_cast<std::int64_t>(start + layout.offsets[i]);
     }
-    plan_.scratch_bytes += layout.bytes * (per_thread ? plan_.threads : 1);
+    const std::uint64_t copies = elsewhere ? 0 : per_thread ? plan_.threads : 1;
+    plan_.scratch_bytes += layout.bytes * copies;
     if (per_thread) plan_.thread_bytes = layout.bytes;
   }
 }
@@ -455,7 +451,12 @@ Step Planner::FillOf(const Leaf& leaf, const Statement& statement) {
 }  // namespace
 
 std::expected<KernelPlan, Failure> PlanKernel(const LoopTree& tree, const PlanLimits& limits) {
-  return Planner(tree, limits).Plan();
+  return PlanKernel(tree, limits, limits.threads < 2 ? ParallelLoops{} : FindParallelLoops(tree));
+}
+
+std::expected<KernelPlan, Failure> PlanKernel(const LoopTree& tree, const PlanLimits& limits,
+                                              ParallelLoops parallel) {
+  return Planner(tree, limits, std::move(parallel)).Plan();
 }
 
 }  // namespace loopfleet::worker

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-constexpr seconds kLimit{30};
+constexpr seconds kLimit{120};
 
 Instant Now() { return SystemClock().Now(); }
 
@@ -96,12 +96,20 @@ PrivateDir::PrivateDir() {
 
 PrivateDir::~PrivateDir() { std::filesystem::remove_all(path_); }
 
-CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir) {
-  const Child child =
-      Start({"--listen-clients", "ipc://" + (dir / "clients").native(), "--listen-workers",
-             "ipc://" + (dir / "workers").native(), "--http", "127.0.0.1:0", "--db",
-             (dir / "test.db").native(), "--log-level", "warning"},
-            STDOUT_FILENO);
+CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir,
+                                       const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"--listen-clients",
+                                        "ipc://" + (dir / "clients").native(),
+                                        "--listen-workers",
+                                        "ipc://" + (dir / "workers").native(),
+                                        "--http",
+                                        "127.0.0.1:0",
+                                        "--db",
+                                        (dir / "test.db").native(),
+                                        "--log-level",
+                                        "warning"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Child child = Start(arguments, STDOUT_FILENO);
   pid = child.pid;
   const std::string line = ReadUntil(child.out.get(), '\n');
   const auto ready = nlohmann::json::parse(line, nullptr, false);

@@ -35,8 +35,9 @@ class PrivateDir {
 
 class CoordinatorProcess {
  public:
-  // Ready when the constructor returns.
-  explicit CoordinatorProcess(const std::filesystem::path& dir);
+  // Ready when the constructor returns. `more` are further arguments.
+  explicit CoordinatorProcess(const std::filesystem::path& dir,
+                              const std::vector<std::string>& more = {});
   ~CoordinatorProcess();  // kill -9, if it still runs
   CoordinatorProcess(const CoordinatorProcess&) = delete;
   CoordinatorProcess& operator=(const CoordinatorProcess&) = delete;

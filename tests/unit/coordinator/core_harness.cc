@@ -44,8 +44,12 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
 AdmittedJob Admitted(const JobWish& wish) {
   AdmittedJob job{.spec = {.source = looptree::BenchmarkUri{fmt::format("tree {}", wish.tree)},
                            .freshness = wish.freshness,
+                           .priority = wish.priority,
                            .threads = wish.threads,
-                           .precision = wish.precision}};
+                           .labels = wish.labels,
+                           .affinity = wish.affinity,
+                           .precision = wish.precision,
+                           .deadline_s = wish.deadline_s}};
   if (wish.invalid) {
     job.admission = *wish.invalid;
   } else if (wish.stored) {
@@ -89,7 +93,9 @@ void FakeDisk::Apply(const storage::Write& write) {
                     .second;
             LF_CHECK(fresh, "request {} twice", accepted.request_id.ToString());
             for (const JobSpec& spec : accepted.jobs) {
-              jobs[{.batch = accepted.batch, .index = batch.job_count++}] = spec;
+              const JobId id{.batch = accepted.batch, .index = batch.job_count++};
+              jobs[id] = spec;
+              accepted_at[id] = accepted.accepted_at;
             }
           },
           [&](const storage::JobFinished& finished) {
@@ -126,7 +132,9 @@ Recovered FakeDisk::Recover() const {
     if (!batch.closed || batch.finished < batch.job_count) recovered.batches.push_back(batch);
   }
   for (const auto& [id, spec] : jobs) {
-    if (!outcomes.contains(id)) recovered.jobs.push_back({id, {spec, admissions.at(id)}});
+    if (outcomes.contains(id)) continue;
+    recovered.jobs.push_back({.id = id, .job = {spec, admissions.at(id)}, .accepted_at = {}});
+    if (spec.deadline_s != 0) recovered.jobs.back().accepted_at = accepted_at.at(id);
   }
   return recovered;
 }
@@ -202,6 +210,7 @@ std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
 void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) {
   Conditions conditions = ConditionsOf(hello.device);
   conditions.hardware.clock_mhz = hello.clock_mhz;
+  conditions.hardware.isa = hello.isa;
   Say(peer, wire::WorkerHello{.version = hello.version,
                               .worker = Named(worker),
                               .name = fmt::format("worker {}", worker),
@@ -210,6 +219,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
                               .compiler = conditions.compiler,
                               .policy = conditions.policy,
                               .max_threads = hello.max_threads,
+                              .labels = hello.labels,
                               .held = std::move(hello.held)});
 }
 

@@ -32,6 +32,7 @@ class FakeDisk {
 
   std::map<JobId, JobSpec> jobs;
   std::map<JobId, Admission> admissions;  // as the harness admitted them
+  std::map<JobId, WallTime> accepted_at;
   std::map<JobId, Outcome> outcomes;
   std::map<BatchId, storage::StoredBatch> batches;
   std::vector<storage::ResultsSuspected> suspected;
@@ -49,6 +50,10 @@ struct JobWish {
   bool stored = false;             // the store answers it
   std::uint32_t threads = 1;
   double precision = 0;
+  std::int32_t priority = 0;
+  std::vector<std::string> labels = {};
+  std::string affinity = {};
+  double deadline_s = 0;
 };
 
 class Harness {
@@ -73,6 +78,8 @@ class Harness {
     wire::ProtocolVersion version = wire::kProtocolVersion;
     std::uint32_t max_threads = 1;
     double clock_mhz = 0;
+    std::vector<std::string> labels = {};
+    std::string isa = {};
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }

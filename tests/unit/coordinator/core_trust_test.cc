@@ -148,7 +148,7 @@ TEST(Core, ThreadsGoToWorkersThatHaveThem) {
   h.Write();
   const Outcome& nobody = h.OutcomeOf(MakeJobId(1, 0));
   EXPECT_EQ(CodeOf(nobody), FailureCode::kNoMatchingWorker);
-  EXPECT_NE(nobody.evaluation.failure().message.find("4 threads"), std::string::npos);
+  EXPECT_NE(nobody.evaluation.failure().message.find("4 threads for a kernel"), std::string::npos);
 }
 
 TEST(Core, WhoAsksForMorePrecisionDoesNotGetWhatOthersAskedFor) {

@@ -25,6 +25,35 @@ TEST(Core, ASilentWorkerIsLostAndItsJobGoesToAnother) {
   EXPECT_EQ(h.core->Workers(wire::WorkerState::kLost), 1u);
 }
 
+// A worker says hello again while the answer is late, as after a start that took long; what was
+// granted upon the first hello is on its way to it.
+TEST(Core, AHelloThatCrossedItsLeasesTakesNoneBack) {
+  OneLease h;
+  for (int i = 0; i < 5; ++i) h.WorkerHello("w", 50);
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  h.Heartbeat("w", {h.lease.lease});
+  h.Report("w", h.lease);
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1u);
+}
+
+TEST(Core, ALeaseThatNeverArrivedIsGrantedAnewInTheEnd) {
+  OneLease h;
+  h.WorkerHello("w", 50);
+  for (int i = 0; i < 4; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("w");
+  }
+  EXPECT_EQ(h.TakeLeases("w").size(), 1u);
+}
+
+TEST(Core, OverANewConnectionWhatIsNotHeldIsGrantedAnewAtOnce) {
+  OneLease h;
+  h.WorkerHello("again", 50);
+  EXPECT_EQ(h.TakeLeases("again").size(), 1u);
+}
+
 TEST(Core, AWorkerThatIsHeardKeepsItsJob) {
   OneLease h;
   h.WorkerHello("x", 51);
@@ -99,7 +128,8 @@ TEST(Core, AJobThatLosesThreeWorkersIsWorkerLost) {
   h.Write();
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kWorkerLost);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3u);
-  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))), FailureCode::kWorkerLost);  // and costs no more workers
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 1))),
+            FailureCode::kWorkerLost);  // and costs no more workers
 }
 
 TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
@@ -117,11 +147,11 @@ TEST(Core, WhatTheWorkerIsToBlameForIsTriedThreeTimes) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kDeviceFault);
 }
 
-TEST(Core, OtherFailuresAreFinalEvenIfRetryable) {
+TEST(Core, FailuresOfTheJobAreFinal) {
   OneLease h;
-  h.ReportFailure("w", h.lease, FailureCode::kUnstableTiming);
+  h.ReportFailure("w", h.lease, FailureCode::kRunTimeout);
   h.Write();
-  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kUnstableTiming);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kRunTimeout);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1u);
 }
 

@@ -5,8 +5,6 @@
 namespace loopfleet::coordinator {
 namespace {
 
-using Shares = std::vector<std::uint32_t>;
-
 TEST(Placement, ServesItsOwnDeviceAndAny) {
   EXPECT_TRUE(Serves(DeviceKind::kCpu, Placement::kCpu));
   EXPECT_TRUE(Serves(DeviceKind::kCuda, Placement::kCuda));
@@ -15,16 +13,38 @@ TEST(Placement, ServesItsOwnDeviceAndAny) {
   EXPECT_FALSE(Serves(DeviceKind::kCuda, Placement::kCpu));
 }
 
-TEST(Placement, EverybodyGetsAFirstBeforeAnybodyGetsASecond) {
-  EXPECT_EQ(ShareOut(2, Shares{5, 5, 5}), (Shares{1, 1, 0}));
-  EXPECT_EQ(ShareOut(4, Shares{5, 5, 5}), (Shares{2, 1, 1}));
-  EXPECT_EQ(ShareOut(7, Shares{1, 5, 2}), (Shares{1, 4, 2}));
+TEST(Placement, ADemandNamesEachLabelOnce) {
+  const JobSpec spec{.threads = 3, .labels = {"quiet", "big", "quiet"}};
+  const Demand demand = DemandOf(spec, Placement::kAny);
+  EXPECT_EQ(demand.labels, (std::vector<std::string>{"big", "quiet"}));
+  EXPECT_EQ(demand.threads, 3U);
+  EXPECT_EQ(demand.placement, Placement::kAny);
 }
 
-TEST(Placement, NeverMoreThanCreditOrThanThereIs) {
-  EXPECT_EQ(ShareOut(100, Shares{1, 2, 3}), (Shares{1, 2, 3}));
-  EXPECT_EQ(ShareOut(0, Shares{1, 2, 3}), (Shares{0, 0, 0}));
-  EXPECT_EQ(ShareOut(5, Shares{}), Shares{});
+TEST(Placement, AWorkerHasLabelsByItsHardwareToo) {
+  const Labels labels = LabelsOf({"quiet"}, {.isa = "avx512", .host = "n1"});
+  EXPECT_EQ(labels, (Labels{"device=cpu", "host=n1", "isa=avx512", "quiet"}));
+  EXPECT_EQ(LabelsOf({}, {.device = DeviceKind::kCuda}), Labels{"device=cuda"});
+}
+
+TEST(Placement, AMisfitIsAllThatIsMissing) {
+  const Labels labels = {"quiet"};
+  const Uuid worker{{1}};
+  const Supply supply{.worker = worker, .max_threads = 2, .labels = &labels};
+  EXPECT_TRUE(Serves(supply, {.threads = 2, .labels = {"quiet"}}));
+  EXPECT_TRUE(Serves(supply, {.only = worker, .labels = {}}));
+  EXPECT_EQ(MisfitOf(supply, {.threads = 2, .labels = {"quiet"}}).count(), 0U);
+  const Demand much{.only = Uuid{{2}},
+                    .placement = Placement::kCuda,
+                    .threads = 3,
+                    .labels = {"big", "quiet", "wet"}};
+  const Misfit misfit = MisfitOf(supply, much);
+  EXPECT_TRUE(misfit.other_device && misfit.too_few_threads && misfit.other_affinity);
+  EXPECT_EQ(misfit.missing_labels, (std::vector<std::string>{"big", "wet"}));
+  EXPECT_FALSE(Serves(supply, {.only = Uuid{{2}}, .labels = {}}));
+  EXPECT_FALSE(Serves(supply, {.threads = 3, .labels = {}}));
+  EXPECT_FALSE(Serves(supply, {.labels = {"big"}}));
+  EXPECT_FALSE(Serves({}, {.labels = {"big"}}));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <set>
@@ -98,7 +97,7 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
   wire::SubmitJobs jobs = Jobs(1);
   jobs.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://no-such-v0/1"}});
   jobs.jobs.push_back(MatrixProduct(3));
-  jobs.jobs.back().priority = 7;
+  jobs.jobs.back().priority = kMostPriority + 1;
   const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Turn(kAll); });
   ASSERT_EQ(outcomes.size(), 3u);
   for (const Outcome& outcome : outcomes) {
@@ -109,7 +108,7 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
       EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kInvalidBenchmark);
     }
     if (outcome.job.index == 2) {
-      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kUnsupported);
+      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kMalformed);
     }
   }
 }
@@ -163,10 +162,11 @@ TEST_F(Shell, ItShowsBatchesJobsAndWorkers) {
     return worker.held() == 1;
   });
   const JobId first{.batch = batch, .index = 0};
-  const auto job = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}));
+  const auto beat = [&] { worker.Turn(0); };  // a worker that says nothing for long is lost
+  const auto job = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}, beat));
   EXPECT_EQ(job.state, wire::JobState::kLeased);
   EXPECT_EQ(job.worker, "stub");
-  const auto workers = Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));
+  const auto workers = Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}, beat));
   ASSERT_EQ(workers.workers.size(), 1u);
   EXPECT_EQ(workers.workers[0].leased_jobs, 1u);
   Follow(client, batch, [&] { worker.Turn(kAll); });
@@ -220,7 +220,10 @@ TEST_F(Shell, ItServesMetricsAndHealth) {
   EXPECT_TRUE(shows("loopfleet_outcomes_total{source=\"measured\"} 10"));
   Await("the store stage",
         [&] { return shows("loopfleet_job_stage_duration_seconds_count{stage=\"store\"} 10"); });
-  Await("the gauge", [&] { return shows("loopfleet_workers{state=\"ready\"} 1"); });
+  Await("the gauge", [&] {
+    worker.Turn(0);
+    return shows("loopfleet_workers{state=\"ready\"} 1");
+  });
 }
 
 TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {
@@ -234,13 +237,11 @@ TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {
 }
 
 TEST_F(Shell, ASecondOneOnTheSameDatabaseDoesNotStart) {
-  const auto start = std::chrono::steady_clock::now();
   const Ended ended = RunCoordinator({"--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
                                       "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db",
                                       (dir.path() / "test.db").native()});
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.errors.find(std::to_string(coordinator->pid)), std::string::npos) << ended.errors;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(Options, MistakesHaveTheirExitCodes) {

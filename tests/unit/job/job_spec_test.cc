@@ -10,29 +10,8 @@ namespace {
 
 JobSpec Spec(std::string uri) { return JobSpec{.source = looptree::BenchmarkUri{std::move(uri)}}; }
 
-TEST(JobSpec, DefaultsAreSupported) {
-  EXPECT_FALSE(UnsupportedField(Spec("benchmark://mm-v0/mm8_8_8")));
-}
-
-TEST(JobSpec, EachFieldThatDoesNotWorkYetIsRefusedByName) {
-  struct Case {
-    std::string field;
-    std::function<void(JobSpec&)> set;
-  };
-  const std::vector<Case> cases = {
-      {"priority", [](JobSpec& s) { s.priority = 1; }},
-      {"labels", [](JobSpec& s) { s.labels = {"a"}; }},
-      {"affinity", [](JobSpec& s) { s.affinity = "x"; }},
-      {"deadline_s", [](JobSpec& s) { s.deadline_s = 60; }},
-  };
-  for (const Case& c : cases) {
-    JobSpec spec = Spec("benchmark://mm-v0/mm8_8_8");
-    c.set(spec);
-    const auto failure = UnsupportedField(spec);
-    ASSERT_TRUE(failure) << c.field;
-    EXPECT_EQ(failure->code, FailureCode::kUnsupported);
-    EXPECT_NE(failure->message.find("'" + c.field + "'"), std::string::npos) << failure->message;
-  }
+TEST(JobSpec, DefaultsMakeSense) {
+  EXPECT_FALSE(SenselessField(Spec("benchmark://mm-v0/mm8_8_8")));
 }
 
 TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
@@ -49,6 +28,13 @@ TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
       {"budget_ms", [](JobSpec& s) { s.budget_ms = 0.01; }},
       {"budget_ms", [](JobSpec& s) { s.budget_ms = 1e6; }},
       {"max_age_s", [](JobSpec& s) { s.max_age_s = -1; }},
+      {"priority", [](JobSpec& s) { s.priority = kMostPriority + 1; }},
+      {"priority", [](JobSpec& s) { s.priority = kLeastPriority - 1; }},
+      {"labels", [](JobSpec& s) { s.labels = {"quiet", ""}; }},
+      {"labels", [](JobSpec& s) { s.labels = {"a,b"}; }},
+      {"deadline_s", [](JobSpec& s) { s.deadline_s = -1; }},
+      {"deadline_s", [](JobSpec& s) { s.deadline_s = 1e-9; }},
+      {"deadline_s", [](JobSpec& s) { s.deadline_s = 1e12; }},
   };
   for (const Case& c : cases) {
     JobSpec spec = Spec("benchmark://mm-v0/mm8_8_8");
@@ -65,8 +51,11 @@ TEST(JobSpec, ValuesWithoutAMeaningAreRefusedByName) {
   good.budget_ms = 5;
   good.cut_above_ns = 1;
   good.max_age_s = 0.5;
+  good.priority = kMostPriority;
+  good.labels = {"quiet", "isa=avx512"};
+  good.affinity = "episode 7";
+  good.deadline_s = 60;
   EXPECT_FALSE(SenselessField(good));
-  EXPECT_FALSE(UnsupportedField(good));
 }
 
 TEST(JobSpec, ReplayGivesTheTree) {

@@ -21,6 +21,7 @@ const CoordinatorLabels kCoordinatorLabels = {
     .devices = {"cpu", "cuda", "any"},
     .stages = {"queue", "replay", "compile", "verify", "measure", "store"},
     .refusals = {"BUSY", "UNSUPPORTED"},
+    .retries = {"UNSTABLE_TIMING"},
 };
 const WorkerLabels kWorkerLabels = {
     .outcomes = {"ok", "RUN_CRASH"},
@@ -81,6 +82,8 @@ TEST(CoordinatorMetrics, CountsJobs) {
   metrics.JobCompleted("INVALID_ACTION");
   metrics.OutcomeFrom("stored");
   metrics.Refused("BUSY");
+  metrics.JobRetried("UNSTABLE_TIMING");
+  metrics.WorkersDisagreed();
   metrics.MalformedMessage();
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_submitted_total"), 42);
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"ok\"}"), 2);
@@ -88,6 +91,8 @@ TEST(CoordinatorMetrics, CountsJobs) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_outcomes_total{source=\"stored\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_outcomes_total{source=\"measured\"}"), 0);
   EXPECT_EQ(ValueOf(registry, "loopfleet_refusals_total{code=\"BUSY\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_retries_total{code=\"UNSTABLE_TIMING\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_disagreements_total"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_malformed_messages_total"), 1);
 }
 

@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
                                                        .sources = {"measured", "stored"},
                                                        .devices = {"cpu", "cuda"},
                                                        .stages = {"queue", "store"},
-                                                       .refusals = {"BUSY"}});
+                                                       .refusals = {"BUSY"},
+                                                       .retries = {"UNSTABLE_TIMING"}});
   coordinator_metrics.StageTook("queue", std::chrono::milliseconds(2));
   std::ofstream(folder + "/coordinator.prom") << coordinator.ToText();
 

@@ -31,13 +31,17 @@ TEST(JobText, UnknownActionsAreNamed) {
   EXPECT_NE(ParseActionsText("down,fly").error().message.find("'fly'"), std::string::npos);
 }
 
-TEST(JobText, DefaultsTakeNoRoom) { EXPECT_EQ(OptionsText(PlainSpec(4)).value(), std::nullopt); }
+constexpr WallTime kAccepted{Nanos(1'700'000'000'000'000'001)};
+
+TEST(JobText, DefaultsTakeNoRoom) { EXPECT_EQ(OptionsText(PlainSpec(4), kAccepted).value(), std::nullopt); }
 
 TEST(JobText, OptionsRoundTrip) {
-  const std::string text = OptionsText(FullSpec()).value().value();
+  const std::string text = OptionsText(FullSpec(), kAccepted).value().value();
   JobSpec read;
-  const Status parsed = ParseOptionsText(text, read);
+  StoredOptions options{.spec = read, .accepted_at = {}};
+  const Status parsed = ParseOptionsText(text, options);
   ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(options.accepted_at, kAccepted);
   read.source = FullSpec().source;
   read.actions = FullSpec().actions;
   read.tag = FullSpec().tag;
@@ -46,8 +50,8 @@ TEST(JobText, OptionsRoundTrip) {
 
 // These names are in databases for good.
 TEST(JobText, OptionNamesStay) {
-  EXPECT_EQ(OptionsText(FullSpec()).value().value(),
-            R"({"affinity":"same,worker","budget_ms":12.5,"cache":"cold",)"
+  EXPECT_EQ(OptionsText(FullSpec(), kAccepted).value().value(),
+            R"({"accepted_at_ns":1700000000000000001,"affinity":"same,worker","budget_ms":12.5,"cache":"cold",)"
             R"("cut_above_ns":18000000000000000000,"deadline_s":60.25,"device":"any",)"
             R"("dialect":"simple","fresh":true,"labels":["gpu","a \"quoted\" one"],)"
             R"("max_age_s":1000000000.0,"merge_all_first":true,"on_illegal":"skip",)"
@@ -57,18 +61,19 @@ TEST(JobText, OptionNamesStay) {
 TEST(JobText, WhatJsonCannotHoldIsRefused) {
   JobSpec spec = PlainSpec(4);
   spec.precision = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(OptionsText(spec).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(OptionsText(spec, kAccepted).error().kind, ErrorKind::kInvalid);
   spec = PlainSpec(4);
   spec.affinity = "\xff";
-  EXPECT_EQ(OptionsText(spec).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(OptionsText(spec, kAccepted).error().kind, ErrorKind::kInvalid);
   EXPECT_EQ(ListText({"\xff"}).error().kind, ErrorKind::kInvalid);
 }
 
 TEST(JobText, OptionsOfAnotherVersionAreNotIgnored) {
   JobSpec spec;
+  StoredOptions options{.spec = spec, .accepted_at = {}};
   for (const char* text :
        {R"({"colour":"red"})", R"({"device":"tpu"})", R"({"threads":"2"})", "{"}) {
-    EXPECT_FALSE(ParseOptionsText(text, spec)) << text;
+    EXPECT_FALSE(ParseOptionsText(text, options)) << text;
   }
 }
 

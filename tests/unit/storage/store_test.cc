@@ -197,6 +197,9 @@ TEST_F(StoreTest, ARestartFindsWhatIsUnfinished) {
   ASSERT_EQ(recovery.jobs.size(), 2u);
   EXPECT_EQ(recovery.jobs[0].job, (JobId{{2}, 1}));
   EXPECT_EQ(recovery.jobs[0].spec, FullSpec());
+  // It has a deadline, and its time goes on.
+  EXPECT_EQ(recovery.jobs[0].accepted_at, SomeBatch(1, {}).accepted_at);
+  EXPECT_EQ(recovery.jobs[1].accepted_at, std::nullopt);
   EXPECT_EQ(recovery.jobs[1].job, (JobId{{2}, 2}));
   EXPECT_TRUE(recovery.damaged.empty());
 }

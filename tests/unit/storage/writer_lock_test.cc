@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -48,9 +50,17 @@ class Holder {
 
 TEST_F(WriterLockTest, ASecondWriterIsToldWhoHoldsIt) {
   Holder holder(path());
-  const auto begun = std::chrono::steady_clock::now();
+  // At once: it does not wait for the lock, as it would for a reader's. One of several, as a busy
+  // machine may take its time over any of them.
+  std::chrono::nanoseconds quickest = std::chrono::hours(1);
+  for (int i = 0; i < 20 && quickest >= std::chrono::seconds(2); ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_FALSE(Store::Open(path()));
+    quickest =
+        std::min<std::chrono::nanoseconds>(quickest, std::chrono::steady_clock::now() - begun);
+  }
+  EXPECT_LT(quickest, std::chrono::seconds(2));
   const auto store = Store::Open(path());
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().kind, ErrorKind::kUnavailable);
   EXPECT_NE(store.error().message.find("in use by process " + std::to_string(holder.pid()) + ":"),

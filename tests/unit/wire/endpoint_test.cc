@@ -27,8 +27,36 @@ TEST(Endpoint, OtherAddressesNeedKeys) {
   for (const char* endpoint :
        {"tcp://0.0.0.0:5570", "tcp://*:5570", "tcp://192.168.1.2:5570", "tcp://example.org:5570",
         "tcp://[::1]:5570", "tcp://:5570", "tcp://eth0:5570", "tcp://127.0.0.1;10.0.0.1:5570"}) {
-    ExpectRefused(endpoint, "keys are not available in this version");
+    ExpectRefused(endpoint, "without keys only loopback");
+    ExpectRefused(endpoint, "add `--keys DIR`");
+    const Status listening = CheckListenEndpoint(endpoint);
+    ASSERT_FALSE(listening.has_value()) << endpoint;
+    EXPECT_NE(listening.error().message.find("`loopfleet keygen --role coordinator --out KEYS`"),
+              std::string::npos)
+        << listening.error().message;
   }
+}
+
+TEST(Endpoint, WithKeysAnyAddressIsServed) {
+  for (const char* endpoint : {"tcp://0.0.0.0:5570", "tcp://192.168.1.2:0", "tcp://[::]:5570",
+                               "tcp://[::1]:5570", "tcp://127.0.0.1:1"}) {
+    EXPECT_TRUE(CheckListenEndpoint(endpoint, Protection::kKeys).has_value()) << endpoint;
+    EXPECT_TRUE(CheckConnectEndpoint(endpoint, Protection::kKeys).has_value()) << endpoint;
+  }
+  EXPECT_TRUE(CheckConnectEndpoint("tcp://cluster-1.example.org:5570", Protection::kKeys));
+  // A name may mean several addresses, or another one tomorrow: not to listen on.
+  for (const char* endpoint : {"tcp://cluster.example.org:5570", "tcp://eth0:5570", "tcp://*:5570",
+                               "tcp://:5570", "tcp://::1:5570", "tcp://[10.0.0.1]:5570",
+                               "tcp://[::1:5570", "tcp://127.0.0.1;10.0.0.1:5570"}) {
+    const Status status = CheckListenEndpoint(endpoint, Protection::kKeys);
+    ASSERT_FALSE(status.has_value()) << endpoint;
+    EXPECT_NE(status.error().message.find("is not an address"), std::string::npos)
+        << status.error().message;
+  }
+  EXPECT_FALSE(CheckConnectEndpoint("tcp://a;b:5570", Protection::kKeys).has_value());
+  EXPECT_FALSE(CheckConnectEndpoint("tcp://[::1]", Protection::kKeys).has_value());
+  // With keys it does not matter who can find a socket.
+  EXPECT_TRUE(CheckListenEndpoint("ipc:///tmp/clients", Protection::kKeys).has_value());
 }
 
 TEST(Endpoint, Misspelt) {

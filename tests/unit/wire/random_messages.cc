@@ -244,7 +244,45 @@ WorkerInfo RandomMessages::Worker() {
           .hardware = Hardware(),
           .compiler = Compiler(),
           .max_threads = Number32(),
-          .canary_ratio = Real()};
+          .canary_ratio = Real(),
+          .labels = Texts(3)};
+}
+
+JobExplanation RandomMessages::Explanation() {
+  JobExplanation explanation{.job = Job(),
+                             .state = Pick<JobState>(3),
+                             .reason = Text(),
+                             .priority = static_cast<std::int32_t>(Number32()),
+                             .waited_ms = random_.Next(),
+                             .attempts = Number32(),
+                             .ahead_own = random_.Next(),
+                             .ahead_own_is_exact = Flip(),
+                             .ahead_others = random_.Next(),
+                             .other_clients = Number32(),
+                             .affinity_worker = Text(),
+                             .unserved_ms = random_.Next(),
+                             .unserved_limit_ms = random_.Next(),
+                             .more_workers = Number32(),
+                             .worker = Text(),
+                             .leased_ms = random_.Next()};
+  if (Flip()) explanation.deadline_left_ms = random_.Next() >> 1;
+  if (Flip()) explanation.follows = Job();
+  for (std::size_t i = Below(kMaxExplainedWorkers + 1); i > 0; --i) {
+    explanation.workers.push_back({.name = Text(),
+                                   .state = Pick<WorkerState>(4),
+                                   .connected = Flip(),
+                                   .leased_jobs = Number32(),
+                                   .credit = Number32(),
+                                   .other_device = Flip(),
+                                   .max_threads = Number32(),
+                                   .missing_labels = Texts(3),
+                                   .other_affinity = Flip()});
+  }
+  if (Flip()) {
+    explanation.outcome = AnOutcome(explanation.job.batch);
+    explanation.outcome->job = explanation.job;
+  }
+  return explanation;
 }
 
 SubmitJobs RandomMessages::Submit() {
@@ -274,6 +312,7 @@ WorkerHello RandomMessages::Hello() {
                     .compiler = Compiler(),
                     .policy = Text(),
                     .max_threads = static_cast<std::uint32_t>(Below(64) + 1),
+                    .labels = Texts(3),
                     .held = {},
                     .capabilities = Texts(3)};
   for (const LeaseId lease : LeaseIds()) hello.held.push_back({.lease = lease, .job = Job()});
@@ -300,6 +339,7 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
       case 5: return ShowBatch{.batch = BatchId{Flip() ? Id() : 0}};
       case 6: return ShowJob{.job = Job()};
       case 7: return ListWorkers{};
+      case 8: return ExplainJob{.job = Job()};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
@@ -330,6 +370,7 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         for (std::size_t i = Below(5); i > 0; --i) list.workers.push_back(Worker());
         return list;
       }
+      case 8: return Explanation();
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();

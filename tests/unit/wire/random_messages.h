@@ -26,6 +26,7 @@ class RandomMessages {
   Evaluation AnEvaluation();
   Outcome AnOutcome(BatchId batch);
   WorkerInfo Worker();
+  JobExplanation Explanation();
 
   std::uint64_t Below(std::uint64_t bound) { return random_.Below(bound); }
 

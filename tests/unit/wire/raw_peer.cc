@@ -76,7 +76,7 @@ void RawPeer::WriteFrame(std::string_view body, More more) {
 void RawPeer::WriteFrameHeader(std::uint64_t length) { Write("\x02"s + BigEndian(length, 8)); }
 
 bool RawPeer::IsClosedByPeer() {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < end) {
     pollfd item{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     ::poll(&item, 1, 100);

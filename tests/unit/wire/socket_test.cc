@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 10s;  // how long a condition may take before the test fails
+constexpr auto kPatience = 60s;  // how long a condition may take before the test fails
 
 bool IsSignalled(const Wakeup& wakeup) {
   pollfd item{.fd = wakeup.fd(), .events = POLLIN, .revents = 0};

@@ -13,7 +13,10 @@ class CompilerProcessTest : public ChildrenFixture {
  protected:
   void SetUp() override {
     ChildrenFixture::SetUp();
-    compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, Listener());
+    WithLimit(kPatience);
+  }
+  void WithLimit(std::chrono::milliseconds limit) {
+    compiler_ = std::make_unique<CompilerProcess>(*nursery_, limit, Listener());
   }
 
   Failure FailureOf(Fault fault) {
@@ -48,6 +51,7 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorThatNamesTheSignal) {
 }
 
 TEST_F(CompilerProcessTest, AHangIsATimeout) {
+  WithLimit(kHangLimit);
   EXPECT_EQ(FailureOf(Fault::kCompilerHang).code, FailureCode::kCompileTimeout);
   ExpectToWork();
   ASSERT_EQ(restarts_.size(), 1U);

@@ -25,8 +25,11 @@ class ExecutorProcessTest : public ChildrenFixture {
  protected:
   void SetUp() override {
     ChildrenFixture::SetUp();
+    WithLimit(kPatience);
+  }
+  void WithLimit(std::chrono::milliseconds limit) {
     executor_ = std::make_unique<ExecutorProcess>(
-        *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, Listener());
+        *nursery_, ExecutorProcess::Options{.run_limit = limit}, Listener());
   }
 
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
@@ -132,6 +135,7 @@ TEST_F(ExecutorProcessTest, AnswersComeInTheOrderOfTheQuestions) {
 }
 
 TEST_F(ExecutorProcessTest, WhatWasAskedAfterACrashIsAnsweredAllTheSame) {
+  WithLimit(kHangLimit);
   for (const Fault fault : {Fault::kCrash, Fault::kHang, Fault::kExit, Fault::kJunk}) {
     const KernelCall bad = CallOf(static_cast<std::int64_t>(fault));
     const CodeArena::Place bad_place = *std::exchange(place_, std::nullopt);
@@ -211,6 +215,7 @@ TEST_F(ExecutorProcessTest, InputsCannotBeWritten) {
 }
 
 TEST_F(ExecutorProcessTest, AHangIsATimeout) {
+  WithLimit(kHangLimit);
   EXPECT_EQ(RunFailure(Fault::kHang).code, FailureCode::kRunTimeout);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kTimeout);

@@ -15,7 +15,7 @@
 namespace loopfleet::worker {
 namespace {
 
-Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30); }
+Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(120); }
 
 int DoAsTold(Channel& channel, ChildRole role) {
   if (!SealProcess(role, Isolation::kSeccomp, channel.fd())) return kExitNotConfined;

@@ -18,7 +18,7 @@
 namespace loopfleet::worker {
 namespace {
 
-Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(30); }
+Instant Soon() { return Instant(std::chrono::steady_clock::now()) + std::chrono::seconds(120); }
 
 // Children that do what they are told, one word each.
 int Obey(Channel& channel) {

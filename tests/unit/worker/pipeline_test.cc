@@ -89,6 +89,27 @@ class PipelineTest : public ChildrenFixture {
     return evaluations;
   }
 
+  // As the coordinator does with them: what a busy host could give no figure for has more turns.
+  std::map<std::uint64_t, Evaluation> Evaluate(const std::vector<wire::Lease>& leases) {
+    constexpr int kTurns = 20;
+    for (const wire::Lease& lease : leases) EXPECT_TRUE(pipeline_->Accept(lease));
+    std::map<std::uint64_t, Evaluation> evaluations = Collect(leases.size());
+    for (int turn = 1; turn < kTurns; ++turn) {
+      std::size_t again = 0;
+      for (const wire::Lease& lease : leases) {
+        const auto found = evaluations.find(lease.lease.value);
+        if (found == evaluations.end() || found->second.ok() ||
+            found->second.failure().code != FailureCode::kUnstableTiming) {
+          continue;
+        }
+        EXPECT_TRUE(pipeline_->Accept(lease));
+        ++again;
+      }
+      for (auto& [id, evaluation] : Collect(again)) evaluations[id] = std::move(evaluation);
+    }
+    return evaluations;
+  }
+
   const SystemClock clock_;
   monitoring::Registry registry_;
   std::unique_ptr<monitoring::WorkerMetrics> metrics_;
@@ -108,8 +129,7 @@ class PipelineTest : public ChildrenFixture {
 };
 
 TEST_F(PipelineTest, AnEvaluationIsComplete) {
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
-  const auto evaluations = Collect(1);
+  const auto evaluations = Evaluate({LeaseOf(1, 1024)});
   const Evaluation& evaluation = evaluations.at(1);
   ASSERT_TRUE(evaluation.ok()) << evaluation.failure().message;
   EXPECT_GE(evaluation.measurement().samples_ns.size(), 3U);
@@ -147,11 +167,12 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
       {Fault::kHugeScratch, FailureCode::kLimitFootprint},
   };
   std::uint64_t id = 0;
+  std::vector<wire::Lease> leases;
   for (const auto& [fault, code] : faults) {
-    ASSERT_TRUE(pipeline_->Accept(LeaseOf(++id, static_cast<std::int64_t>(fault))));
-    ASSERT_TRUE(pipeline_->Accept(LeaseOf(++id, 1024)));
+    leases.push_back(LeaseOf(++id, static_cast<std::int64_t>(fault)));
+    leases.push_back(LeaseOf(++id, 1024));
   }
-  const auto evaluations = Collect(2 * faults.size());
+  const auto evaluations = Evaluate(leases);
   id = 0;
   for (const auto& [fault, code] : faults) {
     const Evaluation& faulty = evaluations.at(++id);
@@ -204,35 +225,31 @@ TEST_F(PipelineTest, CutAndColdAreAsTheJobAsks) {
 TEST_F(PipelineTest, WhatCannotBeRebuiltIsAFailureOfTheJob) {
   wire::Lease invalid = LeaseOf(1, 1024);
   invalid.spec.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/0"};
-  wire::Lease unsupported = LeaseOf(2, 1024);
-  unsupported.spec.priority = 4;
+  wire::Lease senseless = LeaseOf(2, 1024);
+  senseless.spec.threads = 0;
   wire::Lease illegal = LeaseOf(3, 1024, {looptree::SwapUp{}});
   ASSERT_TRUE(pipeline_->Accept(invalid));
-  ASSERT_TRUE(pipeline_->Accept(unsupported));
+  ASSERT_TRUE(pipeline_->Accept(senseless));
   ASSERT_TRUE(pipeline_->Accept(illegal));
   const auto evaluations = Collect(3);
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kInvalidBenchmark);
-  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kUnsupported);
+  EXPECT_EQ(evaluations.at(2).failure().code, FailureCode::kMalformed);
   EXPECT_EQ(evaluations.at(3).failure().code, FailureCode::kInvalidAction);
   EXPECT_EQ(evaluations.at(3).failure().action_index, 0U);
 }
 
 TEST_F(PipelineTest, TensorsBeyondTheBoundAreNotEvenMade) {
   Start({.max_tensor_bytes = 1000});
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 16)));
-  const auto evaluations = Collect(2);
+  const auto evaluations = Evaluate({LeaseOf(1, 1024), LeaseOf(2, 16)});
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kRunOom);
-  EXPECT_TRUE(evaluations.at(2).ok());
+  EXPECT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;
 }
 
 TEST_F(PipelineTest, WorkBeyondWhatCanBeVerifiedIsRefused) {
   Start({.max_flop_count = 1000});
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, 1024)));
-  ASSERT_TRUE(pipeline_->Accept(LeaseOf(2, 16)));
-  const auto evaluations = Collect(2);
+  const auto evaluations = Evaluate({LeaseOf(1, 1024), LeaseOf(2, 16)});
   EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kLimitFlops);
-  EXPECT_TRUE(evaluations.at(2).ok());
+  EXPECT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;
 }
 
 TEST_F(PipelineTest, NeverHoldsMoreThanItsBoundNorOneLeaseTwice) {

@@ -1,0 +1,4 @@
+#include "bench/queue_case.h"
+namespace loopfleet::bench {
+Status RunFleetCase() { return {}; }
+}  // namespace loopfleet::bench

@@ -1,0 +1,226 @@
+// How many jobs a second: many in a message, one in a message, and repeats of what is stored.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/queue_case.h"
+#include "bench/queue_rig.h"
+#include "bench/redis_peer.h"
+#include "bench/result_line.h"
+#include "bench/stub_workers.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kBatchedJobs = 500'000;
+constexpr std::uint32_t kSingleJobs = 50'000;
+constexpr std::uint32_t kRepeats = 500'000;
+constexpr std::uint32_t kDistinct = 1'000;
+constexpr std::uint32_t kOutstanding = 256;  // unbatched submissions under way at once
+constexpr Nanos kLookPause = std::chrono::milliseconds(2);
+constexpr Nanos kSilenceLimit = std::chrono::seconds(60);
+
+// Until the newest batches are stored. Jobs go out in the order in which they came, so those before
+// them are too, or nearly.
+Status AwaitNewest(client::Client& client) {
+  while (true) {
+    const auto list = client.ListBatches(wire::kMaxBatchesPerList);
+    if (!list) return std::unexpected(ToError(list.error()));
+    const auto stored = [](const wire::BatchInfo& info) { return info.finished == info.job_count; };
+    if (std::ranges::all_of(list->batches, stored)) return {};
+    std::this_thread::sleep_for(kLookPause);
+  }
+}
+
+// One job a message, a batch of its own each, many messages under way.
+class SingleSubmitter {
+ public:
+  explicit SingleSubmitter(const std::string& address)
+      : dealer_(wire::Dealer::Connect(context_, address).value()) {
+    poller_.Add(dealer_);
+  }
+
+  // Ends when the last job is accepted.
+  Status Run(std::uint32_t jobs) {
+    Send(wire::ClientHello{.client = Uuid::Random(), .program = "bench"});
+    wire::SubmitJobs submit{.jobs = {NullJob()}};
+    std::uint32_t sent = 0;
+    std::uint32_t accepted = 0;
+    auto heard_at = SteadyClock::now();
+    while (accepted < jobs) {
+      while (welcomed_ && sent < jobs && sent - accepted < kOutstanding) {
+        submit.request_id = Uuid::Random();
+        Send(submit);
+        ++sent;
+      }
+      poller_.Wait(std::chrono::milliseconds(10));
+      while (const auto frame = dealer_.Receive()) {
+        heard_at = SteadyClock::now();
+        LF_TRY(const std::uint32_t more, Hear(*frame));
+        accepted += more;
+      }
+      if (SteadyClock::now() - heard_at > kSilenceLimit) {
+        return Fail(ErrorKind::kTimeout, "the coordinator does not answer");
+      }
+    }
+    return {};
+  }
+
+  const std::vector<BatchId>& batches() const { return batches_; }
+
+ private:
+  void Send(wire::ClientMessage message) {
+    const std::string frame =
+        wire::Encode(wire::ClientRequest{.number = ++number_, .message = std::move(message)});
+    while (dealer_.Send(frame) != wire::SendResult::kSent)
+      poller_.Wait(std::chrono::milliseconds(1));
+  }
+
+  Result<std::uint32_t> Hear(const std::string& frame) {
+    const auto reply = wire::DecodeCoordinatorReply(frame);
+    if (!reply) return Fail(ErrorKind::kCorrupt, reply.error().message);
+    if (const auto* refused = std::get_if<wire::Refused>(&reply->message)) {
+      return Fail(ErrorKind::kFull, refused->failure.message);
+    }
+    if (std::holds_alternative<wire::Welcome>(reply->message)) welcomed_ = true;
+    const auto* accepted = std::get_if<wire::Accepted>(&reply->message);
+    if (accepted == nullptr) return 0u;
+    batches_.push_back(accepted->batch);
+    return accepted->job_count;
+  }
+
+  wire::Context context_;
+  wire::Dealer dealer_;
+  wire::Poller poller_;
+  std::uint64_t number_ = 0;
+  bool welcomed_ = false;
+  std::vector<BatchId> batches_;
+};
+
+nlohmann::ordered_json DetailsOf(const QueueCost& cost, std::uint32_t jobs,
+                                 std::uint32_t jobs_per_message) {
+  return {{"jobs", jobs},
+          {"jobs_per_message", jobs_per_message},
+          {"coordinator_cpu_us_each", cost.coordinator_cpu_seconds / jobs * 1e6},
+          {"generator_cpu_us_each", cost.generator_cpu_seconds / jobs * 1e6}};
+}
+
+Status PrintBesidePeers(const std::string& name, std::uint32_t jobs, std::uint32_t per_message,
+                        const QueueCost& cost, const RedisLoad& load) {
+  LF_TRY(const auto redis, RedisRate(load));
+  ResultLine line{.bench = "queue",
+                  .name = name,
+                  .value = jobs / cost.seconds,
+                  .unit = "jobs/s",
+                  .peer = fmt::format("redis lists, appendfsync always, {} jobs a command",
+                                      load.jobs_per_message),
+                  .peer_value = redis,
+                  .details = DetailsOf(cost, jobs, per_message)};
+  line.details["peer_jobs"] = load.jobs;
+  Print(line);
+  return {};
+}
+
+}  // namespace
+
+Status RunBatchedCase() {
+  QueueCost cost;
+  {
+    LF_TRY(const QueueRig rig, QueueRig::Start());
+    LF_TRY(auto client, rig.Connect());
+    const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
+    const std::vector<JobSpec> jobs(kBatchedJobs, NullJob());
+    const QueueRig::Watch watch(rig);
+    const auto batch = client.Submit(jobs);
+    if (!batch) return std::unexpected(ToError(batch.error()));
+    LF_TRY_VOID(AwaitStored(client, *batch));
+    cost = watch.Read();
+  }
+  return PrintBesidePeers("batched", kBatchedJobs, wire::kMaxJobsPerMessage, cost,
+                          {.jobs = 200'000, .jobs_per_message = 1000, .outstanding = 16});
+}
+
+Status RunUnbatchedCase() {
+  QueueCost cost;
+  {
+    LF_TRY(const QueueRig rig, QueueRig::Start());
+    LF_TRY(auto client, rig.Connect());
+    const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
+    SingleSubmitter submitter(rig.cluster().address());
+    const QueueRig::Watch watch(rig);
+    LF_TRY_VOID(submitter.Run(kSingleJobs));
+    LF_TRY_VOID(AwaitNewest(client));
+    cost = watch.Read();
+    for (const BatchId batch : submitter.batches()) LF_TRY_VOID(AwaitStored(client, batch));
+  }
+  return PrintBesidePeers("unbatched", kSingleJobs, 1, cost,
+                          {.jobs = 20'000, .outstanding = kOutstanding});
+}
+
+Status RunLatencyCase() {
+  constexpr int kWarmUp = 200;
+  constexpr int kMeasured = 3'000;
+  std::vector<double> took_us;
+  {
+    LF_TRY(const QueueRig rig, QueueRig::Start());
+    LF_TRY(auto client, rig.Connect());
+    const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
+    const std::vector<JobSpec> job = {NullJob()};
+    for (int i = 0; i < kWarmUp + kMeasured; ++i) {
+      const auto start = SteadyClock::now();
+      const auto done = client.Evaluate(job, [](const Outcome&) {});
+      if (!done) return std::unexpected(ToError(done.error()));
+      const std::chrono::duration<double, std::micro> took = SteadyClock::now() - start;
+      if (done->failed > 0) return Fail(ErrorKind::kCorrupt, "a null job failed");
+      if (i >= kWarmUp) took_us.push_back(took.count());
+    }
+  }
+  std::ranges::sort(took_us);
+  Print({.bench = "queue",
+         .name = "one job at a time, submitted to outcome in hand, durable, p50",
+         .value = took_us[kMeasured / 2],
+         .unit = "us",
+         .details = {{"p99_us", took_us[kMeasured * 99 / 100]}, {"jobs", kMeasured}}});
+  return {};
+}
+
+Status RunRepeatsCase() {
+  LF_TRY(const QueueRig rig, QueueRig::Start());
+  LF_TRY(auto client, rig.Connect());
+  const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
+  std::vector<JobSpec> jobs;
+  for (std::uint32_t i = 0; i < kDistinct; ++i) jobs.push_back(RepeatableJob(i));
+  const auto first = client.Submit(jobs);
+  if (!first) return std::unexpected(ToError(first.error()));
+  LF_TRY_VOID(AwaitStored(client, *first));
+  for (std::uint32_t i = kDistinct; i < kRepeats; ++i) jobs.push_back(jobs[i % kDistinct]);
+
+  const QueueRig::Watch watch(rig);
+  const auto batch = client.Submit(jobs);
+  if (!batch) return std::unexpected(ToError(batch.error()));
+  LF_TRY_VOID(AwaitStored(client, *batch));
+  const QueueCost cost = watch.Read();
+  const auto info = client.ShowBatch(*batch);
+  if (!info) return std::unexpected(ToError(info.error()));
+  if (info->from_store != kRepeats) {
+    return Fail(ErrorKind::kCorrupt,
+                fmt::format("{} of {} came from the store", info->from_store, kRepeats));
+  }
+  Print({.bench = "queue",
+         .name = "repeats, answered from the store, each answer durable",
+         .value = kRepeats / cost.seconds,
+         .unit = "jobs/s",
+         .details = DetailsOf(cost, kRepeats, wire::kMaxJobsPerMessage)});
+  return {};
+}
+
+}  // namespace loopfleet::bench

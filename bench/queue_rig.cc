@@ -1,0 +1,89 @@
+#include "bench/queue_rig.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "bench/process_time.h"
+
+namespace loopfleet::bench {
+namespace {
+
+constexpr std::uint32_t kActions = 20;
+constexpr Nanos kLookPause = std::chrono::milliseconds(2);
+
+}  // namespace
+
+JobSpec NullJob() {
+  JobSpec job{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"},
+              .freshness = Freshness::kMeasureAnew};
+  while (job.actions.size() < kActions) {
+    job.actions.emplace_back(looptree::Down{});
+    job.actions.emplace_back(looptree::Up{});
+  }
+  return job;
+}
+
+JobSpec RepeatableJob(std::uint32_t which) {
+  JobSpec job = NullJob();
+  job.freshness = Freshness::kStoredMayAnswer;
+  // A tree of its own each: the number of loops that the first one is split into.
+  job.source = looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/" + std::to_string(1 + which)};
+  job.actions.assign(kActions, looptree::ToggleMode{});
+  return job;
+}
+
+Error ToError(const client::CallError& error) { return {error.kind, error.message}; }
+
+Result<QueueRig> QueueRig::Start() {
+  // On the disk that the project is on: /tmp is memory on many machines.
+  std::string pattern = (std::filesystem::current_path() / "bench_queue_XXXXXX").string();
+  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  auto cluster = client::LocalCluster::Start(
+      {.programs = client::OwnDirectory(), .workers = 0, .database = directory / "queue.db"});
+  if (!cluster) {
+    std::filesystem::remove_all(directory);
+    return std::unexpected(cluster.error());
+  }
+  return QueueRig(directory, *std::move(cluster));
+}
+
+QueueRig::~QueueRig() {
+  if (directory_.empty()) return;  // moved from
+  cluster_.Stop();
+  std::filesystem::remove_all(directory_);
+}
+
+Result<client::Client> QueueRig::Connect() const {
+  auto client = client::Client::Connect({.address = cluster_.address(), .program = "bench"});
+  if (!client) return std::unexpected(ToError(client.error()));
+  return *std::move(client);
+}
+
+QueueRig::Watch::Watch(const QueueRig& rig)
+    : rig_(rig),
+      start_(std::chrono::steady_clock::now()),
+      coordinator_(ProcessSeconds(rig.cluster().coordinator_pid())),
+      generator_(ProcessSeconds(::getpid())) {}
+
+QueueCost QueueRig::Watch::Read() const {
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
+  return {.seconds = wall.count(),
+          .coordinator_cpu_seconds =
+              ProcessSeconds(rig_.cluster().coordinator_pid()) - coordinator_,
+          .generator_cpu_seconds = ProcessSeconds(::getpid()) - generator_};
+}
+
+Status AwaitStored(client::Client& client, BatchId batch) {
+  while (true) {
+    const auto info = client.ShowBatch(batch);
+    if (!info) return std::unexpected(ToError(info.error()));
+    if (info->failed > 0) return Fail(ErrorKind::kCorrupt, "null jobs failed");
+    if (info->finished == info->job_count) return {};
+    std::this_thread::sleep_for(kLookPause);
+  }
+}
+
+}  // namespace loopfleet::bench

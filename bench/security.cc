@@ -1,0 +1,341 @@
+// What a legitimate client notices of an attack before authentication: its latency while 50,000
+// hostile connections come in, beside its latency without them in the same run. The real daemon
+// with keys, over TCP on loopback.
+//
+// Attackers are a process of their own at the lowest priority: they stand for other machines, whose
+// processor time would not be the coordinator's. Four kinds in equal parts, interleaved:
+//   silent        connects and says nothing, until it is closed
+//   garbage       writes 4 KiB of random bytes
+//   unfinished    greets as CURVE, sends a HELLO that nobody can open or half of one, and waits
+//   wrong key     a whole CURVE handshake with a key that is not authorized
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/metrics_page.h"
+#include "bench/result_line.h"
+#include "client/client.h"
+#include "client/local_cluster.h"
+#include "client/scratch_dir.h"
+#include "client/subprocess.h"
+#include "common/base/random.h"
+#include "common/wire/key_directory.h"
+#include "common/wire/key_file.h"
+
+namespace loopfleet::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using wire::Role;
+
+constexpr int kOfEachKind = 12'500;
+constexpr int kKinds = 4;
+constexpr auto kUndisturbed = seconds(10);  // before, and again after
+constexpr auto kAttack = seconds(25);       // so 2,000 connections a second
+constexpr auto kPause = milliseconds(2);    // between two requests of the legitimate client
+constexpr std::size_t kMaxHeld = 8'000;     // connections that attackers keep open at once
+
+// ---- the defended
+// --------------------------------------------------------------------------------
+
+struct Keys {
+  fs::path coordinator;
+  wire::PeerKeys client;
+};
+
+Result<Keys> MakeKeys(const fs::path& dir) {
+  const fs::path keys = dir / "keys";
+  for (const Role role : {Role::kClient, Role::kWorker, Role::kAdmin}) {
+    fs::create_directories(wire::AuthorizedDir(keys, role));
+  }
+  const auto own = wire::KeyPair::Generate();
+  const auto client = wire::KeyPair::Generate();
+  LF_TRY_VOID(
+      wire::WriteSecretKeyFile(wire::CoordinatorSecretFile(keys),
+                               {.role = Role::kCoordinator, .name = "coordinator", .keys = own}));
+  LF_TRY_VOID(wire::WritePublicKeyFile(
+      wire::AuthorizedDir(keys, Role::kClient) / "legitimate.key",
+      {.role = Role::kClient, .name = "legitimate", .key = client.public_key}));
+  return Keys{.coordinator = keys,
+              .client = {.self = {.role = Role::kClient, .name = "legitimate"},
+                         .own = client,
+                         .coordinator = own.public_key}};
+}
+
+struct Coordinator {
+  client::Subprocess process;
+  UniqueFd output;
+  std::string clients;
+  std::string http;
+};
+
+Result<Coordinator> StartCoordinator(const fs::path& dir, const fs::path& keys) {
+  LF_TRY(client::Pipe pipe, client::OpenPipe());
+  Coordinator coordinator;
+  const UniqueFd log(::open((dir / "log").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  LF_TRY(
+      coordinator.process,
+      client::Subprocess::Start(
+          {.argv = {(client::OwnDirectory() / "loopfleet-coordinator").native(), "--listen-clients",
+                    "tcp://127.0.0.1:0", "--listen-workers", "tcp://127.0.0.1:0", "--http",
+                    "127.0.0.1:0", "--db", (dir / "bench.db").native(), "--keys", keys.native()},
+           .clear_environment_prefixes = {"LOOPFLEET_"},
+           .stdout_fd = pipe.write.get(),
+           .stderr_fd = log.get()}));
+  pipe.write.Reset();
+  coordinator.output = std::move(pipe.read);
+  std::string line;
+  for (char byte = 0; ::read(coordinator.output.get(), &byte, 1) == 1 && byte != '\n';)
+    line += byte;
+  const auto ready = nlohmann::json::parse(line, nullptr, false);
+  if (!ready.is_object()) return Fail(ErrorKind::kUnavailable, "the coordinator is not ready");
+  coordinator.clients = ready.at("clients");
+  coordinator.http = ready.at("http");
+  return coordinator;
+}
+
+// ---- the attackers
+// -------------------------------------------------------------------------------
+
+int ConnectTo(const std::string& endpoint) {
+  sockaddr_in address{.sin_family = AF_INET};
+  address.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+std::string RandomBytes(SplitMix64& random, std::size_t count) {
+  std::string bytes(count, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random.Below(256));
+  return bytes;
+}
+
+std::string CurveGreeting() {
+  std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0CURVE", 17);
+  greeting.resize(64, '\0');
+  return greeting;
+}
+
+class Attackers {
+ public:
+  Attackers(std::string endpoint, const wire::PublicKey& coordinator)
+      : endpoint_(std::move(endpoint)),
+        stranger_{.self = {}, .own = wire::KeyPair::Generate(), .coordinator = coordinator} {}
+
+  // Spread evenly over the time of the attack. Gives how many connections were made.
+  int Run() {
+    const auto start = SteadyClock::now();
+    const int total = kOfEachKind * kKinds;
+    int made = 0;
+    for (int i = 0; i < total; ++i) {
+      std::this_thread::sleep_until(start + kAttack * i / total);
+      if (One(i % kKinds, i)) ++made;
+      Forget();
+    }
+    std::this_thread::sleep_for(seconds(4));  // the last handshakes
+    return made;
+  }
+
+ private:
+  bool One(int kind, int number) {
+    if (kind == 3) return WrongKey();
+    const int fd = ConnectTo(endpoint_);
+    if (fd < 0) return false;
+    std::string bytes;
+    if (kind == 1) bytes = RandomBytes(random_, 4096);
+    if (kind == 2) {
+      // A HELLO command has 200 bytes: 6 of its name, a version, a key, a nonce, a sealed box.
+      std::string hello = "\x05HELLO\x01" + std::string(1, '\0');
+      hello += RandomBytes(random_, 200 - hello.size());
+      bytes = CurveGreeting() + std::string("\x04\xc8", 2) +
+              (number % 8 < 4 ? hello : hello.substr(0, 100));
+    }
+    if (!bytes.empty() && ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
+      ::close(fd);
+      return true;  // it was closed before the last byte
+    }
+    held_.push_back(fd);
+    return true;
+  }
+
+  bool WrongKey() {
+    auto dealer = wire::Dealer::Connect(context_, endpoint_, {.keys = &stranger_});
+    if (!dealer) return false;
+    dealer->Send("forbidden");
+    strangers_.push_back(*std::move(dealer));
+    return true;
+  }
+
+  // Keeps as many as it may, so that most are closed by the other side first.
+  void Forget() {
+    while (held_.size() > kMaxHeld) {
+      ::close(held_.front());
+      held_.pop_front();
+    }
+    while (strangers_.size() > 1500) strangers_.pop_front();  // three seconds: long enough
+  }
+
+  const std::string endpoint_;
+  wire::Context context_;
+  const wire::PeerKeys stranger_;
+  SplitMix64 random_{1};
+  std::deque<int> held_;
+  std::deque<wire::Dealer> strangers_;
+};
+
+// In a process of its own; its exit code says whether all connections were made.
+pid_t StartAttack(const std::string& endpoint, const wire::PublicKey& coordinator) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setpriority(PRIO_PROCESS, 0, 19);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const int made = Attackers(endpoint, coordinator).Run();
+  fmt::print(stderr, "bench security: {} hostile connections were made\n", made);
+  std::fflush(stderr);
+  ::_exit(made == kOfEachKind * kKinds ? 0 : 1);
+}
+
+// ---- what the client notices
+// ---------------------------------------------------------------------
+
+class Latencies {
+ public:
+  // Asks and waits for the answer, until `end`.
+  Status MeasureWhile(client::Client& client, const std::function<bool()>& goes_on) {
+    while (goes_on()) {
+      const auto start = SteadyClock::now();
+      const auto answer = client.ListBatches(1);
+      if (!answer) return Fail(answer.error().kind, answer.error().message);
+      seconds_.push_back(std::chrono::duration<double>(SteadyClock::now() - start).count());
+      std::this_thread::sleep_for(kPause);
+    }
+    std::ranges::sort(seconds_);
+    return {};
+  }
+  double At(double quantile) const {
+    return seconds_[static_cast<std::size_t>(quantile * static_cast<double>(seconds_.size() - 1))] *
+           1e6;
+  }
+  std::size_t count() const { return seconds_.size(); }
+
+ private:
+  std::vector<double> seconds_;
+};
+
+Result<double> RefusedSoFar(const Coordinator& coordinator) {
+  LF_TRY(const auto page, ReadMetrics(coordinator.http));
+  for (const auto& [series, value] : page) {
+    if (series.find("refus") != std::string::npos &&
+        series.find("UNAUTHENTICATED") != std::string::npos) {
+      return value;
+    }
+  }
+  return Fail(ErrorKind::kNotFound, "no refusals are on /metrics");
+}
+
+Status Run() {
+  LF_TRY(client::ScratchDir scratch, client::ScratchDir::Create());
+  LF_TRY(const Keys keys, MakeKeys(scratch.path()));
+  LF_TRY(Coordinator coordinator, StartCoordinator(scratch.path(), keys.coordinator));
+  // Forked before this process has threads; it waits for the word to begin.
+  LF_TRY(client::Pipe go, client::OpenPipe());
+  const pid_t gate = ::fork();
+  if (gate == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    go.write.Reset();
+    char byte = 0;
+    if (::read(go.read.get(), &byte, 1) != 1) ::_exit(1);
+    const pid_t attack = StartAttack(coordinator.clients, keys.client.coordinator);
+    int status = 0;
+    ::waitpid(attack, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  go.read.Reset();
+
+  auto client = client::Client::Connect(
+      {.address = coordinator.clients, .keys = keys.client, .program = "bench"});
+  if (!client) return Fail(client.error().kind, client.error().message);
+  const auto until = [](SteadyClock::duration time) {
+    const auto end = SteadyClock::now() + time;
+    return [end] { return SteadyClock::now() < end; };
+  };
+  Latencies undisturbed;
+  LF_TRY_VOID(undisturbed.MeasureWhile(*client, until(kUndisturbed)));
+  if (::write(go.write.get(), "g", 1) != 1) return Fail(ErrorKind::kSystem, "no attack");
+  int status = 0;
+  Latencies attacked;
+  LF_TRY_VOID(
+      attacked.MeasureWhile(*client, [&] { return ::waitpid(gate, &status, WNOHANG) == 0; }));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return Fail(ErrorKind::kSystem, "not all hostile connections were made");
+  }
+  Latencies after;
+  LF_TRY_VOID(after.MeasureWhile(*client, until(kUndisturbed)));
+  LF_TRY(const double refused, RefusedSoFar(coordinator));
+  if (refused < kOfEachKind) {
+    return Fail(ErrorKind::kCorrupt,
+                fmt::format("{} of {} wrong keys were refused", refused, kOfEachKind));
+  }
+  const auto batches = client->ListBatches(1);
+  if (!batches || !batches->batches.empty()) return Fail(ErrorKind::kCorrupt, "somebody got in");
+  for (const double quantile : {0.5, 0.99}) {
+    Print({.bench = "security",
+           .name = fmt::format("latency of a client during 50,000 hostile connections, p{:.0f}",
+                               quantile * 100),
+           .value = attacked.At(quantile),
+           .unit = "us",
+           .peer = "the same client before the attack",
+           .peer_value = undisturbed.At(quantile),
+           .details = {{"after_the_attack", after.At(quantile)},
+                       {"requests", attacked.count()},
+                       {"connections", kOfEachKind * kKinds},
+                       {"seconds", kAttack.count()},
+                       {"wrong_keys_refused", refused}}});
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace loopfleet::bench
+
+int main() {
+  if (const auto status = loopfleet::bench::Run(); !status) {
+    fmt::print(stderr, "bench security: {}\n", status.error().message);
+    return 1;
+  }
+  return 0;
+}

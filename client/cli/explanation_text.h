@@ -1,0 +1,17 @@
+#pragma once
+// A job's explanation, for people and for programs.
+
+#include <string>
+
+#include "client/outcome_json.h"
+#include "common/wire/message.h"
+
+namespace loopfleet::client {
+
+std::string ExplanationText(const wire::JobExplanation& explanation);
+Json ExplanationJson(const wire::JobExplanation& explanation);
+
+// "queued", "leased", "finished"
+std::string_view JobStateName(wire::JobState state);
+
+}  // namespace loopfleet::client

@@ -1,0 +1,47 @@
+#pragma once
+// Values of ours as Python objects. A failure that the caller has to deal with is raised as the
+// package's JobError; JSON becomes dicts, lists and numbers.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/outcome_json.h"
+#include "common/base/uuid.h"
+#include "common/job/failure.h"
+#include "common/looptree/benchmark.h"
+
+namespace loopfleet::python {
+
+// Registers loopfleet.JobError(ValueError), with .code, .action_index and .retryable.
+void BindErrors(nanobind::module_& module);
+[[noreturn]] void Raise(const Failure& failure);
+
+nanobind::object ToPython(const client::Json& json);
+
+// From exactly 16 bytes.
+Uuid UuidOf(const nanobind::bytes& bytes);
+nanobind::bytes BytesOf(std::string_view bytes);
+
+// One of the two is given.
+looptree::Source SourceOf(std::string benchmark, std::string ir);
+
+template <class T>
+using Array = nanobind::ndarray<nanobind::numpy, T, nanobind::device::cpu>;
+
+// The values without a copy: the array owns the vector. `width` > 0 makes rows of so many.
+template <class T>
+Array<T> ToArray(std::vector<T> values, std::size_t width = 0) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nanobind::capsule owner(
+      kept, [](void* vector) noexcept { delete static_cast<std::vector<T>*>(vector); });
+  if (width == 0) return Array<T>(kept->data(), {kept->size()}, owner);
+  return Array<T>(kept->data(), {kept->size() / width, width}, owner);
+}
+
+}  // namespace loopfleet::python

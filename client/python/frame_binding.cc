@@ -1,0 +1,244 @@
+#include "client/python/frame_binding.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/outcome_json.h"
+#include "client/python/conversion.h"
+#include "client/python/job_binding.h"
+#include "common/wire/codec.h"
+
+namespace loopfleet::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+constexpr std::size_t kMessageBudget = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
+
+nb::bytes Encoded(std::uint64_t number, wire::ClientMessage message) {
+  std::string frame;
+  {
+    nb::gil_scoped_release unlocked;
+    frame = wire::Encode(wire::ClientRequest{.number = number, .message = std::move(message)});
+  }
+  return BytesOf(frame);
+}
+
+nb::bytes EncodeHello(std::uint64_t number, const nb::bytes& client, const std::string& program) {
+  return Encoded(number, wire::ClientHello{.client = UuidOf(client), .program = program});
+}
+
+// How many of the jobs one message holds: at least one.
+std::size_t JobsThatFit(const std::vector<const Job*>& jobs) {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  while (count < jobs.size() && count < wire::kMaxJobsPerMessage) {
+    bytes += wire::EncodedSize(jobs[count]->spec);
+    if (bytes > kMessageBudget && count > 0) break;
+    ++count;
+  }
+  return count;
+}
+
+nb::bytes EncodeSubmit(std::uint64_t number, const nb::bytes& request_id, std::uint64_t append_to,
+                       const std::vector<const Job*>& jobs, bool more_follows) {
+  wire::SubmitJobs message{.request_id = UuidOf(request_id)};
+  if (append_to != 0) message.append_to = BatchId{append_to};
+  message.end = more_follows ? wire::BatchEnd::kMoreFollows : wire::BatchEnd::kComplete;
+  message.jobs.reserve(jobs.size());
+  for (const Job* job : jobs) message.jobs.push_back(job->spec);
+  return Encoded(number, std::move(message));
+}
+
+nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t after,
+                      std::uint32_t wait_ms) {
+  return Encoded(number, wire::FetchOutcomes{
+                             .batch = BatchId{batch}, .after_sequence = after, .wait_ms = wait_ms});
+}
+
+nb::object FailureOf(const Job& job) {
+  auto failure = wire::OutOfBounds(job.spec);
+  if (!failure) failure = SenselessField(job.spec);
+  if (!failure) return nb::none();
+  return nb::make_tuple(std::string(InfoOf(failure->code).name), failure->message,
+                        failure->action_index);
+}
+
+std::string_view StateName(wire::BatchState state) {
+  switch (state) {
+    case wire::BatchState::kOpen: return "open";
+    case wire::BatchState::kRunning: return "running";
+    case wire::BatchState::kFinished: return "finished";
+    case wire::BatchState::kCancelled: return "cancelled";
+  }
+  return "";
+}
+
+std::string_view StateName(wire::WorkerState state) {
+  switch (state) {
+    case wire::WorkerState::kReady: return "ready";
+    case wire::WorkerState::kDraining: return "draining";
+    case wire::WorkerState::kLost: return "lost";
+    case wire::WorkerState::kQuarantined: return "quarantined";
+  }
+  return "";
+}
+
+nb::dict BatchDict(const wire::BatchInfo& info) {
+  nb::dict dict;
+  dict["batch"] = info.batch.value;
+  dict["state"] = std::string(StateName(info.state));
+  dict["job_count"] = info.job_count;
+  dict["finished"] = info.finished;
+  dict["failed"] = info.failed;
+  dict["from_store"] = info.from_store;
+  return dict;
+}
+
+nb::dict WorkerDict(const wire::WorkerInfo& info) {
+  nb::dict dict;
+  dict["worker"] = info.worker.ToString();
+  dict["name"] = info.name;
+  dict["state"] = std::string(StateName(info.state));
+  dict["pid"] = info.pid;
+  dict["host"] = info.hardware.host;
+  dict["device"] = std::string(DeviceKindName(info.hardware.device));
+  dict["leased_jobs"] = info.leased_jobs;
+  dict["finished_jobs"] = info.finished_jobs;
+  dict["max_threads"] = info.max_threads;
+  dict["hardware"] = ToPython(client::HardwareJson(info.hardware));
+  dict["peak_gflops"] = info.hardware.peaks.flop_per_second / 1e9;
+  return dict;
+}
+
+// One kind of reply: its name and its content.
+struct ReplyParts {
+  nb::object operator()(const wire::Welcome& welcome) const {
+    return nb::make_tuple("welcome", nb::make_tuple(welcome.coordinator, welcome.epoch));
+  }
+  nb::object operator()(const wire::Accepted& accepted) const {
+    return nb::make_tuple(
+        "accepted", nb::make_tuple(accepted.batch.value, accepted.first_index, accepted.job_count));
+  }
+  nb::object operator()(const wire::Refused& refused) const {
+    const FailureInfo& info = InfoOf(refused.failure.code);
+    const std::string text =
+        refused.failure.message.empty() ? std::string(info.advice) : refused.failure.message;
+    return nb::make_tuple("refused",
+                          nb::make_tuple(std::string(info.name), text, refused.failure.action_index,
+                                         refused.retry_after_ms, info.retryable));
+  }
+  nb::object operator()(wire::OutcomePage& page) const {
+    nb::list outcomes;
+    for (Outcome& outcome : page.outcomes) outcomes.append(nb::cast(std::move(outcome)));
+    return nb::make_tuple("outcomes", nb::make_tuple(BatchDict(page.batch), outcomes));
+  }
+  nb::object operator()(const wire::BatchInfo& info) const {
+    return nb::make_tuple("batch", BatchDict(info));
+  }
+  nb::object operator()(const wire::BatchList& list) const {
+    nb::list batches;
+    for (const wire::BatchInfo& info : list.batches) batches.append(BatchDict(info));
+    return nb::make_tuple("batches", batches);
+  }
+  nb::object operator()(const wire::WorkerList& list) const {
+    nb::list workers;
+    for (const wire::WorkerInfo& info : list.workers) workers.append(WorkerDict(info));
+    return nb::make_tuple("workers", workers);
+  }
+  nb::object operator()(const wire::JobInfo& info) const {
+    return nb::make_tuple("job", info.outcome ? nb::cast(*info.outcome) : nb::none());
+  }
+  nb::object operator()(const wire::JobExplanation& explanation) const {
+    nb::dict content;
+    content["reason"] = explanation.reason;
+    content["attempts"] = explanation.attempts;
+    content["waited_ms"] = explanation.waited_ms;
+    content["deadline_left_ms"] = explanation.deadline_left_ms;
+    content["ahead_own"] = explanation.ahead_own;
+    content["ahead_others"] = explanation.ahead_others;
+    content["worker"] = explanation.worker;
+    return nb::make_tuple("explanation", content);
+  }
+  nb::object operator()(const wire::UnknownMember&) const {
+    return nb::make_tuple("unknown", nb::none());
+  }
+};
+
+nb::tuple DecodeReply(const nb::bytes& bytes) {
+  const std::string_view frame(bytes.c_str(), bytes.size());
+  std::optional<std::expected<wire::CoordinatorReply, Failure>> reply;
+  {
+    nb::gil_scoped_release unlocked;
+    reply = wire::DecodeCoordinatorReply(frame);
+  }
+  if (!*reply) Raise(reply->error());
+  const nb::object parts = std::visit(ReplyParts{}, (*reply)->message);
+  return nb::make_tuple((*reply)->number, parts[0], parts[1]);
+}
+
+// What a coordinator would answer, for tests and benchmarks of this side.
+nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
+                     const std::vector<const Outcome*>& outcomes) {
+  wire::OutcomePage page;
+  page.batch = {.batch = BatchId{batch},
+                .client = Uuid::Random(),
+                .state = wire::BatchState::kFinished,
+                .job_count = static_cast<std::uint32_t>(outcomes.size()),
+                .finished = static_cast<std::uint32_t>(outcomes.size())};
+  for (const Outcome* outcome : outcomes) {
+    page.outcomes.push_back(*outcome);
+    page.outcomes.back().job.batch = BatchId{batch};
+    page.outcomes.back().sequence = page.outcomes.size();
+  }
+  return BytesOf(
+      wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(page)}));
+}
+
+}  // namespace
+
+void BindFrames(nb::module_& module) {
+  module.def("encode_hello", &EncodeHello, "number"_a, "client"_a, "program"_a);
+  module.def("encode_submit", &EncodeSubmit, "number"_a, "request_id"_a, "append_to"_a, "jobs"_a,
+             "more_follows"_a = false, "append_to 0 opens a batch; the last message ends it.");
+  module.def("jobs_that_fit", &JobsThatFit, "jobs"_a, "How many of the jobs one message holds.");
+  module.def("encode_fetch", &EncodeFetch, "number"_a, "batch"_a, "after"_a, "wait_ms"_a);
+  module.def(
+      "encode_cancel",
+      [](std::uint64_t number, std::uint64_t batch) {
+        return Encoded(number, wire::CancelBatch{.batch = BatchId{batch}});
+      },
+      "number"_a, "batch"_a);
+  module.def(
+      "encode_list_workers",
+      [](std::uint64_t number) { return Encoded(number, wire::ListWorkers{}); }, "number"_a);
+  module.def(
+      "encode_list_batches",
+      [](std::uint64_t number, std::uint32_t most) {
+        return Encoded(number, wire::ListBatches{.max_batches = most});
+      },
+      "number"_a, "most"_a);
+  module.def(
+      "encode_show_batch",
+      [](std::uint64_t number, std::uint64_t batch) {
+        return Encoded(number, wire::ShowBatch{.batch = BatchId{batch}});
+      },
+      "number"_a, "batch"_a);
+  module.def("decode_reply", &DecodeReply, "frame"_a,
+             "(number, kind, content). JobError MALFORMED.");
+  module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a);
+  module.def("failure_of", &FailureOf, "job"_a,
+             "(code, message, action_index) of why a coordinator would refuse it, or None.");
+  module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;
+}
+
+}  // namespace loopfleet::python

@@ -1,0 +1,30 @@
+"""loopfleet: measure loop schedules on a cluster, from Python.
+
+    import loopfleet
+    with loopfleet.LocalCluster() as cluster, loopfleet.Client() as client:
+        print(client.evaluate("benchmark://mm-v0/mm64_64_64", ["down", "split_16"]))
+
+With the extra ``gym``, importing this registers ``loopfleet/LoopTool-v0`` (also ``loop_tool-v0``) and
+``loopfleet/LoopTune-v0`` with Gymnasium. docs/PYTHON.md tells the rest.
+"""
+
+import importlib.util as _importlib_util
+
+from ._core import Job, JobError, Outcome, Walk, __version__
+from .async_client import AsyncClient
+from .client import Client
+from .errors import (ClientClosed, ClusterError, CoordinatorUnavailable, DeadlineExceeded, LoopfleetError,
+                     Refused)
+from .jobs import job
+from .local_cluster import LocalCluster
+from .results import FAILURE_NAMES, FAILURE_NUMBERS, GRADES, RETRYABLE, SOURCES, ResultBatch
+
+__all__ = ["AsyncClient", "Client", "ClientClosed", "ClusterError", "CoordinatorUnavailable", "DeadlineExceeded",
+           "FAILURE_NAMES", "FAILURE_NUMBERS", "GRADES", "Job", "JobError", "LocalCluster", "LoopfleetError",
+           "Outcome", "RETRYABLE", "Refused", "ResultBatch", "SOURCES", "Walk", "__version__", "job"]
+
+if _importlib_util.find_spec("gymnasium") is not None:
+    from . import envs
+
+    envs.register()
+    __all__.append("envs")

@@ -1,0 +1,330 @@
+"""Campaigns: n points of a distribution of benchmarks and action walks, measured to a stated precision. What
+a campaign asks for follows from its specification alone, so one that was interrupted goes on where it was and
+ends with the questions of an uninterrupted one. `python -m loopfleet.campaign run SPEC.toml`."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._core import JobError, Outcome, Walk
+from .client import Client
+from .errors import DeadlineExceeded, LoopfleetError
+
+_WINDOW = 1000  # points on their way at once: what an interruption makes ask again
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A specification file's fields; all but ``name``, ``points`` and ``benchmarks`` may be left out."""
+
+    name: str
+    points: int
+    benchmarks: list[str]            # URIs, or names of data sets to draw from
+    seed: int = 0
+    actions: list[str] = field(default_factory=list)  # default: all of the benchmark's dialect
+    min_length: int = 0              # of a walk
+    max_length: int = 20
+    rules: str = "structural"
+    merge_all_first: bool = False
+    device: str = ""                 # "cpu", "cuda", "any"; default: the benchmark's own
+    labels: list[str] = field(default_factory=list)   # a worker must carry all of them
+    threads: int = 1
+    cache: str = "warm"
+    precision: float = 0.0           # wanted relative half-width of the interval; 0: the default
+    budget_ms: float = 0.0
+    cut_above_ns: int = 0
+    paired_share: float = 0.0        # of points that are measured anew `paired_times` times, by several workers
+    paired_times: int = 2
+
+    def __post_init__(self) -> None:
+        def need(good: bool, what: str) -> None:
+            if not good:
+                raise LoopfleetError(f"campaign: {what}")
+
+        need(self.points >= 1, f"points must be at least 1, not {self.points}")
+        need(bool(self.benchmarks), "benchmarks must name at least one")
+        need(0 <= self.min_length <= self.max_length <= 1000,
+             f"lengths must be 0 <= min_length <= max_length <= 1000, not {self.min_length} and {self.max_length}")
+        need(0 <= self.paired_share <= 1, f"paired_share must be from 0 to 1, not {self.paired_share}")
+        need(self.paired_times >= 2, f"paired_times must be at least 2, not {self.paired_times}")
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+def read_spec(path: str | Path) -> Spec:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    try:
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise LoopfleetError(f"{path}: {error}") from error
+    known = [each.name for each in fields(Spec)]
+    for key in given:
+        if key not in known:
+            raise LoopfleetError(f"{path}: unknown key '{key}'{_core.nearest(key, known)}; valid: {', '.join(known)}")
+    try:
+        return Spec(**given)
+    except TypeError as error:
+        raise LoopfleetError(f"{path}: {str(error).replace('Spec.__init__()', 'it')}") from error
+
+
+@dataclass(frozen=True)
+class Point:
+    """One question; a paired point is asked several times."""
+
+    index: int
+    copy: int
+    benchmark: str
+    actions: list[str]
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.index, self.copy
+
+
+def points(spec: Spec) -> Iterator[Point]:
+    """All of them, the same for the same specification everywhere."""
+    for index in range(spec.points):
+        yield from points_at(spec, index)
+
+
+def points_at(spec: Spec, index: int) -> list[Point]:
+    rng = np.random.Generator(np.random.Philox(key=[spec.seed, index]))
+    chosen = spec.benchmarks[int(rng.integers(len(spec.benchmarks)))]
+    if chosen.removeprefix("benchmark://").rstrip("/").count("/") == 0:
+        chosen = _core.random_benchmark([chosen], int(rng.integers(1 << 62)))
+    dialect = Walk(benchmark=chosen).dialect
+    space = spec.actions or _default_actions(dialect)
+    walk = Walk(benchmark=chosen, action_space=space, rules=spec.rules, merge_all_first=spec.merge_all_first)
+    for _ in range(int(rng.integers(spec.min_length, spec.max_length + 1))):
+        legal = np.flatnonzero(walk.mask())
+        if not len(legal):
+            break
+        walk.step(int(legal[int(rng.integers(len(legal)))]))
+    copies = spec.paired_times if rng.random() < spec.paired_share else 1
+    return [Point(index, copy, chosen, walk.history) for copy in range(copies)]
+
+
+def _default_actions(dialect: str) -> list[str]:
+    if dialect == "simple":
+        return ["toggle_mode", "up", "down", "toggle_thread"]
+    return ["up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" for k in range(1, 11)), "merge", "unroll",
+            "vectorize"]
+
+
+def job_of(spec: Spec, point: Point) -> dict[str, Any]:
+    made: dict[str, Any] = {"benchmark": point.benchmark, "actions": point.actions, "rules": spec.rules,
+                            "threads": spec.threads, "cache": spec.cache,
+                            "tag": {"campaign": spec.name, "point": point.index, "copy": point.copy}}
+    for name in ("merge_all_first", "device", "labels", "precision", "budget_ms", "cut_above_ns"):
+        if getattr(spec, name):
+            made[name] = getattr(spec, name)
+    if point.copy or spec.paired_share:
+        # Copies of a point have keys of their own, so that they are spread over the workers.
+        made["affinity"] = f"{spec.name[:100]}-{point.index}-{point.copy}"
+        made["fresh"] = point.copy > 0
+    return made
+
+
+class Log:
+    """What a campaign has been answered: one JSON line for each point, in the folder of the campaign. A line
+    that an interruption cut is not there; each point is there once."""
+
+    def __init__(self, folder: Path, spec: Spec):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "outcomes.jsonl"
+        seal = folder / "campaign.json"
+        if seal.exists():
+            known = json.loads(seal.read_text(encoding="utf-8"))
+            if known["digest"] != spec.digest:
+                raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
+                                     "specification): give another folder, or restore the specification")
+        else:
+            new = seal.with_suffix(".new")
+            new.write_text(json.dumps({"name": spec.name, "digest": spec.digest}), encoding="utf-8")
+            new.rename(seal)
+        self.done: set[tuple[int, int]] = set()
+        self.failed = 0
+        self._file = open(self.path, "ab+")  # noqa: SIM115 - lives as long as the campaign
+        self._recover()
+
+    def _recover(self) -> None:
+        self._file.seek(0)
+        whole = 0
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            row = json.loads(line)
+            self.done.add((row["point"], row["copy"]))
+            self.failed += row["outcome"]["status"] != "ok"
+            whole += len(line)
+        self._file.truncate(whole)
+        self._file.seek(0, os.SEEK_END)
+
+    def add(self, point: Point, outcome: Outcome) -> None:
+        if point.key in self.done:
+            return
+        self.done.add(point.key)
+        self.failed += not outcome.ok
+        row = {"point": point.index, "copy": point.copy, "outcome": outcome.to_dict()}
+        self._file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+@dataclass
+class Progress:
+    done: int
+    failed: int
+    total: int          # at least: paired points are counted as they come
+    per_second: float   # of this run
+    left_s: float | None
+
+    def __str__(self) -> str:
+        left = "" if self.left_s is None else f", {_duration(self.left_s)} left"
+        return f"{self.done:,} of {self.total:,} points, {self.failed:,} failed, {self.per_second:.1f}/s{left}"
+
+
+def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = None, stop: Any = None) -> Progress:
+    """Asks for every point that ``folder`` has no answer to. ``stop()`` true ends it early: run it again.
+
+    A failure that is nobody's fault (a busy host) is asked for up to three times before it is kept.
+    """
+    log = Log(Path(folder), spec)
+    since, begun = time.monotonic(), len(log.done)
+    total = max(spec.points, begun)
+
+    def progress() -> Progress:
+        rate = (len(log.done) - begun) / max(time.monotonic() - since, 1e-9)
+        left = (total - len(log.done)) / rate if rate > 0 else None
+        return Progress(len(log.done), log.failed, total, rate, left)
+
+    waiting = _unanswered(spec, log.done)
+    on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
+    try:
+        exhausted = False
+        while not (stop and stop()):
+            fresh = []
+            while not exhausted and len(on_their_way) + len(fresh) < _WINDOW:
+                point = next(waiting, None)
+                if point is None:
+                    exhausted = True
+                else:
+                    fresh.append(point)
+                    total += point.copy > 0
+            if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
+                tickets = client.send(job_of(spec, point) for point in fresh)
+                on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})
+            elif fresh:
+                waiting = _chained(fresh, waiting)
+                exhausted = False
+            if not on_their_way:
+                break
+            try:
+                arrived = client.recv(1, timeout=0.5)
+            except DeadlineExceeded:
+                arrived = []
+            for ticket, outcome in arrived:
+                point, turns = on_their_way.pop(ticket)
+                if not outcome.ok and outcome.retryable and turns:
+                    (again,) = client.send([job_of(spec, point)])
+                    on_their_way[again] = (point, turns - 1)
+                else:
+                    log.add(point, outcome)
+            if on_progress is not None:
+                on_progress(progress())
+    finally:
+        log.close()
+    return progress()
+
+
+def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
+    for index in range(spec.points):
+        if spec.paired_share == 0 and (index, 0) in done:
+            continue  # without walking there again
+        yield from (point for point in points_at(spec, index) if point.key not in done)
+
+
+def _chained(first: list[Point], rest: Iterator[Point]) -> Iterator[Point]:
+    yield from first
+    yield from rest
+
+
+def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
+    """What was answered, in the order of the points: {"point", "copy", "outcome"}."""
+    with open(Path(folder) / "outcomes.jsonl", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file if line.endswith("\n")]
+    yield from sorted(rows, key=lambda row: (row["point"], row["copy"]))
+
+
+def _duration(seconds: float) -> str:
+    minutes, whole = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {whole:02} s"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="loopfleet-campaign", description=__doc__.split("\n\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    runner = commands.add_parser("run", help="ask for all that has no answer yet")
+    runner.add_argument("spec", help="a TOML file; docs/PYTHON.md lists its keys")
+    runner.add_argument("--out", metavar="FOLDER", help="default: the specification's name beside it")
+    runner.add_argument("--address", help="the coordinator's")
+    shower = commands.add_parser("show", help="how far it is")
+    shower.add_argument("spec")
+    shower.add_argument("--out", metavar="FOLDER")
+    given = parser.parse_args(arguments)
+    interrupted: list[int] = []
+    try:
+        spec = read_spec(given.spec)
+        folder = Path(given.out or Path(given.spec).parent / spec.name)
+        if given.command == "show":
+            log = Log(folder, spec)
+            print(f"{len(log.done):,} of {spec.points:,} points, {log.failed:,} failed")
+            log.close()
+            return 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda got, frame: interrupted.append(got))
+        last_said = [0.0]
+
+        def say(progress: Progress) -> None:
+            now = time.monotonic()
+            if now - last_said[0] >= (1.0 if sys.stderr.isatty() else 30.0):
+                last_said[0] = now
+                print(progress, file=sys.stderr, flush=True)
+
+        with Client(given.address) as client:
+            progress = run(spec, folder, client, on_progress=say, stop=lambda: bool(interrupted))
+    except (LoopfleetError, JobError) as error:
+        print(f"loopfleet-campaign: {error}", file=sys.stderr)
+        return 1
+    print(f"{folder}: {progress}")
+    if interrupted:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Client: jobs to a coordinator and outcomes back, for threads that wait. AsyncClient is beside it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
+from typing import Any
+
+from . import _core
+from ._core import Outcome
+from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused
+from .io_thread import IoThread
+from .jobs import Actions, JobLike, make_jobs
+from .results import ResultBatch
+from .session import Limits
+from .settings import find_address, find_keys
+
+
+class Client:
+    """A connection to a coordinator; may be used from several threads.
+
+    ``address`` comes from the argument, LOOPFLEET_ADDRESS, the configuration file, the newest running
+    LocalCluster of this process, or is tcp://127.0.0.1:5570. Nothing is sent before the first call.
+
+    A coordinator that is restarted is waited for: requests are repeated after a silence, and since a
+    submission carries an id of its own, that never submits twice. A silence longer than
+    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable.
+    """
+
+    def __init__(self, address: str | None = None, *, keys: str | os.PathLike | None = None,
+                 timeout: float | None = None, connect_limit: float = 10.0, silence_limit: float = 60.0,
+                 busy_limit: float = 600.0, program: str = f"loopfleet-python {_core.__version__}"):
+        self.address = find_address(address)
+        self.timeout = timeout  # seconds, for calls that give none; None: no limit
+        self._keys = find_keys(keys)
+        self._program = program
+        self._limits = Limits(connect=connect_limit, silence=silence_limit)
+        self._busy_limit = busy_limit
+        self._lock = threading.Lock()
+        self._io: IoThread | None = None
+        self._closed = False
+        self._finalizer: Any = None
+        self._arrived: queue.SimpleQueue = queue.SimpleQueue()
+        self._tickets = itertools.count()
+        self._expected = 0  # of send(), not yet received
+
+    # ---- jobs
+
+    def evaluate(self, benchmark: str | None = None, actions: Actions = (), *, timeout: float | None = None,
+                 **fields: Any) -> Outcome:
+        """Measures one schedule and waits for it. Ask ``outcome.ok``: a failed job does not raise."""
+        given = {"benchmark": benchmark} if benchmark is not None else {}
+        return self.evaluate_many([{**given, "actions": actions, **fields}], timeout=timeout).outcomes[0]
+
+    def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,
+                      on_outcome: Callable[[int, Outcome], None] | None = None) -> ResultBatch:
+        """Measures many and waits for all. Rows are in the order of ``jobs``; those that failed say why.
+
+        ``on_outcome(place, outcome)`` is called in the caller's thread as each finishes.
+        """
+        outcomes: dict[int, Outcome] = {}
+        for place, outcome in self._stream(list(jobs), timeout):
+            outcomes[place] = outcome
+            if on_outcome is not None:
+                on_outcome(place, outcome)
+        return ResultBatch([outcomes[place] for place in range(len(outcomes))])
+
+    def as_completed(self, jobs: Iterable[JobLike], *, timeout: float | None = None
+                     ) -> Iterator[tuple[int, Outcome]]:
+        """(place in ``jobs``, outcome) of each as it finishes. Leaving the loop early cancels the rest."""
+        return self._stream(list(jobs), timeout)
+
+    def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Future[Outcome]:
+        """Starts one job. Jobs that are submitted one right after another travel together."""
+        given = {"benchmark": benchmark} if benchmark is not None else {}
+        return self.submit_job({**given, "actions": actions, **fields})
+
+    def submit_job(self, job: JobLike) -> Future[Outcome]:
+        return self.submit_jobs([job])[0]
+
+    def submit_jobs(self, jobs: Iterable[JobLike]) -> list[Future[Outcome]]:
+        """Starts many; those that can be sent travel together."""
+        made, places, failed = make_jobs(jobs)
+        futures: list[Future[Outcome]] = [Future() for _ in range(len(made) + len(failed))]
+        for future in futures:
+            future.set_running_or_notify_cancel()
+        for place, outcome in failed:
+            futures[place].set_result(outcome)
+        if made:
+            self._thread().submit([(job, futures[place].set_result, futures[place].set_exception)
+                                   for job, place in zip(made, places)])
+        return futures
+
+    def send(self, jobs: Iterable[JobLike]) -> list[int]:
+        """Starts jobs whose outcomes recv() gives; their tickets."""
+        futures = self.submit_jobs(jobs)
+        tickets = [next(self._tickets) for _ in futures]
+        with self._lock:
+            self._expected += len(futures)
+        for ticket, future in zip(tickets, futures):
+            future.add_done_callback(lambda done, ticket=ticket: self._arrived.put((ticket, done)))
+        return tickets
+
+    def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
+        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there."""
+        with self._lock:
+            if min_n > self._expected:
+                raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+        deadline = self._deadline(timeout)
+        got: list[tuple[int, Outcome]] = []
+        while True:
+            try:
+                ticket, future = self._arrived.get(timeout=_left(deadline)) if len(got) < min_n \
+                    else self._arrived.get_nowait()
+            except queue.Empty:
+                if len(got) >= min_n:
+                    return got
+                for ticket, outcome in got:  # nothing is lost: the next call gives them
+                    self._arrived.put((ticket, _done(outcome)))
+                with self._lock:
+                    self._expected += len(got)
+                raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
+            with self._lock:
+                self._expected -= 1
+            got.append((ticket, future.result()))
+
+    # ---- the fleet
+
+    def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        """The coordinator's workers: name, state, pid, device, hardware, measured ``peak_gflops`` …"""
+        return self._ask(_core.encode_list_workers, "workers", timeout)
+
+    devices = workers
+
+    def batches(self, most: int = 100, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        """The newest batches of all clients."""
+        return self._ask(lambda number: _core.encode_list_batches(number, most), "batches", timeout)
+
+    def outcomes(self, batch: int, *, timeout: float | None = None) -> Iterator[Outcome]:
+        """What has finished of any batch so far, in the order of finishing."""
+        after = 0
+        while True:
+            info, page = self._ask(lambda number, after=after: _core.encode_fetch(number, batch, after, 0),
+                                   "outcomes", timeout)
+            yield from page
+            if not page:
+                return
+            after = page[-1].sequence
+
+    def peak_gflops(self, *, timeout: float | None = None) -> float:
+        """The highest measured peak among workers that are ready; 0 if none is known."""
+        return max((w["peak_gflops"] for w in self.workers(timeout=timeout) if w["state"] == "ready"), default=0.0)
+
+    # ---- life
+
+    def close(self) -> None:
+        """Ends every wait with ClientClosed. What was submitted goes on at the coordinator."""
+        with self._lock:
+            self._closed = True
+            io, self._io = self._io, None
+        if io is not None:
+            self._finalizer.detach()
+            _stop(io)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy in another process is a client of its own.
+        return {"address": self.address, "keys": self._keys, "timeout": self.timeout,
+                "limits": (self._limits.connect, self._limits.silence, self._busy_limit), "program": self._program}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        connect, silence, busy = state["limits"]
+        self.__init__(state["address"], keys=state["keys"], timeout=state["timeout"], connect_limit=connect,
+                      silence_limit=silence, busy_limit=busy, program=state["program"])
+
+    def _thread(self) -> IoThread:
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("the client is closed")
+            if self._io is not None and (self._io.pid != os.getpid() or not self._io.is_alive()):
+                # A forked process has no thread; what it inherited of the socket is its parent's.
+                self._io = None
+            if self._io is None:
+                self._io = IoThread(self.address, self._keys, self._program, self._limits, self._busy_limit)
+                self._io.start()
+                self._finalizer = weakref.finalize(self, _stop, self._io)
+            return self._io
+
+    def _deadline(self, timeout: float | None) -> float | None:
+        chosen = self.timeout if timeout is None else timeout
+        return None if chosen is None else time.monotonic() + chosen
+
+    def _ask(self, encode: Callable[[int], bytes], kind: str, timeout: float | None) -> Any:
+        io = self._thread()
+        future: Future[Any] = Future()
+
+        def on_reply(got: str, content: Any) -> None:
+            if got == kind:
+                future.set_result(content)
+            elif got == "refused":
+                future.set_exception(Refused(content[0], content[1], content[4]))
+            else:
+                future.set_exception(LoopfleetError(f"the coordinator answered with '{got}', not '{kind}'"))
+
+        io.post(lambda: io.session.request(encode, time.monotonic(), on_reply, future.set_exception))
+        return _wait(future, self._deadline(timeout))
+
+    def _stream(self, given: list[JobLike], timeout: float | None) -> Iterator[tuple[int, Outcome]]:
+        jobs, places, failed = make_jobs(given)
+        yield from failed
+        if not jobs:
+            return
+        deadline = self._deadline(timeout)
+        io = self._thread()
+        arrived: queue.SimpleQueue = queue.SimpleQueue()
+        started: list = []
+        io.post(lambda: started.append(io.start_batch(jobs, arrived.put, arrived.put)))
+        ended = False
+        try:
+            while True:
+                try:
+                    item = arrived.get(timeout=_left(deadline))
+                except queue.Empty:
+                    raise DeadlineExceeded("the given time is over; jobs that had not run were cancelled") from None
+                if isinstance(item, list):
+                    for place, outcome in item:
+                        yield places[place], outcome
+                    continue
+                ended = True
+                if item is not None:
+                    raise item
+                return
+        finally:
+            if not ended:
+                try:
+                    io.post(lambda: started and started[0].cancel())
+                except ClientClosed:
+                    pass
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _wait(future: Future[Any], deadline: float | None) -> Any:
+    try:
+        return future.result(_left(deadline))
+    except FutureTimeout as error:
+        if future.done():
+            raise
+        raise DeadlineExceeded("no answer in the given time") from error
+
+
+def _done(outcome: Outcome) -> Future[Outcome]:
+    future: Future[Outcome] = Future()
+    future.set_result(outcome)
+    return future
+
+
+def _stop(io: IoThread) -> None:
+    if io.pid == os.getpid() and io.is_alive():
+        io.stop()
+        if threading.current_thread() is not io:
+            io.join(5)

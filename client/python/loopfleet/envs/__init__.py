@@ -1,0 +1,33 @@
+"""Gymnasium environments: loopfleet/LoopTool-v0 (and loop_tool-v0), loopfleet/LoopTune-v0."""
+
+import gymnasium as gym
+
+from .datasets import Benchmark, Dataset, Datasets
+from .environments import LoopToolEnv, LoopTuneEnv
+from .rewards import REWARDS
+from .spaces import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_ACTIONS, NamedDiscrete
+from .state import EnvState, ValidationResult, read_states, write_states
+from .vector_env import WalkVectorEnv
+from .walk_env import WalkEnv
+
+__all__ = ["Benchmark", "Dataset", "Datasets", "EnvState", "LOOPTOOL_ACTIONS", "LOOPTUNE_ACTIONS", "LoopToolEnv",
+           "LoopTuneEnv", "NamedDiscrete", "REWARDS", "SIMPLE_ACTIONS", "SPLIT_ACTIONS", "ValidationResult",
+           "WalkEnv", "WalkVectorEnv", "read_states", "register", "write_states"]
+
+
+def make_loop_tool_vector(num_envs: int = 1, **options) -> WalkVectorEnv:
+    return WalkVectorEnv(num_envs, env_class=LoopToolEnv, **options)
+
+
+def make_loop_tune_vector(num_envs: int = 1, **options) -> WalkVectorEnv:
+    return WalkVectorEnv(num_envs, env_class=LoopTuneEnv, **options)
+
+
+def register() -> None:
+    """What importing loopfleet does. Without wrappers, so that fork() and the others can be reached."""
+    for name, env, vector in (("loopfleet/LoopTool-v0", LoopToolEnv, make_loop_tool_vector),
+                              ("loop_tool-v0", LoopToolEnv, make_loop_tool_vector),
+                              ("loopfleet/LoopTune-v0", LoopTuneEnv, make_loop_tune_vector)):
+        if name not in gym.registry:
+            gym.register(name, entry_point=env, vector_entry_point=vector, nondeterministic=True,
+                         order_enforce=False, disable_env_checker=True)

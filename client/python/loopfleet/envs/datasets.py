@@ -1,0 +1,95 @@
+"""Data sets of benchmarks by CompilerGym's names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from .. import _core
+
+
+class Benchmark(str):
+    """A benchmark's URI."""
+
+    @property
+    def uri(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _check(uri: str) -> Benchmark:
+    _core.Walk(benchmark=uri)  # JobError INVALID_BENCHMARK names the nearest
+    return Benchmark(uri)
+
+
+class Dataset:
+    """``size`` members in an order of their own; 0 where they cannot be counted."""
+
+    def __init__(self, prefix: str, description: str, size: int, example: str):
+        self.name = prefix.rstrip("/")
+        self.description = description
+        self.size = size
+        self.example = example
+
+    def benchmark_uris(self) -> Iterator[str]:
+        return (_core.dataset_member(self.name, index) for index in range(self.size))
+
+    def benchmarks(self) -> Iterator[Benchmark]:
+        return (Benchmark(uri) for uri in self.benchmark_uris())
+
+    def benchmark(self, uri: str) -> Benchmark:
+        return _check(uri if "://" in uri else f"{self.name}/{uri}")
+
+    def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
+        seed = (random_state or random).getrandbits(63)
+        return Benchmark(_core.random_benchmark([self.name], seed))
+
+    def __iter__(self) -> Iterator[Benchmark]:
+        return self.benchmarks()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Datasets:
+    """All of one dialect."""
+
+    def __init__(self, dialect: str):
+        self._all = {}
+        for row in _core.datasets():
+            dataset = Dataset(*row)
+            if _core.Walk(benchmark=dataset.example).dialect == dialect:
+                self._all[dataset.name] = dataset
+
+    def dataset(self, name: str) -> Dataset:
+        full = name.rstrip("/") if "://" in name else f"benchmark://{name.rstrip('/')}"
+        if full not in self._all:
+            raise LookupError(f"unknown dataset '{name}'{_core.nearest(full, list(self._all))}; "
+                              f"valid: {', '.join(self._all)}")
+        return self._all[full]
+
+    __getitem__ = dataset
+
+    def benchmark(self, uri: str) -> Benchmark:
+        return _check(uri)
+
+    def random_benchmark(self, random_state: random.Random | None = None) -> Benchmark:
+        chosen = random_state or random
+        return chosen.choice([d for d in self._all.values() if d.size]).random_benchmark(random_state)
+
+    def benchmarks(self) -> Iterator[Benchmark]:
+        for dataset in self._all.values():
+            yield from dataset
+
+    def datasets(self) -> Iterator[Dataset]:
+        return iter(self._all.values())
+
+    __iter__ = datasets
+
+    def __len__(self) -> int:
+        return len(self._all)

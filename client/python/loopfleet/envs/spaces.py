@@ -1,0 +1,84 @@
+"""Action and observation spaces by name."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from gymnasium import spaces
+
+from .._core import nearest
+
+SIMPLE_ACTIONS = ("toggle_mode", "up", "down", "toggle_thread")
+SPLIT_ACTIONS = (*SIMPLE_ACTIONS, "split")
+# What the LoopTool environment documents …
+LOOPTOOL_ACTIONS = ("up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" for k in range(1, 11)), "merge",
+                    "unroll", "vectorize")
+# … and what LoopTune was trained with in the end.
+LOOPTUNE_ACTIONS = ("up", "down", "swap_up", "swap_down", "split_4", "split_8", "split_16")
+
+ROW_WIDTH = {"agent20": 20, "agent58": 58}
+STRIDE_BUCKETS = {"agent20": 16, "agent58": 32}
+DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}
+
+
+class NamedDiscrete(spaces.Discrete):
+    """Discrete, whose actions have names."""
+
+    def __init__(self, names: Sequence[str], name: str = ""):
+        super().__init__(len(names))
+        self.names = list(names)
+        self.name = name
+
+    def __getitem__(self, name: str) -> int:
+        """The number of an action."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise LookupError(f"unknown action '{name}'{nearest(name, self.names)}; "
+                              f"valid: {', '.join(self.names)}") from None
+
+    def to_string(self, actions: int | Iterable[int]) -> str:
+        numbers = [actions] if isinstance(actions, (int, np.integer)) else actions
+        return ",".join(self.names[number] for number in numbers)
+
+    def from_string(self, text: str) -> list[int]:
+        return [self[name] for name in text.replace(",", " ").split()]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedDiscrete) and self.names == other.names
+
+    def __repr__(self) -> str:
+        return f"NamedDiscrete([{', '.join(self.names)}])"
+
+
+def action_names(chosen: str | Iterable[str] | None, known: dict[str, tuple[str, ...]], default: str
+                 ) -> tuple[str, list[str]]:
+    """A set of actions by its name, or names as they are."""
+    if chosen is None:
+        chosen = default
+    if isinstance(chosen, str):
+        if chosen not in known:
+            raise LookupError(f"unknown action space '{chosen}'{nearest(chosen, list(known))}; "
+                              f"valid: {', '.join(known)}, or a list of actions")
+        return chosen, list(known[chosen])
+    return "", list(chosen)
+
+
+def observation_space(name: str, *, actions: int, features: str, max_loops: int) -> spaces.Space:
+    """The space of one observation; LookupError for what is no array, number or text."""
+    infinity = np.float32(np.inf)
+    if name == "loops_tensor":
+        return spaces.Box(0, infinity, (max_loops * ROW_WIDTH[features],), np.float32)
+    if name in ("stride_tensor", "stride_histogram"):
+        return spaces.Box(0, infinity, (STRIDE_BUCKETS[features],), np.float32)
+    if name == "5_prev_actions_tensor":
+        return spaces.Box(0, 1, (5 * actions,), np.float32)
+    if name == "action_state":
+        return spaces.Box(0, 1 << 36, (3,), np.int64)
+    if name in ("flops", "gflops", "runtime"):
+        return spaces.Box(0, np.inf, (), np.float64)
+    if name in ("loop_tree", "ir", "dot", "dot_tree", "dot_graph", "tree_key", "mode"):
+        return spaces.Text(1 << 20, charset=string.printable)
+    raise LookupError(f"'{name}' has no Gymnasium space: read it by env.observation['{name}']")

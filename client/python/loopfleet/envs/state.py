@@ -1,0 +1,58 @@
+"""Where an episode stands, as CompilerGym writes it: one row of CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+HEADER = ("benchmark", "reward", "walltime", "commandline")
+
+
+@dataclass(frozen=True)
+class EnvState:
+    benchmark: str
+    commandline: str           # names of the actions, separated by commas
+    walltime: float            # seconds since reset
+    reward: float | None = None  # of the episode; None: no reward space
+
+    @property
+    def actions(self) -> list[str]:
+        return [name for name in self.commandline.replace(",", " ").split() if name]
+
+
+@dataclass(frozen=True)
+class ValidationResult:
+    """What replaying a state showed."""
+
+    state: EnvState
+    actions_replay_failed: bool = False
+    reward_validated: bool = False
+    reward_validation_failed: bool = False
+    benchmark_semantics_validated: bool = False
+    benchmark_semantics_validation_failed: bool = False
+    walltime: float = 0.0
+    errors: tuple[str, ...] = field(default_factory=tuple)
+
+    def okay(self) -> bool:
+        return not (self.actions_replay_failed or self.reward_validation_failed
+                    or self.benchmark_semantics_validation_failed)
+
+
+def write_states(file: IO[str], states: Iterable[EnvState]) -> None:
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(HEADER)
+    for state in states:
+        rows.writerow((state.benchmark, "" if state.reward is None else state.reward, state.walltime,
+                       state.commandline))
+
+
+def read_states(file: IO[str]) -> Iterator[EnvState]:
+    rows = csv.DictReader(file)
+    missing = set(HEADER) - set(rows.fieldnames or ())
+    if missing:
+        raise ValueError(f"no column '{sorted(missing)[0]}'; the header is {','.join(HEADER)}")
+    for row in rows:
+        yield EnvState(row["benchmark"], row["commandline"], float(row["walltime"] or 0),
+                       float(row["reward"]) if row["reward"] else None)

@@ -1,0 +1,328 @@
+"""Many environments as one: one network batch for each step, and EnvPool's send and recv."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from .. import _core
+from .environments import LoopTuneEnv
+from .episode import Episode, Figure, Verdict
+from .walk_env import WalkEnv
+
+
+class WalkVectorEnv(VectorEnv):
+    """``num_envs`` environments of one kind, in this process and on one cluster.
+
+    ``options`` are those of the environment. ``batch_size`` is how many recv() gives (all, unless told).
+    The walks are stepped by one call into C++; jobs of a step travel as one message.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(self, num_envs: int = 1, *, env_class: type[WalkEnv] = LoopTuneEnv, batch_size: int | None = None,
+                 autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, **options: Any):
+        if options.get("mask_in_observation"):
+            raise LookupError("mask_in_observation belongs to single environments; here the mask is in the info")
+        self._makes = env_class(**options)
+        self.num_envs = num_envs
+        self.batch_size = num_envs if batch_size is None else batch_size
+        if not 1 <= self.batch_size <= num_envs:
+            raise ValueError(f"batch_size must be from 1 to num_envs ({num_envs}), not {self.batch_size}")
+        self.metadata = {**type(self).metadata, "autoreset_mode": AutoresetMode(autoreset_mode)}
+        self._mode = self.metadata["autoreset_mode"]
+        self.single_action_space = self._makes.action_space
+        self.single_observation_space = self._makes.observation_space
+        self.action_space = gym.spaces.MultiDiscrete([len(self.single_action_space.names)] * num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.render_mode = self._makes.render_mode
+        self._episodes: list[Episode | None] = [None] * num_envs
+        self._done = np.zeros(num_envs, bool)       # to be reset by the next action
+        self._masks = np.zeros((num_envs, len(self.single_action_space.names)), np.int8)
+        width = self._makes.max_loops * (58 if self._makes.features == "agent58" else 20)
+        self._tensors = np.zeros((num_envs, width), np.float32)
+        self._name = self._makes._observation_name
+        self._ready: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._waiting: dict[int, tuple[Any, dict[str, Any]]] = {}  # sent, not received
+        self._rngs: list[np.random.Generator] = []
+
+    # ---- Gymnasium
+
+    def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+              ) -> tuple[Any, dict[str, Any]]:
+        """``options["reset_mask"]`` (bool, num_envs) resets only those; other options are the environment's."""
+        chosen = dict(options or {})
+        mask = chosen.pop("reset_mask", None)
+        places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
+        if seed is not None or not self._rngs:
+            seeds = [None if seed is None else seed + i for i in range(self.num_envs)] \
+                if seed is None or isinstance(seed, int) else list(seed)
+            self._rngs = [np.random.default_rng(each) for each in seeds]
+        self._begin(places, chosen)
+        return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """All of them, and waits for all."""
+        places = np.arange(self.num_envs)
+        wanted, resets = self._advance(places, np.asarray(actions, np.int64))
+        rewards = np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, bool)
+        truncated = np.zeros(self.num_envs, bool)
+        verdicts: dict[int, Verdict] = {}
+        deadline = time.monotonic() + self._makes.timeout
+        for place in wanted:
+            verdict = self._settle(self._episodes[place], deadline)
+            rewards[place], terminated[place], truncated[place] = verdict.reward, verdict.terminated, verdict.truncated
+            if verdict.failure is not None:
+                verdicts[place] = verdict
+        self._cut(places, resets, terminated, truncated)
+        return self._finish(places, rewards, terminated, truncated, verdicts)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self._episodes = [None] * self.num_envs
+        self._makes.close()
+
+    def render(self) -> tuple[str, ...] | None:
+        if self.render_mode != "ansi":
+            return None
+        return tuple(episode.walk.observe("loop_tree") for episode in self._episodes)
+
+    def action_masks(self) -> np.ndarray:
+        """bool, num_envs x actions."""
+        return self._masks.astype(bool)
+
+    # ---- EnvPool
+
+    def async_reset(self, *, seed: int | None = None) -> None:
+        """Starts all; recv() gives them as they are ready."""
+        self._rngs = [np.random.default_rng(None if seed is None else seed + i) for i in range(self.num_envs)]
+        self._begin(np.arange(self.num_envs), {})
+        for place in range(self.num_envs):
+            self._await(place, None, {})
+
+    def send(self, actions: Any, env_id: Any = None) -> None:
+        """One action for each of ``env_id`` (those of the last recv). Does not wait."""
+        places = np.asarray(self._last if env_id is None else env_id, np.int64)
+        for place in places:
+            if int(place) in self._waiting:
+                raise gym.error.AlreadyPendingCallError(f"environment {place} has an action already", "send")
+        wanted, resets = self._advance(places, np.asarray(actions, np.int64))
+        for place in places:
+            place = int(place)
+            self._await(place, place if place in wanted else None, {"reset": place in resets})
+
+    def recv(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """``batch_size`` environments that are ready first; which, says ``info["env_id"]``."""
+        if len(self._waiting) < self.batch_size:
+            raise gym.error.NoAsyncCallError(
+                f"{len(self._waiting)} environments have an action, recv() gives {self.batch_size}", "recv")
+        got: list[tuple[int, Verdict, bool]] = []
+        deadline = time.monotonic() + self._makes.timeout
+        while len(got) < self.batch_size:
+            try:
+                place = self._ready.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                place = next(p for p in self._waiting if p not in [g[0] for g in got])
+                _, extra = self._waiting.pop(place)
+                got.append((place, _late(), extra.get("reset", False)))
+                continue
+            if place not in self._waiting:
+                continue  # it was given up
+            measured, extra = self._waiting[place]
+            if measured is None:
+                verdict = Verdict()
+            else:
+                episode = self._episodes[place]
+                again = [figure for figure in episode.pair() if figure.wants_retry()]
+                if again:
+                    for figure in again:
+                        figure.retry(self._makes._client())
+                    self._listen(place, episode.pair())
+                    continue
+                verdict = episode.judge()
+            del self._waiting[place]
+            got.append((place, verdict, extra.get("reset", False)))
+        places = np.array([place for place, _, _ in got])
+        rewards = np.array([verdict.reward for _, verdict, _ in got])
+        terminated = np.array([verdict.terminated for _, verdict, _ in got])
+        truncated = np.array([verdict.truncated for _, verdict, _ in got])
+        self._cut(places, {place for place, _, reset in got if reset}, terminated, truncated)
+        self._last = places
+        verdicts = {place: verdict for place, verdict, _ in got if verdict.failure is not None}
+        observations, rewards, terminated, truncated, info = self._finish(places, rewards, terminated, truncated,
+                                                                          verdicts)
+        info["env_id"] = places
+        return observations, rewards, terminated, truncated, info
+
+    # ---- parts
+
+    def _begin(self, places: np.ndarray, options: dict[str, Any]) -> None:
+        measuring = self._makes._measuring
+        rule = self._makes._reward_rule
+        if rule is not None:
+            self._makes._client()
+        for place in places:
+            walk = self._start(int(place), options)
+            self._episodes[place] = Episode(walk, measuring, rule)
+        if rule is not None:
+            self._ask([self._episodes[place] for place in places])
+            for place in places:
+                self._episodes[place].set_baseline()
+        self._done[places] = False
+        self._look(places, np.full(len(places), -1, np.int64))
+
+    def _start(self, place: int, options: dict[str, Any]) -> Any:
+        makes = self._makes
+        makes._np_random = self._rngs[place]
+        benchmark = options.get("benchmark")
+        if isinstance(benchmark, (list, tuple)):
+            benchmark = benchmark[place]
+        if benchmark is None and makes._benchmarks is not None:
+            benchmark = makes._draw()
+        if benchmark is not None and benchmark != makes._benchmark:
+            before, makes._benchmark = makes._benchmark, type(makes._benchmark)(benchmark)
+            try:
+                makes._template = makes._make_walk()
+            except Exception:
+                makes._benchmark = before
+                raise
+        return makes._template.copy()
+
+    def _advance(self, places: np.ndarray, actions: np.ndarray) -> tuple[list[int], set[int]]:
+        """One step; which have to be measured, and which were reset instead."""
+        if any(self._episodes[place] is None for place in places):
+            raise gym.error.ResetNeeded("call reset() first")
+        if ((actions < 0) | (actions >= self._masks.shape[1])).any():
+            raise ValueError(f"actions {actions} are not all in {self.single_action_space}")
+        resets: set[int] = set()
+        if self._mode == AutoresetMode.NEXT_STEP and self._done[places].any():
+            fresh = places[self._done[places]]
+            resets = set(fresh.tolist())
+            self._begin(fresh, {})
+            actions = np.where(np.isin(places, fresh), -1, actions)
+        effects = self._look(places, actions)
+        wanted = []
+        for place, action, effect in zip(places.tolist(), actions.tolist(), effects.tolist()):
+            if action >= 0 and self._episodes[place].stepped(action, effect):
+                wanted.append(place)
+        self._ask([self._episodes[place] for place in wanted])
+        return wanted, resets
+
+    def _look(self, places: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        walks = [self._episodes[place].walk for place in places]
+        if len(places) == self.num_envs:
+            return _core.step_many(walks, actions, self._tensors, self._masks)
+        tensors, masks = np.empty_like(self._tensors[places]), np.empty_like(self._masks[places])
+        effects = _core.step_many(walks, actions, tensors, masks)
+        self._tensors[places], self._masks[places] = tensors, masks
+        return effects
+
+    def _ask(self, episodes: list[Episode]) -> None:
+        """The figures that are missing, as one batch."""
+        missing = [(episode, job) for episode in episodes if (job := episode.missing_job()) is not None]
+        if missing:
+            futures = self._makes._client().submit_jobs([job for _, job in missing])
+            for (episode, job), future in zip(missing, futures):
+                episode.adopt(job, future)
+
+    def _settle(self, episode: Episode, deadline: float) -> Verdict:
+        while True:
+            pair = episode.pair()
+            for figure in pair:
+                try:
+                    figure.future.result(max(0.0, deadline - time.monotonic()))
+                except FutureTimeout:
+                    if not figure.future.done():
+                        return _late()
+                    raise
+            again = [figure for figure in pair if figure.wants_retry()]
+            if not again:
+                return episode.judge()
+            for figure in again:
+                figure.retry(self._makes._client())
+
+    def _await(self, place: int, measured: int | None, extra: dict[str, Any]) -> None:
+        self._waiting[place] = (measured, extra)
+        if measured is None:
+            self._ready.put(place)
+        else:
+            self._listen(place, self._episodes[place].pair())
+
+    def _listen(self, place: int, pair: tuple[Figure, Figure]) -> None:
+        first, second = pair[0].future, pair[1].future
+
+        def on_second(done: Future) -> None:
+            self._ready.put(place)
+
+        first.add_done_callback(lambda done: second.add_done_callback(on_second))
+
+    def _cut(self, places: np.ndarray, resets: set[int], terminated: np.ndarray, truncated: np.ndarray) -> None:
+        limit = self._makes.episode_steps
+        if limit is None:
+            return
+        for row, place in enumerate(places.tolist()):
+            if place not in resets and not terminated[row] and len(self._episodes[place].actions) >= limit:
+                truncated[row] = True
+
+    def _finish(self, places: np.ndarray, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray,
+                verdicts: dict[int, Verdict]) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        over = terminated | truncated
+        self._done[places] = over
+        info: dict[str, Any] = {}
+        for place, verdict in verdicts.items():
+            row = int(np.flatnonzero(places == place)[0])
+            told: dict[str, Any] = {}
+            verdict.tell(told)
+            info = _add(info, told, row, len(places))
+        if self._mode == AutoresetMode.SAME_STEP and over.any():
+            final = self._observations(places)
+            info["final_obs"] = info["final_observation"] = _objects(final, over)
+            info["_final_obs"] = info["_final_observation"] = over.copy()
+            info["final_info"] = {"action_mask": self._masks[places].copy(), "_action_mask": over.copy()}
+            info["_final_info"] = over.copy()
+            self._begin(places[over], {})
+        return self._observations(places), rewards, terminated, truncated, {**self._infos(places), **info}
+
+    def _observations(self, places: np.ndarray) -> Any:
+        if self._name == "loops_tensor":
+            return self._tensors[places]
+        rows = []
+        for place in places:
+            self._makes._episode = self._episodes[place]
+            rows.append(self._makes._default_observation())
+        self._makes._episode = None
+        if isinstance(self.single_observation_space, gym.spaces.Box):
+            return np.stack([np.asarray(row, self.single_observation_space.dtype) for row in rows])
+        return tuple(rows)
+
+    def _infos(self, places: np.ndarray) -> dict[str, Any]:
+        return {"action_mask": self._masks[places].copy(), "_action_mask": np.ones(len(places), bool)}
+
+
+def _late() -> Verdict:
+    return Verdict(truncated=True,
+                   failure=_core.failed_outcome("EXPIRED", "no figure within the environment's timeout"))
+
+
+def _add(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> dict[str, Any]:
+    for key, value in told.items():
+        info.setdefault(key, np.full(rows, None, object))[row] = value
+        info.setdefault(f"_{key}", np.zeros(rows, bool))[row] = True
+    return info
+
+
+def _objects(rows: Any, chosen: np.ndarray) -> np.ndarray:
+    array = np.full(len(chosen), None, object)
+    for row in np.flatnonzero(chosen):
+        array[row] = rows[row]
+    return array
+

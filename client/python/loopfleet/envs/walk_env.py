@@ -1,0 +1,457 @@
+"""The environment behind LoopTool-v0 and LoopTune-v0: Gymnasium's contract with CompilerGym's names."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import wait
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from .. import _core
+from .._core import JobError, Outcome, Walk
+from ..client import Client
+from ..errors import DeadlineExceeded
+from ..settings import find_address
+from .datasets import Benchmark, Dataset, Datasets
+from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict
+from .graphs import to_networkx
+from .rewards import REWARDS, find_reward, unknown_peak
+from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names,
+                     observation_space)
+from .state import EnvState, ValidationResult
+
+MEASURED = ("flops", "gflops", "runtime")
+_OPTIONS = ("benchmark", "reward_space", "observation_space", "merge_all_first", "start_cursor")
+
+_clients: weakref.WeakValueDictionary[tuple[int, str], Client] = weakref.WeakValueDictionary()
+
+
+def shared_client(address: str | None) -> Client:
+    """One client for all environments of a process that talk to one coordinator."""
+    key = (os.getpid(), find_address(address))
+    client = _clients.get(key)
+    if client is None:
+        client = _clients[key] = Client(key[1])
+    return client
+
+
+class _View(Mapping):
+    """``view[name]`` computes what is asked for and nothing else."""
+
+    def __init__(self, read: Any, names: Sequence[str]):
+        self._read = read
+        self._names = names
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read(name)
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def spaces(self) -> list[str]:
+        return list(self._names)
+
+
+class WalkEnv(gym.Env):
+    """Walks over loop trees. See docs/PYTHON.md for every argument.
+
+    ``reset`` needs no network unless there is a reward space, and a step only when it changed the tree.
+    Arguments that name nothing known raise an error with the nearest valid name.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+
+    # What the two environments differ in.
+    dialect = ""
+    default_benchmark = ""
+    default_observation = ""
+    action_sets: dict[str, tuple[str, ...]] = {}
+    default_actions = ""
+
+    def __init__(self, benchmark: str | None = None, *, benchmarks: Sequence[str] | Dataset | None = None,
+                 action_space: str | Iterable[str] | None = None, observation_space: str | None = None,
+                 reward_space: str | None = "gflops", episode_steps: int | None = None, client: Any = None,
+                 address: str | None = None, rules: str = "structural", features: str | None = None,
+                 max_loops: int | None = None, merge_all_first: bool = False, tensors: str = "numpy",
+                 mask_in_observation: bool = False, peak_gflops: float = 0.0, timeout: float = 300.0,
+                 threads: int = 1, precision: float = 0.0, budget_ms: float = 0.0, fresh: bool = False,
+                 device: str = "", render_mode: str | None = None):
+        if render_mode not in (None, "ansi"):
+            raise LookupError(f"unknown render_mode '{render_mode}'; valid: ansi")
+        if tensors not in ("numpy", "torch"):
+            raise LookupError(f"unknown tensors '{tensors}'{_core.nearest(tensors, ['numpy', 'torch'])}")
+        self.render_mode = render_mode
+        self.timeout = timeout
+        self.episode_steps = episode_steps
+        self.tensors = tensors
+        self.features = features or ("agent58" if self.dialect == "agent" else "agent20")
+        self.max_loops = max_loops or DEFAULT_MAX_LOOPS.get(self.features, 20)
+        self.mask_in_observation = mask_in_observation
+        self._rules = rules
+        self._merge_all_first = merge_all_first
+        self._start_cursor = 0
+        self._benchmarks = benchmarks
+        self._benchmark = Benchmark(benchmark or self.default_benchmark)
+        name, names = action_names(action_space, self.action_sets, self.default_actions)
+        self.action_space = NamedDiscrete(names, name)
+        self._reward_rule = find_reward(reward_space)
+        self._address = address
+        self._measuring = Measuring(client, {"threads": threads, "precision": precision, "budget_ms": budget_ms,
+                                             "fresh": fresh, "device": device}, peak_gflops)
+        self._observation_names = [row[0] for row in _core.observations(self.dialect)] + list(MEASURED)
+        self.observation_space = observation_space or self.default_observation
+        self._template = self._make_walk()
+        self._episode: Episode | None = None
+        self._since = time.monotonic()
+        self._reward_seen: dict[str, Figure] = {}
+
+    # ---- Gymnasium
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None,
+              benchmark: str | None = None, action_space: str | Iterable[str] | None = None,
+              observation_space: str | None = None, reward_space: Any = ..., timeout: float | None = None,
+              ) -> tuple[Any, dict[str, Any]]:
+        """A new episode: on ``benchmark`` (or options["benchmark"]), else one drawn from ``benchmarks``,
+        else on the last one."""
+        super().reset(seed=seed)
+        chosen = dict(options or {})
+        for key in chosen:
+            if key not in _OPTIONS:
+                raise LookupError(f"unknown option '{key}'{_core.nearest(key, list(_OPTIONS))}; "
+                                  f"valid: {', '.join(_OPTIONS)}")
+        benchmark = benchmark if benchmark is not None else chosen.get("benchmark")
+        if reward_space is ... and "reward_space" in chosen:
+            reward_space = chosen["reward_space"]
+        if reward_space is not ...:
+            self.reward_space = reward_space
+        if observation_space or chosen.get("observation_space"):
+            self.observation_space = observation_space or chosen["observation_space"]
+        if timeout is not None:
+            self.timeout = timeout
+        changed = False
+        if action_space is not None:
+            name, names = action_names(action_space, self.action_sets, self.default_actions)
+            self.action_space = NamedDiscrete(names, name)
+            changed = True
+        for key, name in (("merge_all_first", "_merge_all_first"), ("start_cursor", "_start_cursor")):
+            if key in chosen and chosen[key] != getattr(self, name):
+                setattr(self, name, chosen[key])
+                changed = True
+        if benchmark is None and self._benchmarks is not None:
+            benchmark = self._draw()
+        if changed or (benchmark is not None and benchmark != self._benchmark):
+            before, self._benchmark = self._benchmark, Benchmark(benchmark or self._benchmark)
+            try:
+                self._template = self._make_walk()
+            except JobError:
+                self._benchmark = before
+                raise
+        self._episode = Episode(self._template.copy(), self._measuring, self._reward_rule)
+        self._reward_seen = {}
+        self._since = time.monotonic()
+        if self._reward_rule is not None:
+            self._client()
+            self._episode.set_baseline()
+        return self._default_observation(), self._info()
+
+    def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
+             reward_spaces: Sequence[str] | None = None, timeout: float | None = None
+             ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """With ``observation_spaces`` or ``reward_spaces`` the observation or reward is a list of those."""
+        return self.multistep([action], observation_spaces, reward_spaces, timeout)
+
+    def multistep(self, actions: Iterable[Any], observation_spaces: Sequence[str] | None = None,
+                  reward_spaces: Sequence[str] | None = None, timeout: float | None = None
+                  ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Several actions as one step: one observation, and one reward from before the first to after the last."""
+        episode = self._in_episode()
+        numbers = [self._number(action) for action in actions]
+        effect = NOTHING
+        for number in numbers:
+            one = episode.walk.step(number)
+            episode.stepped(number, one)
+            effect = max(effect, one)
+        verdict = Verdict()
+        if self._reward_rule is not None and effect > CURSOR:
+            verdict = self._settle(episode, timeout)
+        reward: Any = verdict.reward
+        if reward_spaces is not None:
+            reward = [self._read_reward(name) for name in reward_spaces]
+        observation = (self._default_observation() if observation_spaces is None
+                       else [self.observation[name] for name in observation_spaces])
+        info = self._info()
+        info["action_had_no_effect"] = effect == NOTHING
+        verdict.tell(info)
+        over = self.episode_steps is not None and len(episode.actions) >= self.episode_steps
+        return observation, reward, verdict.terminated, verdict.truncated or (over and not verdict.terminated), info
+
+    def render(self) -> str | None:
+        return self.observation["loop_tree"] if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        self._episode = None
+        self._measuring = Measuring(None, self._measuring.fields, self._measuring.peak_gflops)
+
+    def action_masks(self) -> np.ndarray:
+        """bool, as sb3-contrib's MaskablePPO asks for it."""
+        return self._in_episode().walk.mask().astype(bool)
+
+    # ---- CompilerGym
+
+    def fork(self) -> WalkEnv:
+        """Another environment in the same place, which shares the client and what was measured."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._episode = self._in_episode().fork()
+        other._reward_seen = self._reward_seen.copy()
+        return other
+
+    def apply(self, state: EnvState) -> None:
+        """Replays the actions of a state; the episode must stand at the start of its benchmark."""
+        if self._episode is None or self._benchmark != state.benchmark or self._episode.actions:
+            self.reset(benchmark=state.benchmark)
+        names = state.actions
+        if names:
+            self.multistep([self.action_space[name] for name in names])
+
+    @property
+    def state(self) -> EnvState:
+        episode = self._in_episode()
+        return EnvState(str(self._benchmark), self.action_space.to_string(episode.actions), self.episode_walltime,
+                        None if self._reward_rule is None else episode.total_reward)
+
+    def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
+        """Replays a state elsewhere and measures both ends anew. The output of what is measured is always
+        compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
+        larger figure."""
+        since = time.monotonic()
+        state = state or self.state
+        errors: list[str] = []
+        replay_failed = reward_good = reward_bad = right = wrong = False
+        other = type(self)(state.benchmark, action_space=self.action_space.names, reward_space=None,
+                           client=self._client(), rules=self._rules, features=self.features,
+                           merge_all_first=self._merge_all_first)
+        try:
+            other.reset()
+            start = other._episode.walk.copy()
+            for name in state.actions:
+                other.step(other.action_space[name])
+        except (JobError, LookupError) as error:
+            replay_failed = True
+            errors.append(str(error))
+        if not replay_failed:
+            fields = {**self._measuring.fields, "fresh": True}
+            futures = [self._client().submit_job(walk.job(**fields)) for walk in (start, other._episode.walk)]
+            if wait(futures, self.timeout).not_done:
+                raise DeadlineExceeded(f"no figures within the environment's timeout of {self.timeout} s")
+            before, after = (future.result() for future in futures)
+            right = after.ok
+            wrong = after.status == "WRONG_OUTPUT"
+            errors += [f"{o.status}: {o.message}" for o in (before, after) if not o.ok]
+            if state.reward is not None and before.ok and after.ok and self._reward_rule is not None:
+                measured = self._value(self._reward_rule.name, before, after)
+                scale = max(before.gflops, after.gflops) if "flops" in self._reward_rule.name else 1.0
+                if self._reward_rule.needs_peak:
+                    scale = 1.0
+                reward_good = abs(measured - state.reward) <= tolerance * scale
+                reward_bad = not reward_good
+                if reward_bad:
+                    errors.append(f"expected reward {state.reward}, received reward {measured}")
+        return ValidationResult(state, replay_failed, reward_good, reward_bad, right, wrong,
+                                time.monotonic() - since, tuple(errors))
+
+    @property
+    def observation(self) -> _View:
+        """``env.observation["loop_tree"]``: any observation of where the walk stands."""
+        return _View(self._read_observation, self._observation_names)
+
+    @property
+    def reward(self) -> _View:
+        """``env.reward["gflops"]``: what changed since it was last read in this episode, or since its start."""
+        return _View(self._read_reward, list(REWARDS))
+
+    @property
+    def datasets(self) -> Datasets:
+        return Datasets(self.dialect)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return self._benchmark
+
+    @property
+    def actions(self) -> list[int]:
+        return list(self._in_episode().actions)
+
+    @property
+    def episode_reward(self) -> float | None:
+        return None if self._reward_rule is None else self._in_episode().total_reward
+
+    @property
+    def episode_walltime(self) -> float:
+        return time.monotonic() - self._since
+
+    @property
+    def in_episode(self) -> bool:
+        return self._episode is not None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Everything that was measured of the tree as it is."""
+        self._client()
+        return self._await(self._in_episode().figure())
+
+    @property
+    def walk(self) -> Walk:
+        return self._in_episode().walk
+
+    @property
+    def reward_space(self) -> str | None:
+        return None if self._reward_rule is None else self._reward_rule.name
+
+    @reward_space.setter
+    def reward_space(self, name: str | None) -> None:
+        self._reward_rule = find_reward(name)
+
+    @property
+    def observation_space(self) -> gym.Space:
+        return self._observation_space
+
+    @observation_space.setter
+    def observation_space(self, name: str) -> None:
+        if name not in self._observation_names:
+            raise LookupError(f"unknown observation space '{name}'{_core.nearest(name, self._observation_names)}; "
+                              f"valid: {', '.join(self._observation_names)}")
+        space = observation_space(name, actions=len(self.action_space.names), features=self.features,
+                                  max_loops=self.max_loops)
+        if self.mask_in_observation:
+            mask = gym.spaces.Box(0, 1, (len(self.action_space.names),), np.int8)
+            space = gym.spaces.Dict({"obs": space, "action_mask": mask})
+        self._observation_name = name
+        self._observation_space = space
+
+    # ---- parts
+
+    def _make_walk(self) -> Walk:
+        source = {"benchmark" if self._benchmark.startswith("benchmark://") else "ir": str(self._benchmark)}
+        if (dialect := Walk(**source).dialect) != self.dialect:
+            other = "LoopTune-v0" if dialect == "agent" else "LoopTool-v0"
+            raise LookupError(f"{self._benchmark} is for loopfleet/{other}")
+        return Walk(**source, action_space=self.action_space.names, rules=self._rules, features=self.features,
+                    stride_buckets=STRIDE_BUCKETS[self.features], merge_all_first=self._merge_all_first,
+                    start_cursor=self._start_cursor)
+
+    def _draw(self) -> str:
+        chosen = self._benchmarks
+        if isinstance(chosen, Dataset):
+            return _core.random_benchmark([chosen.name], int(self.np_random.integers(1 << 62)))
+        return chosen[int(self.np_random.integers(len(chosen)))]
+
+    def _client(self) -> Any:
+        """Made when something is measured for the first time."""
+        if self._measuring.client is None:
+            self._measuring.client = shared_client(self._address)
+        return self._measuring.client
+
+    def _in_episode(self) -> Episode:
+        if self._episode is None:
+            raise gym.error.ResetNeeded("call reset() first")
+        return self._episode
+
+    def _number(self, action: Any) -> int:
+        if isinstance(action, str):
+            return self.action_space[action]
+        number = int(action)
+        if not 0 <= number < len(self.action_space.names):
+            raise ValueError(f"action {number} is not in {self.action_space}")
+        return number
+
+    def _settle(self, episode: Episode, timeout: float | None) -> Verdict:
+        episode.figure()
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            pair = episode.pair()
+            _, late = wait([figure.future for figure in pair], max(0.0, deadline - time.monotonic()))
+            if late:
+                return Verdict(truncated=True, failure=_core.failed_outcome(
+                    "EXPIRED", "no figure within the environment's timeout"))
+            again = [figure for figure in pair if figure.wants_retry()]
+            if not again:
+                return episode.judge()
+            for figure in again:
+                figure.retry(self._client())
+
+    def _await(self, figure: Figure) -> Outcome:
+        while True:
+            if not wait([figure.future], self.timeout).done:
+                raise DeadlineExceeded(f"no figure within the environment's timeout of {self.timeout} s")
+            if not figure.wants_retry():
+                return figure.future.result()
+            figure.retry(self._client())
+
+    def _value(self, name: str, before: Outcome, after: Outcome) -> float:
+        rule = REWARDS[name]
+        peak = (self._measuring.peak_gflops or after.peak_gflops) if rule.needs_peak else 0.0
+        if rule.needs_peak and peak <= 0:
+            raise unknown_peak()
+        return rule.value(before, after, peak)
+
+    def _read_reward(self, name: str) -> float:
+        rule = find_reward(name)
+        episode = self._in_episode()
+        self._client()
+        before = self._reward_seen.get(name)
+        if before is None:
+            start = episode.fork()
+            start.walk.restart()
+            start._key = None
+            before = start.figure()
+            episode.figures[start.key()] = before
+        after = episode.figure()
+        self._reward_seen[name] = after
+        outcomes = [self._await(figure) for figure in (before, after)]
+        if not all(outcome.ok for outcome in outcomes):
+            return math.nan
+        return self._value(rule.name, *outcomes)
+
+    def _read_observation(self, name: str) -> Any:
+        walk = self._in_episode().walk
+        if name == "loops_tensor":
+            return self._tensor(walk.loops_tensor(self.max_loops))
+        if name in ("stride_tensor", "stride_histogram", "5_prev_actions_tensor"):
+            return self._tensor(np.asarray(walk.observe(name), np.float32))
+        if name == "action_state" and self.dialect == "simple":
+            return walk.action_state()
+        if name in MEASURED:
+            self._client()
+            outcome = self._await(self._episode.figure())
+            return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
+        if name.endswith("_networkx"):
+            return to_networkx(walk.observe(name))
+        return walk.observe(name)
+
+    def _tensor(self, array: np.ndarray) -> Any:
+        if self.tensors == "numpy":
+            return array
+        import torch
+        return torch.from_numpy(array)
+
+    def _default_observation(self) -> Any:
+        value = self._read_observation(self._observation_name)
+        if self._observation_name in MEASURED:
+            value = np.asarray(0.0 if math.isnan(value) else value)
+        if self.mask_in_observation:
+            return {"obs": value, "action_mask": self._in_episode().walk.mask()}
+        return value
+
+    def _info(self) -> dict[str, Any]:
+        return {"action_mask": self._in_episode().walk.mask()}

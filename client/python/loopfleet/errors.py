@@ -1,0 +1,36 @@
+"""What can go wrong besides a job: a job's own failure is data (``Outcome.status``), never an exception."""
+
+from ._core import JobError
+
+__all__ = ["LoopfleetError", "CoordinatorUnavailable", "DeadlineExceeded", "Refused", "ClientClosed",
+           "JobError", "ClusterError"]
+
+
+class LoopfleetError(Exception):
+    """Any failure of an operation."""
+
+
+class CoordinatorUnavailable(LoopfleetError, ConnectionError):
+    """The coordinator was silent for longer than the limit."""
+
+
+class DeadlineExceeded(LoopfleetError, TimeoutError):
+    """The caller's ``timeout`` passed. What was submitted goes on at the coordinator."""
+
+
+class Refused(LoopfleetError):
+    """The coordinator said no. ``code`` is a failure code, ``retryable`` whether later may help."""
+
+    def __init__(self, code: str, message: str, retryable: bool = False):
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+
+
+class ClientClosed(LoopfleetError):
+    """The client was closed while the call waited."""
+
+
+class ClusterError(LoopfleetError):
+    """A local cluster could not be started."""

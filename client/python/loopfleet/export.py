@@ -1,0 +1,311 @@
+"""Data sets as files: Parquet, JSON lines or CSV, one folder of one file for each part, with a card, checksums
+and where it came from. `python -m loopfleet.export --help`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import _core
+from .client import Client
+from .errors import LoopfleetError
+from .rows import FIELDS, Row, rows_of_batches, rows_of_file
+from .splits import PARTS, Split
+
+FORMATS = ("parquet", "jsonl", "csv")
+_GROUP_ROWS = 20_000  # held in memory at once, for each part
+
+
+@dataclass
+class Summary:
+    """What was written."""
+
+    rows: Counter = field(default_factory=Counter)      # by part
+    statuses: Counter = field(default_factory=Counter)
+    duplicates: int = 0
+    programs: set = field(default_factory=set)
+    hardware: set = field(default_factory=set)
+    compilers: set = field(default_factory=set)
+    first: str = ""
+    last: str = ""
+
+    def add(self, row: Row, part: str) -> None:
+        self.rows[part] += 1
+        self.statuses[row["status"]] += 1
+        self.programs.add(row["program"])
+        if row["hardware_class"]:
+            self.hardware.add((row["hardware_class"], row["hardware_model"]))
+            self.compilers.add((row["llvm"], row["tier"], row["lowering"]))
+        time = row["finished_at"] or ""
+        self.first = min(self.first or time, time)
+        self.last = max(self.last, time)
+
+
+def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", split: Split | None = None,
+           dedup: bool = True, name: str = "loop schedules", source: str = "") -> Summary:
+    """Writes ``rows`` to ``folder``, which must not be there yet; it appears whole or not at all.
+
+    Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps one row for each
+    question (tree, device class, compiler, threads, cache, policy): the first that was measured; and of
+    failures one for each (program, actions, code).
+    """
+    if format not in FORMATS:
+        raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
+                             f"valid: {', '.join(FORMATS)}")
+    split = split or Split()
+    folder = Path(folder)
+    if folder.exists():
+        raise LoopfleetError(f"{folder} is there already: an export replaces nothing")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        making.chmod(0o755)
+        summary = _write_parts(rows, making / "data", format, split, dedup)
+        facts = {"name": name, "source": source, "format": format, "split": split.kind, "shares": split.shares,
+                 "seed": split.seed, "dedup": dedup, "rows": dict(summary.rows),
+                 "statuses": dict(summary.statuses), "duplicates_left_out": summary.duplicates,
+                 "programs": len(summary.programs), "hardware": sorted(summary.hardware),
+                 "compilers": sorted(summary.compilers, key=str), "finished": [summary.first, summary.last],
+                 "made_by": f"loopfleet {_core.__version__}",
+                 "made_at": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+        (making / "provenance.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        (making / "README.md").write_text(card(facts), encoding="utf-8")
+        (making / "SHA256SUMS").write_text("".join(_checksums(making)), encoding="utf-8")
+        making.rename(folder)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    return summary
+
+
+def check(folder: str | Path) -> list[str]:
+    """What differs from SHA256SUMS; nothing if all is as it was written."""
+    folder = Path(folder)
+    problems = []
+    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split("  ", 1)
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"{name}: missing")
+        elif _digest(path) != digest:
+            problems.append(f"{name}: changed")
+    return problems
+
+
+class _Writer(Protocol):
+    def write(self, rows: list[Row]) -> None: ...
+    def close(self) -> None: ...
+
+
+class _JsonLines:
+    def __init__(self, path: Path):
+        self._file = path.open("w", encoding="utf-8")
+
+    def write(self, rows: list[Row]) -> None:
+        self._file.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Csv:
+    """Lists are JSON text."""
+
+    def __init__(self, path: Path):
+        self._file = path.open("w", encoding="utf-8", newline="")
+        self._writer = csv.DictWriter(self._file, list(FIELDS), lineterminator="\n")
+        self._writer.writeheader()
+
+    def write(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._writer.writerow({key: json.dumps(value, separators=(",", ":")) if isinstance(value, list) else value
+                                   for key, value in row.items()})
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
+    def __init__(self, path: Path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        self._pa = pa
+        self._schema = arrow_schema()
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+
+    def write(self, rows: list[Row]) -> None:
+        self._writer.write_table(self._pa.Table.from_pylist(rows, self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def arrow_schema() -> Any:
+    """The columns' types."""
+    import pyarrow as pa
+    whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
+    small = {"action_index", "threads", "attempts", "index"}
+    figures = {"spread"} | {name for name in FIELDS if name.endswith(("_ns", "_mhz", "gflops"))} - {"samples_ns"}
+    types = {"actions": pa.list_(pa.string()), "samples_ns": pa.list_(pa.float64()),
+             "sample_flags": pa.list_(pa.uint8())}
+    types.update({name: pa.int64() for name in whole}, **{name: pa.int32() for name in small},
+                 **{name: pa.float64() for name in figures})
+    return pa.schema([pa.field(name, types.get(name, pa.string()), metadata={"doc": doc})
+                      for name, doc in FIELDS.items()])
+
+
+_WRITERS = {"parquet": _Parquet, "jsonl": _JsonLines, "csv": _Csv}
+
+
+def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, dedup: bool) -> Summary:
+    folder.mkdir()
+    summary = Summary()
+    seen: set[bytes] = set()
+    held: dict[str, list[Row]] = {part: [] for part in PARTS}
+    writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}") for part in PARTS}
+    try:
+        for row in rows:
+            if dedup:
+                key = _question(row)
+                if key in seen:
+                    summary.duplicates += 1
+                    continue
+                seen.add(key)
+            part = split.part(row)
+            summary.add(row, part)
+            held[part].append(row)
+            if len(held[part]) == _GROUP_ROWS:
+                writers[part].write(held[part])
+                held[part] = []
+        for part in PARTS:
+            writers[part].write(held[part])
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return summary
+
+
+def _question(row: Row) -> bytes:
+    if row["status"] == "ok":
+        key = [row[name] for name in ("tree_key", "hardware_class", "llvm", "tier", "lowering", "threads", "cache",
+                                      "policy")]
+    else:
+        key = [row["program"], row["benchmark"], row["ir"], *row["actions"], row["status"]]
+    return hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _checksums(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield f"{_digest(path)}  {path.relative_to(folder).as_posix()}\n"
+
+
+def card(facts: dict[str, Any]) -> str:
+    """README.md in the layout that `datasets.load_dataset(folder)` reads."""
+    extension = facts["format"]
+    parts = "".join(f"  - split: {part}\n    path: data/{part}.{extension}\n" for part in PARTS
+                    if facts["rows"].get(part))
+    counts = "".join(f"| {part} | {facts['rows'].get(part, 0):,} |\n" for part in PARTS)
+    statuses = "".join(f"| {code} | {count:,} |\n" for code, count in sorted(facts["statuses"].items()))
+    hardware = "".join(f"- {model} (class `{kind}`)\n" for kind, model in facts["hardware"])
+    compilers = "".join(f"- LLVM {llvm}, tier {tier}, lowering {lowering}\n"
+                        for llvm, tier, lowering in facts["compilers"])
+    columns = "".join(f"| `{name}` | {text} |\n" for name, text in FIELDS.items())
+    total = sum(facts["rows"].values())
+    return f"""---
+pretty_name: {json.dumps(facts["name"])}
+tags:
+- compilers
+- performance
+- loop-schedules
+configs:
+- config_name: default
+  data_files:
+{parts}---
+
+# {facts["name"]}
+
+{total:,} measured loop schedules of {facts["programs"]:,} programs, made by {facts["made_by"]} on {facts["made_at"]}
+from {facts["source"] or "outcomes in memory"}; measured from {facts["finished"][0] or "-"} to {facts["finished"][1] or "-"}.
+
+Every figure is of a kernel whose output was compared with a reference before and after it was timed. Rows that failed
+are kept: they have a code in `status` and no figures, never zeros. `CUT` rows are censored: slower than a bound that
+their job gave.
+
+## Parts
+
+Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, shares {list(facts["shares"])}), so no
+{facts["split"]} is in two parts, and adding rows moves none.
+
+| part | rows |
+|---|---|
+{counts}
+{"Duplicate questions were left out: " + format(facts["duplicates_left_out"], ",") + "." if facts["dedup"] else
+ "Duplicate questions were kept."}
+
+| status | rows |
+|---|---|
+{statuses}
+## Hardware and compilers
+
+{hardware}{compilers}
+## Columns
+
+| column | meaning |
+|---|---|
+{columns}
+`SHA256SUMS` has the checksum of every file, `provenance.json` the facts above for programs.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="loopfleet-export", description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", help="what to make; must not be there yet")
+    parser.add_argument("--db", metavar="FILE", help="a database file (else a coordinator is asked)")
+    parser.add_argument("--address", help="the coordinator's")
+    parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
+    parser.add_argument("--format", choices=FORMATS, default="parquet")
+    parser.add_argument("--split", choices=("program", "region", "device"), default="program")
+    parser.add_argument("--seed", type=int, default=0, help="of the split")
+    parser.add_argument("--keep-duplicates", action="store_true")
+    parser.add_argument("--name", default="loop schedules", help="for the card")
+    given = parser.parse_args(arguments)
+    try:
+        options = {"format": given.format, "split": Split(given.split, seed=given.seed),
+                   "dedup": not given.keep_duplicates, "name": given.name}
+        if given.db:
+            summary = export(rows_of_file(given.db), given.folder, source=f"the database {Path(given.db).name}",
+                             **options)
+        else:
+            with Client(given.address) as client:
+                batches = given.batch or sorted(info["batch"] for info in client.batches(1000))
+                summary = export(rows_of_batches(client, batches), given.folder, source="a coordinator", **options)
+    except LoopfleetError as error:
+        print(f"loopfleet-export: {error}", file=sys.stderr)
+        return 1
+    rows = ", ".join(f"{part} {summary.rows[part]:,}" for part in PARTS)
+    print(f"{given.folder}: {rows}; {summary.statuses['ok']:,} measured, {summary.duplicates:,} duplicates left out")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

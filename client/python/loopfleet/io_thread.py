@@ -1,0 +1,182 @@
+"""The thread that owns a client's socket. Others hand it jobs; it hands back outcomes."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import zmq
+
+from . import transport
+from ._core import Job, Outcome
+from .batch import Batch
+from .errors import ClientClosed
+from .session import Limits, Session
+
+OnOutcome = Callable[[Outcome], None]
+OnError = Callable[[Exception], None]
+
+
+class IoThread(threading.Thread):
+    """Everything but post(), submit() and stop() runs in the thread itself."""
+
+    def __init__(self, address: str, keys: Path | None, program: str, limits: Limits, busy_limit: float):
+        super().__init__(name="loopfleet-client", daemon=True)
+        self._busy_limit = busy_limit
+        self._context = zmq.Context()
+        try:
+            self._socket = transport.connect(self._context, address, keys)
+        except BaseException:
+            self._context.term()
+            raise
+        self._session = Session(address, program, limits)
+        self._wake_in, self._wake_out = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+        self._commands: deque[Callable[[], None]] = deque()
+        self._singles: deque[tuple[Job, OnOutcome, OnError]] = deque()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._timer_numbers = itertools.count()
+        self._batches: set[Batch] = set()
+        self._stopping = False
+        self._lock = threading.Lock()
+        self.pid = os.getpid()
+
+    # ---- from any thread
+
+    def post(self, command: Callable[[], None]) -> None:
+        with self._lock:
+            if self._stopping:
+                raise ClientClosed("the client is closed")
+            self._commands.append(command)
+        self._wake()
+
+    def submit(self, singles: list[tuple[Job, OnOutcome, OnError]]) -> None:
+        """Jobs that are submitted one right after another travel together."""
+        with self._lock:
+            if self._stopping:
+                raise ClientClosed("the client is closed")
+            self._singles.extend(singles)
+        self._wake()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopping = True
+        self._wake()
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wake_out, b"x")
+        except (BlockingIOError, OSError):
+            pass  # full: it will wake; closed: it has ended
+
+    # ---- in this thread
+
+    @property
+    def session(self) -> Session:
+        return self._session
+
+    def start_batch(self, jobs: list[Job], on_outcomes: Callable[[list[tuple[int, Outcome]]], None],
+                    on_end: Callable[[Exception | None], None]) -> Batch:
+        def ended(error: Exception | None) -> None:
+            self._batches.discard(batch)
+            on_end(error)
+
+        batch = Batch(self._session, time.monotonic, self._call_later, jobs, on_outcomes, ended, self._busy_limit)
+        self._batches.add(batch)
+        batch.start()
+        return batch
+
+    def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._timer_numbers), call))
+
+    def run(self) -> None:
+        error: Exception = ClientClosed("the client was closed")
+        try:
+            self._serve()
+        except Exception as unexpected:  # whoever waits must hear of it
+            error = unexpected
+        finally:
+            with self._lock:
+                self._stopping = True
+            self._session.fail_all(error)
+            for batch in list(self._batches):
+                batch._end(error)
+            for _, _, on_error in self._singles:
+                on_error(error)
+            self._singles.clear()
+            self._socket.close()
+            self._context.term()
+            with self._lock:
+                os.close(self._wake_in)
+                os.close(self._wake_out)
+                self._wake_out = self._wake_in = -1
+
+    def _serve(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._wake_in, zmq.POLLIN)
+        while not self._stopping:
+            now = time.monotonic()
+            wake_at = self._session.tick(now) if not self._session.idle else now + 3600.0
+            if self._timers:
+                wake_at = min(wake_at, self._timers[0][0])
+            self._flush()
+            # What could not be sent is tried again soon.
+            pause = 0.05 if self._session.outbox else max(0.0, wake_at - now)
+            ready = dict(poller.poll(min(pause, 3600.0) * 1000 + 1))
+            if self._wake_in in ready:
+                try:
+                    os.read(self._wake_in, 4096)
+                except BlockingIOError:
+                    pass
+            self._receive()
+            now = time.monotonic()
+            while self._timers and self._timers[0][0] <= now:
+                heapq.heappop(self._timers)[2]()
+            while self._commands:
+                self._commands.popleft()()
+            self._start_singles()
+
+    def _flush(self) -> None:
+        outbox = self._session.outbox
+        while outbox:
+            try:
+                self._socket.send(outbox[0], zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            outbox.popleft()
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                parts = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            if len(parts) == 1:
+                self._session.receive(parts[0], time.monotonic())
+
+    def _start_singles(self) -> None:
+        with self._lock:
+            if not self._singles:
+                return
+            taken = list(self._singles)
+            self._singles.clear()
+
+        waiting = dict(enumerate(taken))
+
+        def on_outcomes(rows: list[tuple[int, Outcome]]) -> None:
+            for place, outcome in rows:
+                waiting.pop(place)[1](outcome)
+
+        def on_end(error: Exception | None) -> None:
+            for _, _, on_error in waiting.values():
+                on_error(error or ClientClosed("the batch ended without this job's outcome"))
+
+        self.start_batch([job for job, _, _ in taken], on_outcomes, on_end)

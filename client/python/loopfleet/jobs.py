@@ -1,0 +1,77 @@
+"""Jobs from what people write: a Job, a URI, (URI, actions), or a dict with the fields of a job line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+from . import _core
+from ._core import Job, JobError, Outcome
+
+JobLike = Union[Job, str, tuple, Mapping[str, Any]]
+Actions = Union[str, Iterable[str]]
+
+
+def _names(actions: Actions) -> list[str]:
+    if isinstance(actions, str):
+        return [name.strip() for name in actions.split(",") if name.strip()]
+    return list(actions)
+
+
+def job(benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Job:
+    """One job. ``fields`` are those of a job line: ``ir``, ``dialect``, ``rules``, ``on_illegal``,
+    ``merge_all_first``, ``device``, ``labels``, ``affinity``, ``threads``, ``cache``, ``priority``,
+    ``precision``, ``budget_ms``, ``cut_above_ns``, ``deadline_s``, ``fresh``, ``max_age_s``, ``tag``.
+
+    Raises JobError, which names the offending field or action and the nearest valid one.
+    """
+    names = _names(actions)
+    if not fields and isinstance(benchmark, str):
+        return Job.simple(benchmark, names)
+    given = {} if benchmark is None else {"benchmark": benchmark}
+    return Job(json.dumps({**given, "actions": names, **fields}))
+
+
+def make_job(given: JobLike) -> Job:
+    if isinstance(given, Job):
+        return given
+    if isinstance(given, str):
+        return job(given)
+    if isinstance(given, Mapping):
+        return job(**{"actions": (), **given})
+    if isinstance(given, tuple) and 1 <= len(given) <= 2:
+        return job(*given)
+    raise TypeError(f"a job is a Job, a URI, (URI, actions) or a dict, not {type(given).__name__}")
+
+
+def make_jobs(given: Iterable[JobLike]) -> tuple[list[Job], list[int], list[tuple[int, Outcome]]]:
+    """Jobs that can be sent, their places among what was given, and the outcomes of the others."""
+    jobs: list[Job] = []
+    places: list[int] = []
+    failed: list[tuple[int, Outcome]] = []
+    for place, item in enumerate(given):
+        try:
+            made = make_job(item)
+        except JobError as error:
+            failed.append((place, _rejected(place, item, error.code, str(error), error.action_index)))
+            continue
+        problem = _core.failure_of(made)
+        if problem is not None:
+            code, message, action_index = problem
+            failed.append((place, _core.failed_outcome(code, message, action_index, place, made.benchmark,
+                                                       made.actions)))
+            continue
+        jobs.append(made)
+        places.append(place)
+    return jobs, places, failed
+
+
+def _rejected(place: int, item: JobLike, code: str, message: str, action_index: int | None) -> Outcome:
+    benchmark: Any = item
+    if isinstance(item, Mapping):
+        benchmark = item.get("benchmark") or item.get("ir")
+    elif isinstance(item, tuple):
+        benchmark = item[0]
+    return _core.failed_outcome(code, message, action_index, place,
+                                benchmark if isinstance(benchmark, str) else "", [])

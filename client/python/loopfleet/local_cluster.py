@@ -1,0 +1,190 @@
+"""LocalCluster: a real coordinator and workers on this machine for the length of a `with` block."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from . import settings
+from .client import Client
+from .errors import ClusterError
+
+_START_LIMIT_S = 60.0
+_STOP_LIMIT_S = 30.0
+
+
+def find_program(programs: str | os.PathLike | None = None) -> str:
+    """The `loopfleet` command: in ``programs``, in LOOPFLEET_BIN, or in PATH."""
+    folder = os.fspath(programs) if programs is not None else os.environ.get("LOOPFLEET_BIN")
+    if folder:
+        path = Path(folder) / "loopfleet"
+        if not os.access(path, os.X_OK):
+            raise ClusterError(f"there is no program {path}")
+        return str(path)
+    found = shutil.which("loopfleet")
+    if found is None:
+        raise ClusterError("the command `loopfleet` is not in PATH: build it (cmake --workflow --preset release, or "
+                           "deploy/quickstart.sh) and put build/release/bin into PATH or LOOPFLEET_BIN")
+    return found
+
+
+class LocalCluster:
+    """``with LocalCluster(workers=1) as cluster: Client()`` …: clients that are told no address find it.
+
+    Everything ends with the block, with the interpreter, and when the interpreter is killed (the kernel
+    tells the cluster, whatever happened). ``database`` keeps results; else they are gone with the cluster.
+
+    One core of the machine times kernels and nothing else should run there. So, unless
+    ``leave_timing_cores`` is false, this process's threads (those that run now and those that they
+    start) leave it for as long as the cluster runs: their affinity becomes what it was, without the
+    cores that the workers time on. With a single core nothing can be left and nothing changes.
+    """
+
+    def __init__(self, workers: int = 1, *, database: str | os.PathLike | None = None,
+                 programs: str | os.PathLike | None = None, leave_timing_cores: bool = True):
+        self.workers = workers
+        self.database = database
+        self.address = ""
+        self.worker_address = ""
+        self.http = ""
+        self.coordinator_pid = 0
+        self._programs = programs
+        self._leave_timing_cores = leave_timing_cores
+        self._process: subprocess.Popen | None = None
+        self._keeper: threading.Thread | None = None
+        self._log: Any = None
+        self._affinities: dict[int, set[int]] = {}
+        self._owner = 0
+
+    def start(self) -> LocalCluster:
+        """As `with` does; call stop()."""
+        if self._process is not None:
+            raise ClusterError("this cluster runs already")
+        arguments = [find_program(self._programs), "local", "--json", "--workers", str(self.workers),
+                     "--parent", str(os.getpid())]
+        if self.database is not None:
+            arguments += ["--db", os.fspath(self.database)]
+        self._log = tempfile.TemporaryFile()
+        started: list[Any] = []
+        ready = threading.Event()
+
+        def keep() -> None:
+            # The kernel takes the end of the thread that started a process for its parent's end: this
+            # one lasts as long as the process.
+            try:
+                process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                           stderr=self._log, start_new_session=True)
+            except OSError as error:
+                started.append(error)
+                ready.set()
+                return
+            started.append(process)
+            ready.set()
+            process.wait()
+
+        self._keeper = threading.Thread(target=keep, name="loopfleet-cluster", daemon=True)
+        self._keeper.start()
+        ready.wait()
+        if isinstance(started[0], OSError):
+            raise ClusterError(f"cannot start {arguments[0]}: {started[0]}")
+        self._process = started[0]
+        self._owner = os.getpid()
+        atexit.register(self.stop)
+        try:
+            self._read_endpoints()
+            settings._local_clusters.append(self)
+            if self._leave_timing_cores:
+                self._leave_cores()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Ends every process of the cluster and waits for it. Again is harmless."""
+        if self._process is None or self._owner != os.getpid():
+            return  # a forked process has its parent's cluster, and leaves it alone
+        process, self._process = self._process, None
+        atexit.unregister(self.stop)
+        if self in settings._local_clusters:
+            settings._local_clusters.remove(self)
+        _set_affinities(self._affinities)
+        self._affinities = {}
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        assert self._keeper is not None
+        self._keeper.join(_STOP_LIMIT_S)
+        if self._keeper.is_alive():
+            process.kill()  # its children end with it
+            self._keeper.join()
+        process.stdout.close()
+        self._log.close()
+
+    def client(self, **options: Any) -> Client:
+        """A client of this cluster."""
+        return Client(self.address, **options)
+
+    def __enter__(self) -> LocalCluster:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Of `loopfleet local`, which the daemons are children of."""
+        if self._process is None:
+            raise ClusterError("this cluster does not run")
+        return self._process.pid
+
+    def _read_endpoints(self) -> None:
+        timer = threading.Timer(_START_LIMIT_S * (1 + self.workers), self._process.kill)
+        timer.start()
+        line = self._process.stdout.readline()
+        timer.cancel()
+        if not line:
+            self._keeper.join(_STOP_LIMIT_S)
+            self._log.seek(0)
+            said = self._log.read().decode(errors="replace").strip()
+            raise ClusterError(f"the cluster did not start: {said or 'it said nothing'}")
+        endpoints = json.loads(line)
+        self.address = endpoints["address"]
+        self.worker_address = endpoints["worker_address"]
+        self.http = endpoints["http"]
+        self.database = endpoints["database"]
+        self.coordinator_pid = endpoints["coordinator_pid"]
+
+    def _leave_cores(self) -> None:
+        with Client(self.address) as client:
+            pids = [worker["pid"] for worker in client.workers(timeout=_START_LIMIT_S)]
+        # A worker's own threads stay off the core that it times on: what is left to them is left to us.
+        allowed = os.sched_getaffinity(0)
+        for pid in pids:
+            allowed &= os.sched_getaffinity(pid)
+        if not allowed:
+            return
+        self._affinities = {tid: os.sched_getaffinity(tid) for tid in _threads()}
+        _set_affinities({tid: cores & allowed or allowed for tid, cores in self._affinities.items()})
+
+
+def _threads() -> list[int]:
+    if not sys.platform.startswith("linux"):
+        return []
+    return [int(name) for name in os.listdir("/proc/self/task")]
+
+
+def _set_affinities(affinities: dict[int, set[int]]) -> None:
+    for tid, cores in affinities.items():
+        try:
+            os.sched_setaffinity(tid, cores)
+        except (ProcessLookupError, OSError):
+            pass  # that thread has ended, or the machine's cores were taken from us

@@ -1,0 +1,20 @@
+"""RLlib: its registry wants a function of one dict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.tune.registry import register_env
+
+from .envs import LoopToolEnv, LoopTuneEnv
+
+
+def register() -> None:
+    """``config.environment("loopfleet/LoopTune-v0", env_config={...})``: env_config is the environment's
+    arguments. Each process has a client of its own; set ``address``, because it is started elsewhere."""
+
+    def make(env_class: type) -> Any:
+        return lambda env_config: env_class(**dict(env_config))
+
+    register_env("loopfleet/LoopTune-v0", make(LoopTuneEnv))
+    register_env("loopfleet/LoopTool-v0", make(LoopToolEnv))

@@ -1,0 +1,68 @@
+"""Stable-Baselines3: its older contract of vector environments over ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.vec_env import VecEnv
+
+from .envs import WalkVectorEnv
+
+
+class Sb3VecEnv(VecEnv):
+    """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``. ``action_masks`` is what sb3-contrib's
+    MaskablePPO asks for."""
+
+    def __init__(self, num_envs: int, **options: Any):
+        self._envs = WalkVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
+        self._actions: np.ndarray | None = None
+        super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
+        observations, _ = self._envs.reset(seed=seeds)
+        self._reset_seeds()
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        observations, rewards, terminated, truncated, info = self._envs.step(self._actions)
+        over = terminated | truncated
+        infos: list[dict[str, Any]] = []
+        for row in range(self.num_envs):
+            one: dict[str, Any] = {"action_mask": info["action_mask"][row],
+                                   "TimeLimit.truncated": bool(truncated[row] and not terminated[row])}
+            if over[row]:
+                one["terminal_observation"] = info["final_obs"][row]
+            if "error_type" in info and info["error_type"][row] is not None:
+                one["error_type"] = info["error_type"][row]
+                one["error_details"] = info["error_details"][row]
+            infos.append(one)
+        return observations, rewards.astype(np.float32), over, infos
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        value = getattr(self._envs, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise AttributeError(f"'{attr_name}' cannot be set: give it to the constructor")
+
+    def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
+        if method_name != "action_masks":
+            raise AttributeError(f"no method '{method_name}' of single environments; there is action_masks")
+        masks = self._envs.action_masks()
+        return [masks[row] for row in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        return [False for _ in self._get_indices(indices)]
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        return super().seed(seed)

@@ -1,0 +1,136 @@
+"""The client's side of docs/PROTOCOL.md without a socket or a clock: numbered requests, each with one
+reply; repeated after a silence; greeted again after a restart. Belongs to one thread."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+from .errors import CoordinatorUnavailable, LoopfleetError, Refused
+
+OnReply = Callable[[str, Any], None]
+OnError = Callable[[Exception], None]
+
+
+@dataclass
+class Limits:
+    """Of patience, in seconds."""
+
+    connect: float = 10.0  # silence before the first answer
+    silence: float = 60.0  # silence later on: a restart takes this long
+    resend: float = 1.0    # a request unanswered for this long is repeated
+
+
+@dataclass
+class _Pending:
+    frame: bytes
+    expected: float  # how long the coordinator may rightly take
+    since: float
+    sent_at: float
+    on_reply: OnReply
+    on_error: OnError
+
+
+class Session:
+    def __init__(self, address: str, program: str, limits: Limits):
+        self.address = address
+        self.limits = limits
+        self.client_id = os.urandom(16)
+        self.outbox: deque[bytes] = deque()
+        self.epoch = 0  # of the coordinator; 0: never heard
+        self.coordinator = ""
+        self._program = program
+        self._number = 0
+        self._hellos: set[int] = set()
+        self._hello_since: float | None = None
+        self._heard_at: float | None = None
+        self._pending: dict[int, _Pending] = {}
+
+    def request(self, encode: Callable[[int], bytes], now: float, on_reply: OnReply, on_error: OnError,
+                expected: float = 0.0) -> None:
+        """``encode`` makes the frame from the request's number."""
+        if self.epoch == 0 and self._hello_since is None:
+            self._greet(now)
+        self._number += 1
+        frame = encode(self._number)
+        self._pending[self._number] = _Pending(frame, expected, now, now, on_reply, on_error)
+        self.outbox.append(frame)
+
+    def receive(self, frame: bytes, now: float) -> None:
+        self._heard_at = now
+        try:
+            number, kind, content = _core.decode_reply(frame)
+        except _core.JobError as error:
+            # Nobody knows whose answer it was; those who wait ask again.
+            self._fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
+            return
+        if number in self._hellos:
+            self._hellos.discard(number)
+            self._on_hello(kind, content)
+            return
+        if number == 0 and self._pending:  # it could not read a number: only the latest can be meant
+            number = max(self._pending)
+        pending = self._pending.get(number)
+        if pending is None:
+            return  # a second answer
+        if kind == "refused" and content[0] == "UNAUTHENTICATED":
+            # A restarted coordinator wants to be greeted first.
+            if self._hello_since is None:
+                self._greet(now)
+                pending.sent_at = now
+                self.outbox.append(pending.frame)
+            return
+        del self._pending[number]
+        pending.on_reply(kind, content)
+
+    def tick(self, now: float) -> float:
+        """Repeats what is unanswered, gives up what is silent for too long. When to call again."""
+        soonest = now + 1.0
+        for number, pending in list(self._pending.items()):
+            patience = self.limits.silence if self.epoch else self.limits.connect
+            since = max(pending.since, self._heard_at or 0.0)
+            if now - since > pending.expected + patience:
+                del self._pending[number]
+                pending.on_error(CoordinatorUnavailable(
+                    f"no answer from the coordinator at {self.address} for {patience:.3g} s; is it running? "
+                    "`loopfleet local` starts a cluster, LOOPFLEET_ADDRESS names another"))
+                continue
+            due = pending.sent_at + pending.expected + self.limits.resend
+            if now >= due:
+                self._greet(now)  # perhaps another process answers there by now
+                self.outbox.append(pending.frame)
+                pending.sent_at = now
+                due = now + pending.expected + self.limits.resend
+            soonest = min(soonest, due)
+        return soonest
+
+    def fail_all(self, error: Exception) -> None:
+        self._fail_all(error)
+
+    @property
+    def idle(self) -> bool:
+        return not self._pending
+
+    def _greet(self, now: float) -> None:
+        if self._hello_since is not None and now - self._hello_since < self.limits.resend / 2:
+            return  # just said
+        self._number += 1
+        self._hello_since = now
+        self._hellos.add(self._number)
+        self.outbox.append(_core.encode_hello(self._number, self.client_id, self._program))
+
+    def _on_hello(self, kind: str, content: Any) -> None:
+        self._hello_since = None
+        if kind == "welcome":
+            self.coordinator, self.epoch = content
+        elif kind == "refused":
+            self._fail_all(Refused(content[0], content[1], content[4]))
+
+    def _fail_all(self, error: Exception) -> None:
+        pending, self._pending = self._pending, {}
+        for each in pending.values():
+            each.on_error(error)

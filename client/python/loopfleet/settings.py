@@ -1,0 +1,55 @@
+"""Where the coordinator is: argument, environment, configuration file, running local cluster, default."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import LoopfleetError
+
+DEFAULT_ADDRESS = "tcp://127.0.0.1:5570"
+
+_local_clusters: list = []  # those that run in this process, the newest last
+
+
+def _from_file(key: str) -> str | None:
+    """``key`` of the table [client] of the file that LOOPFLEET_CONFIG names."""
+    path = os.environ.get("LOOPFLEET_CONFIG")
+    if not path:
+        return None
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        try:
+            import tomli as tomllib
+        except ModuleNotFoundError:
+            raise LoopfleetError(
+                "LOOPFLEET_CONFIG is set, and reading it needs Python 3.11 or the package tomli") from None
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("client", {})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise LoopfleetError(f"LOOPFLEET_CONFIG: cannot read {path}: {error}") from error
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise LoopfleetError(f"{path}: client.{key} must be a string")
+    return value
+
+
+def _setting(argument: str | None, key: str) -> str | None:
+    return argument or os.environ.get(f"LOOPFLEET_{key.upper()}") or _from_file(key)
+
+
+def find_address(address: str | None = None) -> str:
+    """The endpoint that clients connect to."""
+    found = _setting(address, "address")
+    if found:
+        return found
+    if _local_clusters:
+        return _local_clusters[-1].address
+    return DEFAULT_ADDRESS
+
+
+def find_keys(keys: str | os.PathLike | None = None) -> Path | None:
+    """The directory of this client's keys, or None where there are none."""
+    found = _setting(os.fspath(keys) if keys is not None else None, "keys")
+    return Path(found) if found else None

@@ -1,0 +1,72 @@
+"""An exported data set for torch: features of each schedule, padded, and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from ._core import JobError, Walk
+from .splits import PARTS
+
+
+class ScheduleDataset(Dataset):
+    """Rows of one part of an export (Parquet) that were measured.
+
+    An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask`` bool[max_loops] true for
+    real rows, ``strides`` float32[16 or 32], ``flop_count``, ``elapsed_ns``, ``gflops`` float32, and
+    ``program`` (a number that is equal for equal programs). Trees with more loops are cut to ``max_loops``.
+    Trees are rebuilt from benchmark and actions, as the workers do.
+    """
+
+    def __init__(self, folder: str | Path, part: str = "train", *, features: str = "agent58",
+                 max_loops: int = 20, grades: Sequence[str] = ("A", "B", "C")):
+        import pyarrow.parquet as pq
+        if part not in PARTS:
+            raise ValueError(f"unknown part '{part}'; valid: {', '.join(PARTS)}")
+        table = pq.read_table(Path(folder) / "data" / f"{part}.parquet",
+                              columns=["benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "flop_count",
+                                       "elapsed_ns", "gflops"])
+        rows = [row for row in table.to_pylist() if row["status"] == "ok" and row["grade"] in grades]
+        width = 58 if features == "agent58" else 20
+        programs = {name: number for number, name in enumerate(sorted({row["program"] for row in rows}))}
+        self.loops = np.zeros((len(rows), max_loops, width), np.float32)
+        self.mask = np.zeros((len(rows), max_loops), bool)
+        self.strides = np.zeros((len(rows), 32 if features == "agent58" else 16), np.float32)
+        self.program = np.array([programs[row["program"]] for row in rows], np.int64)
+        self.figures = np.array([[row["flop_count"], row["elapsed_ns"], row["gflops"]] for row in rows],
+                                np.float32).reshape(-1, 3)
+        for number, row in enumerate(rows):
+            walk = rebuild(row, features)
+            self.loops[number] = walk.loops_tensor(max_loops).reshape(max_loops, width)
+            count = min(max_loops, len(walk.observe("loops_tensor")))
+            self.mask[number, :count] = True
+            self.strides[number] = walk.observe("stride_tensor")
+
+    def __len__(self) -> int:
+        return len(self.program)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        return {"loops": torch.from_numpy(self.loops[number]), "mask": torch.from_numpy(self.mask[number]),
+                "strides": torch.from_numpy(self.strides[number]), "program": int(self.program[number]),
+                "flop_count": self.figures[number, 0], "elapsed_ns": self.figures[number, 1],
+                "gflops": self.figures[number, 2]}
+
+
+def rebuild(row: dict[str, Any], features: str = "agent58") -> Walk:
+    """The tree that a row is about: a row does not repeat the rules that its actions were replayed under, but
+    the key says which they were."""
+    for merge_all_first in (False, True):
+        for rules in ("structural", "loop_nest"):
+            walk = Walk(benchmark=row["benchmark"] or "", ir=row["ir"] or "", features=features, rules=rules,
+                        merge_all_first=merge_all_first)
+            for name in row["actions"]:
+                walk.apply(name)
+            if walk.tree_key.hex() == row["tree_key"]:
+                return walk
+    raise JobError(f"{row['benchmark'] or 'a program'} with {','.join(row['actions'])}: this version's tree has "
+                   f"another key than {row['tree_key']}")

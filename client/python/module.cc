@@ -1,0 +1,20 @@
+// loopfleet._core: loop trees and messages, the same code that coordinator and workers run. Sockets
+// stay in Python.
+
+#include <nanobind/nanobind.h>
+
+#include "client/python/conversion.h"
+#include "client/python/frame_binding.h"
+#include "client/python/job_binding.h"
+#include "client/python/walk_binding.h"
+
+NB_MODULE(_core, module) {
+  // A client's thread may hold jobs when the interpreter ends: that is no leak.
+  nanobind::set_leak_warnings(false);
+  module.doc() = "Loop trees, jobs, outcomes and messages of loopfleet, as C++ has them.";
+  module.attr("__version__") = LOOPFLEET_VERSION;
+  loopfleet::python::BindErrors(module);
+  loopfleet::python::BindJobs(module);
+  loopfleet::python::BindFrames(module);
+  loopfleet::python::BindWalks(module);
+}

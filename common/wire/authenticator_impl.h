@@ -1,0 +1,27 @@
+#pragma once
+// Internal to wire: what sockets have to know of an Authenticator.
+
+#include <zmq.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "common/wire/authenticator.h"
+
+namespace loopfleet::wire {
+
+std::string_view ZapDomainOf(Door door);
+
+struct Authenticator::Impl {
+  zmq::socket_t socket;
+  KeyPair coordinator;
+  AuthorizedKeys keys;
+  std::vector<zmq::message_t> parts;
+  Refusals refusals;
+
+  // Makes `router` ask this authenticator about every connection.
+  void Guard(zmq::socket_t& router, Door door) const;
+};
+
+}  // namespace loopfleet::wire

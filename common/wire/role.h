@@ -1,0 +1,47 @@
+#pragma once
+// Role: what a key is for. Who may do what with it is decided at the coordinator
+// (coordinator/permission.h); which roles a socket lets in, in authenticator.h.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace loopfleet::wire {
+
+enum class Role : std::uint8_t {
+  kClient,       // submits jobs, reads outcomes, cancels its own batches
+  kWorker,       // takes leases, reports
+  kAdmin,        // all that clients may, for everybody's batches; drains workers
+  kCoordinator,  // the other side of all of these
+};
+
+inline constexpr std::array kRoles = {Role::kClient, Role::kWorker, Role::kAdmin,
+                                      Role::kCoordinator};
+
+constexpr std::string_view NameOf(Role role) {
+  switch (role) {
+    case Role::kClient: return "client";
+    case Role::kWorker: return "worker";
+    case Role::kAdmin: return "admin";
+    case Role::kCoordinator: return "coordinator";
+  }
+  return "client";
+}
+
+constexpr std::optional<Role> ParseRole(std::string_view name) {
+  for (const Role role : kRoles) {
+    if (NameOf(role) == name) return role;
+  }
+  return std::nullopt;
+}
+
+// Who is behind a key, as the coordinator's authorized/ directory has it.
+struct Principal {
+  Role role = Role::kClient;
+  std::string name;
+  friend bool operator==(const Principal&, const Principal&) = default;
+};
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,40 @@
+#pragma once
+// How jobs get onto their client's load and off it again: charged when they are taken in, by their
+// size; discharged one by one as they end, each by the batch's average, so that no job has to
+// remember its size and a batch that is over has nothing left.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/check.h"
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+inline std::uint64_t MemoryBytesOf(const std::vector<AdmittedJob>& jobs) {
+  std::uint64_t bytes = 0;
+  for (const AdmittedJob& job : jobs) bytes += MemoryBytesOf(job.spec);
+  return bytes;
+}
+
+inline void ChargeJobs(Turn& turn, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
+  batch.pending_jobs += jobs;
+  batch.pending_bytes += bytes;
+  turn.state.loads.Add(batch.client, jobs, bytes);
+}
+
+// Jobs that were not taken in after all.
+inline void DischargeJobs(Turn& turn, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
+  bytes = jobs == batch.pending_jobs ? batch.pending_bytes : std::min(bytes, batch.pending_bytes);
+  batch.pending_jobs -= jobs;
+  batch.pending_bytes -= bytes;
+  turn.state.loads.Take(batch.client, jobs, bytes);
+}
+
+inline void DischargeJob(Turn& turn, Batch& batch) {
+  LF_CHECK(batch.pending_jobs > 0, "batch {} has more outcomes than jobs", batch.id);
+  DischargeJobs(turn, batch, 1, batch.pending_bytes / batch.pending_jobs);
+}
+
+}  // namespace loopfleet::coordinator

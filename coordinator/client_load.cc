@@ -1,0 +1,63 @@
+#include "coordinator/client_load.h"
+
+#include <algorithm>
+#include <chrono>
+#include <variant>
+
+#include "common/base/check.h"
+#include "common/looptree/action.h"
+
+namespace loopfleet::coordinator {
+
+std::uint64_t MemoryBytesOf(const JobSpec& spec) {
+  constexpr std::uint64_t kJob = 512;  // of its places in the tables
+  std::uint64_t bytes = kJob + spec.tag.size() + spec.affinity.size() +
+                        spec.actions.size() * sizeof(looptree::Action);
+  bytes += std::visit([](const auto& source) { return source.text.size(); }, spec.source);
+  for (const auto& label : spec.labels) bytes += sizeof(std::string) + label.size();
+  return bytes;
+}
+
+ClientLoad ClientLoadTable::Of(const Uuid& client) const {
+  const auto load = loads_.find(client);
+  return load == loads_.end() ? ClientLoad{} : load->second;
+}
+
+void ClientLoadTable::CloseBatch(const Uuid& client) {
+  const auto load = loads_.find(client);
+  LF_CHECK(load != loads_.end() && load->second.batches > 0, "a batch too many is closed");
+  --load->second.batches;
+}
+
+void ClientLoadTable::Add(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
+  ClientLoad& load = loads_[client];
+  load.jobs += jobs;
+  load.bytes += bytes;
+}
+
+void ClientLoadTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
+  const auto load = loads_.find(client);
+  LF_CHECK(load != loads_.end() && load->second.jobs >= jobs && load->second.bytes >= bytes,
+           "more is taken from a client than it has");
+  load->second.jobs -= jobs;
+  load->second.bytes -= bytes;
+}
+
+Nanos ClientLoadTable::Ask(const Uuid& client, std::uint32_t per_second, Instant now) {
+  constexpr Nanos kBurst = std::chrono::seconds(1);
+  const Nanos price = kBurst / std::max(per_second, 1U);
+  ClientLoad& load = loads_[client];
+  const Instant from = std::max(load.paid_until, now);
+  if (from - now >= kBurst) return from - now - kBurst + price;
+  load.paid_until = from + price;
+  return Nanos{0};
+}
+
+void ClientLoadTable::ForgetIdle(Instant now) {
+  std::erase_if(loads_, [&](const auto& entry) {
+    const ClientLoad& load = entry.second;
+    return load.jobs == 0 && load.batches == 0 && load.paid_until <= now;
+  });
+}
+
+}  // namespace loopfleet::coordinator

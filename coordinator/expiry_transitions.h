@@ -1,0 +1,17 @@
+#pragma once
+// Jobs that end because time has passed.
+
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+Failure ExpiredFailure(const JobSpec& spec);
+
+// Ends a job whose deadline has come, wherever it is; a worker that has it is told to drop it.
+void Expire(Turn& turn, JobId id);
+// Ends all whose deadline has come (of very many, some; the next call goes on).
+void ExpireOverdue(Turn& turn);
+// Ends jobs that no worker could run for the whole grace: NO_MATCHING_WORKER.
+void ExpireUnserved(Turn& turn);
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,287 @@
+#include "coordinator/explanation.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "common/base/suggestion.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using wire::WorkerState;
+
+std::uint64_t Milliseconds(Nanos duration) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(duration).count(), 0));
+}
+
+std::string Seconds(std::uint64_t ms) {
+  return fmt::format("{:.3g} s", static_cast<double>(ms) / 1e3);
+}
+
+std::string Count(std::uint64_t count, std::string_view one, std::string_view more) {
+  return fmt::format("{} {}", count, count == 1 ? one : more);
+}
+
+std::string_view PlacementText(Placement placement) {
+  switch (placement) {
+    case Placement::kCpu: return "device cpu";
+    case Placement::kCuda: return "device cuda";
+    case Placement::kAny: return "any device";
+  }
+  return "";
+}
+
+std::string DemandText(const Demand& demand) {
+  std::string text(PlacementText(demand.placement));
+  if (demand.threads > 1) text += fmt::format(", {} threads for a kernel", demand.threads);
+  if (!demand.labels.empty()) {
+    text += fmt::format(", {} '{}'", demand.labels.size() == 1 ? "label" : "labels",
+                        fmt::join(demand.labels, "', '"));
+  }
+  return text;
+}
+
+std::string_view StateText(WorkerState state) {
+  switch (state) {
+    case WorkerState::kReady: return "ready";
+    case WorkerState::kDraining: return "draining";
+    case WorkerState::kLost: return "lost";
+    case WorkerState::kQuarantined: return "in quarantine";
+  }
+  return "";
+}
+
+std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit& misfit) {
+  std::vector<std::string> parts;
+  if (misfit.other_device) {
+    parts.push_back(fmt::format("is a {} worker", DeviceKindName(worker.device())));
+  }
+  if (misfit.too_few_threads) {
+    parts.push_back(
+        fmt::format("gives a kernel {} of {} threads", worker.facts.max_threads, demand.threads));
+  }
+  if (misfit.other_affinity) parts.emplace_back("is not the one of the job's affinity");
+  const std::vector<std::string_view> labels(worker.labels.begin(), worker.labels.end());
+  for (const std::string& label : misfit.missing_labels) {
+    parts.push_back(fmt::format("lacks the label '{}'{}", label, NearestSuffix(label, labels)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
+  Misfit misfit = MisfitOf(worker.supply(), demand);
+  return {.name = worker.facts.name,
+          .state = worker.state,
+          .connected = worker.peer.has_value(),
+          .leased_jobs = static_cast<std::uint32_t>(worker.running.size()),
+          .credit = worker.facts.credit,
+          .other_device = misfit.other_device,
+          .max_threads = misfit.too_few_threads ? worker.facts.max_threads : 0,
+          .missing_labels = std::move(misfit.missing_labels),
+          .other_affinity = misfit.other_affinity};
+}
+
+// Those that fit best first; of equal ones, by name.
+void AddWorkers(const State& state, const Demand& demand, wire::JobExplanation& explanation) {
+  using Distance = std::tuple<std::size_t, bool, bool, std::string_view, const Worker*>;
+  std::vector<Distance> all;
+  for (const auto& [id, worker] : state.workers.all()) {
+    all.emplace_back(MisfitOf(worker.supply(), demand).count(),
+                     worker.state != WorkerState::kReady || !worker.peer, worker.FreeCredit() == 0,
+                     worker.facts.name, &worker);
+  }
+  const std::size_t listed = std::min<std::size_t>(all.size(), wire::kMaxExplainedWorkers);
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(listed));
+  for (std::size_t i = 0; i < listed; ++i) {
+    explanation.workers.push_back(FitOf(*std::get<const Worker*>(all[i]), demand));
+  }
+  explanation.more_workers = static_cast<std::uint32_t>(all.size() - listed);
+}
+
+struct Fleet {
+  std::size_t matching = 0;
+  std::size_t ready = 0;  // of those
+  std::size_t free = 0;   // of those, with credit left
+};
+Fleet FleetFor(const State& state, const Demand& demand) {
+  Fleet fleet;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (!Serves(worker.supply(), demand) || worker.state == WorkerState::kLost) continue;
+    ++fleet.matching;
+    if (worker.state != WorkerState::kReady || !worker.peer) continue;
+    ++fleet.ready;
+    if (worker.FreeCredit() > 0) ++fleet.free;
+  }
+  return fleet;
+}
+
+std::string QueueText(const wire::JobExplanation& explanation) {
+  std::string text =
+      explanation.ahead_own == 0
+          ? "first of its client's"
+          : fmt::format("behind {}{} of its client's",
+                        explanation.ahead_own_is_exact ? "" : "more than ", explanation.ahead_own);
+  if (explanation.other_clients > 0) {
+    text += fmt::format("; {} wait too, about {} of theirs come first",
+                        Count(explanation.other_clients, "other client", "other clients"),
+                        explanation.ahead_others);
+  }
+  return text;
+}
+
+std::string WhyQueued(const State& state, const Demand& demand, Instant now,
+                      const wire::JobExplanation& explanation) {
+  if (state.service == Service::kDraining)
+    return "the coordinator is going down: it will be measured when it is back";
+  if (now < state.grants_from) {
+    return fmt::format(
+        "the coordinator was started a moment ago and waits {} for its workers to come back",
+        Seconds(Milliseconds(state.grants_from - now)));
+  }
+  const Fleet fleet = FleetFor(state, demand);
+  if (fleet.matching == 0) {
+    return fmt::format("{}; it ends with NO_MATCHING_WORKER in {} unless one comes",
+                       WhyUnserved(state.workers, demand, Nanos{0}),
+                       Seconds(explanation.unserved_limit_ms -
+                               std::min(explanation.unserved_limit_ms, explanation.unserved_ms)));
+  }
+  const std::string match = Count(fleet.matching, "worker matches", "workers match");
+  if (fleet.ready == 0) {
+    return fmt::format("{}, and none of them takes jobs now: see each one's state", match);
+  }
+  if (state.commits.undurable_outcomes() >= state.limits.max_undurable_outcomes) {
+    return fmt::format("{}, but {} outcomes wait to be written: the disk is slow or full", match,
+                       state.commits.undurable_outcomes());
+  }
+  if (fleet.free == 0) {
+    return fmt::format("{}, and all of them have as many jobs as they take; it is {}", match,
+                       QueueText(explanation));
+  }
+  return fmt::format("{}, {} free: its turn is at once; it is {}", match,
+                     fleet.free == 1 ? "one is" : fmt::format("{} are", fleet.free),
+                     QueueText(explanation));
+}
+
+void ExplainQueued(const State& state, const Job& job, Instant now,
+                   wire::JobExplanation& explanation) {
+  const ReadyQueue::Place& place = std::get<Queued>(job.progress).place;
+  const Demand& demand = state.ready.DemandAt(place);
+  const ReadyQueue::Position position = state.ready.PositionOf(place);
+  explanation.ahead_own = position.own;
+  explanation.ahead_own_is_exact = position.own_is_exact;
+  explanation.ahead_others = position.others;
+  explanation.other_clients = static_cast<std::uint32_t>(position.other_clients);
+  explanation.unserved_limit_ms = Milliseconds(state.limits.no_worker_grace);
+  if (!state.workers.IsServed(demand)) {
+    const auto served_at = state.served_at.find(demand);
+    const Instant since =
+        served_at == state.served_at.end() ? now : std::max(served_at->second, job.accepted_at);
+    explanation.unserved_ms = Milliseconds(now - since);
+  }
+  AddWorkers(state, demand, explanation);
+  explanation.reason = "queued: " + WhyQueued(state, demand, now, explanation);
+}
+
+void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
+                   wire::JobExplanation& explanation) {
+  const LeaseRecord& lease = *state.leases.Find(id);
+  explanation.state = wire::JobState::kLeased;
+  explanation.worker = state.workers.Find(lease.worker)->facts.name;
+  explanation.leased_ms = Milliseconds(now - lease.granted_at);
+  explanation.reason = fmt::format("leased: {} has had it for {}, attempt {}", explanation.worker,
+                                   Seconds(explanation.leased_ms), job.attempts);
+}
+
+void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {
+  explanation.follows = state.in_flight.Find(QuestionOf(job))->leader;
+  explanation.reason = fmt::format(
+      "queued: job {} asks the same and is before it; both get its answer (`loopfleet job explain "
+      "{}` tells where that one is)",
+      *explanation.follows, *explanation.follows);
+}
+
+}  // namespace
+
+std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace) {
+  std::string text = fmt::format("no worker for it ({}) ", DemandText(demand));
+  text += grace == Nanos{0} ? std::string("is there")
+                            : fmt::format("was there for {}", Seconds(Milliseconds(grace)));
+  const Worker* nearest = nullptr;
+  Misfit least;
+  for (const auto& [id, worker] : workers.all()) {
+    Misfit misfit = MisfitOf(worker.supply(), demand);
+    if (nearest != nullptr && misfit.count() >= least.count()) continue;
+    nearest = &worker;
+    least = std::move(misfit);
+  }
+  if (nearest == nullptr) return text + "; no worker is connected at all";
+  if (least.count() == 0) {
+    return text +
+           fmt::format("; {} would do, but is {}", nearest->facts.name, StateText(nearest->state));
+  }
+  return text + fmt::format("; the nearest, {}, {}", nearest->facts.name,
+                            MisfitText(*nearest, demand, least));
+}
+
+wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
+  wire::JobExplanation explanation{.job = job.id,
+                                   .priority = job.spec.priority,
+                                   .waited_ms = Milliseconds(now - job.accepted_at),
+                                   .attempts = job.attempts};
+  if (job.expires_at != Instant::max()) {
+    explanation.deadline_left_ms = Milliseconds(job.expires_at - now);
+  }
+  if (!job.spec.affinity.empty()) {
+    const Worker* worker = state.workers.Find(state.affinities.WorkerOf(job.spec.affinity));
+    if (worker != nullptr) explanation.affinity_worker = worker->facts.name;
+  }
+  if (std::holds_alternative<Queued>(job.progress)) {
+    ExplainQueued(state, job, now, explanation);
+  } else if (const auto* leased = std::get_if<Leased>(&job.progress)) {
+    ExplainLeased(state, job, leased->lease, now, explanation);
+  } else if (std::holds_alternative<Retrying>(job.progress)) {
+    explanation.reason = fmt::format(
+        "queued: it failed on {}, and waits {} for another one that could run it to have room",
+        Count(job.failed_turns.size(), "worker", "workers"),
+        Seconds(Milliseconds(state.limits.retry_elsewhere)));
+  } else {
+    ExplainFollowing(state, job, explanation);
+  }
+  return explanation;
+}
+
+wire::JobExplanation ExplainFinished(JobId job, std::optional<Outcome> outcome) {
+  wire::JobExplanation explanation{.job = job, .state = wire::JobState::kFinished};
+  if (!outcome) {
+    explanation.reason = "finished: its outcome is on its way to disk";
+    return explanation;
+  }
+  explanation.attempts = outcome->attempts;
+  explanation.worker = outcome->worker;
+  const Evaluation& evaluation = outcome->evaluation;
+  if (!evaluation.ok()) {
+    const Failure& failure = evaluation.failure();
+    explanation.reason =
+        fmt::format("finished: {}: {}", InfoOf(failure.code).name, failure.message);
+  } else if (outcome->source == OutcomeSource::kStored) {
+    explanation.reason =
+        fmt::format("finished: answered from the store, measured by {} earlier", outcome->worker);
+  } else if (outcome->source == OutcomeSource::kCoalesced) {
+    explanation.reason =
+        fmt::format("finished: got the answer of an equal job, measured by {}", outcome->worker);
+  } else {
+    explanation.reason =
+        fmt::format("finished: measured by {} in attempt {}", outcome->worker, outcome->attempts);
+  }
+  explanation.outcome = std::move(outcome);
+  return explanation;
+}
+
+}  // namespace loopfleet::coordinator

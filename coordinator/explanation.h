@@ -1,0 +1,22 @@
+#pragma once
+// Explanation: why a job is where it is, in figures and in words. Pure functions over the core's
+// state.
+
+#include <string>
+
+#include "common/wire/message.h"
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+// Of a job of the JobTable.
+wire::JobExplanation Explain(const State& state, const Job& job, Instant now);
+
+// Of one that is not there any more: `outcome` is what became of it; none: it is on its way to
+// disk.
+wire::JobExplanation ExplainFinished(JobId job, std::optional<Outcome> outcome);
+
+// What is missing, and who comes nearest: the text of a NO_MATCHING_WORKER.
+std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace);
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,134 @@
+#include "coordinator/gatekeeper.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/wire/key_directory.h"
+#include "common/wire/role.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+KeyText TextOf(const wire::PublicKey& key) { return key.ToText(); }
+
+void Log(const char* what, const wire::PublicKey& key, const wire::Principal& principal) {
+  log::Info("keys.{} role={} name={} key={}", what, wire::NameOf(principal.role), principal.name,
+            key.Fingerprint());
+}
+
+}  // namespace
+
+Gatekeeper::Gatekeeper(std::filesystem::path dir, wire::Authenticator authenticator,
+                       const wire::PublicKey& public_key, UniqueFd changes)
+    : dir_(std::move(dir)),
+      authenticator_(std::move(authenticator)),
+      public_key_(public_key),
+      changes_(std::move(changes)) {}
+
+Result<std::unique_ptr<Gatekeeper>> Gatekeeper::Start(wire::Context& context,
+                                                      std::filesystem::path dir, Instant now) {
+  LF_TRY(wire::KeyPair own, wire::LoadCoordinatorKeys(dir));
+  // Watched before it is read: what changes meanwhile is read again.
+  UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  const wire::PublicKey public_key = own.public_key;
+  LF_TRY(auto authenticator, wire::Authenticator::Start(context, std::move(own), {}));
+  std::unique_ptr<Gatekeeper> gatekeeper(
+      new Gatekeeper(std::move(dir), std::move(authenticator), public_key, std::move(changes)));
+  gatekeeper->Watch();
+  gatekeeper->next_rescan_ = now + kRescan;
+  LF_TRY(wire::LoadedKeys loaded, wire::LoadAuthorizedKeys(gatekeeper->dir_));
+  gatekeeper->LogProblems(loaded.problems);
+  log::Info("keys.loaded authorized={} problems={} key={}", loaded.keys.size(),
+            loaded.problems.size(), public_key.Fingerprint());
+  gatekeeper->authenticator_.Replace(std::move(loaded.keys));
+  return gatekeeper;
+}
+
+void Gatekeeper::Watch() {
+  if (!changes_) return;
+  constexpr std::uint32_t kMask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB |
+                                  IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+  for (const auto& place :
+       {dir_, dir_ / "authorized", wire::AuthorizedDir(dir_, wire::Role::kClient),
+        wire::AuthorizedDir(dir_, wire::Role::kWorker),
+        wire::AuthorizedDir(dir_, wire::Role::kAdmin)}) {
+    // One that is not there is seen when its parent changes.
+    ::inotify_add_watch(changes_.get(), place.c_str(), kMask);
+  }
+}
+
+void Gatekeeper::AddTo(wire::Poller& poller) {
+  poller.Add(authenticator_);
+  if (changes_) poller.AddReadable(changes_.get());
+}
+
+// Only that something happened matters: the events themselves are dropped.
+bool Gatekeeper::HasChanged() {
+  if (!changes_) return false;
+  alignas(inotify_event) std::array<char, 4096> events;
+  bool changed = false;
+  while (::read(changes_.get(), events.data(), events.size()) > 0) changed = true;
+  return changed;
+}
+
+std::set<KeyText> Gatekeeper::TakeRevoked(Instant now) {
+  if (!HasChanged() && now < next_rescan_) return {};
+  next_rescan_ = now + kRescan;
+  return Reload();
+}
+
+void Gatekeeper::Serve(Instant now) {
+  authenticator_.Serve();
+  CountRefusals(now);
+}
+
+std::set<KeyText> Gatekeeper::Reload() {
+  Watch();  // directories may be others by now
+  auto loaded = wire::LoadAuthorizedKeys(dir_);
+  if (!loaded && loaded.error().kind == ErrorKind::kSystem) {
+    LogProblems({loaded.error().message + "; the keys stay as they are"});
+    return {};
+  }
+  if (!loaded) {
+    loaded = wire::LoadedKeys{
+        .keys = {}, .problems = {loaded.error().message + "; nobody is authorized until then"}};
+  }
+  LogProblems(loaded->problems);
+  std::set<KeyText> revoked;
+  for (const auto& [key, principal] : authenticator_.keys().all()) {
+    const wire::Principal* now = loaded->keys.Find(key);
+    if (now != nullptr && *now == principal) continue;
+    Log("revoked", key, principal);
+    revoked.insert(TextOf(key));
+  }
+  for (const auto& [key, principal] : loaded->keys.all()) {
+    const wire::Principal* before = authenticator_.keys().Find(key);
+    if (before == nullptr || *before != principal) Log("authorized", key, principal);
+  }
+  authenticator_.Replace(std::move(loaded->keys));
+  return revoked;
+}
+
+// Each problem once, however often it is seen.
+void Gatekeeper::LogProblems(const std::vector<std::string>& problems) {
+  if (problems == problems_) return;
+  problems_ = problems;
+  for (const std::string& problem : problems) log::Error("keys.problem {}", problem);
+}
+
+void Gatekeeper::CountRefusals(Instant now) {
+  const auto refusals = authenticator_.TakeRefusals();
+  if (refusals.count == 0) return;
+  refused_count_ += refusals.count;
+  unlogged_refusals_ += refusals.count;
+  if (now < next_refusal_log_) return;
+  next_refusal_log_ = now + kRefusalLogPause;
+  log::Warning("keys.refused count={} last=\"{}\"", std::exchange(unlogged_refusals_, 0),
+               refusals.last);
+}
+
+}  // namespace loopfleet::coordinator

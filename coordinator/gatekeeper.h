@@ -1,0 +1,66 @@
+#pragma once
+// Gatekeeper: the coordinator's keys while it runs. Answers handshakes, notices when files under
+// its directory change, and says which keys count no more. Belongs to the event loop's thread.
+//
+// Changes are noticed by inotify: what was sent after a file was removed is not acted upon. Where
+// inotify does not reach (a network file system changed elsewhere) they are noticed within kRescan.
+// If what is there cannot be read for want of resources, the keys stay as they are; if the
+// directory is gone or not safe, nobody is authorized until it is mended.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "common/wire/authenticator.h"
+#include "common/wire/socket.h"
+#include "coordinator/event.h"
+
+namespace loopfleet::coordinator {
+
+class Gatekeeper {
+ public:
+  static Result<std::unique_ptr<Gatekeeper>> Start(wire::Context& context,
+                                                   std::filesystem::path dir, Instant now);
+
+  wire::Authenticator& authenticator() { return authenticator_; }
+  const wire::PublicKey& public_key() const { return public_key_; }
+  void AddTo(wire::Poller& poller);
+
+  // The keys that were revoked since the last call. Cheap: a message is looked at only after it.
+  std::set<KeyText> TakeRevoked(Instant now);
+  void Serve(Instant now);  // answers handshakes
+  // Handshakes refused since the last call.
+  std::uint64_t TakeRefusedCount() { return std::exchange(refused_count_, 0); }
+
+ private:
+  static constexpr std::chrono::seconds kRescan{30};
+  static constexpr std::chrono::seconds kRefusalLogPause{1};  // an attacker must not fill the log
+
+  Gatekeeper(std::filesystem::path dir, wire::Authenticator authenticator,
+             const wire::PublicKey& public_key, UniqueFd changes);
+  void Watch();
+  bool HasChanged();
+  std::set<KeyText> Reload();
+  void LogProblems(const std::vector<std::string>& problems);
+  void CountRefusals(Instant now);
+
+  const std::filesystem::path dir_;
+  wire::Authenticator authenticator_;
+  const wire::PublicKey public_key_;
+  UniqueFd changes_;  // inotify; none: by rescans alone
+  Instant next_rescan_{};
+  Instant next_refusal_log_{};
+  std::vector<std::string> problems_;  // as logged
+  std::uint64_t refused_count_ = 0;
+  std::uint64_t unlogged_refusals_ = 0;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,57 @@
+#include "coordinator/identity.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace loopfleet::coordinator {
+namespace {
+
+using Standing = wire::Sender::Standing;
+
+// Names are the operator's, 64 characters at most: nobody else can look for two that meet.
+Uuid Digest(std::string_view text) {
+  XXH128_canonical_t canonical;  // the same on every machine: databases keep it
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(text.data(), text.size()));
+  Uuid id;
+  static_assert(sizeof canonical.digest == sizeof id.bytes);
+  std::memcpy(id.bytes.data(), canonical.digest, sizeof id.bytes);
+  return id;
+}
+
+}  // namespace
+
+Uuid ClientIdOf(const wire::Principal& principal) {
+  return Digest(fmt::format("{}/{}", wire::NameOf(principal.role), principal.name));
+}
+
+Uuid WorkerIdOf(const wire::Principal& principal, const Uuid& said) {
+  return Digest(
+      fmt::format("{}/{}/{}", wire::NameOf(principal.role), principal.name, said.ToString()));
+}
+
+bool IsRevoked(const wire::Sender& sender) { return sender.standing == Standing::kRevoked; }
+
+Failure KeyWasRevoked() {
+  return {.code = FailureCode::kUnauthenticated,
+          .message = "the key of this connection is not authorized any more"};
+}
+
+wire::Role RoleOf(const wire::Sender& sender) {
+  return sender.standing == Standing::kWithoutKey ? wire::Role::kAdmin : sender.principal.role;
+}
+
+void Identify(const wire::Sender& sender, wire::ClientHello& hello) {
+  if (sender.standing == Standing::kAuthorized) hello.client = ClientIdOf(sender.principal);
+}
+
+void Identify(const wire::Sender& sender, wire::WorkerHello& hello) {
+  if (sender.standing != Standing::kAuthorized) return;
+  hello.worker = WorkerIdOf(sender.principal, hello.worker);
+  hello.name = fmt::format("{}/{}", sender.principal.name, hello.name);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,27 @@
+#pragma once
+// Second turns: what becomes of a job whose worker failed it (retry_rules.h says which failures
+// count as that).
+//
+// A job that asks for one worker by `affinity` is never tried elsewhere: it would answer another
+// question.
+
+#include "coordinator/state.h"
+
+namespace loopfleet::coordinator {
+
+// A worker reported that its job failed. True if the job has another turn: its lease has ended, and
+// the report can be forgotten. False if this is the job's outcome.
+bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation& evaluation);
+
+// The second opinion about a failure cannot be had (its worker was lost): the first one stands.
+// False if the job waits for none.
+bool EndWithFirstVerdict(Turn& turn, JobId job);
+
+// Gives jobs that wait for another worker to one; those that waited long enough go back to the
+// queue, or end as they were first said to.
+void GrantRetries(Turn& turn);
+
+// A measurement of a job that another worker said cannot be run: one of the two is faulty.
+void NoteContradiction(Turn& turn, const Worker& worker, const Job& job);
+
+}  // namespace loopfleet::coordinator

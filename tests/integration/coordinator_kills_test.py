@@ -1,0 +1,47 @@
+"""A coordinator under load that is killed 200 times, at any moment: nothing acknowledged is lost, nothing
+is there twice, and each time it dispatches again. It is the build with failpoints, as only that can be told
+to wait less than the product's second for workers that come back: 200 of those are minutes."""
+
+import os
+import pathlib
+import random
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+
+import arena  # noqa: E402
+import fleet  # noqa: E402
+
+KILLS = int(os.environ.get("LOOPFLEET_CHAOS_KILLS", "200"))
+
+
+class CoordinatorKillsTest(unittest.TestCase):
+    def test_random_kills_under_load(self):
+        chance = random.Random(arena.seed())
+        with arena.Arena(coordinator_program="loopfleet-coordinator-faulty",
+                         environment={"LOOPFLEET_REATTACH_GRACE_MS": "50"}, workers=8, credit=16, job_us=6000, heartbeat_ms=20) as ring:
+            for _ in range(3):
+                ring.start_client(jobs=250)
+            ring.await_dispatching()
+            again = []
+            for _ in range(KILLS):
+                time.sleep(chance.choice((0, 0.003, 0.02, 0.1)) * chance.random())
+                ring.kill_coordinator()
+                begun = time.monotonic()
+                ring.start_coordinator()
+                ring.await_dispatching()
+                again.append(time.monotonic() - begun)
+            ring.await_progress()
+            # A machine that stands still for seconds at a time loses workers, three times in a row even.
+            counts = ring.judge(may_fail=("WORKER_LOST",))
+        again.sort()
+        print(f"{KILLS} kills; {counts}; from start to the first lease: median "
+              f"{again[len(again) // 2] * 1000:.0f} ms, longest {again[-1] * 1000:.0f} ms")
+        self.assertGreater(counts["outcomes"], KILLS)
+        self.assertLess(counts["failed"], counts["outcomes"] / 2)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,92 @@
+"""What networks do to a coordinator's connections, through a proxy: cuts, silence one way or both, delays,
+connections that come in another order. Nothing is lost or there twice, and once it is over, work goes on."""
+
+import os
+import pathlib
+import random
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+
+import arena  # noqa: E402
+import fleet  # noqa: E402
+import tcp_proxy  # noqa: E402
+
+SCENARIOS = int(os.environ.get("LOOPFLEET_CHAOS_SCENARIOS", "24"))
+
+
+def cut(proxy, chance):
+    for _ in range(chance.randrange(1, 4)):
+        proxy.cut()
+        time.sleep(0.1 * chance.random())
+
+
+def refuse(proxy, chance):
+    proxy.refuse = True
+    time.sleep(0.7 * chance.random())
+
+
+def silence(proxy, chance):
+    proxy.swallow = frozenset(chance.choice((("up",), ("down",), ("up", "down"))))
+    time.sleep(0.7 * chance.random())
+    # What was swallowed leaves half a frame behind: as with a real cut, nobody goes on in the middle.
+    proxy.cut()
+
+
+def stall(proxy, chance):
+    proxy.stall = frozenset(chance.choice((("up",), ("down",), ("up", "down"))))
+    time.sleep(0.7 * chance.random())
+
+
+def delay(proxy, chance):
+    proxy.delay_s = 0.3 * chance.random()
+    time.sleep(0.7 * chance.random())
+
+
+def half_close(proxy, chance):
+    proxy.half_close(chance.choice(("up", "down")))
+
+
+def reorder(proxy, chance):
+    proxy.hold_new = True
+    proxy.cut()
+    time.sleep(0.3 + 0.3 * chance.random())
+
+
+FAULTS = (cut, refuse, silence, stall, delay, half_close, reorder)
+
+
+class NetworkTest(unittest.TestCase):
+    def test_every_fault_on_either_side(self):
+        chance = random.Random(arena.seed())
+        with arena.Arena(transport="tcp", stubs=False) as ring:
+            proxies = []
+            try:
+                for endpoint in (ring.workers, ring.clients):
+                    host, port = endpoint.removeprefix("tcp://").split(":")
+                    proxies.append(tcp_proxy.TcpProxy(host, int(port), chance.random()))
+                to_workers, to_clients = proxies
+                ring.start_stubs(to_workers.endpoint, workers=4, credit=8, job_us=2000, heartbeat_ms=100)
+                for _ in range(2):
+                    ring.start_client(to_clients.endpoint, jobs=60)
+                ring.await_dispatching()
+                for number in range(SCENARIOS):
+                    fault = FAULTS[number % len(FAULTS)]
+                    for proxy in ((to_workers,), (to_clients,), proxies)[number // len(FAULTS) % 3]:
+                        fault(proxy, chance)
+                        proxy.heal()
+                    ring.await_progress()
+                # A lease that is lost on its way three times is a worker's loss to the coordinator.
+                counts = ring.judge(may_fail=("WORKER_LOST",))
+            finally:
+                for proxy in proxies:
+                    proxy.stop()
+        print(f"{SCENARIOS} scenarios; {counts}; "
+              f"connections: {to_workers.accepted} of workers, {to_clients.accepted} of clients")
+        self.assertLess(counts["failed"], counts["outcomes"] / 2)
+
+
+if __name__ == "__main__":
+    fleet.main()

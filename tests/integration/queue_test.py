@@ -1,0 +1,76 @@
+"""Whose turn it is and who may run what, in a real fleet: labels, deadlines over a kill -9, affinity,
+`job explain`."""
+
+import unittest
+
+import fleet
+from fleet import Fleet, wait_until
+
+JOB = {"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": []}
+LONG_S = 3600
+
+
+class QueueTest(unittest.TestCase):
+    def submit_and_leave(self, cluster, jobs):
+        """Gives the batch's id, as `job explain` wants it."""
+        done = cluster.command("submit", "-", stdin=fleet.lines(jobs))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return cluster.json("batch", "list")[0]["batch"]
+
+    def test_a_job_waits_for_its_worker_and_says_why(self):
+        with Fleet(workers=0) as cluster:
+            jobs = [JOB | {"labels": ["quiet"], "deadline_s": LONG_S, "priority": 3},
+                    JOB | {"deadline_s": 0.001}]
+            batch = self.submit_and_leave(cluster, jobs)
+            why = cluster.json("job", "explain", f"{batch}.0")
+            self.assertEqual(why["state"], "queued")
+            self.assertIn("no worker is connected", why["reason"])
+            self.assertEqual((why["priority"], why["attempts"], why["workers"]), (3, 0, []))
+            self.assertLessEqual(why["deadline_left_ms"], LONG_S * 1000)
+
+            over = wait_until(
+                lambda: (e := cluster.json("job", "explain", f"{batch}/1"))["outcome"] and e,
+                "the deadline of 1 ms")
+            self.assertEqual(over["outcome"]["error"]["code"], "EXPIRED")
+
+            # The time goes on from where it was when the coordinator is killed.
+            cluster.coordinator.kill()
+            cluster.start_coordinator()
+            after = cluster.json("job", "explain", f"{batch}.0")
+            self.assertEqual(after["state"], "queued")
+            self.assertLessEqual(after["deadline_left_ms"], why["deadline_left_ms"])
+
+            cluster.worker_arguments = ["--labels", "quiet,rack=7"]
+            cluster.start_worker()
+            done = wait_until(
+                lambda: (e := cluster.json("job", "explain", f"{batch}.0"))["outcome"] and e,
+                "the job with a label")
+            (worker,) = cluster.json("worker", "list")
+            self.assertLess({"quiet", "rack=7", "device=cpu"}, set(worker["labels"]))
+            if not fleet.is_unstable(done["outcome"]):
+                self.assertEqual(done["outcome"]["status"], "ok")
+            self.assertEqual(done["worker"], worker["name"])
+            text = cluster.command("job", "explain", f"{batch}.0").stdout
+            self.assertIn(worker["name"], text)
+
+            lacking = self.submit_and_leave(cluster, [JOB | {"labels": ["quite"], "deadline_s": 25}])
+            why = cluster.json("job", "explain", f"{lacking}.0")
+            self.assertEqual(why["workers"][0]["missing_labels"], ["quite"])
+            self.assertIn("nearest: quiet", why["reason"])
+            cluster.command("batch", "cancel", str(lacking))
+
+            # Answered from the store only by what its own worker measured.
+            done, outcomes = cluster.submit([JOB | {"affinity": "episode"}] * 3)
+            self.assertEqual({outcome["worker"] for outcome in outcomes}, {worker["name"]})
+            self.assertNotEqual(outcomes[0]["source"], "stored")
+
+    def test_what_does_not_exist_is_not_explained(self):
+        with Fleet(workers=0) as cluster:
+            done = cluster.command("job", "explain", "9.9")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("NOT_FOUND", done.stderr)
+            self.assertEqual(cluster.command("job", "explain", "nine").returncode, 2)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,236 @@
+"""Client and AsyncClient against a real cluster."""
+
+import asyncio
+import json
+import os
+import pickle
+import signal
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import loopfleet
+
+MM = "benchmark://mm-v0/mm16_16_16"
+MAYBE_OK = {"ok", "UNSTABLE_TIMING"}  # the host may be too busy for a figure
+
+
+def small_jobs(count):
+    """Each with a tree of its own."""
+    return [(f"benchmark://mm-v0/mm{4 + i % 10}_{4 + i // 10 % 10}_{4 + i // 100}", []) for i in range(count)]
+
+
+def test_one_job(client):
+    outcome = client.evaluate(MM, ["down", "split_4"])
+    assert outcome.ok and outcome.status == "ok" and outcome.gflops > 0
+    assert outcome.flop_count == 2 * 16**3
+    assert outcome.gflops == pytest.approx(outcome.flop_count / outcome.elapsed_ns)
+    assert outcome.actions == ["down", "split_4"]
+    assert outcome.to_dict()["gflop_per_second"] == pytest.approx(outcome.gflops)
+    assert client.evaluate(MM, "down,split_4").source == "stored"
+
+
+def test_failed_jobs_are_rows_and_raise_nothing(client):
+    batch = client.evaluate_many([
+        MM, (MM, ["down", "splt_4"]), {"benchmark": "benchmark://mm-v0/mm0_1_1"}, (MM, ["up"]),
+        {"benchmark": MM, "actions": [], "threds": 1}, (MM, ["down"])])
+    assert list(batch.status_names) == ["ok", "INVALID_ACTION", "INVALID_BENCHMARK", "INVALID_ACTION",
+                                        "MALFORMED", "ok"]
+    assert batch.ok.tolist() == [True, False, False, False, False, True]
+    assert np.isnan(batch.gflops[1:5]).all() and np.isfinite(batch.gflops[[0, 5]]).all()
+    assert "nearest: split_4" in batch[1].message and batch[1].action_index == 1
+    assert batch[3].action_index == 0
+    assert "threads" in batch[4].message
+
+
+def test_columns_frames_and_arrow(client):
+    batch = client.evaluate_many([*small_jobs(20), (MM, ["bad"])])
+    assert len(batch) == 21 and batch.ok.sum() == 20
+    assert batch.sample_offsets[-1] == len(batch.samples_ns) and len(batch.samples_of(20)) == 0
+    for row in range(20):
+        np.testing.assert_array_equal(batch.samples_of(row), batch[row].samples_ns)
+        assert batch.elapsed_min_ns[row] <= batch.elapsed_ns[row]
+    assert batch.samples_of(3).base is not None, "a view, not a copy"
+    assert batch.gflops is batch.gflops, "made once"
+    frame = batch.to_pandas()
+    assert frame.loc[0, "benchmark"] == small_jobs(1)[0][0]
+    assert frame["gflops"].isna().sum() == 1 and frame.loc[20, "status"] == "INVALID_ACTION"
+    import pyarrow as pa
+    table = pa.table(batch)
+    assert table.num_rows == 21
+    assert table["samples_ns"].to_pylist()[0] == batch.samples_of(0).tolist()
+    assert table["tree_key"].to_pylist()[2].hex() == batch[2].tree_key
+    assert pa.RecordBatchReader.from_stream(batch).read_all().num_rows == 21
+
+
+def test_thousands_of_jobs_in_the_order_they_were_given(client):
+    jobs = small_jobs(300) * 20  # answered from the store after the first 300, in two messages
+    seen = []
+    batch = client.evaluate_many(jobs, on_outcome=lambda place, outcome: seen.append(place))
+    assert sorted(seen) == list(range(len(jobs)))
+    assert batch.benchmark.tolist() == [benchmark for benchmark, _ in jobs]
+    assert batch.ok.all()
+
+
+def test_futures_and_tickets(client):
+    futures = [client.submit(benchmark, actions) for benchmark, actions in small_jobs(30)]
+    assert [future.result(60).benchmark for future in futures] == [benchmark for benchmark, _ in small_jobs(30)]
+    assert client.submit(MM, ["nonsense"]).result(1).status == "INVALID_ACTION"
+    tickets = client.send([*small_jobs(10), (MM, ["nonsense"])])
+    with pytest.raises(ValueError, match="12 outcomes wanted"):
+        client.recv(12)
+    got = {}
+    while len(got) < 11:
+        got.update(client.recv(min_n=min(3, 11 - len(got)), timeout=60))
+    assert sorted(got) == tickets
+    assert got[tickets[10]].status == "INVALID_ACTION"
+
+
+def test_as_completed_and_leaving_early(client):
+    places = [place for place, _ in client.as_completed(small_jobs(40))]
+    assert sorted(places) == list(range(40))
+    stream = client.as_completed([(f"benchmark://mm-v0/mm64_{n}_64", []) for n in range(64, 400)])
+    next(stream)
+    stream.close()
+    newest = lambda: client.batches(1)[0]  # noqa: E731
+    wait_until(lambda: newest()["state"] == "cancelled", "the batch is cancelled")
+
+
+def test_a_deadline_is_a_typed_error(client):
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        client.evaluate_many([(f"benchmark://mm-v0/mm200_{n}_200", []) for n in range(100, 400)], timeout=0.05)
+    assert issubclass(loopfleet.DeadlineExceeded, TimeoutError)
+
+
+def test_several_threads_share_a_client(client):
+    results = {}
+
+    def work(number):
+        results[number] = len(client.evaluate_many(small_jobs(20)))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {i: 20 for i in range(4)}
+
+
+def test_a_silent_address_is_a_typed_error():
+    with loopfleet.Client("tcp://127.0.0.1:1", connect_limit=0.3) as nobody:
+        with pytest.raises(loopfleet.CoordinatorUnavailable, match="127.0.0.1:1"):
+            nobody.evaluate(MM)
+        with pytest.raises(loopfleet.CoordinatorUnavailable):
+            nobody.workers()
+    with pytest.raises(loopfleet.ClientClosed):
+        nobody.evaluate(MM)
+    with pytest.raises(loopfleet.LoopfleetError, match="tcp://HOST:PORT"):
+        loopfleet.Client("nonsense").workers()
+
+
+def test_workers_say_what_they_are(client, cluster):
+    (worker,) = client.workers()
+    assert worker["state"] == "ready" and worker["device"] == "cpu" and worker["pid"] > 0
+    assert client.peak_gflops() == worker["peak_gflops"] > 0
+
+
+def test_a_client_survives_fork_and_pickle(client, cluster):
+    assert client.evaluate(MM).ok
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, json.dumps([client.evaluate(MM).ok]).encode())
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert json.loads(os.read(read, 100)) == [True]
+    os.close(read)
+    os.close(write)
+    assert client.evaluate(MM).ok
+    with pickle.loads(pickle.dumps(client)) as copy:
+        assert copy.evaluate(MM).source == "stored"
+
+
+def test_async_client(cluster):
+    async def work():
+        async with loopfleet.AsyncClient(cluster.address, timeout=60) as client:
+            batch = await client.evaluate_many([*small_jobs(10), (MM, ["nonsense"])])
+            assert batch.benchmark.tolist() == [*(benchmark for benchmark, _ in small_jobs(10)), MM]
+            assert set(batch.status_names[:10]) <= MAYBE_OK and batch[10].status == "INVALID_ACTION"
+            assert (await client.evaluate(MM)).status in MAYBE_OK
+            places = [place async for place, _ in client.as_completed(small_jobs(10))]
+            assert sorted(places) == list(range(10))
+            tickets = await client.send(small_jobs(5))
+            got = []
+            while len(got) < 5:
+                got += await client.recv(2 if len(got) < 4 else 1)
+            assert sorted(ticket for ticket, _ in got) == tickets
+            assert (await client.workers())[0]["state"] == "ready"
+            with pytest.raises(loopfleet.DeadlineExceeded):
+                await client.evaluate("benchmark://mm-v0/mm256_256_257", timeout=0.001)
+
+    asyncio.run(work())
+
+
+def test_keys_as_the_security_page_says(tmp_path):
+    program = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet")
+
+    def keygen(*arguments):
+        subprocess.run([program, "keygen", *arguments], check=True, cwd=tmp_path, capture_output=True)
+
+    keygen("--role", "coordinator", "--out", "keys")
+    keygen("--role", "client", "--name", "alice", "--out", "alice-keys", "--authorize", "keys")
+    coordinator = subprocess.Popen(
+        [f"{program}-coordinator", "--keys", "keys", "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+         "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db", "x.db"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL)
+    try:
+        address = json.loads(coordinator.stdout.readline())["clients"]
+        with loopfleet.Client(address, keys=tmp_path / "alice-keys", connect_limit=60) as alice:
+            assert alice.workers() == []
+            assert alice.evaluate(MM, ["nonsense"]).status == "INVALID_ACTION"
+        with loopfleet.Client(address, connect_limit=1) as stranger:
+            with pytest.raises(loopfleet.CoordinatorUnavailable):
+                stranger.workers()
+        (secret,) = (tmp_path / "alice-keys").glob("*.key_secret")
+        secret.chmod(0o644)
+        with pytest.raises(loopfleet.LoopfleetError, match="chmod 600"):
+            loopfleet.Client(address, keys=tmp_path / "alice-keys").workers()
+        with pytest.raises(loopfleet.LoopfleetError, match="0 files"):
+            loopfleet.Client(address, keys=tmp_path).workers()
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+        coordinator.stdout.close()
+
+
+def test_a_killed_worker_costs_nothing_but_time():
+    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=120) as client:
+        victim = client.workers()[0]["pid"]
+        killed = threading.Event()
+
+        def kill(place, outcome):
+            if not killed.is_set():
+                os.kill(victim, signal.SIGKILL)
+                killed.set()
+
+        batch = client.evaluate_many(small_jobs(200), on_outcome=kill)
+        assert killed.is_set() and len(batch) == 200
+        assert set(batch.status_names) <= MAYBE_OK
+
+
+def test_a_killed_coordinator_is_a_typed_error_within_the_limit():
+    with loopfleet.LocalCluster(workers=1) as cluster, cluster.client(silence_limit=1.0) as client:
+        assert client.evaluate(MM).status in MAYBE_OK
+        os.kill(cluster.coordinator_pid, signal.SIGKILL)
+        with pytest.raises(loopfleet.CoordinatorUnavailable):
+            client.evaluate_many(small_jobs(50), timeout=60)
+
+
+def wait_until(condition, what, limit_s=60):
+    import time
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)

@@ -1,0 +1,153 @@
+"""The module itself: jobs, walks, messages. No process is started."""
+
+import os
+
+import numpy as np
+import pytest
+
+import loopfleet
+from loopfleet import _core
+
+MM = "benchmark://mm-v0/mm64_64_64"
+
+
+def test_a_job_line_and_the_short_form_make_the_same_job():
+    short = loopfleet.job(MM, ["down", "split_16"])
+    assert short == loopfleet.Job(f'{{"benchmark": "{MM}", "actions": ["down", "split_16"]}}')
+    assert short == loopfleet.job(MM, "down, split_16")
+    assert short != loopfleet.job(MM, ["down"])
+    assert short.actions == ["down", "split_16"]
+
+
+def test_every_field_of_a_job_line_reaches_the_job():
+    job = loopfleet.job(MM, ["down"], threads=2, cache="cold", precision=0.02, budget_ms=5, cut_above_ns=7,
+                        fresh=True, max_age_s=9, rules="loop_nest", on_illegal="skip", merge_all_first=True,
+                        tag={"a": [1]}, device="any", labels=["x"], affinity="y", priority=3, deadline_s=4)
+    assert loopfleet.Job(job.line) == job
+    for word in ("threads", "cold", "0.02", "cut_above_ns", "fresh", "loop_nest", "skip", "any", '"y"', '{"a":[1]}'):
+        assert word in job.line
+
+
+@pytest.mark.parametrize("make, code, said, index", [
+    (lambda: loopfleet.job(MM, ["down", "splt_4"]), "INVALID_ACTION", "nearest: split_4", 1),
+    (lambda: loopfleet.job(MM, ["down"] * 1025), "LIMIT_ACTIONS", "1025 actions", None),
+    (lambda: loopfleet.job(MM, [], presision=1), "MALFORMED", "nearest: precision", None),
+    (lambda: loopfleet.job(MM, [], threads=0), "MALFORMED", "threads", None),
+    (lambda: loopfleet.job(), "MALFORMED", "'benchmark' or 'ir'", None),
+])
+def test_a_bad_job_names_the_nearest_valid_one(make, code, said, index):
+    with pytest.raises(loopfleet.JobError, match=said) as raised:
+        make()
+    assert (raised.value.code, raised.value.action_index) == (code, index)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_a_walk_steps_copies_and_restarts():
+    walk = _core.Walk(benchmark=MM, action_space=["down", "split_16", "merge", "up"])
+    start = walk.tree_key
+    assert walk.step(0) == 1, "the cursor moved"
+    assert walk.step(1) == 2, "the tree changed"
+    copy = walk.copy()
+    assert copy.tree_key == walk.tree_key != start
+    assert walk.history == ["down", "split_16"]
+    copy.step(0)
+    copy.step(2)
+    assert copy.tree_key == start
+    assert walk.tree_key != start, "a copy is a value of its own"
+    walk.restart()
+    assert (walk.tree_key, walk.history) == (start, [])
+    assert walk.step(3) == 0, "up is illegal at the top"
+    assert walk.history == []
+
+
+def test_masks_are_what_apply_says():
+    space = ["up", "down", "swap_up", "swap_down", "split_2", "split_128", "merge"]
+    walk = _core.Walk(benchmark=MM, action_space=space)
+    for taken in ("down", "split_4", "up"):
+        mask = walk.mask()
+        assert mask.dtype == np.int8
+        assert mask.tolist() == [int(walk.copy().apply(name)) for name in space]
+        assert walk.apply(taken)
+
+
+def test_the_job_of_a_walk_rebuilds_its_tree():
+    walk = _core.Walk(benchmark=MM, action_space=["down", "split_16", "swap_up"], rules="loop_nest")
+    for action in (0, 1, 2, 2, 2):
+        walk.step(action)
+    job = walk.job()
+    again = _core.Walk(benchmark=job.benchmark, rules="loop_nest")
+    assert all(again.apply(name) for name in job.actions)
+    assert again.tree_key == walk.tree_key
+    assert '"rules":"loop_nest"' in job.line
+
+
+def test_a_walk_that_starts_elsewhere_is_measured_by_its_text():
+    walk = _core.Walk(benchmark=MM, action_space=["split_16"], start_cursor=1)
+    walk.step(0)
+    job = walk.job()
+    assert job.actions == []
+    assert _core.Walk(ir=job.benchmark).tree_key == walk.tree_key
+    with pytest.raises(loopfleet.JobError, match="start_cursor 99"):
+        _core.Walk(benchmark=MM, start_cursor=99)
+
+
+def test_many_walks_step_as_each_would():
+    space = ["up", "down", "swap_down", "split_4", "split_16", "merge", "unroll"]
+    rng = np.random.default_rng(1)
+    walks = [_core.Walk(benchmark=MM, action_space=space, features="agent58") for _ in range(8)]
+    alone = [walk.copy() for walk in walks]
+    tensors = np.zeros((8, 20 * 58), np.float32)
+    masks = np.zeros((8, len(space)), np.int8)
+    for _ in range(30):
+        actions = rng.integers(-1, len(space), 8)
+        effects = _core.step_many(walks, actions, tensors, masks)
+        for i, action in enumerate(actions):
+            assert effects[i] == (alone[i].step(int(action)) if action >= 0 else 0)
+            np.testing.assert_array_equal(masks[i], alone[i].mask())
+            np.testing.assert_array_equal(tensors[i], alone[i].loops_tensor(20))
+    with pytest.raises(ValueError, match="row"):
+        _core.step_many(walks, np.zeros(8, np.int64), tensors[:, :100].copy(), masks)
+    with pytest.raises(loopfleet.JobError, match="action 7"):
+        _core.step_many(walks, np.full(8, 7), tensors, masks)
+
+
+def test_a_page_becomes_columns():
+    outcomes = [_core.failed_outcome("INVALID_ACTION", "no such action", 3, i, MM, ["down"]) for i in range(5)]
+    number, kind, (info, rows) = _core.decode_reply(_core.encode_page(9, 4, outcomes))
+    assert (number, kind, info["batch"], info["state"]) == (9, "outcomes", 4, "finished")
+    batch = loopfleet.ResultBatch(rows)
+    assert batch.status.tolist() == [loopfleet.FAILURE_NUMBERS["INVALID_ACTION"]] * 5
+    assert np.isnan(batch.gflops).all() and not batch.ok.any()
+    assert batch.sample_offsets.tolist() == [0] * 6
+    assert rows[2].action_index == 3 and rows[2].actions == ["down"] and rows[2].benchmark == MM
+
+
+def test_hostile_frames_are_refused_with_a_code():
+    for frame in (b"", b"x" * 100, os.urandom(4096)):
+        with pytest.raises(loopfleet.JobError) as raised:
+            _core.decode_reply(frame)
+        assert raised.value.code == "MALFORMED"
+
+
+def test_long_lists_of_jobs_are_cut_into_messages():
+    jobs = [loopfleet.job(MM, ["down"], tag="x" * 60_000)] * 30
+    fitting = _core.jobs_that_fit(jobs)
+    assert 1 <= fitting < 30
+    assert len(_core.encode_submit(1, os.urandom(16), 0, jobs[:fitting], True)) <= 1 << 20
+    assert 1000 < _core.jobs_that_fit([loopfleet.job(MM)] * 5000) <= _core.MAX_JOBS_PER_MESSAGE
+
+
+def test_the_address_comes_from_the_argument_then_the_environment_then_the_file(monkeypatch, tmp_path):
+    from loopfleet.settings import find_address
+    config = tmp_path / "loopfleet.toml"
+    config.write_text('[client]\naddress = "tcp://127.0.0.1:3"\n')
+    assert find_address() == "tcp://127.0.0.1:5570"
+    monkeypatch.setenv("LOOPFLEET_CONFIG", str(config))
+    assert find_address() == "tcp://127.0.0.1:3"
+    monkeypatch.setenv("LOOPFLEET_ADDRESS", "tcp://127.0.0.1:2")
+    assert find_address() == "tcp://127.0.0.1:2"
+    assert find_address("tcp://127.0.0.1:1") == "tcp://127.0.0.1:1"
+    config.write_text("[client\n")
+    monkeypatch.delenv("LOOPFLEET_ADDRESS")
+    with pytest.raises(loopfleet.LoopfleetError, match="loopfleet.toml"):
+        find_address()

@@ -1,0 +1,259 @@
+"""Exports from a file and from a coordinator; splits; campaigns."""
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import loopfleet
+from loopfleet import campaign, export as export_command
+from loopfleet.export import check, export
+from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
+from loopfleet.splits import PARTS, Split
+
+JOBS = [(f"benchmark://mm-v0/mm{4 + i % 12}_{4 + i // 12}_8", actions) for i in range(60)
+        for actions in ([], ["down"], ["split_4"], ["down", "split_2048"])]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with loopfleet.LocalCluster(workers=1, database=tmp_path_factory.mktemp("db") / "results.db") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def batch(client):
+    return client.evaluate_many([*JOBS, ("benchmark://mm-v0/mm4_4_4", ["nonsense"])])
+
+
+def parts_of(folder):
+    return {part: pq.read_table(folder / "data" / f"{part}.parquet").to_pylist() for part in PARTS}
+
+
+def test_a_file_and_a_coordinator_give_the_same_rows(cluster, client, batch):
+    from_file = list(rows_of_file(cluster.database))
+    numbers = sorted(info["batch"] for info in client.batches(1000))
+    from_coordinator = list(rows_of_batches(client, numbers))
+    assert len(from_file) == len(from_coordinator) >= len(JOBS)
+    for ours, theirs in zip(from_file, from_coordinator):
+        assert set(ours) == set(theirs) == set(FIELDS)
+        for name in FIELDS:
+            if isinstance(ours[name], float):
+                assert ours[name] == pytest.approx(theirs[name], rel=1e-12), name
+            else:
+                assert ours[name] == theirs[name], name
+
+
+def test_parts_are_disjoint_by_program_and_stable_when_rows_are_added(batch, tmp_path):
+    rows = [row_of(outcome) for outcome in batch]
+    export(rows, tmp_path / "all")
+    export(rows[:100], tmp_path / "some")
+    everything, some = parts_of(tmp_path / "all"), parts_of(tmp_path / "some")
+    programs = {part: {row["program"] for row in everything[part]} for part in PARTS}
+    assert all(programs[part] for part in PARTS), "60 programs leave no part empty"
+    assert not programs["train"] & programs["test"]
+    assert not programs["train"] & programs["validation"]
+    assert not programs["validation"] & programs["test"]
+    where = {(row["benchmark"], tuple(row["actions"])): part for part in PARTS for row in everything[part]}
+    for part in PARTS:
+        for row in some[part]:
+            assert where[row["benchmark"], tuple(row["actions"])] == part
+
+
+def test_duplicates_are_left_out_and_failures_are_kept(batch, tmp_path):
+    rows = [row_of(outcome) for outcome in batch]
+    summary = export(rows + rows, tmp_path / "d")
+    kept = [row for rows in parts_of(tmp_path / "d").values() for row in rows]
+    measured = [row for row in kept if row["status"] == "ok"]
+    # Moving the cursor makes no new tree: [] and ["down"] are one question.
+    assert len(measured) == len({row["tree_key"] for row in rows if row["status"] == "ok"}) == 120
+    failed = [row for row in kept if row["status"] != "ok"]
+    assert {row["status"] for row in failed} == {"INVALID_ACTION"} and len(failed) == 61
+    assert all(row["elapsed_ns"] is None and row["gflops"] is None and row["samples_ns"] == [] for row in failed)
+    assert all(len(row["samples_ns"]) == len(row["sample_flags"]) > 0 for row in measured)
+    assert summary.duplicates == 2 * len(rows) - len(kept)
+    whole = export(rows + rows, tmp_path / "whole", dedup=False)
+    assert sum(whole.rows.values()) == 2 * len(rows)
+
+
+def test_equal_programs_are_equal_however_they_are_named():
+    walk = loopfleet.Walk(benchmark="benchmark://mm-v0/mm64_64_64")
+    by_name = program_of("benchmark://mm-v0/mm64_64_64", None)
+    assert by_name == program_of("benchmark://mm64_256_16_range-v0/mm64_64_64", None)
+    walk.apply("split_4")
+    assert by_name == program_of(None, walk.observe("ir")), "whatever the schedule"
+    other, region = program_of("benchmark://mm-v0/mm64_64_50", None)
+    assert other != by_name[0] and region == by_name[1], "of one region"
+    assert program_of("benchmark://mm-v0/mm64_64_65", None)[1] != region
+    assert program_of("benchmark://nonsense/1", None) == (None, None)
+
+
+def test_a_region_or_a_device_is_kept_together():
+    rows = [{"program": str(i), "region": str(i // 10), "hardware_class": str(i // 500), "benchmark": None, "ir": None}
+            for i in range(1000)]
+    for kind, field in (("region", "region"), ("device", "hardware_class")):
+        split = Split(kind, seed=3)
+        parts = {}
+        for row in rows:
+            parts.setdefault(row[field], set()).add(split.part(row))
+        assert all(len(found) == 1 for found in parts.values())
+    shares = [Split("program").part(row) for row in rows].count("train") / len(rows)
+    assert 0.75 < shares < 0.85
+    assert [Split(seed=1).part(row) for row in rows] != [Split(seed=2).part(row) for row in rows]
+    with pytest.raises(loopfleet.LoopfleetError, match="nearest: region"):
+        Split("regio")
+
+
+def test_every_format_holds_the_same(batch, tmp_path):
+    rows = [row_of(outcome) for outcome in batch]
+    for format in ("parquet", "jsonl", "csv"):
+        export(rows, tmp_path / format, format=format, name="A test", source="a test")
+        assert check(tmp_path / format) == []
+    assert pd.read_parquet(tmp_path / "parquet" / "data").shape[0] == 181
+    with open(tmp_path / "jsonl/data/train.jsonl", encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert lines == pq.read_table(tmp_path / "parquet/data/train.parquet").to_pylist()
+    with open(tmp_path / "csv/data/train.csv", encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["tree_key"] for row in table] == [row["tree_key"] or "" for row in lines]
+    assert json.loads(table[0]["samples_ns"]) == lines[0]["samples_ns"]
+    card = (tmp_path / "parquet/README.md").read_text()
+    assert card.startswith("---\npretty_name: \"A test\"") and "path: data/train.parquet" in card
+    for name in FIELDS:
+        assert f"| `{name}` |" in card
+    facts = json.loads((tmp_path / "parquet/provenance.json").read_text())
+    assert facts["statuses"]["INVALID_ACTION"] == 61 and facts["split"] == "program"
+    with open(tmp_path / "csv/data/train.csv", "a", encoding="utf-8") as file:
+        file.write("x")
+    (tmp_path / "csv/data/test.csv").unlink()
+    assert sorted(check(tmp_path / "csv")) == ["data/test.csv: missing", "data/train.csv: changed"]
+
+
+def test_an_export_appears_whole_or_not_at_all(tmp_path):
+    def rows():
+        raise RuntimeError("the source broke")
+        yield
+
+    with pytest.raises(RuntimeError):
+        export(rows(), tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "there").mkdir()
+    with pytest.raises(loopfleet.LoopfleetError, match="replaces nothing"):
+        export([], tmp_path / "there")
+    with pytest.raises(loopfleet.LoopfleetError, match="nearest: parquet"):
+        export([], tmp_path / "x", format="parqet")
+
+
+def test_the_command(cluster, client, batch, tmp_path, capsys):
+    assert export_command.main([str(tmp_path / "a"), "--db", str(cluster.database)]) == 0
+    assert export_command.main([str(tmp_path / "b"), "--address", cluster.address, "--format", "jsonl"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split(": ")[1] == second.split(": ")[1]
+    assert export_command.main([str(tmp_path / "c"), "--db", str(tmp_path / "none.db")]) == 1
+    assert "there is no file" in capsys.readouterr().err
+
+
+# ---- campaigns
+
+SPEC = """
+name = "small"
+points = 300
+seed = 5
+benchmarks = ["mm64_256_16_range-v0", "benchmark://mm-v0/mm8_8_8", "benchmark://loop_tool-cpu-v0/1000"]
+max_length = 6
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    (tmp_path / "spec.toml").write_text(SPEC)
+    return campaign.read_spec(tmp_path / "spec.toml")
+
+
+def test_points_follow_from_the_specification(spec):
+    first = list(campaign.points(spec))
+    assert first == list(campaign.points(spec)) and len(first) == 300
+    assert first[17] == campaign.points_at(spec, 17)[0], "each by itself"
+    assert len({point.benchmark for point in first}) > 30
+    assert {len(point.actions) for point in first} >= {0, 6}
+    text = json.dumps([(point.benchmark, point.actions) for point in first])
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "3e99921c8267776d", "a golden value: they never change"
+
+
+def test_a_bad_specification_names_the_nearest_key(tmp_path):
+    for text, said in (("points = 1\nbenchmarks = ['x']\nnam = 'x'", "nearest: name"),
+                       ("points = 1\nname = 'x'", "benchmarks"),
+                       ("points = 0\nname = 'x'\nbenchmarks = ['mm-v0']", "at least 1"),
+                       ("points = ", "spec.toml")):
+        (tmp_path / "spec.toml").write_text(text)
+        with pytest.raises(loopfleet.LoopfleetError, match=said):
+            campaign.read_spec(tmp_path / "spec.toml")
+
+
+class Null:
+    """Answers at once, in an order of its own; is interrupted after so many."""
+
+    def __init__(self, limit=10**9):
+        self.jobs = {}
+        self.left = limit
+
+    def send(self, jobs):
+        tickets = []
+        for job in jobs:
+            ticket = len(tickets) + 1 + max(self.jobs, default=0)
+            tickets.append(ticket)
+            self.jobs[ticket] = job
+        return tickets
+
+    def recv(self, min_n, timeout):
+        got = []
+        for ticket in sorted(self.jobs, key=lambda t: t * 7919 % 1000)[:37]:
+            job = self.jobs.pop(ticket)
+            self.left -= 1
+            got.append((ticket, loopfleet._core.failed_outcome("CUT", json.dumps(job["tag"]), None, 0,
+                                                               job["benchmark"], job["actions"])))
+        return got
+
+
+def questions(folder):
+    return [(row["point"], row["copy"], row["outcome"]["benchmark"], row["outcome"]["actions"])
+            for row in campaign.outcomes(folder)]
+
+
+def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path):
+    spec = campaign.Spec("big", 20_000, ["mm64_256_16_range-v0"], seed=1, max_length=3)
+    campaign.run(spec, tmp_path / "once", Null())
+    for interruption in range(5):
+        client = Null(1000 + 2000 * interruption)
+        campaign.run(spec, tmp_path / "often", client, stop=lambda: client.left <= 0)
+        with open(tmp_path / "often/outcomes.jsonl", "ab") as file:
+            file.write(b'{"point": 12345, "copy": 0, "outc')  # killed in the middle of a line
+    progress = campaign.run(spec, tmp_path / "often", Null())
+    assert progress.done == 20_000
+    once = questions(tmp_path / "once")
+    assert len(once) == 20_000 and once == questions(tmp_path / "often")
+
+
+def test_a_folder_belongs_to_one_specification(spec, tmp_path):
+    campaign.run(spec, tmp_path / "c", Null())
+    other = campaign.Spec("small", 301, spec.benchmarks)
+    with pytest.raises(loopfleet.LoopfleetError, match="another campaign"):
+        campaign.run(other, tmp_path / "c", Null())
+
+
+def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
+    (tmp_path / "spec.toml").write_text(SPEC.replace("300", "60"))
+    command = [sys.executable, "-m", "loopfleet.campaign", "run", "spec.toml", "--address", cluster.address]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "60 of 60 points" in done.stdout
+    rows = list(campaign.outcomes(tmp_path / "small"))
+    assert {row["outcome"]["status"] for row in rows} <= {"ok", "failed"}
+    assert sum(row["outcome"]["status"] == "ok" for row in rows) > 0
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert again.returncode == 0 and "60 of 60 points" in again.stdout

@@ -1,0 +1,243 @@
+"""Gymnasium's contract and CompilerGym's names, against a real cluster."""
+
+import io
+import math
+import os
+import signal
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import loopfleet
+from loopfleet.envs import EnvState, LoopToolEnv, LoopTuneEnv, read_states, write_states
+
+MM = "benchmark://mm-v0/mm32_32_32"
+IDS = ("loopfleet/LoopTool-v0", "loop_tool-v0", "loopfleet/LoopTune-v0")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasiums_own_check(name, client):
+    with warnings.catch_warnings():
+        # A size has no upper bound that means anything.
+        warnings.filterwarnings("ignore", message=".*maximum value is infinity.*")
+        check_env(gym.make(name, client=client), skip_render_check=False)
+        check_env(gym.make(name, reward_space=None, mask_in_observation=True))
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_make_gives_the_environment_itself(name):
+    env = gym.make(name, reward_space=None)
+    assert env is env.unwrapped and env.spec.nondeterministic
+    env.reset(seed=1)
+    assert env.action_space.sample(mask=env.observation and env.walk.mask()) in env.action_space
+
+
+class NoNetwork:
+    def submit_job(self, job):
+        raise AssertionError("a step without a reward space touched the network")
+
+
+def test_without_a_reward_space_nothing_is_measured():
+    env = LoopTuneEnv(MM, reward_space=None, client=NoNetwork())
+    env.reset(seed=1)
+    for _ in range(5):
+        env.step(env.action_space.sample())
+    env.fork().multistep(["down", "split_4"])
+    with pytest.raises(AssertionError, match="touched the network"):
+        env.observation["flops"]
+
+
+def test_both_spellings_of_reset_and_errors_that_name_the_nearest():
+    env = LoopTuneEnv(reward_space=None)
+    env.reset(benchmark=MM)
+    assert env.benchmark == MM and env.benchmark.uri == MM
+    env.reset(options={"benchmark": "benchmark://mm-v0/mm8_8_8"})
+    assert env.benchmark == "benchmark://mm-v0/mm8_8_8"
+    env.reset()
+    assert env.benchmark == "benchmark://mm-v0/mm8_8_8", "the last one"
+    with pytest.raises(loopfleet.JobError, match="mm"):
+        env.reset(benchmark="benchmark://mm-v0/mmm8_8_8")
+    assert env.benchmark == "benchmark://mm-v0/mm8_8_8", "a refused reset changes nothing"
+    for call, said in ((lambda: env.reset(options={"benchmrk": MM}), "nearest: benchmark"),
+                       (lambda: env.action_space["splt_4"], "nearest: split_4"),
+                       (lambda: LoopTuneEnv(reward_space="gflop"), "nearest: gflops"),
+                       (lambda: LoopTuneEnv(observation_space="loop_tensor"), "nearest: loops_tensor"),
+                       (lambda: LoopTuneEnv(action_space="looptoool"), "nearest: looptool"),
+                       (lambda: LoopTuneEnv("benchmark://loop_tool-cpu-v0/8"), "LoopTool-v0")):
+        with pytest.raises(LookupError, match=said):
+            call()
+    with pytest.raises(ValueError, match="99"):
+        env.step(99)
+    with pytest.raises(gym.error.ResetNeeded):
+        LoopTuneEnv().step(0)
+
+
+def test_rewards_are_differences_of_what_is_measured(client):
+    env = LoopTuneEnv(MM, client=client, episode_steps=None)
+    env.reset()
+    start = env.observation["gflops"]
+    assert start > 0
+    _, reward, terminated, truncated, info = env.step("down")
+    assert (reward, terminated, truncated) == (0, False, False), "only the cursor moved"
+    assert not info["action_had_no_effect"]
+    _, reward, *_ = env.step("split_4")
+    assert reward == pytest.approx(env.observation["flops"] - start)
+    assert env.episode_reward == pytest.approx(reward)
+    assert env.observation["runtime"] == pytest.approx(2 * 32**3 / env.observation["gflops"] * 1e-9)
+    _, (by_name, log), *_ = env.step("split_2", reward_spaces=["gflops", "log_speedup"])
+    assert by_name == pytest.approx(env.episode_reward), "from the start: it is read for the first time"
+    assert log == pytest.approx(math.log(env.observation["gflops"] / start))
+    assert env.reward["gflops"] == 0, "nothing since it was last read"
+    (tree, flops), *_ = env.step("up", observation_spaces=["loop_tree", "flops"])
+    assert "cursor" in tree and flops > 0
+    normalized = LoopTuneEnv(MM, client=client, reward_space="gflops_normalized", episode_steps=None)
+    normalized.reset()
+    before = normalized.observation["gflops"]
+    _, reward, *_ = normalized.multistep(["down", "split_4"])
+    expected = (normalized.observation["gflops"] - before) / normalized.outcome.peak_gflops
+    assert reward == pytest.approx(expected)
+
+
+def test_fork_apply_state_and_validate(client):
+    env = LoopTuneEnv(MM, client=client, episode_steps=None)
+    env.reset()
+    env.multistep(["down", "split_4", "swap_up"])
+    other = env.fork()
+    tree = env.observation["loop_tree"]
+    other.step("split_2")
+    assert env.observation["loop_tree"] == tree != other.observation["loop_tree"]
+    assert other.actions == [*env.actions, env.action_space["split_2"]]
+    state = env.state
+    assert (state.benchmark, state.commandline) == (MM, "down,split_4,swap_up")
+    assert state.reward == env.episode_reward
+    again = LoopTuneEnv(reward_space=None, episode_steps=None)
+    again.apply(state)
+    assert again.observation["tree_key"] == env.observation["tree_key"]
+    file = io.StringIO()
+    write_states(file, [state])
+    assert file.getvalue().splitlines()[0] == "benchmark,reward,walltime,commandline"
+    file.seek(0)
+    assert list(read_states(file)) == [state]
+    result = env.validate(tolerance=1e9)  # how far two measurements agree is another test's
+    assert result.okay() and result.benchmark_semantics_validated and result.reward_validated
+    wrong = env.validate(EnvState(MM, "down,split_4,swap_up", 0, reward=1e12), tolerance=0.1)
+    assert not wrong.okay() and wrong.reward_validation_failed
+    broken = env.validate(EnvState(MM, "down,splt_4", 0, None))
+    assert not broken.okay() and broken.actions_replay_failed and "split_4" in broken.errors[0]
+
+
+class Answers:
+    """A client whose outcomes are given."""
+
+    def __init__(self, *outcomes):
+        self.outcomes = list(outcomes)
+        self.jobs = []
+
+    def submit_job(self, job):
+        from concurrent.futures import Future
+        self.jobs.append(job)
+        future = Future()
+        future.set_result(self.outcomes.pop(0))
+        return future
+
+
+@pytest.fixture(scope="module")
+def good(client):
+    return client.evaluate(MM)
+
+
+def failed(code):
+    from loopfleet import _core
+    return _core.failed_outcome(code, f"as if {code}")
+
+
+def test_a_schedules_own_failure_takes_back_what_was_earned(good, client):
+    other = client.evaluate(MM, ["split_4"])
+    env = LoopTuneEnv(MM, client=Answers(good, other, failed("RUN_TIMEOUT")), episode_steps=None)
+    env.reset()
+    _, earned, *_ = env.step("split_4")
+    _, reward, terminated, truncated, info = env.step("split_2")
+    assert (reward, terminated, truncated) == (-earned, True, False)
+    assert (info["error_type"], info["error_details"]) == ("RUN_TIMEOUT", "as if RUN_TIMEOUT")
+    assert env.episode_reward == 0
+
+
+def test_a_failure_that_is_nobodys_fault_has_other_turns_and_then_cuts_short(good):
+    answers = Answers(good, failed("UNSTABLE_TIMING"), failed("UNSTABLE_TIMING"), good)
+    env = LoopTuneEnv(MM, client=answers, episode_steps=None)
+    env.reset()
+    _, reward, terminated, truncated, info = env.step("split_4")
+    assert (reward, terminated, truncated) == (0, False, False) and "error_type" not in info
+    assert len({job.line for job in answers.jobs[1:]}) == 1, "the same question again"
+    env = LoopTuneEnv(MM, client=Answers(good, *[failed("WORKER_LOST")] * 3), episode_steps=None)
+    env.reset()
+    _, reward, terminated, truncated, info = env.step("split_4")
+    assert (reward, terminated, truncated, info["error_type"]) == (0, False, True, "WORKER_LOST")
+
+
+def test_no_figure_in_time_cuts_short():
+    class Silent:
+        def submit_job(self, job):
+            from concurrent.futures import Future
+            return Future()
+
+    env = LoopTuneEnv(MM, client=Silent(), timeout=0.01)
+    env.reset()
+    _, reward, terminated, truncated, info = env.step("split_4")
+    assert (reward, terminated, truncated, info["error_type"]) == (0, False, True, "EXPIRED")
+
+
+def test_an_unreachable_coordinator_is_a_typed_error():
+    with loopfleet.Client("tcp://127.0.0.1:1", connect_limit=0.2) as nobody:
+        env = LoopTuneEnv(MM, client=nobody)
+        env.reset()
+        with pytest.raises(loopfleet.CoordinatorUnavailable):
+            env.step("split_4")
+
+
+def test_training_goes_on_when_a_worker_is_killed_and_ends_with_the_coordinator():
+    with loopfleet.LocalCluster(workers=2) as cluster:
+        client = cluster.client(silence_limit=1.0)
+        env = LoopTuneEnv(MM, client=client, episode_steps=None)
+        os.kill(client.workers()[0]["pid"], signal.SIGKILL)
+        env.reset()
+        _, reward, terminated, truncated, info = env.step("split_4")
+        assert math.isfinite(reward) and not terminated
+        os.kill(cluster.coordinator_pid, signal.SIGKILL)
+        with pytest.raises(loopfleet.CoordinatorUnavailable):
+            env.step("split_2")
+
+
+def test_an_episode_has_an_end_and_seeds_choose_benchmarks():
+    many = [f"benchmark://mm-v0/mm8_8_{k}" for k in range(1, 100)]
+    env = LoopTuneEnv(benchmarks=many, reward_space=None)
+    for _ in range(2):
+        env.reset(seed=3)
+        ends = [env.step("down")[3] for _ in range(10)]
+        assert ends == [False] * 9 + [True]
+    env.reset(seed=3)
+    first = env.benchmark
+    env.reset()
+    second = env.benchmark
+    env.reset(seed=3)
+    assert env.benchmark == first and first in many and second in many
+    drawn = {str(env.reset()[1] and env.benchmark) for _ in range(20)}
+    assert len(drawn) > 5
+
+
+def test_datasets_by_compilergyms_names():
+    env = LoopTuneEnv(reward_space=None)
+    sizes = {dataset.name: dataset.size for dataset in env.datasets}
+    assert sizes["benchmark://mm64_256_16_range-v0"] == 2197
+    dataset = env.datasets["benchmark://mm64_256_16_range-v0"]
+    uris = list(dataset.benchmark_uris())
+    assert len(set(uris)) == 2197 and str(dataset.random_benchmark()) in uris
+    env.reset(benchmark=dataset.random_benchmark())
+    assert str(env.datasets.benchmark(uri="benchmark://mm-v0/mm4_4_4")) == "benchmark://mm-v0/mm4_4_4"
+    with pytest.raises(LookupError, match="nearest: benchmark://mm64_256_16_range-v0"):
+        env.datasets["mm64_256_16_rang-v0"]
+    assert [d.name for d in LoopToolEnv(reward_space=None).datasets] == [
+        "benchmark://loop_tool-cpu-v0", "benchmark://loop_tool-cuda-v0"]

@@ -1,0 +1,121 @@
+"""LocalCluster: a real one, and nothing left of it whatever happens."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import loopfleet
+
+SCRIPT = """
+import os, sys, loopfleet
+cluster = loopfleet.LocalCluster(workers=1).start()
+print(cluster.pid, cluster.coordinator_pid, *[w["pid"] for w in cluster.client().workers()], flush=True)
+{end}
+"""
+
+
+def alive(pid):
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def wait_until(condition, what, limit_s=60):
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def run(end):
+    """A process with a cluster that ends as `end` says; the pids of the cluster."""
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(end=end)], stdout=subprocess.PIPE, text=True)
+    pids = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(pids) == 3, "the cluster started"
+    return process, pids
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise RuntimeError()", "os._exit(0)", "os.abort()",
+                                 "os.kill(os.getpid(), 9)"])
+def test_nothing_is_left_however_the_interpreter_ends(end):
+    process, pids = run(end)
+    process.wait(60)
+    process.stdout.close()
+    for pid in pids:
+        wait_until(lambda pid=pid: not alive(pid), f"process {pid} has ended")
+
+
+def test_nothing_is_left_of_a_killed_interpreter():
+    process, pids = run("import time; time.sleep(1000)")
+    assert all(alive(pid) for pid in pids)
+    process.kill()
+    process.wait(60)
+    process.stdout.close()
+    for pid in pids:
+        wait_until(lambda pid=pid: not alive(pid), f"process {pid} has ended")
+
+
+def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):
+    before = os.sched_getaffinity(0)
+    with loopfleet.LocalCluster(workers=1, database=tmp_path / "kept.db") as cluster:
+        with cluster.client() as client:
+            (worker,) = client.workers()
+        pids = [cluster.pid, cluster.coordinator_pid, worker["pid"]]
+        assert os.sched_getaffinity(0) == before & os.sched_getaffinity(worker["pid"])
+        if len(before) > 1:
+            assert len(os.sched_getaffinity(0)) < len(before), "a core is the timing core's alone"
+        inside = set()
+        thread = threading.Thread(target=lambda: inside.update(os.sched_getaffinity(0)))
+        thread.start()
+        thread.join()
+        assert inside == os.sched_getaffinity(0)
+        assert loopfleet.Client().address == cluster.address, "clients that are told nothing find it"
+    assert os.sched_getaffinity(0) == before
+    assert not any(alive(pid) for pid in pids)
+    assert (tmp_path / "kept.db").exists()
+    assert loopfleet.Client().address != cluster.address
+    cluster.stop()  # again is harmless
+
+
+def test_a_thread_may_start_it_and_end():
+    clusters = []
+    thread = threading.Thread(target=lambda: clusters.append(loopfleet.LocalCluster(workers=1).start()))
+    thread.start()
+    thread.join()
+    try:
+        with clusters[0].client(timeout=60) as client:
+            assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
+    finally:
+        clusters[0].stop()
+
+
+def test_a_forked_process_leaves_it_alone():
+    with loopfleet.LocalCluster(workers=1) as cluster:
+        pid = os.fork()
+        if pid == 0:
+            cluster.stop()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        with cluster.client(timeout=60) as client:
+            assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
+
+
+def test_a_cluster_that_cannot_start_says_why(tmp_path):
+    with pytest.raises(loopfleet.ClusterError, match="no/such/folder"):
+        loopfleet.LocalCluster(database="/no/such/folder/x.db").start()
+    with pytest.raises(loopfleet.ClusterError, match="there is no program"):
+        loopfleet.LocalCluster(programs=tmp_path).start()
+
+
+def test_only_its_own_parent_can_be_named():
+    done = subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "local", "--parent", "1"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "--parent 1" in done.stderr

@@ -1,0 +1,188 @@
+"""The vector environment: the same figures as single ones, in fewer messages, waiting for nobody."""
+
+from concurrent.futures import Future
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import loopfleet
+from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
+
+MM = "benchmark://mm-v0/mm32_32_32"
+
+
+class Held:
+    """A client that answers when it is told to."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+        self.messages = []
+        self.waiting = []
+
+    def submit_jobs(self, jobs):
+        futures = [Future() for _ in jobs]
+        self.messages.append(len(jobs))
+        self.waiting += zip(jobs, futures)
+        return futures
+
+    def submit_job(self, job):
+        return self.submit_jobs([job])[0]
+
+    def answer(self, chosen=lambda job: True):
+        rest = []
+        for job, future in self.waiting:
+            if chosen(job):
+                future.set_result(self.outcome)
+            else:
+                rest.append((job, future))
+        self.waiting = rest
+
+
+class Prompt(Held):
+    def submit_jobs(self, jobs):
+        futures = super().submit_jobs(jobs)
+        self.answer()
+        return futures
+
+
+@pytest.fixture(scope="module")
+def good(client):
+    return client.evaluate(MM)
+
+
+def test_make_vec_gives_it():
+    for name, env_class in (("loopfleet/LoopTune-v0", LoopTuneEnv), ("loop_tool-v0", LoopToolEnv)):
+        envs = gym.make_vec(name, num_envs=3, reward_space=None)
+        assert isinstance(envs, WalkVectorEnv)
+        observations, info = envs.reset(seed=1)
+        assert observations in envs.observation_space
+        assert observations.shape == (3, *env_class(reward_space=None).observation_space.shape)
+        assert info["action_mask"].dtype == np.int8
+        observations, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
+        assert observations in envs.observation_space and rewards.tolist() == [0] * 3
+        assert not terminated.any() and not truncated.any()
+        envs.close()
+    assert gym.wrappers.vector.RecordEpisodeStatistics(gym.make_vec("loopfleet/LoopTune-v0", num_envs=2))
+
+
+def test_it_steps_as_single_environments_do():
+    envs = WalkVectorEnv(6, env_class=LoopTuneEnv, benchmark=MM, reward_space=None, episode_steps=None)
+    alone = [LoopTuneEnv(MM, reward_space=None, episode_steps=None) for _ in range(6)]
+    observations, _ = envs.reset()
+    for i, env in enumerate(alone):
+        np.testing.assert_array_equal(observations[i], env.reset()[0])
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        actions = rng.integers(0, 17, 6)
+        observations, *_ = envs.step(actions)
+        for i, env in enumerate(alone):
+            observation, *_ = env.step(actions[i])
+            np.testing.assert_array_equal(observations[i], observation)
+            np.testing.assert_array_equal(envs.action_masks()[i], env.action_masks())
+
+
+def test_a_step_is_one_message(good):
+    client = Prompt(good)
+    envs = WalkVectorEnv(8, env_class=LoopTuneEnv, benchmark=MM, client=client)
+    envs.reset()
+    assert client.messages == [8], "the baselines"
+    envs.step(np.full(8, envs.single_action_space["split_4"]))
+    assert client.messages == [8, 8]
+    envs.step(np.full(8, envs.single_action_space["down"]))
+    assert client.messages == [8, 8], "cursors moved: nothing to measure"
+    envs.step(np.array([envs.single_action_space["merge"], *[0] * 7]))
+    assert client.messages == [8, 8], "that tree was measured in this episode"
+
+
+def test_next_step_autoreset(good):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=2)
+    first, _ = envs.reset()
+    split = np.full(2, envs.single_action_space["split_4"])
+    envs.step(split)
+    last, _, _, truncated, _ = envs.step(split)
+    assert truncated.all()
+    observations, rewards, terminated, truncated, _ = envs.step(split)
+    assert not truncated.any() and not terminated.any() and rewards.tolist() == [0, 0]
+    np.testing.assert_array_equal(observations, first)
+    observations, *_ = envs.step(split)
+    assert not np.array_equal(observations, first), "the next action is taken again"
+
+
+def test_same_step_autoreset(good):
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good), episode_steps=1,
+                         autoreset_mode=AutoresetMode.SAME_STEP)
+    first, _ = envs.reset()
+    observations, _, _, truncated, info = envs.step(np.full(2, envs.single_action_space["split_4"]))
+    assert truncated.all()
+    np.testing.assert_array_equal(observations, first)
+    assert info["_final_obs"].all() and not np.array_equal(info["final_obs"][0], first[0])
+    assert info["final_observation"][1].shape == first[1].shape
+    assert "final_info" in info
+
+
+def test_some_can_be_reset_by_hand(good):
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good),
+                         autoreset_mode=AutoresetMode.DISABLED)
+    first, _ = envs.reset()
+    moved, *_ = envs.step(np.full(3, envs.single_action_space["split_4"]))
+    observations, _ = envs.reset(options={"reset_mask": np.array([True, False, True])})
+    np.testing.assert_array_equal(observations[[0, 2]], first[[0, 2]])
+    np.testing.assert_array_equal(observations[1], moved[1])
+
+
+def test_recv_waits_for_nobody(good):
+    client = Held(good)
+    envs = WalkVectorEnv(4, env_class=LoopTuneEnv, benchmark=MM, client=client, batch_size=2, episode_steps=None)
+    envs.async_reset(seed=1)
+    got = [*envs.recv()[4]["env_id"], *envs.recv()[4]["env_id"]]
+    assert sorted(got) == [0, 1, 2, 3], "resets wait for no figure"
+    split = envs.single_action_space["split_4"]
+    down = envs.single_action_space["down"]
+    envs.send(np.array([split, split, down, down]), np.arange(4))
+    observations, rewards, _, _, info = envs.recv()
+    assert sorted(info["env_id"]) == [2, 3] and observations.shape[0] == 2
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        envs.send(np.array([split]), np.array([0]))
+    client.answer()
+    _, rewards, _, _, info = envs.recv()
+    assert sorted(info["env_id"]) == [0, 1] and rewards.tolist() == [0, 0]
+    with pytest.raises(gym.error.NoAsyncCallError):
+        envs.recv()
+
+
+def test_failures_stand_in_the_row_they_belong_to(good):
+    from loopfleet import _core
+
+    class Mixed(Prompt):
+        def answer(self, chosen=None):
+            for job, future in self.waiting:
+                bad = "split_8" in job.actions
+                future.set_result(_core.failed_outcome("RUN_CRASH", "as if") if bad else self.outcome)
+            self.waiting = []
+
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, client=Mixed(good))
+    envs.reset()
+    names = ["split_4", "split_8", "down"]
+    _, rewards, terminated, truncated, info = envs.step(
+        np.array([envs.single_action_space[name] for name in names]))
+    assert terminated.tolist() == [False, True, False] and not truncated.any()
+    assert info["error_type"].tolist() == [None, "RUN_CRASH", None]
+    assert info["_error_type"].tolist() == [False, True, False]
+
+
+def test_on_a_real_cluster(client):
+    envs = gym.make_vec("loopfleet/LoopTune-v0", num_envs=8, client=client, episode_steps=4, batch_size=3,
+                        benchmarks=[f"benchmark://mm-v0/mm16_16_{k}" for k in (16, 24, 32)])
+    envs.reset(seed=1)
+    for _ in range(6):
+        masks = envs.action_masks()
+        actions = [np.random.default_rng(0).choice(np.flatnonzero(mask)) for mask in masks]
+        observations, rewards, terminated, truncated, info = envs.step(np.array(actions))
+        assert np.isfinite(rewards).all() and observations in envs.observation_space
+    envs.async_reset(seed=2)
+    for _ in range(10):
+        *_, info = envs.recv()
+        envs.send(np.full(3, envs.single_action_space["split_2"]), info["env_id"])
+    envs.close()

@@ -1,0 +1,202 @@
+"""A coordinator that faults are done to, with a stub fleet that works for it, clients that write down
+what they see, and the judgement at the end (history.py)."""
+
+import json
+import os
+import pathlib
+import random
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "integration"))
+
+import fleet  # noqa: E402
+import history  # noqa: E402
+
+
+def seed():
+    """Of what is done when: LOOPFLEET_CHAOS_SEED=N does the same again, as far as processes do."""
+    chosen = os.environ.get("LOOPFLEET_CHAOS_SEED") or str(random.SystemRandom().randrange(1 << 32))
+    print(f"LOOPFLEET_CHAOS_SEED={chosen}", flush=True)
+    return int(chosen)
+
+
+class StubFleet:
+    """loopfleet-stub-fleet, and the last epoch that it said things of."""
+
+    def __init__(self, coordinator, log, **options):
+        argv = [fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
+        for name, value in options.items():
+            argv += ["--" + name.replace("_", "-"), str(value)]
+        with open(log, "ab") as stderr:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                            stderr=stderr, env=fleet.clean_environment(),
+                                            preexec_fn=fleet.die_with_parent)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.seen = {"leased": 0, "all_welcomed": 0}
+        self.rest = b""
+
+    def await_epoch(self, event, epoch, limit_s=fleet.WAIT_LIMIT_S):
+        """Until `event` was said of this epoch or a later one."""
+        end = time.monotonic() + limit_s
+        while self.seen[event] < epoch:
+            if time.monotonic() > end:
+                raise TimeoutError(f"the fleet did not say {event} of epoch {epoch} within {limit_s} s")
+            select.select([self.process.stdout], [], [], 0.5)
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
+            self.rest += self.process.stdout.read() or b""
+            *lines, self.rest = self.rest.split(b"\n")
+            for said in map(json.loads, lines):
+                self.seen[said["event"]] = max(self.seen.get(said["event"], 0), said["epoch"])
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(fleet.STOP_LIMIT_S)
+        self.process.stdout.close()
+
+
+class Arena:
+    """`with Arena() as arena:` kill and cut as you like, then `arena.judge()`."""
+
+    def __init__(self, transport="ipc", coordinator_program="loopfleet-coordinator", stubs=True,
+                 environment=None, **stub_options):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-"))
+        self.database = self.dir / "results.db"
+        self.program = coordinator_program
+        self.environment = environment or {}
+        if transport == "ipc":
+            self.clients, self.workers = f"ipc://{self.dir}/clients", f"ipc://{self.dir}/workers"
+        else:
+            self.clients = self.workers = "tcp://127.0.0.1:0"
+        self.coordinator = None
+        self.epoch = 0
+        self.client_count = 0
+        self.running_clients = []
+        self.histories = []
+        self.stubs = None
+        try:
+            self.start_coordinator()
+            if stubs:
+                self.start_stubs(**stub_options)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        processes = [*self.running_clients, self.stubs and self.stubs.process,
+                     self.coordinator and self.coordinator.process]
+        for process in processes:
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+        if kind is not None:
+            kept = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-failed-"))
+            self.dir.rename(kept / "arena")
+            print(f"what is left of it: {kept}", file=sys.stderr)
+            for log in sorted(kept.glob("arena/*.log")):
+                print(f"---- {log.name}\n{log.read_text()[-3000:]}", file=sys.stderr)
+        else:
+            subprocess.run(["rm", "-rf", str(self.dir)], check=True)
+
+    # -- the coordinator
+
+    def start_coordinator(self, environment=None, descriptors=None, may_die=False):
+        """At the same endpoints and on the same database each time. A process that dies before it is
+        ready, as failpoints have it, is a RuntimeError, unless it `may_die`."""
+        limits = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+                  ) if descriptors else None
+        self.epoch += 1
+        self.coordinator = fleet.Daemon(
+            [fleet.program(self.program), "--listen-clients", self.clients, "--listen-workers",
+             self.workers, "--http", "127.0.0.1:0", "--db", str(self.database), "--log-level", "info"],
+            self.dir / "coordinator.log", environment={**self.environment, **(environment or {})},
+            before_exec=limits, may_die=may_die)
+        if self.coordinator.ready is None:
+            return
+        self.clients = self.coordinator.ready["clients"]
+        self.workers = self.coordinator.ready["workers"]
+
+    def kill_coordinator(self):
+        self.coordinator.kill()
+
+    # -- workers and clients
+
+    def start_stubs(self, address=None, **options):
+        self.stubs = StubFleet(address or self.workers, self.dir / "stubs.log", **options)
+
+    def await_dispatching(self, limit_s=fleet.WAIT_LIMIT_S):
+        """Until a worker has a lease of the coordinator that runs now."""
+        self.stubs.await_epoch("leased", self.epoch, limit_s)
+
+    def start_client(self, address=None, **options):
+        """A recording client, until its standard input is closed."""
+        self.client_count += 1
+        name = f"c{self.client_count}"
+        path = self.dir / f"{name}.history"
+        path.touch()
+        self.histories.append(path)
+        argv = [fleet.program("loopfleet-recording-client"), "--coordinator", address or self.clients,
+                "--history", str(path), "--name", name, "--seed", str(self.client_count)]
+        for option, value in options.items():
+            argv += ["--" + option.replace("_", "-"), str(value)]
+        with open(self.dir / f"{name}.log", "ab") as stderr:
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=stderr,
+                                       env=fleet.clean_environment(), preexec_fn=fleet.die_with_parent)
+        self.running_clients.append(process)
+        return process
+
+    def outcomes_seen(self):
+        """How many outcome pages the clients have written down so far: that things go on."""
+        return sum(path.read_bytes().count(b'"op":"outcomes"') for path in self.histories)
+
+    def await_progress(self, pages=1):
+        """Until clients have seen more than they had."""
+        before = self.outcomes_seen()
+        fleet.wait_until(lambda: self.outcomes_seen() >= before + pages, f"{pages} more pages of outcomes")
+
+    def stop_clients(self):
+        """Each ends once all that it submitted has finished: I6, now that the faults have stopped."""
+        for process in self.running_clients:
+            if process.stdin:
+                process.stdin.close()
+        for process in self.running_clients:
+            if process.returncode is not None:
+                continue  # killed on purpose
+            if process.wait(fleet.COMMAND_LIMIT_S) != 0:
+                raise history.Violation(f"a client ended with {process.returncode}")
+
+    def kill_client(self, process):
+        process.kill()
+        process.wait()
+        process.stdin.close()
+
+    # -- the end
+
+    def judge(self, may_fail=()):
+        """After the faults: everything accepted finishes; one client reads all there is; then history and
+        database are held against the promises. Gives the counts."""
+        self.stop_clients()
+        audit = self.dir / "audit.history"
+        subprocess.run([fleet.program("loopfleet-recording-client"), "--coordinator", self.clients,
+                        "--history", str(audit), "--name", "audit", "--audit"], check=True,
+                       timeout=fleet.COMMAND_LIMIT_S, env=fleet.clean_environment())
+        if self.stubs:
+            self.stubs.stop()
+        code = self.coordinator.stop()
+        if code != 0:
+            raise history.Violation(f"the coordinator ended with {code}")
+        counts = history.check([*self.histories, audit], self.database, may_fail)
+        done = subprocess.run([fleet.program("loopfleet"), "db", "check", str(self.database)], text=True,
+                              capture_output=True, env=fleet.clean_environment(), check=False)
+        if done.returncode != 0:
+            raise history.Violation(f"db check: {done.stdout}{done.stderr}")
+        return counts

@@ -1,0 +1,355 @@
+// Who may ask what, how much one client may take, and what becomes of those whose key is revoked.
+
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "coordinator/permission.h"
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using wire::Role;
+
+// ---- the table of requests
+// -----------------------------------------------------------------------
+
+TEST(Permission, WhatEachRequestNeeds) {
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ClientHello{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::SubmitJobs{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::FetchOutcomes{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::CancelBatch{})), Need::kOwnership);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ListBatches{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowBatch{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowJob{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ListWorkers{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ExplainJob{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::UnknownMember{})), Need::kClient);
+  struct RequestThatNobodyThoughtOf {};
+  EXPECT_EQ(kNeedOf<RequestThatNobodyThoughtOf>, Need::kAdmin);
+}
+
+TEST(Permission, WhoHasIt) {
+  using enum Need;
+  for (const Ownership ownership : {Ownership::kOwn, Ownership::kAnothers}) {
+    for (const Need need : {kClient, kOwnership, kAdmin}) {
+      EXPECT_TRUE(IsPermitted(Role::kAdmin, need, ownership));
+      EXPECT_FALSE(IsPermitted(Role::kWorker, need, ownership));
+      EXPECT_FALSE(IsPermitted(Role::kCoordinator, need, ownership));
+    }
+    EXPECT_TRUE(IsPermitted(Role::kClient, kClient, ownership));
+    EXPECT_FALSE(IsPermitted(Role::kClient, kAdmin, ownership));
+  }
+  EXPECT_TRUE(IsPermitted(Role::kClient, kOwnership, Ownership::kOwn));
+  EXPECT_FALSE(IsPermitted(Role::kClient, kOwnership, Ownership::kAnothers));
+}
+
+// ---- in the core
+// ---------------------------------------------------------------------------------
+
+// "a" and "b" are clients with keys, "root" is an admin; "a" has a batch of three jobs.
+struct TwoClients : Harness {
+  explicit TwoClients(Limits given = {}) : Harness(given) {
+    Hello("a", 1, Role::kClient);
+    Hello("b", 2, Role::kClient);
+    Hello("root", 3, Role::kAdmin);
+    const auto submitted = Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+    Write();
+    batch = MustAccept("a", submitted).batch;
+  }
+  void Hello(const PeerId& peer, std::uint8_t client, Role role) {
+    AskAs(peer, role, wire::ClientHello{.client = Named(client)});
+  }
+  std::uint64_t AskAs(const PeerId& peer, Role role, ClientQuestion question) {
+    Give(ClientAsked{.peer = peer,
+                     .number = ++number,
+                     .question = std::move(question),
+                     .role = role,
+                     .key = "key of " + peer});
+    return number;
+  }
+  FailureCode RefusalOf(const PeerId& peer, std::uint64_t request) {
+    const auto refused = TakeReply<wire::Refused>(peer, request);
+    EXPECT_TRUE(refused.has_value());
+    return refused ? refused->failure.code : FailureCode::kUnsupported;
+  }
+  std::uint64_t number = 10'000;
+  BatchId batch;
+};
+
+TEST(CoreSecurity, OnlyItsOwnerOrAnAdminCancelsABatch) {
+  TwoClients h;
+  const auto by_another = h.AskAs("b", Role::kClient, wire::CancelBatch{h.batch});
+  EXPECT_EQ(h.RefusalOf("b", by_another), FailureCode::kForbidden);
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty()) << "nothing of a refused request is acted upon";
+
+  h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 3u);
+
+  TwoClients other;
+  other.AskAs("root", Role::kAdmin, wire::CancelBatch{other.batch});
+  other.Write();
+  EXPECT_EQ(other.disk.outcomes.size(), 3u);
+}
+
+// Another connection of the same key is the same client: the shell gives both one id.
+TEST(CoreSecurity, ASecondConnectionOfTheOwnerIsTheOwner) {
+  TwoClients h;
+  h.Hello("a2", 1, Role::kClient);
+  h.AskAs("a2", Role::kClient, wire::CancelBatch{h.batch});
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 3u);
+}
+
+TEST(CoreSecurity, AClientThatSaidNoHelloOwnsNothing) {
+  TwoClients h;
+  const auto request = h.AskAs("c", Role::kClient, wire::CancelBatch{h.batch});
+  EXPECT_EQ(h.RefusalOf("c", request), FailureCode::kUnauthenticated);
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+}
+
+TEST(CoreSecurity, EveryClientMayReadABatch) {
+  TwoClients h;
+  const auto shown = h.AskAs("b", Role::kClient, wire::ShowBatch{h.batch});
+  ASSERT_EQ(h.from_storage.size(), 1u);
+  EXPECT_EQ(h.from_storage.front().number, shown);
+  const auto fetched = h.AskAs("b", Role::kClient, wire::FetchOutcomes{.batch = h.batch});
+  EXPECT_TRUE(h.TakePage("b", fetched));
+  h.AskAs("b", Role::kClient, wire::ShowJob{MakeJobId(h.batch.value, 0)});
+  EXPECT_EQ(h.shown_jobs.size(), 1u);
+}
+
+TEST(CoreSecurity, NobodyAddsToAnothersBatch) {
+  Harness h;
+  h.ClientHello("a", 1);
+  h.ClientHello("b", 2);
+  const auto opened = h.Submit("a", {{}}, {.request = 1, .end = wire::BatchEnd::kMoreFollows});
+  h.Write();
+  const BatchId batch = h.MustAccept("a", opened).batch;
+  const auto added = h.Submit("b", {{}}, {.request = 2, .append_to = batch});
+  const auto refused = h.TakeReply<wire::Refused>("b", added);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kNotFound);
+}
+
+// ---- quotas
+// --------------------------------------------------------------------------------------
+
+Limits Small() {
+  Limits limits;
+  limits.max_unfinished_jobs_per_client = 5;
+  limits.max_unfinished_batches_per_client = 3;
+  return limits;
+}
+
+TEST(CoreQuota, JobsOfOneClient) {
+  TwoClients h(Small());  // "a" has three
+  const auto over = h.Submit("a", {{.tree = 4}, {.tree = 5}, {.tree = 6}});
+  const auto refused = h.TakeReply<wire::Refused>("a", over);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+  EXPECT_GT(refused->retry_after_ms, 0u);
+  EXPECT_NE(refused->failure.message.find("5 is the most"), std::string::npos)
+      << refused->failure.message;
+  // Others have their own part, and two still fit.
+  for (const char* client : {"a", "b"}) {
+    const auto fits = h.Submit(client, {{.tree = 4}, {.tree = 5}});
+    h.Write();
+    h.MustAccept(client, fits);
+  }
+  // What ends makes room.
+  h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
+  h.Write();
+  const auto again = h.Submit("a", {{.tree = 7}, {.tree = 8}, {.tree = 9}});
+  h.Write();
+  h.MustAccept("a", again);
+}
+
+TEST(CoreQuota, JobsOnTheirWayToDiskCount) {
+  TwoClients h(Small());
+  h.Submit("a", {{.tree = 4}, {.tree = 5}});  // not written yet
+  const auto over = h.Submit("a", {{.tree = 6}});
+  EXPECT_EQ(h.TakeReply<wire::Refused>("a", over)->failure.code, FailureCode::kQuotaExceeded);
+  h.RefuseWrites(FailureCode::kStorageFull);  // they are not taken in after all
+  const auto fits = h.Submit("a", {{.tree = 7}, {.tree = 8}});
+  h.Write();
+  h.MustAccept("a", fits);
+}
+
+TEST(CoreQuota, BatchesOfOneClient) {
+  TwoClients h(Small());
+  for (const std::uint8_t tree : {4, 5}) {
+    const auto fits = h.Submit("a", {{.tree = tree}});
+    h.Write();
+    h.MustAccept("a", fits);
+  }
+  const auto over = h.Submit("a", {});
+  const auto refused = h.TakeReply<wire::Refused>("a", over);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+}
+
+TEST(CoreQuota, BytesOfOneClient) {
+  Limits limits;
+  limits.max_unfinished_bytes_per_client = 4 * MemoryBytesOf(JobSpec{}) - 1;
+  Harness h(limits);
+  h.ClientHello("a", 1);
+  const auto over = h.Submit("a", {{.tree = 1}, {.tree = 2}, {.tree = 3}, {.tree = 4}});
+  const auto refused = h.TakeReply<wire::Refused>("a", over);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+  EXPECT_NE(refused->failure.message.find("bytes"), std::string::npos);
+}
+
+TEST(CoreQuota, RepeatsOfWhatWasAcceptedAreAnsweredAtTheLimit) {
+  Limits limits;
+  limits.max_unfinished_jobs_per_client = 1;
+  Harness h(limits);
+  h.ClientHello("a", 1);
+  h.Submit("a", {{.tree = 1}}, {.request = 1});
+  h.Write();
+  const auto again = h.Submit("a", {{.tree = 1}}, {.request = 1});
+  h.MustAccept("a", again);
+}
+
+TEST(CoreQuota, AfterARestartTheLoadIsWhatWasUnfinished) {
+  TwoClients h(Small());
+  h.Restart();
+  h.Hello("a", 1, Role::kClient);
+  const auto over = h.Submit("a", {{.tree = 4}, {.tree = 5}, {.tree = 6}});
+  EXPECT_EQ(h.TakeReply<wire::Refused>("a", over)->failure.code, FailureCode::kQuotaExceeded);
+}
+
+TEST(CoreQuota, RequestsPerSecond) {
+  Limits limits;
+  limits.max_requests_per_second_per_client = 10;
+  Harness h(limits);
+  h.ClientHello("a", 1);
+  h.ClientHello("b", 2);
+  int answered = 0;
+  std::uint32_t retry_after_ms = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto number = h.Ask("a", wire::ListWorkers{});
+    if (h.TakeReply<wire::WorkerList>("a", number)) {
+      ++answered;
+    } else {
+      const auto refused = h.TakeReply<wire::Refused>("a", number);
+      ASSERT_TRUE(refused.has_value());
+      EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+      retry_after_ms = refused->retry_after_ms;
+    }
+  }
+  EXPECT_EQ(answered, 10) << "what a second allows, at once";
+  EXPECT_GE(retry_after_ms, 100u);
+  EXPECT_LE(retry_after_ms, 201u);
+  const auto others = h.Ask("b", wire::ListWorkers{});
+  EXPECT_TRUE(h.TakeReply<wire::WorkerList>("b", others).has_value());
+  // Asking too often costs nothing more: after the time that was said there is an answer.
+  h.Pass(milliseconds(retry_after_ms));
+  const auto later = h.Ask("a", wire::ListWorkers{});
+  EXPECT_TRUE(h.TakeReply<wire::WorkerList>("a", later).has_value());
+}
+
+TEST(CoreQuota, IdleClientsAreForgotten) {
+  Harness h;
+  h.ClientHello("a", 1);
+  h.Ask("a", wire::ListWorkers{});
+  EXPECT_GT(h.core->state().loads.size(), 0u);
+  h.Pass(seconds(3));
+  EXPECT_EQ(h.core->state().loads.size(), 0u);
+}
+
+TEST(CoreQuota, ConnectionsOfOneClient) {
+  Limits limits;
+  limits.max_connections_per_client = 2;
+  Harness h(limits);
+  h.ClientHello("b", 2);
+  for (const char* peer : {"a1", "a2", "a3"}) {
+    h.ClientHello(peer, 1);
+    h.Pass(milliseconds(100));
+  }
+  EXPECT_FALSE(h.core->ClientOf("a1").has_value()) << "its longest silent one";
+  EXPECT_TRUE(h.core->ClientOf("a2").has_value());
+  EXPECT_TRUE(h.core->ClientOf("a3").has_value());
+  EXPECT_TRUE(h.core->ClientOf("b").has_value());
+}
+
+// ---- revoked keys
+// --------------------------------------------------------------------------------
+
+TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
+  TwoClients h;
+  const auto waiting =
+      h.AskAs("a", Role::kClient, wire::FetchOutcomes{.batch = h.batch, .wait_ms = 10'000});
+  h.Give(KeysRevoked{{"key of a"}});
+  EXPECT_FALSE(h.core->ClientOf("a").has_value());
+  EXPECT_TRUE(h.core->ClientOf("b").has_value());
+  h.AskAs("root", Role::kAdmin, wire::CancelBatch{h.batch});
+  h.Write();
+  EXPECT_FALSE(h.TakePage("a", waiting)) << "the outcomes are not for it any more";
+  h.Pass(seconds(20));
+  EXPECT_FALSE(h.TakePage("a", waiting));
+}
+
+TEST(CoreRevocation, WhatWasUnderWayIsAnsweredToNobody) {
+  TwoClients h;
+  h.Submit("a", {{.tree = 9}});
+  h.AskAs("a", Role::kClient, wire::CancelBatch{h.batch});
+  h.Give(KeysRevoked{{"key of a"}});
+  h.replies.clear();
+  h.from_storage.clear();
+  h.Write();
+  for (const ReplyToClient& reply : h.replies) EXPECT_NE(reply.peer, "a");
+  for (const AnswerFromStorage& answer : h.from_storage) EXPECT_NE(answer.peer, "a");
+  EXPECT_EQ(h.disk.jobs.size(), 4u) << "it is accepted all the same";
+}
+
+// Its jobs were accepted (I1) and stay; an admin can cancel them.
+TEST(CoreRevocation, AcceptedJobsOfARevokedClientStillRun) {
+  TwoClients h;
+  h.Give(KeysRevoked{{"key of a"}});
+  h.WorkerHello("w", 50, {.credit = 3});
+  const auto leases = h.TakeLeases("w");
+  EXPECT_EQ(leases.size(), 3u);
+}
+
+TEST(CoreRevocation, AWorkersJobsGoToOthers) {
+  TwoClients h;
+  h.Give(WorkerSaid{.peer = "w",
+                    .message = wire::WorkerHello{.worker = Named(50),
+                                                 .name = "w",
+                                                 .credit = 3,
+                                                 .hardware = {.hardware_class = "class"}},
+                    .key = "key of w"});
+  const auto leases = h.TakeLeases("w");
+  ASSERT_EQ(leases.size(), 3u);
+  h.Give(KeysRevoked{{"key of w"}});
+  EXPECT_EQ(h.core->Leased(), 0u);
+  h.commands.clear();
+  // It is not there any more, whatever it says.
+  h.Report("w", leases.front());
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  h.WorkerHello("v", 51, {.credit = 3});
+  const auto again = h.TakeLeases("v");
+  ASSERT_EQ(again.size(), 3u);
+  EXPECT_EQ(again.front().attempt, 1u) << "the job was not to blame";
+}
+
+TEST(CoreRevocation, OthersAndThoseWithoutKeysStay) {
+  OneLease h;
+  h.Give(KeysRevoked{{"key of somebody"}});
+  EXPECT_EQ(h.core->Leased(), 1u);
+  EXPECT_TRUE(h.core->ClientOf("c").has_value());
+  h.Report("w", h.lease);
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,181 @@
+// Which failures are given another turn, and where.
+
+#include "coordinator/retry_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using enum FailureCode;
+
+TEST(RetryRules, EachCodeHasOneRuleAndAReason) {
+  std::set<FailureCode> seen;
+  for (const RetryRule& rule : RetryRules()) {
+    EXPECT_TRUE(seen.insert(rule.code).second) << InfoOf(rule.code).name;
+    EXPECT_GE(rule.turns, 2U) << "a rule for one turn says nothing";
+    EXPECT_FALSE(rule.reason.empty());
+    EXPECT_EQ(RetryRuleOf(rule.code), &rule);
+  }
+}
+
+TEST(RetryRules, WhatOnlyTheJobIsToBlameForIsFinal) {
+  for (const FailureCode code :
+       {kInvalidBenchmark, kInvalidAction, kLimitFlops, kLimitUnroll, kCompileError, kRunTimeout,
+        kSandboxViolation, kCut, kExpired, kCancelled, kUnsupported}) {
+    EXPECT_EQ(RetryRuleOf(code), nullptr) << InfoOf(code).name;
+  }
+}
+
+// Worker "w" has the job and "x" idles beside it.
+struct TwoWorkers : OneLease {
+  TwoWorkers() { WorkerHello("x", 51); }
+};
+
+TEST(Core, ABusyHostIsAskedThreeTimesInAll) {
+  OneLease h;
+  for (int turn = 1; turn < 3; ++turn) {
+    h.ReportFailure("w", h.lease, kUnstableTiming);
+    EXPECT_TRUE(h.TakeCommand<wire::ReportsStored>("w"));  // forgotten at once
+    h.lease = h.TakeLeases("w").at(0);
+    EXPECT_EQ(h.lease.attempt, turn + 1U);
+  }
+  h.ReportFailure("w", h.lease, kUnstableTiming);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kUnstableTiming);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 3U);
+}
+
+TEST(Core, AFigureAfterABusyMomentIsTheOutcome) {
+  OneLease h;
+  h.ReportFailure("w", h.lease, kUnstableTiming);
+  h.Report("w", h.TakeLeases("w").at(0));
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 2U);
+}
+
+TEST(Core, AnotherWorkerIsAskedBeforeTheSameOne) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kUnstableTiming);
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, h.lease.job);
+}
+
+TEST(Core, AnotherWorkerThatIsBusyIsWaitedForAndNotForEver) {
+  TwoWorkers h;
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  const wire::Lease busy = h.TakeLeases("x").at(0);
+  h.ReportFailure("w", h.lease, kUnstableTiming);
+  for (int beat = 0; beat < 19; ++beat) {
+    h.Pass(milliseconds(100));
+    h.Heartbeat("x", {busy.lease});
+    h.Heartbeat("w");
+  }
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  h.Pass(milliseconds(200));
+  EXPECT_EQ(h.TakeLeases("w").at(0).job, h.lease.job);
+}
+
+TEST(Core, AJobThatIsTriedAgainGoesBeforeWhatIsQueued) {
+  TwoWorkers h;
+  h.Submit("c", {{.tree = 8}, {.tree = 9}, {.tree = 10}});
+  h.Write();
+  const wire::Lease busy = h.TakeLeases("x").at(0);
+  h.ReportFailure("w", h.lease, kUnstableTiming);
+  EXPECT_EQ(h.TakeLeases("w").at(0).job, MakeJobId(2, 1));  // waits for x
+  h.Report("x", busy);
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, h.lease.job);
+}
+
+TEST(Core, AWrongOutputAloneIsFinal) {
+  OneLease h;
+  h.ReportFailure("w", h.lease, kWrongOutput);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kWrongOutput);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 1U);
+}
+
+TEST(Core, AWrongOutputIsAskedOfAnotherWorkerOnce) {
+  for (const FailureCode code : {kWrongOutput, kRunCrash}) {
+    TwoWorkers h;
+    h.ReportFailure("w", h.lease, code);
+    h.WorkerHello("y", 52);
+    const wire::Lease second = h.TakeLeases("x").at(0);
+    EXPECT_EQ(second.attempt, 2U);
+    h.ReportFailure("x", second, code);
+    h.Write();
+    EXPECT_TRUE(h.TakeLeases("y").empty());
+    EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), code);
+    EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).attempts, 2U);
+  }
+}
+
+TEST(Core, WhatAnotherWorkerMeasuresIsTheOutcome) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kWrongOutput);
+  h.Report("x", h.TakeLeases("x").at(0));
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).worker, "worker 51");
+}
+
+TEST(Core, WithoutASecondOpinionTheFirstStands) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kWrongOutput);
+  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
+  for (int beat = 0; beat < 50; ++beat) {  // x falls silent
+    h.Pass(milliseconds(100));
+    h.Heartbeat("w");
+  }
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kWrongOutput);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).worker, "worker 50");
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+}
+
+TEST(Core, ASecondOpinionIsNotWaitedForForEver) {
+  TwoWorkers h;
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  const wire::Lease busy = h.TakeLeases("x").at(0);
+  h.ReportFailure("w", h.lease, kWrongOutput);
+  for (int beat = 0; beat < 25; ++beat) {
+    h.Pass(milliseconds(100));
+    h.Heartbeat("x", {busy.lease});
+    h.Heartbeat("w");
+  }
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kWrongOutput);
+}
+
+TEST(Core, ACancelledJobIsNotTriedAgain) {
+  TwoWorkers h;
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  h.TakeLeases("x");
+  h.ReportFailure("w", h.lease, kUnstableTiming);  // waits for x, which is busy
+  h.Ask("c", wire::CancelBatch{BatchId{1}});
+  h.Write();
+  h.Pass(seconds(1));
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), kCancelled);
+}
+
+TEST(Core, EqualJobsShareWhatASecondOpinionSays) {
+  TwoWorkers h;
+  h.Submit("c", {{.tree = 7}});  // follows
+  h.Write();
+  h.ReportFailure("w", h.lease, kRunCrash);
+  h.ReportFailure("x", h.TakeLeases("x").at(0), kRunCrash);
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), kRunCrash);
+  EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,157 @@
+#pragma once
+// FakeDriver: a CUDA driver without a GPU: memory is the host's, a launch runs a function that the
+// test gives, and any call can be told to fail. As with CUDA, what a launch does wrong shows when
+// its end is asked for, and a sticky error stays for all calls after it.
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/gpu/driver.h"
+
+namespace loopfleet::worker {
+
+class FakeDriver final : public CudaDriver {
+ public:
+  // What a launch does to memory; the buffers are those of its arguments.
+  using Kernel = std::function<void(const std::vector<float*>& buffers)>;
+
+  int devices = 1;
+  Facts facts_of_all{.name = "Fake GPU",
+                     .compute_capability = 90,
+                     .driver_version = 13000,
+                     .multiprocessors = 4,
+                     .memory_bytes = std::int64_t{1} << 30,
+                     .l2_bytes = 1 << 20};
+  std::map<std::string, Kernel> kernels;     // by symbol
+  std::optional<CudaCode> launch_ends_with;  // of every launch from now on
+  bool launches_never_end = false;
+  bool memory_forgets = false;
+  std::uint64_t memory_limit = std::uint64_t{1} << 30;
+  std::map<std::string, CudaCode> fails;  // by the name of the function below
+  std::vector<std::string> calls;
+  int live_allocations() const { return static_cast<int>(memory_.size()); }
+  int live_modules = 0;
+  int live_events = 0;
+  int contexts = 0;
+
+  CudaCode DeviceCount(int& count) override {
+    count = devices;
+    return Called("DeviceCount");
+  }
+  CudaCode DeviceFacts(int, Facts& facts) override {
+    facts = facts_of_all;
+    return Called("DeviceFacts");
+  }
+  CudaCode EnterContext(int) override {
+    const CudaCode code = Called("EnterContext");
+    contexts += code == CudaCode::kSuccess ? 1 : 0;
+    return code;
+  }
+  CudaCode LeaveContext(int) override {
+    --contexts;
+    return Called("LeaveContext");
+  }
+  CudaCode LoadModule(const std::string&, Module& module) override {
+    const CudaCode code = Called("LoadModule");
+    if (code == CudaCode::kSuccess) {
+      module.handle = this;
+      ++live_modules;
+    }
+    return code;
+  }
+  CudaCode UnloadModule(Module) override {
+    --live_modules;
+    return Called("UnloadModule");
+  }
+  CudaCode FindFunction(Module, const std::string& symbol, Function& function) override {
+    const auto at = kernels.find(symbol);
+    if (at == kernels.end()) return CudaCode::kInvalidValue;
+    function.handle = &at->second;
+    return Called("FindFunction");
+  }
+  CudaCode Allocate(std::uint64_t bytes, CudaAddress& address) override {
+    if (const CudaCode code = Called("Allocate"); code != CudaCode::kSuccess) return code;
+    if (bytes > memory_limit) return CudaCode::kOutOfMemory;
+    std::vector<char> block(bytes);
+    address = reinterpret_cast<CudaAddress>(block.data());
+    memory_[address] = std::move(block);
+    return CudaCode::kSuccess;
+  }
+  CudaCode Free(CudaAddress address) override {
+    return memory_.erase(address) == 1 ? Called("Free") : CudaCode::kInvalidValue;
+  }
+  CudaCode CopyIn(CudaAddress to, const void* from, std::uint64_t bytes) override {
+    std::memcpy(At(to), from, bytes);
+    return Called("CopyIn");
+  }
+  CudaCode CopyOut(void* to, CudaAddress from, std::uint64_t bytes) override {
+    std::memcpy(to, At(from), bytes);
+    return Called("CopyOut");
+  }
+  CudaCode Fill(CudaAddress to, std::uint32_t word, std::uint64_t words) override {
+    for (std::uint64_t i = 0; i < words; ++i) {
+      const std::uint32_t kept = memory_forgets && i == words / 2 ? word ^ 1U : word;
+      std::memcpy(At(to) + 4 * i, &kept, 4);
+    }
+    return Called("Fill");
+  }
+  CudaCode Start(const Launch& launch) override {
+    std::vector<float*> buffers;
+    for (CudaAddress argument : launch.arguments) {
+      buffers.push_back(reinterpret_cast<float*>(At(argument)));
+    }
+    if (const CudaCode code = Called("Start"); code != CudaCode::kSuccess) return code;
+    if (launch_ends_with.has_value()) {
+      broken_ = *launch_ends_with;
+    } else if (!launches_never_end) {
+      (*static_cast<Kernel*>(launch.function.handle))(buffers);
+    }
+    ++started_;
+    return CudaCode::kSuccess;
+  }
+  CudaCode CreateEvent(Event& event) override {
+    const CudaCode code = Called("CreateEvent");
+    if (code == CudaCode::kSuccess) event.handle = &event_times_[++live_events];
+    return code;
+  }
+  CudaCode DestroyEvent(Event) override {
+    --live_events;
+    return Called("DestroyEvent");
+  }
+  CudaCode Record(Event event) override {
+    *static_cast<int*>(event.handle) = started_;
+    return Called("Record");
+  }
+  CudaCode Query(Event) override {
+    if (launches_never_end) return CudaCode::kNotReady;
+    return Called("Query");
+  }
+  // Each launch takes a quarter of a millisecond.
+  CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) override {
+    milliseconds =
+        0.25F * static_cast<float>(*static_cast<int*>(to.handle) - *static_cast<int*>(from.handle));
+    return Called("ElapsedMilliseconds");
+  }
+
+ private:
+  CudaCode Called(const std::string& name) {
+    calls.push_back(name);
+    if (broken_.has_value()) return *broken_;
+    const auto at = fails.find(name);
+    return at == fails.end() ? CudaCode::kSuccess : at->second;
+  }
+  static char* At(CudaAddress address) { return reinterpret_cast<char*>(address); }
+
+  std::map<CudaAddress, std::vector<char>> memory_;
+  std::map<int, int> event_times_;
+  std::optional<CudaCode> broken_;  // sticky
+  int started_ = 0;
+};
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,176 @@
+// The life of a device, on a driver that does what the test says.
+
+#include "worker/gpu/gpu_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/unit/worker/gpu/fake_driver.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::Tensor;
+
+// out = in + in
+class GpuDeviceTest : public ::testing::Test {
+ protected:
+  GpuDeviceTest() {
+    driver_.kernels["twice"] = [](const std::vector<float*>& buffers) {
+      for (int i = 0; i < 4; ++i) buffers[1][i] = buffers[0][i] + buffers[0][i];
+    };
+    kernel_.launches = {{.symbol = "twice", .blocks = 1, .threads = 4}};
+    kernel_.buffers = {{.role = BufferSpec::Role::kInput, .element_count = 4},
+                       {.role = BufferSpec::Role::kOutput, .element_count = 4}};
+  }
+  std::unique_ptr<GpuDevice> Open() {
+    auto device = GpuDevice::Open(
+        driver_, {.ordinal = 0, .run_limit = std::chrono::milliseconds(100), .clock = [this] {
+                    now_ += std::chrono::milliseconds(1);
+                    return now_;
+                  }});
+    EXPECT_TRUE(device.has_value()) << device.error().message;
+    return *std::move(device);
+  }
+  // Everything that was taken is given back.
+  void ExpectTidy() {
+    EXPECT_EQ(driver_.live_allocations(), 0);
+    EXPECT_EQ(driver_.live_modules, 0);
+    EXPECT_EQ(driver_.live_events, 0);
+    EXPECT_EQ(driver_.contexts, 0);
+  }
+
+  FakeDriver driver_;
+  GpuKernel kernel_;
+  std::chrono::nanoseconds now_{0};
+  const std::vector<Tensor> inputs_ = {{1, 2, 3, 4}};
+  const std::vector<Tensor> outputs_ = {{2, 4, 6, 8}};
+};
+
+TEST_F(GpuDeviceTest, RunsAndTimesAKernelAndTidiesUp) {
+  {
+    const auto device = Open();
+    EXPECT_EQ(device->facts().name, "Fake GPU");
+    auto loaded = device->Load(kernel_, "code");
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    EXPECT_EQ(device->Run(**loaded, inputs_).value(), outputs_);
+    EXPECT_EQ(device->Time(**loaded, 8).value(), 8 * 250e3);
+    EXPECT_TRUE(device->Check(kernel_, "code", inputs_, outputs_).has_value());
+    EXPECT_FALSE(device->lost());
+  }
+  ExpectTidy();
+}
+
+TEST_F(GpuDeviceTest, OutputsAreFullOfNanBeforeARun) {
+  driver_.kernels["twice"] = [](const std::vector<float*>&) {};
+  const auto device = Open();
+  auto loaded = device->Load(kernel_, "code");
+  const auto outputs = device->Run(**loaded, inputs_).value();
+  EXPECT_TRUE(std::ranges::all_of(outputs[0], [](float value) { return std::isnan(value); }));
+}
+
+TEST_F(GpuDeviceTest, NoSuchDevice) {
+  const auto second = GpuDevice::Open(driver_, {.ordinal = 1});
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(second.error().message.find("cuda:1"), std::string::npos) << second.error().message;
+  driver_.fails["EnterContext"] = CudaCode::kOutOfMemory;
+  const auto taken = GpuDevice::Open(driver_, {});
+  ASSERT_FALSE(taken.has_value());
+  EXPECT_EQ(taken.error().kind, ErrorKind::kUnavailable);
+  ExpectTidy();
+}
+
+TEST_F(GpuDeviceTest, AnOldDriverRefusesTheCode) {
+  driver_.fails["LoadModule"] = CudaCode::kUnsupportedPtxVersion;
+  const auto device = Open();
+  const auto loaded = device->Load(kernel_, "code");
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code, FailureCode::kCompileError);
+  EXPECT_NE(loaded.error().message.find("newer than the driver"), std::string::npos);
+  EXPECT_FALSE(device->lost());
+}
+
+TEST_F(GpuDeviceTest, TooMuchMemoryIsTheJobsFailure) {
+  driver_.memory_limit = 8;
+  const auto device = Open();
+  const auto loaded = device->Load(kernel_, "code");
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code, FailureCode::kRunOom);
+  EXPECT_FALSE(device->lost());
+  EXPECT_EQ(driver_.live_modules, 0);
+}
+
+TEST_F(GpuDeviceTest, StickyErrorsLoseTheDevice) {
+  for (const auto& [code, expected] : std::vector<std::pair<CudaCode, FailureCode>>{
+           {CudaCode::kIllegalAddress, FailureCode::kRunCrash},
+           {CudaCode::kMisalignedAddress, FailureCode::kRunCrash},
+           {CudaCode::kLaunchFailed, FailureCode::kRunCrash},
+           {CudaCode::kIllegalInstruction, FailureCode::kRunCrash},
+           {CudaCode::kLaunchTimeout, FailureCode::kRunTimeout},
+           {CudaCode::kEccUncorrectable, FailureCode::kDeviceFault},
+           {CudaCode::kUnknown, FailureCode::kDeviceFault}}) {
+    SCOPED_TRACE(NameOf(code));
+    FakeDriver driver;
+    driver.kernels = driver_.kernels;
+    auto device = GpuDevice::Open(driver, {}).value();
+    auto loaded = device->Load(kernel_, "code").value();
+    driver.launch_ends_with = code;
+    const auto ran = device->Run(*loaded, inputs_);
+    ASSERT_FALSE(ran.has_value());
+    EXPECT_EQ(ran.error().code, expected) << ran.error().message;
+    EXPECT_TRUE(device->lost());
+    // Nothing more is asked of it, not even to tidy up: only the end of the process helps.
+    const std::size_t calls = driver.calls.size();
+    const auto again = device->Load(kernel_, "code");
+    ASSERT_FALSE(again.has_value());
+    EXPECT_EQ(again.error().code, FailureCode::kDeviceFault);
+    loaded.reset();
+    device.reset();
+    EXPECT_EQ(driver.calls.size(), calls);
+  }
+}
+
+TEST_F(GpuDeviceTest, AKernelThatDoesNotEndLosesTheDevice) {
+  const auto device = Open();
+  auto loaded = device->Load(kernel_, "code");
+  driver_.launches_never_end = true;
+  const auto ran = device->Run(**loaded, inputs_);
+  ASSERT_FALSE(ran.has_value());
+  EXPECT_EQ(ran.error().code, FailureCode::kRunTimeout);
+  EXPECT_NE(ran.error().message.find("100 ms"), std::string::npos) << ran.error().message;
+  EXPECT_TRUE(device->lost());
+}
+
+TEST_F(GpuDeviceTest, TheCheckNoticesForgetfulMemoryAndWrongResults) {
+  const auto device = Open();
+  driver_.memory_forgets = true;
+  const auto forgets = device->Check(kernel_, "code", inputs_, outputs_);
+  ASSERT_FALSE(forgets.has_value());
+  EXPECT_EQ(forgets.error().code, FailureCode::kDeviceFault);
+  EXPECT_NE(forgets.error().message.find("memory"), std::string::npos);
+  driver_.memory_forgets = false;
+  const auto wrong = device->Check(kernel_, "code", inputs_, {{2, 4, 6, 9}});
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_NE(wrong.error().message.find("canary"), std::string::npos);
+  EXPECT_TRUE(device->Check(kernel_, "code", inputs_, outputs_).has_value());
+}
+
+TEST(CudaDriver, SaysWhatIsMissing) {
+  const auto none = OpenCudaDriver("libthere-is-no-such-driver.so.1");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(none.error().message.find("NVIDIA's driver"), std::string::npos);
+  const auto other = OpenCudaDriver("libm.so.6");
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind, ErrorKind::kSystem);
+  EXPECT_NE(other.error().message.find("too old"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,386 @@
+#include "worker/gpu/device_walk.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/gpu/float_math.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using looptree::Op;
+
+std::optional<std::int64_t> ConstantOf(const Value* value) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
+}
+
+// The product that the body's reduction adds up, if nothing else uses it: it is not rounded.
+std::optional<std::uint32_t> FusedProduct(const Body& body) {
+  const Statement& sum = body.statements.back();
+  if (sum.reduced.empty() || sum.op != Op::kAdd || sum.operands.size() != 1) return std::nullopt;
+  const auto* product = std::get_if<ValueOf>(&sum.operands[0]);
+  if (product == nullptr) return std::nullopt;
+  const Statement& multiply = body.statements[product->statement];
+  if (multiply.op != Op::kMultiply || multiply.operands.size() != 2 || multiply.target) {
+    return std::nullopt;
+  }
+  int readers = 0;
+  for (const Statement& statement : body.statements) {
+    for (const Operand& operand : statement.operands) {
+      const auto* value = std::get_if<ValueOf>(&operand);
+      if (value != nullptr && value->statement == product->statement) ++readers;
+    }
+  }
+  return readers == 1 ? std::optional(product->statement) : std::nullopt;
+}
+
+Value* Combine(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
+  switch (op) {
+    case Op::kAdd: return builder.CreateFAdd(a, b);
+    case Op::kMultiply: return builder.CreateFMul(a, b);
+    case Op::kMin: return builder.CreateSelect(builder.CreateFCmpOLT(a, b), a, b);
+    case Op::kMax: return builder.CreateSelect(builder.CreateFCmpOGT(a, b), a, b);
+    default: LF_CHECK(false, "{} does not combine", looptree::OpName(op)); return nullptr;
+  }
+}
+
+Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& operands) {
+  switch (op) {
+    case Op::kCopy: return operands[0];
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kMin:
+    case Op::kMax: {
+      Value* result = operands[0];
+      for (std::size_t i = 1; i < operands.size(); ++i) {
+        result = Combine(builder, op, result, operands[i]);
+      }
+      return result;
+    }
+    case Op::kSubtract: return builder.CreateFSub(operands[0], operands[1]);
+    case Op::kDivide: return builder.CreateFDiv(operands[0], operands[1]);
+    case Op::kLog: return EmitLog(builder, operands[0]);
+    case Op::kExp: return EmitExp(builder, operands[0]);
+    case Op::kSqrt: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, operands[0]);
+    case Op::kAbs: return builder.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, operands[0]);
+    case Op::kNegate: return builder.CreateFNeg(operands[0]);
+    case Op::kReciprocal:
+      return builder.CreateFDiv(llvm::ConstantFP::get(builder.getFloatTy(), 1.0), operands[0]);
+    case Op::kConstant:
+    case Op::kRead:
+    case Op::kView:
+    case Op::kWrite:
+    case Op::kName: break;  // the plan has made copies of them
+  }
+  LF_CHECK(false, "{} reached the code generator", looptree::OpName(op));
+  return nullptr;
+}
+
+}  // namespace
+
+DeviceWalk::DeviceWalk(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Stage& stage,
+                       const Values& buffers)
+    : builder_(builder), plan_(plan), stage_(stage), offsets_(plan.loops.size()) {
+  for (std::int64_t size : plan.dim_sizes) extents_.push_back(Constant(size));
+  if (const auto* loop = std::get_if<LoopStep>(&stage.step->what)) {
+    AddAccesses(loop->prepare, buffers);
+    AddAccesses(loop->steps, buffers);
+  } else {
+    for (const Access* access : AccessesOf(std::get<Body>(stage.step->what))) {
+      AddAccess(*access, buffers);
+    }
+  }
+}
+
+void DeviceWalk::AddAccesses(const std::vector<Step>& steps, const Values& buffers) {
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
+      AddAccesses(loop->prepare, buffers);
+      AddAccesses(loop->steps, buffers);
+      continue;
+    }
+    for (const Access* access : AccessesOf(std::get<Body>(step.what))) AddAccess(*access, buffers);
+  }
+}
+
+void DeviceWalk::AddAccess(const Access& access, const Values& buffers) {
+  places_[&access] = {.pointer = buffers[access.buffer], .elements = access.constant};
+  for (const AccessTerm& term : access.terms) users_[term.loop].push_back({&access, term.stride});
+}
+
+Value* DeviceWalk::Constant(std::int64_t value) const {
+  return builder_.getInt32(static_cast<std::uint32_t>(value));
+}
+
+// ---- loops -------------------------------------------------------------------------------------
+
+Value* DeviceWalk::Distance(Value* offset, std::int64_t stride, std::int64_t limit) const {
+  Value* wide = builder_.CreateSExt(offset, builder_.getInt64Ty());
+  if (stride == 1) return wide;
+  const bool fits = std::abs(stride) <= std::numeric_limits<std::int32_t>::max() / limit;
+  if (fits) {
+    return builder_.CreateSExt(builder_.CreateMul(offset, Constant(stride)), builder_.getInt64Ty());
+  }
+  return builder_.CreateMul(wide, builder_.getInt64(static_cast<std::uint64_t>(stride)));
+}
+
+DeviceWalk::Entered DeviceWalk::Enter(LoopId id, Value* offset) {
+  const PlanLoop& loop = plan_.loops[id];
+  Entered entered{.loop = id, .extent = extents_[loop.dim], .offset = offsets_[id], .places = {}};
+  const auto known = ConstantOf(offset);
+  std::map<std::int64_t, Value*> distances;
+  for (const auto& [access, stride] : users_[id]) {
+    Place& place = places_.at(access);
+    entered.places.push_back({access, {place.pointer, place.elements}});
+    if (known.has_value()) {
+      place.elements += *known * stride;
+      continue;
+    }
+    LF_CHECK(place.pointer != nullptr, "an element of a register at an unknown index");
+    Value*& distance = distances[stride];
+    if (distance == nullptr) distance = Distance(offset, stride, plan_.dim_sizes[loop.dim]);
+    place.pointer = builder_.CreateGEP(builder_.getFloatTy(), place.pointer, distance);
+  }
+  offsets_[id] = offset;
+  // What is left to the loops inside: a step, or the tail.
+  Value* step = Constant(loop.step);
+  const auto extent = ConstantOf(entered.extent);
+  const auto divides = [&](std::int64_t possible) { return possible % loop.step == 0; };
+  if (extent.has_value() ? divides(*extent) : std::ranges::all_of(loop.extents, divides)) {
+    extents_[loop.dim] = step;
+  } else {
+    Value* left = builder_.CreateSub(entered.extent, offset);
+    extents_[loop.dim] = builder_.CreateSelect(builder_.CreateICmpSLT(left, step), left, step);
+  }
+  return entered;
+}
+
+void DeviceWalk::Leave(const Entered& entered) {
+  extents_[plan_.loops[entered.loop].dim] = entered.extent;
+  offsets_[entered.loop] = entered.offset;
+  for (const auto& [access, place] : entered.places) {
+    places_.at(access) = {.pointer = place.first, .elements = place.second};
+  }
+}
+
+void DeviceWalk::Count(Value* start, Value* limit, Value* step, Unroll unroll,
+                       const std::function<void(Value*)>& iteration) {
+  const auto first = ConstantOf(start);
+  const auto end = ConstantOf(limit);
+  const auto by = ConstantOf(step);
+  if (first && end && by && (unroll == Unroll::kYes || *end - *first <= *by)) {
+    for (std::int64_t i = *first; i < *end; i += *by) iteration(Constant(i));
+    return;
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = builder_.getContext();
+  BasicBlock* before = builder_.GetInsertBlock();
+  BasicBlock* header = BasicBlock::Create(context, "loop", function);
+  BasicBlock* done = BasicBlock::Create(context, "done");
+  if (first && end && *first < *end) {
+    builder_.CreateBr(header);
+  } else {
+    builder_.CreateCondBr(builder_.CreateICmpSLT(start, limit), header, done);
+  }
+  builder_.SetInsertPoint(header);
+  llvm::PHINode* i = builder_.CreatePHI(builder_.getInt32Ty(), 2);
+  i->addIncoming(start, before);
+  iteration(i);
+  Value* next = builder_.CreateAdd(i, step);
+  i->addIncoming(next, builder_.GetInsertBlock());
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, limit), header, done);
+  done->insertInto(function);
+  builder_.SetInsertPoint(done);
+}
+
+void DeviceWalk::RunLoop(LoopId id, const std::function<void()>& iteration) {
+  const PlanLoop& loop = plan_.loops[id];
+  const bool unroll =
+      stage_.unrolled.contains(id) || loop.annotation == looptree::Annotation::kUnroll;
+  const bool asked_for = loop.annotation == looptree::Annotation::kUnroll && loop.ref.has_value();
+  const auto extent = ConstantOf(extents_[loop.dim]);
+  if (asked_for && extent.has_value() && *extent > loop.step) effective_.insert(*loop.ref);
+  Count(Constant(0), extents_[loop.dim], Constant(loop.step), unroll ? Unroll::kYes : Unroll::kNo,
+        [&](Value* offset) {
+          const Entered entered = Enter(id, offset);
+          iteration();
+          Leave(entered);
+        });
+}
+
+void DeviceWalk::If(Value* condition, const std::function<void()>& then) {
+  if (condition == nullptr) return then();
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  BasicBlock* yes = BasicBlock::Create(builder_.getContext(), "then", function);
+  BasicBlock* done = BasicBlock::Create(builder_.getContext(), "done");
+  builder_.CreateCondBr(condition, yes, done);
+  builder_.SetInsertPoint(yes);
+  then();
+  builder_.CreateBr(done);
+  done->insertInto(function);
+  builder_.SetInsertPoint(done);
+}
+
+Value* DeviceWalk::And(Value* a, Value* b) const {
+  if (a == nullptr) return b;
+  if (b == nullptr) return a;
+  return builder_.CreateAnd(a, b);
+}
+
+Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Value* number,
+                                 std::vector<Entered>& entered) {
+  // Each loop's own number first, as the outer ones have to be entered first.
+  Values indices(loops.size());
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    const std::int64_t count = MostIterations(plan_, loops[i]->loop);
+    if (count == 1) {
+      indices[i] = Constant(0);
+    } else if (i == 0) {
+      indices[i] = number;
+    } else {
+      indices[i] = builder_.CreateURem(number, Constant(count));
+      number = builder_.CreateUDiv(number, Constant(count));
+    }
+  }
+  Value* exists = nullptr;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    const PlanLoop& loop = plan_.loops[loops[i]->loop];
+    Value* offset = builder_.CreateMul(indices[i], Constant(loop.step));
+    Value* extent = extents_[loop.dim];
+    // The greatest extent has all iterations; a smaller one may lack some.
+    if (loop.extents.size() > 1) exists = And(exists, builder_.CreateICmpSLT(offset, extent));
+    entered.push_back(Enter(loops[i]->loop, offset));
+  }
+  return exists;
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+Value* DeviceWalk::Pointer(const Access& access, std::int64_t elements) const {
+  const Place& place = places_.at(&access);
+  LF_CHECK(place.pointer != nullptr, "the address of a register");
+  return builder_.CreateGEP(
+      builder_.getFloatTy(), place.pointer,
+      builder_.getInt64(static_cast<std::uint64_t>(place.elements + elements)));
+}
+
+Value* DeviceWalk::Register(const Access& access) {
+  Value*& variable = registers_[{access.buffer, places_.at(&access).elements}];
+  if (variable == nullptr) variable = NewVariable(nullptr);
+  return variable;
+}
+
+Value* DeviceWalk::Load(const Access& access) {
+  if (stage_.registers.contains(access.buffer)) return Get(Register(access));
+  return builder_.CreateAlignedLoad(builder_.getFloatTy(), Pointer(access), llvm::Align(4));
+}
+
+void DeviceWalk::Store(Value* value, const Access& access) {
+  if (stage_.registers.contains(access.buffer)) return Set(Register(access), value);
+  builder_.CreateAlignedStore(value, Pointer(access), llvm::Align(4));
+}
+
+Value* DeviceWalk::NewVariable(Value* initial) {
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  llvm::IRBuilder<> entry(&function->getEntryBlock(), function->getEntryBlock().begin());
+  Value* variable = entry.CreateAlloca(entry.getFloatTy());
+  variables_.push_back(variable);
+  if (initial != nullptr) Set(variable, initial);
+  return variable;
+}
+
+Value* DeviceWalk::Get(Value* variable) const {
+  return builder_.CreateLoad(builder_.getFloatTy(), variable);
+}
+
+void DeviceWalk::Set(Value* variable, Value* value) const { builder_.CreateStore(value, variable); }
+
+void DeviceWalk::PromoteVariables() {
+  if (variables_.empty()) return;
+  llvm::DominatorTree tree(*builder_.GetInsertBlock()->getParent());
+  std::vector<llvm::AllocaInst*> allocas;
+  for (Value* variable : variables_) allocas.push_back(llvm::cast<llvm::AllocaInst>(variable));
+  llvm::PromoteMemToReg(allocas, tree);
+  variables_.clear();
+}
+
+// ---- operations --------------------------------------------------------------------------------
+
+DeviceWalk::BodyValues DeviceWalk::Evaluate(const Body& body, const LoadOperand& load) {
+  const std::optional<std::uint32_t> fused = FusedProduct(body);
+  BodyValues result;
+  for (std::uint32_t i = 0; i < body.statements.size(); ++i) {
+    const Statement& statement = body.statements[i];
+    Values operands;
+    for (const Operand& operand : statement.operands) {
+      if (const auto* literal = std::get_if<Literal>(&operand)) {
+        operands.push_back(llvm::ConstantFP::get(
+            builder_.getFloatTy(), llvm::APFloat(static_cast<float>(literal->value))));
+      } else if (const auto* value = std::get_if<ValueOf>(&operand)) {
+        operands.push_back(result.values[value->statement]);
+      } else {
+        operands.push_back(load(std::get<Access>(operand)));
+      }
+    }
+    if (i == fused) {
+      result.left = operands[0];
+      result.right = operands[1];
+      result.values.push_back(nullptr);
+    } else if (!statement.reduced.empty()) {
+      result.last_operands = std::move(operands);
+      result.values.push_back(nullptr);
+    } else {
+      result.values.push_back(Compute(builder_, statement.op, operands));
+    }
+  }
+  return result;
+}
+
+Value* DeviceWalk::Accumulate(const Statement& reduction, const BodyValues& values,
+                              Value* accumulator) {
+  if (values.left != nullptr) {
+    return builder_.CreateIntrinsic(builder_.getFloatTy(), llvm::Intrinsic::fmuladd,
+                                    {values.left, values.right, accumulator});
+  }
+  for (Value* operand : values.last_operands) {
+    accumulator = Combine(builder_, reduction.op, accumulator, operand);
+  }
+  return accumulator;
+}
+
+void DeviceWalk::RunBody(const Body& body) {
+  If(AtFirst(body.once), [&] {
+    const BodyValues values = Evaluate(body, [&](const Access& access) { return Load(access); });
+    for (std::uint32_t i = 0; i < body.statements.size(); ++i) {
+      const Statement& statement = body.statements[i];
+      if (!statement.target.has_value()) continue;
+      Value* value = statement.reduced.empty()
+                         ? values.values[i]
+                         : Accumulate(statement, values, Load(*statement.target));
+      Store(value, *statement.target);
+    }
+  });
+}
+
+Value* DeviceWalk::AtFirst(const std::vector<LoopId>& once) const {
+  Value* first = nullptr;
+  for (LoopId loop : once) {
+    const auto known = ConstantOf(offsets_[loop]);
+    if (known == 0) continue;
+    first = And(first, builder_.CreateICmpEQ(offsets_[loop], Constant(0)));
+  }
+  return first;
+}
+
+}  // namespace loopfleet::worker

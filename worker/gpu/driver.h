@@ -1,0 +1,104 @@
+#pragma once
+// CudaDriver: the functions of NVIDIA's driver that we use, as an interface: the real one is
+// libcuda.so.1, opened at run time and never linked, so that one program runs on hosts with and
+// without a GPU; tests bring their own. No header of CUDA is needed.
+//
+// Everything but `Open` is to be called by one thread. A code other than kSuccess may be that of an
+// earlier launch, as launches end later than the call.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+
+namespace loopfleet::worker {
+
+// Those of CUresult that mean something to us; any other number may come, too.
+enum class CudaCode : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kEccUncorrectable = 214,
+  kInvalidPtx = 218,
+  kUnsupportedPtxVersion = 222,
+  kInvalidImage = 200,
+  kNoBinaryForGpu = 209,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kHardwareStackError = 714,
+  kIllegalInstruction = 715,
+  kMisalignedAddress = 716,
+  kInvalidAddressSpace = 717,
+  kInvalidPc = 718,
+  kLaunchFailed = 719,
+  kUnknown = 999,
+};
+
+// True if no call of this process can succeed on the device any more.
+bool IsSticky(CudaCode code);
+std::string NameOf(CudaCode code);  // "CUDA error 700 (illegal address)"
+
+using CudaAddress = std::uint64_t;
+
+class CudaDriver {
+ public:
+  struct Module {
+    void* handle = nullptr;
+  };
+  struct Function {
+    void* handle = nullptr;
+  };
+  struct Event {
+    void* handle = nullptr;
+  };
+  struct Facts {
+    std::string name;
+    int compute_capability = 0;  // 10 * major + minor
+    int driver_version = 0;      // of CUDA, 13000 for 13.0
+    int multiprocessors = 0;
+    std::int64_t memory_bytes = 0;
+    std::int64_t l2_bytes = 0;
+  };
+  struct Launch {
+    Function function;
+    std::uint32_t blocks = 1;
+    std::uint32_t threads = 1;
+    std::vector<CudaAddress> arguments;
+  };
+
+  virtual ~CudaDriver() = default;
+  virtual CudaCode DeviceCount(int& count) = 0;
+  virtual CudaCode DeviceFacts(int device, Facts& facts) = 0;
+  // The device's primary context, for the calling thread. All below need it.
+  virtual CudaCode EnterContext(int device) = 0;
+  virtual CudaCode LeaveContext(int device) = 0;
+
+  virtual CudaCode LoadModule(const std::string& code, Module& module) = 0;  // a cubin, or PTX
+  virtual CudaCode UnloadModule(Module module) = 0;
+  virtual CudaCode FindFunction(Module module, const std::string& symbol, Function& function) = 0;
+
+  virtual CudaCode Allocate(std::uint64_t bytes, CudaAddress& address) = 0;
+  virtual CudaCode Free(CudaAddress address) = 0;
+  virtual CudaCode CopyIn(CudaAddress to, const void* from, std::uint64_t bytes) = 0;
+  virtual CudaCode CopyOut(void* to, CudaAddress from, std::uint64_t bytes) = 0;
+  virtual CudaCode Fill(CudaAddress to, std::uint32_t word, std::uint64_t words) = 0;
+
+  // Queued, one after the other; the call does not wait.
+  virtual CudaCode Start(const Launch& launch) = 0;
+  virtual CudaCode CreateEvent(Event& event) = 0;
+  virtual CudaCode DestroyEvent(Event event) = 0;
+  virtual CudaCode Record(Event event) = 0;
+  virtual CudaCode Query(Event event) = 0;  // kNotReady: it has not come yet
+  virtual CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) = 0;
+};
+
+// kNotFound, with what to do: there is no driver; kSystem: it is too old to have what is needed.
+Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& library = "libcuda.so.1");
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,32 @@
+#pragma once
+// GpuKernel: a loop tree, compiled for a GPU: PTX, and how to launch it.
+//
+// The calling convention: each launch is a kernel of one-dimensional blocks whose parameters are
+// the addresses of `buffers`, in that order (inputs, outputs, scratch), each aligned to 64 bytes.
+// The launches run in order, each after the one before has ended. Every element of the outputs is
+// written, inputs are not, scratch may hold anything before and after.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/kernel.h"
+
+namespace loopfleet::worker {
+
+struct GpuLaunch {
+  std::string symbol;
+  std::uint32_t blocks = 1;
+  std::uint32_t threads = 1;  // of each block
+  friend bool operator==(const GpuLaunch&, const GpuLaunch&) = default;
+};
+
+struct GpuKernel {
+  std::string ptx;
+  std::vector<GpuLaunch> launches;
+  std::vector<BufferSpec> buffers;
+  std::uint64_t scratch_bytes = 0;
+  std::vector<std::string> no_effect;  // annotations that changed nothing
+};
+
+}  // namespace loopfleet::worker

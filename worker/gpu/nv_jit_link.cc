@@ -1,0 +1,155 @@
+// OpenNvJitLink. The few declarations that are used of nvJitLink.h stand here: they have not
+// changed since CUDA 12.0, and no header is needed to build.
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "worker/gpu/ptx_assembler.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using Handle = struct nvJitLink*;
+constexpr int kSuccess = 0;
+constexpr int kInputPtx = 2;
+
+struct Functions {
+  int (*create)(Handle*, std::uint32_t, const char**) = nullptr;
+  int (*destroy)(Handle*) = nullptr;
+  int (*add_data)(Handle, int, const void*, std::size_t, const char*) = nullptr;
+  int (*complete)(Handle) = nullptr;
+  int (*cubin_size)(Handle, std::size_t*) = nullptr;
+  int (*cubin)(Handle, void*) = nullptr;
+  int (*error_size)(Handle, std::size_t*) = nullptr;
+  int (*error)(Handle, char*) = nullptr;
+  int (*info_size)(Handle, std::size_t*) = nullptr;
+  int (*info)(Handle, char*) = nullptr;
+  int (*version)(unsigned*, unsigned*) = nullptr;
+};
+
+class NvJitLink final : public PtxAssembler {
+ public:
+  NvJitLink(const Functions& functions, std::string version)
+      : nv_(functions), version_(std::move(version)) {}
+
+  std::string Version() const override { return version_; }
+
+  Result<Cubin> Assemble(std::string_view ptx, GpuArch arch) override {
+    const std::string arch_option = "-arch=" + arch.Name();
+    std::array<const char*, 2> options = {arch_option.c_str(), "-verbose"};
+    Session session(nv_);
+    const int created = nv_.create(&session.handle, options.size(), options.data());
+    if (created != kSuccess) {
+      return Fail(ErrorKind::kInvalid, fmt::format("{} makes no code for {} (error {})", version_,
+                                                   arch.Name(), created));
+    }
+    // It wants the text with its terminating null.
+    const std::string text(ptx);
+    if (nv_.add_data(session.handle, kInputPtx, text.c_str(), text.size() + 1, "kernel") !=
+            kSuccess ||
+        nv_.complete(session.handle) != kSuccess) {
+      return Fail(ErrorKind::kInvalid,
+                  fmt::format("{} refuses the PTX for {}: {}", version_, arch.Name(),
+                              Text(session.handle, nv_.error_size, nv_.error)));
+    }
+    std::size_t size = 0;
+    Cubin cubin;
+    if (nv_.cubin_size(session.handle, &size) != kSuccess) return NoCubin();
+    cubin.bytes.resize(size);
+    if (nv_.cubin(session.handle, cubin.bytes.data()) != kSuccess) return NoCubin();
+    cubin.log = Text(session.handle, nv_.info_size, nv_.info);
+    return cubin;
+  }
+
+ private:
+  struct Session {
+    explicit Session(const Functions& functions) : nv(functions) {}
+    ~Session() {
+      if (handle != nullptr) nv.destroy(&handle);
+    }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    const Functions& nv;
+    Handle handle = nullptr;
+  };
+
+  std::unexpected<Error> NoCubin() const {
+    return Fail(ErrorKind::kSystem, version_ + " gives no cubin after linking one");
+  }
+
+  static std::string Text(Handle handle, int (*size_of)(Handle, std::size_t*),
+                          int (*get)(Handle, char*)) {
+    std::size_t size = 0;
+    if (size_of(handle, &size) != kSuccess || size == 0) return "";
+    std::string text(size, '\0');
+    if (get(handle, text.data()) != kSuccess) return "";
+    text.resize(text.find_last_not_of(std::string("\0 \n", 3)) + 1);
+    return text;
+  }
+
+  const Functions nv_;
+  const std::string version_;
+};
+
+template <class F>
+bool Find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+std::vector<std::string> Places(const std::string& path) {
+  if (!path.empty()) return {path};
+  if (const char* named = std::getenv("LOOPFLEET_NVJITLINK"); named != nullptr && *named != '\0') {
+    return {named};
+  }
+  return {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so",
+          "/usr/local/cuda/lib64/libnvJitLink.so",
+          "/usr/local/lib/loopfleet/nvidia-nvjitlink/nvidia/cu13/lib/libnvJitLink.so.13"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path) {
+  void* library = nullptr;
+  std::string problem;
+  for (const std::string& place : Places(path)) {
+    // Kept open until the process ends: it has threads of its own.
+    library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+    problem = ::dlerror();
+  }
+  if (library == nullptr) {
+    return Fail(
+        ErrorKind::kNotFound,
+        fmt::format("libnvJitLink cannot be opened ({}). It comes with the CUDA toolkit 12.4 "
+                    "or newer, or: pip install --target /usr/local/lib/loopfleet/nvidia-nvjitlink "
+                    "nvidia-nvjitlink; or set LOOPFLEET_NVJITLINK to its path",
+                    problem));
+  }
+  Functions nv;
+  const bool complete = Find(library, "nvJitLinkCreate", nv.create) &&
+                        Find(library, "nvJitLinkDestroy", nv.destroy) &&
+                        Find(library, "nvJitLinkAddData", nv.add_data) &&
+                        Find(library, "nvJitLinkComplete", nv.complete) &&
+                        Find(library, "nvJitLinkGetLinkedCubinSize", nv.cubin_size) &&
+                        Find(library, "nvJitLinkGetLinkedCubin", nv.cubin) &&
+                        Find(library, "nvJitLinkGetErrorLogSize", nv.error_size) &&
+                        Find(library, "nvJitLinkGetErrorLog", nv.error) &&
+                        Find(library, "nvJitLinkGetInfoLogSize", nv.info_size) &&
+                        Find(library, "nvJitLinkGetInfoLog", nv.info) &&
+                        Find(library, "nvJitLinkVersion", nv.version);
+  unsigned major = 0;
+  unsigned minor = 0;
+  if (!complete || nv.version(&major, &minor) != kSuccess) {
+    return Fail(ErrorKind::kSystem, "libnvJitLink lacks a function that CUDA 12.4 has: update it");
+  }
+  return std::make_unique<NvJitLink>(nv, fmt::format("nvJitLink {}.{}", major, minor));
+}
+
+}  // namespace loopfleet::worker

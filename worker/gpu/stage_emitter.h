@@ -1,0 +1,45 @@
+#pragma once
+// StageEmitter: the code of a stage that is no tile: what one thread of it does
+// (docs/LOWERING.md, "GPU").
+
+#include <cstdint>
+#include <functional>
+
+#include "worker/gpu/device_abi.h"
+#include "worker/gpu/device_plan.h"
+#include "worker/gpu/device_walk.h"
+
+namespace loopfleet::worker {
+
+class StageEmitter {
+ public:
+  StageEmitter(llvm::IRBuilderBase& builder, DeviceAbi& abi, const KernelPlan& plan,
+               const Stage& stage, DeviceWalk& walk)
+      : builder_(builder), abi_(abi), plan_(plan), stage_(stage), walk_(walk) {}
+
+  void Emit(const ThreadMapping& threads);
+  void Emit(const PointMapping& points);
+  void Emit(const TeamMapping& team);
+
+ private:
+  using Numbered = std::function<void(llvm::Value* number)>;
+  // Runs every number below `count` that is the thread's, of all threads in the grid or in its
+  // block.
+  void ForGrid(std::int64_t count, const Numbered& run);
+  void ForBlock(std::int64_t count, const Numbered& run);
+
+  void RunSerial(const std::vector<Step>& steps);
+  void RunPoint(const PointMapping& points, llvm::Value* number);
+  void RunReducing(const PointMapping& points, std::size_t level, llvm::Value* accumulator);
+  enum class Fills { kHere, kDoneBefore };
+  void RunTeam(const Step& step, Fills fills);
+  void RunTeam(const std::vector<Step>& steps);
+
+  llvm::IRBuilderBase& builder_;
+  DeviceAbi& abi_;
+  const KernelPlan& plan_;
+  const Stage& stage_;
+  DeviceWalk& walk_;
+};
+
+}  // namespace loopfleet::worker

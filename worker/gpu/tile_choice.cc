@@ -1,0 +1,221 @@
+#include "worker/gpu/tile_choice.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::DimId;
+
+constexpr std::int64_t kMostEach = 8;          // elements of a thread along one axis
+constexpr std::int64_t kMostAxis = 128;        // elements of a block along one of two axes
+constexpr std::int64_t kMostLine = 1024;       // and along the only one
+constexpr std::int64_t kMostDepth = 16;        // steps between two barriers
+constexpr std::int64_t kLeastReuse = 8;        // threads' worth of uses that make staging pay
+constexpr std::int64_t kMostOperations = 128;  // of one thread's points, in one step
+constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // blocks that CUDA launches
+
+// A dim that the nest does not reduce over.
+struct FreeDim {
+  DimId dim = 0;
+  LoopId loop = 0;
+  std::int64_t extent = 1;
+  std::int64_t inside = 1;         // elements that the loops inside the outermost reduced one cover
+  std::int64_t target_stride = 0;  // of the result
+};
+
+std::vector<FreeDim> FreeDims(const KernelPlan& plan, const Nest& nest, const Access& target) {
+  std::vector<FreeDim> dims;
+  bool in_reduction = nest.reduction() == nullptr;
+  for (const LoopStep* step : nest.loops) {
+    if (nest.Reduces(step->loop)) {
+      in_reduction = true;
+      continue;
+    }
+    const PlanLoop& loop = plan.loops[step->loop];
+    auto at = std::ranges::find(dims, loop.dim, &FreeDim::dim);
+    if (at == dims.end()) {
+      dims.push_back({.dim = loop.dim, .loop = 0, .extent = loop.extents.front()});
+      at = dims.end() - 1;
+    }
+    at->loop = step->loop;  // the innermost in the end
+    at->target_stride = StrideOf(target, step->loop);
+    // Each loop inside meets at most its largest extent: the outermost of them says all.
+    if (in_reduction && at->inside == 1) at->inside = loop.extents.front();
+  }
+  return dims;
+}
+
+TileAxis AxisOf(const FreeDim& dim) {
+  return {.dim = dim.dim, .loop = dim.loop, .extent = dim.extent, .block = 1};
+}
+
+std::int64_t Up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+// Shares a block's elements out to at most kMostBlockThreads threads.
+void ShareOut(TileAxis& x, TileAxis& y, std::int64_t most_points) {
+  const auto threads = [&] { return Up(x.block, x.each) * Up(y.block, y.each); };
+  while (threads() > kMostBlockThreads) {
+    const bool full = x.each * y.each * 2 > most_points;
+    const bool y_grows = !full && y.each < kMostEach && y.each * 2 <= y.block;
+    const bool x_grows = !full && x.each < kMostEach && x.each * 2 <= x.block;
+    if (y_grows && (y.each <= x.each || !x_grows)) {
+      y.each *= 2;
+    } else if (x_grows) {
+      x.each *= 2;
+    } else if (y.block > 1) {
+      y.block = Up(y.block, 2);
+    } else {
+      x.block = Up(x.block, 2);
+    }
+  }
+  for (TileAxis* axis : {&x, &y}) {
+    axis->threads = Up(axis->block, axis->each);
+    axis->block = axis->threads * axis->each;
+  }
+}
+
+// What a block covers of a nest that reduces: what the loops inside the outermost reduced one
+// cover.
+void SizeReducing(TileAxis& x, TileAxis& y, const FreeDim& x_dim, std::int64_t y_inside) {
+  y.block = std::min(y_inside, kMostAxis);
+  const std::int64_t most = y.block > 1 ? kMostAxis : kMostLine;
+  x.block = std::min(x_dim.inside, most);
+  // Less than a warp's work: neighbours along the result join in.
+  if (x.block * y.block < 32) x.block = std::min(x_dim.extent, kMostAxis);
+}
+
+// Of one that does not: as suits the memory, whatever its loops say.
+void SizePointwise(TileAxis& x, TileAxis& y) {
+  x.block = std::min(x.extent, kMostLine);
+  x.each = x.extent % 4 == 0 ? 4 : 1;
+  y.block = std::clamp<std::int64_t>(kMostBlockThreads / Up(x.block, x.each), 1, y.extent);
+}
+
+bool HasVector(const Nest& nest, const KernelPlan& plan, const TileAxis& axis) {
+  return std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
+    return MovesByFours(plan, nest, *access, axis.loop, axis.extent);
+  });
+}
+
+std::int64_t DepthOf(const PlanLoop& loop) {
+  const std::int64_t extent = loop.extents.front();
+  if (extent <= kMostDepth) return extent;
+  for (std::int64_t depth = kMostDepth; depth >= kMostDepth / 2; --depth) {
+    if (extent % depth == 0) return depth;
+  }
+  return kMostDepth;
+}
+
+bool ReadOnlyHere(const Nest& nest, BufferId buffer) {
+  return std::ranges::none_of(nest.body->statements, [&](const Statement& statement) {
+    return statement.target.has_value() && statement.target->buffer == buffer;
+  });
+}
+
+void AddStaged(const KernelPlan& plan, TileMapping& tile, const Access& access) {
+  const LoopId depth_loop = tile.reduced.back();
+  const auto stride_along = [&](const TileAxis& axis) {
+    return axis.dim.has_value() ? StrideOf(access, axis.loop) : 0;
+  };
+  StagedOperand staged{.access = &access};
+  const std::int64_t along_x = stride_along(tile.x);
+  const std::int64_t along_y = stride_along(tile.y);
+  staged.depth_stride = StrideOf(access, depth_loop);
+  if ((along_x == 0) == (along_y == 0) || staged.depth_stride == 0) return;
+  staged.along_x = along_x != 0;
+  staged.axis_stride = staged.along_x ? along_x : along_y;
+  const TileAxis& axis = staged.along_x ? tile.x : tile.y;
+  const TileAxis& across = staged.along_x ? tile.y : tile.x;
+  if (axis.block == 1 || across.block < kLeastReuse || tile.depth < 4) return;
+  if (!ReadOnlyHere(tile.nest, access.buffer)) return;
+  staged.axis_fastest = std::abs(staged.axis_stride) <= std::abs(staged.depth_stride);
+  const std::int64_t depth_extent = plan.loops[depth_loop].extents.front();
+  if (staged.axis_fastest) {
+    staged.vectors =
+        axis.block % 4 == 0 && MovesByFours(plan, tile.nest, access, axis.loop, axis.extent);
+  } else {
+    // Its other loops are counted from their own starts, which are multiples of what it covers.
+    const bool even = std::ranges::all_of(tile.nest.loops, [&](const LoopStep* step) {
+      return step->loop == depth_loop || StrideOf(access, step->loop) % 4 == 0 ||
+             (plan.loops[step->loop].dim == plan.loops[depth_loop].dim &&
+              plan.loops[step->loop].step % 4 == 0);
+    });
+    staged.vectors = tile.whole_depth && tile.depth % 4 == 0 && depth_extent % 4 == 0 && even &&
+                     staged.depth_stride == 1 && access.constant % 4 == 0;
+  }
+  // Four elements further on, so that what is stored across does not meet in one bank, and still
+  // aligned for four at a time.
+  staged.pitch = Up(axis.block, 4) * 4 + (staged.axis_fastest ? 0 : 4);
+  staged.offset = tile.shared_elements;
+  const std::int64_t elements = staged.pitch * tile.depth;
+  if ((tile.shared_elements + elements) * 4 > kSharedBytes) return;
+  tile.shared_elements += elements;
+  tile.staged.push_back(staged);
+}
+
+void ChooseStaged(const KernelPlan& plan, TileMapping& tile) {
+  if (tile.reduced.empty()) return;
+  const PlanLoop& innermost = plan.loops[tile.reduced.back()];
+  if (innermost.step != 1) return;
+  tile.depth = DepthOf(innermost);
+  tile.whole_depth = std::ranges::all_of(
+      innermost.extents, [&](std::int64_t extent) { return extent % tile.depth == 0; });
+  for (const Statement& statement : tile.nest.body->statements) {
+    for (const Operand& operand : statement.operands) {
+      if (const auto* access = std::get_if<Access>(&operand)) AddStaged(plan, tile, *access);
+    }
+  }
+}
+
+bool OnlyTheLastWrites(const Body& body) {
+  const auto others = body.statements.end() - 1;
+  return std::none_of(body.statements.begin(), others,
+                      [](const Statement& statement) { return statement.target.has_value(); });
+}
+
+}  // namespace
+
+std::optional<TileMapping> ChooseTile(const KernelPlan& plan, const Nest& nest) {
+  if (!OnlyTheLastWrites(*nest.body) || !MovesEvenly(plan, nest, 0)) return std::nullopt;
+  const Access& target = *nest.body->statements.back().target;
+  std::vector<FreeDim> dims = FreeDims(plan, nest, target);
+  if (dims.empty()) return std::nullopt;
+  TileMapping tile{.nest = nest};
+  const auto nearest = std::ranges::min_element(dims, {}, [](const FreeDim& dim) {
+    return dim.target_stride == 0 ? INT64_MAX : std::abs(dim.target_stride);
+  });
+  const FreeDim x_dim = *nearest;
+  dims.erase(nearest);
+  tile.x = AxisOf(x_dim);
+  std::int64_t y_inside = 1;
+  if (!dims.empty()) {
+    const auto most = std::ranges::max_element(dims, [](const FreeDim& a, const FreeDim& b) {
+      return a.inside != b.inside ? a.inside < b.inside : a.extent < b.extent;
+    });
+    tile.y = AxisOf(*most);
+    y_inside = most->inside;
+    dims.erase(most);
+  }
+  for (const FreeDim& dim : dims) tile.others.push_back(AxisOf(dim));
+  for (const LoopStep* step : nest.loops) {
+    if (nest.Reduces(step->loop)) tile.reduced.push_back(step->loop);
+  }
+  if (tile.reduced.empty()) {
+    SizePointwise(tile.x, tile.y);
+    if (!HasVector(nest, plan, tile.x)) tile.x.each = 1;
+  } else {
+    SizeReducing(tile.x, tile.y, x_dim, y_inside);
+  }
+  const auto statements = static_cast<std::int64_t>(nest.body->statements.size());
+  ShareOut(tile.x, tile.y, std::max<std::int64_t>(kMostOperations / statements, 1));
+  ChooseStaged(plan, tile);
+  tile.blocks = 1;
+  for (const TileAxis& axis : tile.others) tile.blocks *= axis.blocks();
+  tile.blocks *= tile.x.blocks() * tile.y.blocks();
+  if (tile.blocks > kMostGrid) return std::nullopt;
+  return tile;
+}
+
+}  // namespace loopfleet::worker

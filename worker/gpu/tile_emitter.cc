@@ -1,0 +1,319 @@
+#include "worker/gpu/tile_emitter.h"
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+
+namespace loopfleet::worker {
+namespace {
+
+using llvm::Value;
+
+// Multiply-adds in one go of the innermost loop, so that counting is a small part of the work.
+constexpr std::int64_t kWorkInARow = 64;
+
+}  // namespace
+
+Value* TileEmitter::Smaller(Value* a, Value* b) const {
+  return builder_.CreateSelect(builder_.CreateICmpSLT(a, b), a, b);
+}
+
+Value* TileEmitter::Wide(Value* narrow, std::int64_t stride) const {
+  Value* wide = builder_.CreateSExt(narrow, builder_.getInt64Ty());
+  return builder_.CreateMul(wide, builder_.getInt64(static_cast<std::uint64_t>(stride)));
+}
+
+std::int64_t TileEmitter::StrideAlong(const TileAxis& axis, const Access& access) const {
+  return axis.dim.has_value() ? StrideOf(access, axis.loop) : 0;
+}
+
+std::int64_t TileEmitter::LocalConstant(const TileAxis& axis, std::int64_t index) const {
+  return index / axis.group() * axis.threads * axis.group() + index % axis.group();
+}
+
+TileEmitter::Position TileEmitter::PositionOf(const TileAxis& axis, const Here& here,
+                                              std::int64_t index, std::int64_t width) const {
+  Value* base =
+      builder_.CreateAdd(here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
+  const std::int64_t constant = LocalConstant(axis, index);
+  if (!HangsOver(axis)) return {base, constant};
+  base = builder_.CreateAdd(base, walk_.Constant(constant));
+  return {Smaller(base, walk_.Constant(axis.extent - width)), 0};
+}
+
+Value* TileEmitter::InRange(const TileAxis& axis, const Here& here, std::int64_t index) const {
+  if (!HangsOver(axis)) return nullptr;
+  Value* base =
+      builder_.CreateAdd(here.start, builder_.CreateMul(here.thread, walk_.Constant(axis.group())));
+  base = builder_.CreateAdd(base, walk_.Constant(LocalConstant(axis, index)));
+  return builder_.CreateICmpSLT(base, walk_.Constant(axis.extent));
+}
+
+// Blocks are numbered with x fastest, then y, then the others.
+void TileEmitter::EnterBlock() {
+  Value* number = abi_.Block(builder_);
+  const auto take = [&](const TileAxis& axis) -> Value* {
+    const std::int64_t blocks = axis.blocks();
+    if (blocks == 1) return walk_.Constant(0);
+    Value* index = builder_.CreateURem(number, walk_.Constant(blocks));
+    number = builder_.CreateUDiv(number, walk_.Constant(blocks));
+    return builder_.CreateMul(index, walk_.Constant(axis.block));
+  };
+  x_.start = take(tile_.x);
+  y_.start = take(tile_.y);
+  for (const TileAxis& axis : tile_.others) walk_.Enter(axis.loop, take(axis));
+  Value* thread = abi_.Thread(builder_);
+  if (tile_.y.threads == 1) {
+    x_.thread = thread;
+    y_.thread = walk_.Constant(0);
+  } else {
+    x_.thread = builder_.CreateURem(thread, walk_.Constant(tile_.x.threads));
+    y_.thread = builder_.CreateUDiv(thread, walk_.Constant(tile_.x.threads));
+  }
+}
+
+void TileEmitter::Emit() {
+  EnterBlock();
+  const Body& body = *tile_.nest.body;
+  const Statement* reduction = tile_.nest.reduction();
+  if (reduction == nullptr) {
+    Loaded loaded;
+    StoreAll([&](std::int64_t x, std::int64_t y) {
+      const auto values = walk_.Evaluate(
+          body, [&](const Access& access) { return Operand(access, x, y, nullptr, loaded); });
+      return values.values.back();
+    });
+    return;
+  }
+  const auto identity = static_cast<float>(ReductionIdentity(reduction->op));
+  for (std::int64_t i = 0; i < tile_.x.each * tile_.y.each; ++i) {
+    accumulators_.push_back(
+        walk_.NewVariable(llvm::ConstantFP::get(builder_.getFloatTy(), llvm::APFloat(identity))));
+  }
+  if (tile_.shared_elements > 0) shared_ = abi_.Shared(builder_, tile_.shared_elements * 4);
+  RunReduced(0);
+  StoreAll([&](std::int64_t x, std::int64_t y) {
+    return walk_.Get(accumulators_[static_cast<std::size_t>(y * tile_.x.each + x)]);
+  });
+}
+
+void TileEmitter::RunReduced(std::size_t level) {
+  const LoopId loop = tile_.reduced[level];
+  const bool innermost = level + 1 == tile_.reduced.size();
+  if (innermost && !tile_.staged.empty()) return RunStaged(loop);
+  walk_.RunLoop(loop, [&] {
+    if (innermost) {
+      Step(nullptr);
+    } else {
+      RunReduced(level + 1);
+    }
+  });
+}
+
+void TileEmitter::RunStaged(LoopId innermost) {
+  Value* extent = walk_.extent(plan_.loops[innermost].dim);
+  Value* depth = walk_.Constant(tile_.depth);
+  walk_.Count(walk_.Constant(0), extent, depth, DeviceWalk::Unroll::kNo, [&](Value* start) {
+    abi_.Wait(builder_);  // until nobody reads the slice before
+    for (const StagedOperand& staged : tile_.staged) LoadSlice(staged, start, extent);
+    abi_.Wait(builder_);
+    Value* steps = tile_.whole_depth ? depth : Smaller(depth, builder_.CreateSub(extent, start));
+    std::int64_t in_a_row = 1;
+    const std::int64_t work = tile_.x.each * tile_.y.each;
+    while (tile_.whole_depth && tile_.depth % (in_a_row * 2) == 0 &&
+           in_a_row * 2 * work <= kWorkInARow) {
+      in_a_row *= 2;
+    }
+    walk_.Count(walk_.Constant(0), steps, walk_.Constant(in_a_row), DeviceWalk::Unroll::kNo,
+                [&](Value* first) {
+                  for (std::int64_t i = 0; i < in_a_row; ++i) {
+                    Value* at = builder_.CreateAdd(first, walk_.Constant(i));
+                    const auto entered = walk_.Enter(innermost, builder_.CreateAdd(start, at));
+                    Step(at);
+                    walk_.Leave(entered);
+                  }
+                });
+  });
+}
+
+void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Value* depth_extent) {
+  const TileAxis& axis = staged.along_x ? tile_.x : tile_.y;
+  const Here& here = staged.along_x ? x_ : y_;
+  const std::int64_t threads = tile_.x.threads * tile_.y.threads;
+  const std::int64_t unit = staged.vectors ? 4 : 1;
+  const std::int64_t total = axis.block * tile_.depth / unit;
+  const std::int64_t in_row = (staged.axis_fastest ? axis.block : tile_.depth) / unit;
+  llvm::Type* type =
+      staged.vectors
+          ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(builder_.getFloatTy(), 4))
+          : builder_.getFloatTy();
+  const llvm::Align align(static_cast<std::uint64_t>(4 * unit));
+  struct Piece {
+    Value* value = nullptr;
+    Value* place = nullptr;   // in shared memory, in elements
+    Value* exists = nullptr;  // null: always
+  };
+  std::vector<Piece> pieces;
+  for (std::int64_t first = 0; first < total; first += threads) {
+    Value* index = builder_.CreateAdd(abi_.Thread(builder_), walk_.Constant(first));
+    Piece piece;
+    if (first + threads > total) {
+      piece.exists = builder_.CreateICmpSLT(index, walk_.Constant(total));
+      index = Smaller(index, walk_.Constant(total - 1));
+    }
+    Value* fast = builder_.CreateMul(builder_.CreateURem(index, walk_.Constant(in_row)),
+                                     walk_.Constant(unit));
+    Value* slow = builder_.CreateUDiv(index, walk_.Constant(in_row));
+    Value* along_axis = staged.axis_fastest ? fast : slow;
+    Value* along_depth = staged.axis_fastest ? slow : fast;
+    Value* element = builder_.CreateAdd(here.start, along_axis);
+    if (HangsOver(axis)) {
+      const std::int64_t last = axis.extent - (staged.axis_fastest ? unit : 1);
+      element = Smaller(element, walk_.Constant(last));
+    }
+    Value* step = builder_.CreateAdd(depth_start, along_depth);
+    if (!tile_.whole_depth) {
+      step = Smaller(step, builder_.CreateSub(depth_extent, walk_.Constant(1)));
+    }
+    Value* elements =
+        builder_.CreateAdd(Wide(element, staged.axis_stride), Wide(step, staged.depth_stride));
+    Value* from =
+        builder_.CreateGEP(builder_.getFloatTy(), walk_.Pointer(*staged.access), elements);
+    piece.value = builder_.CreateAlignedLoad(type, from, align);
+    piece.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
+                                     builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
+    pieces.push_back(piece);
+  }
+  for (const Piece& piece : pieces) {
+    walk_.If(piece.exists, [&] {
+      const auto to = [&](std::int64_t more) {
+        Value* place = builder_.CreateAdd(piece.place, walk_.Constant(more));
+        return builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
+      };
+      if (staged.axis_fastest || !staged.vectors) {
+        builder_.CreateAlignedStore(piece.value, to(0), align);
+        return;
+      }
+      for (std::int64_t i = 0; i < 4; ++i) {
+        Value* element = builder_.CreateExtractElement(piece.value, static_cast<std::uint64_t>(i));
+        builder_.CreateAlignedStore(element, to(i * staged.pitch), llvm::Align(4));
+      }
+    });
+  }
+}
+
+void TileEmitter::Step(Value* depth) {
+  Loaded loaded;
+  const Body& body = *tile_.nest.body;
+  for (std::int64_t y = 0; y < tile_.y.each; ++y) {
+    for (std::int64_t x = 0; x < tile_.x.each; ++x) {
+      const auto values = walk_.Evaluate(
+          body, [&](const Access& access) { return Operand(access, x, y, depth, loaded); });
+      Value* variable = accumulators_[static_cast<std::size_t>(y * tile_.x.each + x)];
+      walk_.Set(variable, walk_.Accumulate(body.statements.back(), values, walk_.Get(variable)));
+    }
+  }
+}
+
+Value* TileEmitter::FromShared(const StagedOperand& staged, std::int64_t index, Value* depth,
+                               Loaded& loaded) {
+  const TileAxis& axis = staged.along_x ? tile_.x : tile_.y;
+  const Here& here = staged.along_x ? x_ : y_;
+  const std::int64_t group = axis.group();
+  const std::int64_t first = index / group * group;
+  Value* place = builder_.CreateAdd(builder_.CreateMul(depth, walk_.Constant(staged.pitch)),
+                                    builder_.CreateMul(here.thread, walk_.Constant(group)));
+  place = builder_.CreateAdd(place, walk_.Constant(staged.offset + LocalConstant(axis, first)));
+  Value* from = builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
+  const auto key = [&](std::int64_t at) {
+    return std::tuple(staged.access, staged.along_x ? at : -1, staged.along_x ? -1 : at);
+  };
+  if (group == 1) {
+    return loaded[key(index)] =
+               builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4));
+  }
+  auto* type = llvm::FixedVectorType::get(builder_.getFloatTy(), static_cast<unsigned>(group));
+  Value* vector =
+      builder_.CreateAlignedLoad(type, from, llvm::Align(static_cast<std::uint64_t>(4 * group)));
+  for (std::int64_t i = 0; i < group; ++i) {
+    loaded[key(first + i)] = builder_.CreateExtractElement(vector, static_cast<std::uint64_t>(i));
+  }
+  return loaded[key(index)];
+}
+
+Value* TileEmitter::Pointer(const Access& access, const Position& x, const Position& y) const {
+  const std::int64_t along_x = StrideAlong(tile_.x, access);
+  const std::int64_t along_y = StrideAlong(tile_.y, access);
+  Value* pointer = walk_.Pointer(access, x.constant * along_x + y.constant * along_y);
+  for (const auto& [position, stride] : {std::pair(&x, along_x), std::pair(&y, along_y)}) {
+    if (stride == 0) continue;
+    pointer = builder_.CreateGEP(builder_.getFloatTy(), pointer, Wide(position->base, stride));
+  }
+  return pointer;
+}
+
+Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y, Value* depth,
+                            Loaded& loaded) {
+  const std::int64_t along_x = StrideAlong(tile_.x, access);
+  const std::int64_t along_y = StrideAlong(tile_.y, access);
+  const std::int64_t key_x = along_x == 0 ? -1 : x;
+  const std::int64_t key_y = along_y == 0 ? -1 : y;
+  if (const auto at = loaded.find({&access, key_x, key_y}); at != loaded.end()) return at->second;
+  const auto staged = std::ranges::find(tile_.staged, &access, &StagedOperand::access);
+  if (depth != nullptr && staged != tile_.staged.end()) {
+    return FromShared(*staged, staged->along_x ? x : y, depth, loaded);
+  }
+  const bool vector = tile_.x.group() == 4 && along_x == 1 &&
+                      MovesByFours(plan_, tile_.nest, access, tile_.x.loop, tile_.x.extent);
+  const Position at_y = PositionOf(tile_.y, y_, y, 1);
+  if (!vector) {
+    Value* from = Pointer(access, PositionOf(tile_.x, x_, x, 1), at_y);
+    return loaded[{&access, key_x, key_y}] =
+               builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4));
+  }
+  const std::int64_t first = x / 4 * 4;
+  Value* from = Pointer(access, PositionOf(tile_.x, x_, first, 4), at_y);
+  Value* four = builder_.CreateAlignedLoad(llvm::FixedVectorType::get(builder_.getFloatTy(), 4),
+                                           from, llvm::Align(16));
+  for (std::int64_t i = 0; i < 4; ++i) {
+    loaded[{&access, first + i, key_y}] =
+        builder_.CreateExtractElement(four, static_cast<std::uint64_t>(i));
+  }
+  return loaded[{&access, key_x, key_y}];
+}
+
+void TileEmitter::StoreAll(const std::function<Value*(std::int64_t x, std::int64_t y)>& value) {
+  const Access& target = *tile_.nest.body->statements.back().target;
+  const bool vector =
+      tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
+  const std::int64_t width = vector ? 4 : 1;
+  // All values first: loads need no thread to exist, only stores do.
+  std::vector<Value*> values;
+  for (std::int64_t y = 0; y < tile_.y.each; ++y) {
+    for (std::int64_t x = 0; x < tile_.x.each; ++x) values.push_back(value(x, y));
+  }
+  for (std::int64_t y = 0; y < tile_.y.each; ++y) {
+    Value* y_exists = InRange(tile_.y, y_, y);
+    for (std::int64_t x = 0; x < tile_.x.each; x += width) {
+      Value* exists = walk_.And(y_exists, InRange(tile_.x, x_, x));
+      const Position at_x = PositionOf(tile_.x, x_, x, width);
+      Value* to = Pointer(target, at_x, PositionOf(tile_.y, y_, y, 1));
+      const auto at = [&](std::int64_t i) {
+        return values[static_cast<std::size_t>(y * tile_.x.each + x + i)];
+      };
+      walk_.If(exists, [&] {
+        if (!vector) {
+          builder_.CreateAlignedStore(at(0), to, llvm::Align(4));
+          return;
+        }
+        Value* four = llvm::PoisonValue::get(llvm::FixedVectorType::get(builder_.getFloatTy(), 4));
+        for (std::int64_t i = 0; i < 4; ++i) {
+          four = builder_.CreateInsertElement(four, at(i), static_cast<std::uint64_t>(i));
+        }
+        builder_.CreateAlignedStore(four, to, llvm::Align(16));
+      });
+    }
+  }
+}
+
+}  // namespace loopfleet::worker

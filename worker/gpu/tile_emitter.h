@@ -1,0 +1,71 @@
+#pragma once
+// TileEmitter: the code of a stage that is a grid of tiles (docs/LOWERING.md, "GPU", "Tiles").
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "worker/gpu/device_abi.h"
+#include "worker/gpu/device_plan.h"
+#include "worker/gpu/device_walk.h"
+
+namespace loopfleet::worker {
+
+class TileEmitter {
+ public:
+  TileEmitter(llvm::IRBuilderBase& builder, DeviceAbi& abi, const KernelPlan& plan,
+              const TileMapping& tile, DeviceWalk& walk)
+      : builder_(builder), abi_(abi), plan_(plan), tile_(tile), walk_(walk) {}
+
+  void Emit();
+
+ private:
+  // An element of a dim: base + constant. Within the dim, whatever the thread: where the tile hangs
+  // over the end, the last element stands for those beyond.
+  struct Position {
+    llvm::Value* base = nullptr;  // i32
+    std::int64_t constant = 0;
+  };
+  // One axis in this block and thread.
+  struct Here {
+    llvm::Value* start = nullptr;   // the block's first element
+    llvm::Value* thread = nullptr;  // which of the axis' threads this is
+  };
+  using Loaded = std::map<std::tuple<const Access*, std::int64_t, std::int64_t>, llvm::Value*>;
+
+  void EnterBlock();
+  bool HangsOver(const TileAxis& axis) const { return axis.extent % axis.block != 0; }
+  // Of the thread's element `index`, or of the four from it on.
+  Position PositionOf(const TileAxis& axis, const Here& here, std::int64_t index,
+                      std::int64_t width) const;
+  llvm::Value* InRange(const TileAxis& axis, const Here& here, std::int64_t index) const;
+  std::int64_t LocalConstant(const TileAxis& axis, std::int64_t index) const;
+  std::int64_t StrideAlong(const TileAxis& axis, const Access& access) const;
+
+  void RunReduced(std::size_t level);
+  void RunStaged(LoopId innermost);
+  void LoadSlice(const StagedOperand& staged, llvm::Value* depth_start, llvm::Value* depth_extent);
+  void Step(llvm::Value* depth);
+  llvm::Value* Operand(const Access& access, std::int64_t x, std::int64_t y, llvm::Value* depth,
+                       Loaded& loaded);
+  llvm::Value* FromShared(const StagedOperand& staged, std::int64_t index, llvm::Value* depth,
+                          Loaded& loaded);
+  llvm::Value* Pointer(const Access& access, const Position& x, const Position& y) const;
+  void StoreAll(const std::function<llvm::Value*(std::int64_t x, std::int64_t y)>& value);
+  llvm::Value* Smaller(llvm::Value* a, llvm::Value* b) const;
+  llvm::Value* Wide(llvm::Value* narrow, std::int64_t stride) const;
+
+  llvm::IRBuilderBase& builder_;
+  DeviceAbi& abi_;
+  const KernelPlan& plan_;
+  const TileMapping& tile_;
+  DeviceWalk& walk_;
+  Here x_;
+  Here y_;
+  llvm::Value* shared_ = nullptr;
+  std::vector<llvm::Value*> accumulators_;  // by y * x.each + x
+};
+
+}  // namespace loopfleet::worker
