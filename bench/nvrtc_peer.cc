@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -159,18 +158,6 @@ template <class F>
 bool Find(void* library, const char* name, F& function) {
   function = reinterpret_cast<F>(::dlsym(library, name));
   return function != nullptr;
-}
-
-// NVRTC opens its builtins by name alone, which finds them if they are open already.
-void OpenBuiltins(const std::string& library) {
-  const std::filesystem::path folder = std::filesystem::path(library).parent_path();
-  if (folder.empty()) return;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().native().starts_with("libnvrtc-builtins.so")) {
-      ::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
-    }
-  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // What goes through the coordinator, from accepted (on disk) to stored (on disk): real rows (20
-// actions, 15 samples), the real daemon, stub workers that speak the real protocol, all on one disk.
+// actions, 15 samples), the real daemon, stub workers that speak the real protocol, all on one
+// disk.
 //
 //   bench_queue [--only CASE,CASE]
 
@@ -19,8 +20,10 @@ struct QueueCase {
   Status (*run)();
 };
 constexpr QueueCase kCases[] = {
-    {"batched", RunBatchedCase}, {"unbatched", RunUnbatchedCase}, {"latency", RunLatencyCase},
-    {"repeats", RunRepeatsCase}, {"fleet", RunFleetCase},
+    {"batched", RunBatchedCase},
+    {"unbatched", RunUnbatchedCase},
+    {"latency", RunLatencyCase},
+    {"repeats", RunRepeatsCase},
 };
 
 // Whether `name` stands in "a,b,c".
@@ -57,6 +60,6 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(arguments[1]) == "--only") {
     return loopfleet::bench::Run(arguments[2]);
   }
-  fmt::print(stderr, "usage: bench_queue [--only batched,unbatched,latency,repeats,fleet]\n");
+  fmt::print(stderr, "usage: bench_queue [--only batched,unbatched,latency,repeats]\n");
   return 2;
 }

@@ -1,8 +1,6 @@
 #pragma once
 // The cases of `bench/run.sh queue`. Each prints its own lines; queue.cc has the list of them.
 
-#include <cstdint>
-
 #include "common/base/result.h"
 
 namespace loopfleet::bench {
@@ -11,6 +9,5 @@ Status RunBatchedCase();
 Status RunUnbatchedCase();
 Status RunLatencyCase();
 Status RunRepeatsCase();
-Status RunFleetCase();
 
 }  // namespace loopfleet::bench

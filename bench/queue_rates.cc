@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "bench/redis_peer.h"
 #include "bench/result_line.h"
 #include "bench/stub_workers.h"
+#include "client/request_id.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::bench {
@@ -21,6 +23,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr std::uint32_t kClients = 4;  // each waits for one message to be accepted at a time
 constexpr std::uint32_t kBatchedJobs = 500'000;
 constexpr std::uint32_t kSingleJobs = 50'000;
 constexpr std::uint32_t kRepeats = 500'000;
@@ -41,6 +44,28 @@ Status AwaitNewest(client::Client& client) {
   }
 }
 
+// Each client submits its share in a batch of its own; until all is stored.
+Status SubmitTogether(const QueueRig& rig, const std::vector<JobSpec>& jobs) {
+  std::vector<Status> ended(kClients);
+  {
+    std::vector<std::jthread> clients;
+    const std::size_t share = jobs.size() / kClients;
+    for (std::uint32_t i = 0; i < kClients; ++i) {
+      clients.emplace_back([&, i] {
+        const auto submit = [&]() -> Status {
+          LF_TRY(auto client, rig.Connect());
+          const auto batch = client.Submit(std::span(jobs).subspan(i * share, share));
+          if (!batch) return std::unexpected(ToError(batch.error()));
+          return AwaitStored(client, *batch);
+        };
+        ended[i] = submit();
+      });
+    }
+  }
+  for (Status& status : ended) LF_TRY_VOID(std::move(status));
+  return {};
+}
+
 // One job a message, a batch of its own each, many messages under way.
 class SingleSubmitter {
  public:
@@ -58,7 +83,7 @@ class SingleSubmitter {
     auto heard_at = SteadyClock::now();
     while (accepted < jobs) {
       while (welcomed_ && sent < jobs && sent - accepted < kOutstanding) {
-        submit.request_id = Uuid::Random();
+        submit.request_id = client::NewRequestId();
         Send(submit);
         ++sent;
       }
@@ -136,13 +161,10 @@ Status RunBatchedCase() {
   QueueCost cost;
   {
     LF_TRY(const QueueRig rig, QueueRig::Start());
-    LF_TRY(auto client, rig.Connect());
     const StubWorkers stubs({.coordinator = rig.cluster().worker_address()});
     const std::vector<JobSpec> jobs(kBatchedJobs, NullJob());
     const QueueRig::Watch watch(rig);
-    const auto batch = client.Submit(jobs);
-    if (!batch) return std::unexpected(ToError(batch.error()));
-    LF_TRY_VOID(AwaitStored(client, *batch));
+    LF_TRY_VOID(SubmitTogether(rig, jobs));
     cost = watch.Read();
   }
   return PrintBesidePeers("batched", kBatchedJobs, wire::kMaxJobsPerMessage, cost,
@@ -205,15 +227,14 @@ Status RunRepeatsCase() {
   for (std::uint32_t i = kDistinct; i < kRepeats; ++i) jobs.push_back(jobs[i % kDistinct]);
 
   const QueueRig::Watch watch(rig);
-  const auto batch = client.Submit(jobs);
-  if (!batch) return std::unexpected(ToError(batch.error()));
-  LF_TRY_VOID(AwaitStored(client, *batch));
+  LF_TRY_VOID(SubmitTogether(rig, jobs));
   const QueueCost cost = watch.Read();
-  const auto info = client.ShowBatch(*batch);
-  if (!info) return std::unexpected(ToError(info.error()));
-  if (info->from_store != kRepeats) {
+  const auto batches = client.ListBatches(kClients);
+  if (!batches) return std::unexpected(ToError(batches.error()));
+  for (const wire::BatchInfo& info : batches->batches) {
+    if (info.from_store == info.job_count) continue;
     return Fail(ErrorKind::kCorrupt,
-                fmt::format("{} of {} came from the store", info->from_store, kRepeats));
+                fmt::format("{} of {} came from the store", info.from_store, info.job_count));
   }
   Print({.bench = "queue",
          .name = "repeats, answered from the store, each answer durable",

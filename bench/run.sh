@@ -49,6 +49,11 @@ case "$name" in
   *) echo "bench/run.sh: unknown name '$name'" >&2; usage ;;
 esac
 
+# NVRTC looks for a part of itself where the loader looks.
+if [[ $name == gpu_compile ]]; then
+  export LD_LIBRARY_PATH=/usr/local/lib/loopfleet/nvidia-cuda-nvrtc/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+
 # Standard output is for results alone.
 {
   if [[ $name == python ]]; then tests/python/make_environment.sh; fi

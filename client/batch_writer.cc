@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "client/request_id.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::client {
@@ -30,7 +31,7 @@ Answer<void> BatchWriter::Add(JobSpec job) {
 Answer<void> BatchWriter::Finish() { return Send(wire::BatchEnd::kComplete); }
 
 Answer<void> BatchWriter::Send(wire::BatchEnd end) {
-  wire::SubmitJobs message{.request_id = Uuid::Random(), .end = end, .jobs = std::move(pending_)};
+  wire::SubmitJobs message{.request_id = NewRequestId(), .end = end, .jobs = std::move(pending_)};
   if (batch_) message.append_to = batch_;
   pending_.clear();
   pending_bytes_ = 0;

@@ -305,4 +305,12 @@ Answer<wire::WorkerList> Client::ListWorkers() {
   return Ask<wire::WorkerList>(wire::ListWorkers{}, Nanos{0});
 }
 
+Answer<wire::WorkerList> Client::SetDrain(const wire::SetDrain& set) {
+  return Ask<wire::WorkerList>(set, Nanos{0});
+}
+
+Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {
+  return Ask<wire::OutcomeList>(list, Nanos{0});
+}
+
 }  // namespace loopfleet::client

@@ -88,6 +88,10 @@ class Client {
   Answer<wire::JobInfo> ShowJob(JobId job);
   Answer<wire::JobExplanation> ExplainJob(JobId job);
   Answer<wire::WorkerList> ListWorkers();
+  // Those that it concerns, as they are then; on disk when this returns.
+  Answer<wire::WorkerList> SetDrain(const wire::SetDrain& set);
+  // Outcomes of all batches, page by page.
+  Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 
   // After a stop or a deadline: a few last calls may be made, for at most `limit` from now.
   void AllowGoodbye(Nanos limit);

@@ -140,6 +140,21 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
       return *std::move(found);
     }
   }
+  for (const WorkerKind& kind : conditions.KindsFor(spec, measure.placement)) {
+    auto known = reader_.FindFailure({.key = {.tree = measure.tree,
+                                              .hardware_class = kind.hardware_class,
+                                              .compiler = kind.compiler,
+                                              .threads = spec.threads,
+                                              .cache = spec.cache,
+                                              .policy = kind.policy,
+                                              .measured_since = measured_since},
+                                      .cut_above_ns = spec.cut_above_ns,
+                                      .now = clock_.WallNow()});
+    if (!known || !*known) continue;  // damaged: as if it were not known
+    if (!conditions.Accepts(spec, measure.placement, **known)) continue;
+    metrics_.LookedUp(monitoring::LookupResult::kHit);
+    return *std::move(known);
+  }
   metrics_.LookedUp(monitoring::LookupResult::kMiss);
   return std::nullopt;
 }

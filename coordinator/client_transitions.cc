@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coordinator/client_reply.h"
+#include "coordinator/drain_transitions.h"
 #include "coordinator/explanation.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/permission.h"
@@ -15,6 +16,12 @@
 
 namespace loopfleet::coordinator {
 namespace {
+
+std::string WhyQuarantined(const Worker& worker) {
+  if (!worker.audit_verdict.empty()) return worker.audit_verdict;
+  if (worker.canary != wire::CanaryState::kDrifting) return {};
+  return fmt::format("its canaries took {:.4f} of their time", worker.canary_ratio);
+}
 
 std::uint32_t Milliseconds(Nanos duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -35,7 +42,11 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .compiler = worker.facts.compiler,
           .max_threads = worker.facts.max_threads,
           .canary_ratio = worker.canary_ratio,
-          .labels = {worker.labels.begin(), worker.labels.end()}};
+          .labels = {worker.labels.begin(), worker.labels.end()},
+          .drain = worker.drain,
+          .quarantine = WhyQuarantined(worker),
+          .audits = worker.audits.audits(),
+          .disputes = worker.audits.disputes()};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -164,6 +175,18 @@ struct QuestionVisitor {
     Reply(turn, asker, std::move(list));
   }
 
+  void operator()(const wire::SetDrain& set) const {
+    if (!turn.state.clients.ClientOf(asker.peer)) {
+      return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+    }
+    OnSetDrain(turn, asker, set);
+  }
+
+  void operator()(const wire::ListOutcomes& list) const {
+    turn.effects.push_back(
+        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+  }
+
   void operator()(const wire::UnknownMember& unknown) const {
     Refuse(turn, asker, FailureCode::kUnsupported,
            fmt::format("requests of kind {} are not known here", unknown.member));
@@ -171,6 +194,8 @@ struct QuestionVisitor {
 };
 
 }  // namespace
+
+wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf(worker, now); }
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
   const Asker asker{.peer = event.peer, .number = event.number};

@@ -16,11 +16,13 @@ bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client);
 void OnKeysRevoked(Turn& turn, const KeysRevoked& event);
 
 // A batch of the coordinator's own, so that nobody is answered; not if there is no room for it.
-void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
+std::optional<BatchId> SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
 
 // What became of the jobs of one message, once storage has answered.
 void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit);
 void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure);
+
+wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now);
 
 // Fetches whose time is over get what there is.
 void AnswerExpiredWaiters(Turn& turn);

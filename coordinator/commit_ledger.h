@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -41,6 +43,7 @@ struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
   std::optional<BatchId> cancels;
+  std::vector<std::pair<Asker, std::string>> drains;  // who set or ended which
 };
 
 using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;

@@ -84,6 +84,10 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
+  app.add_option("--audit-percent", options.audit_percent,
+                 "Measured jobs that another worker of the class measures again, while it idles")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
   app.add_option("--keys", keys,
                  "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
                  "without it only this machine is served");

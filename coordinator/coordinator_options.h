@@ -19,6 +19,7 @@ struct CoordinatorOptions {
   std::string listen_workers = "tcp://127.0.0.1:5571";
   std::string http = "127.0.0.1:9570";
   std::filesystem::path database = "loopfleet.db";
+  double audit_percent = 2;  // of measured jobs, made again by another worker of the class
   std::filesystem::path keys;  // directory; empty: without keys
   Limits limits;               // its …_per_client can be set
   log::Level log_level = log::Level::kInfo;

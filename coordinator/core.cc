@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/audit_transitions.h"
 #include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
+#include "coordinator/drain_transitions.h"
+#include "coordinator/flow_transitions.h"
 #include "coordinator/expiry_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
@@ -49,6 +52,10 @@ void OnRecovered(Turn& turn, Recovered event) {
   state.ticked_at = turn.now.instant;
   for (const storage::ReferenceClock& clock : event.reference_clocks) {
     state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
+  }
+  for (storage::WorkersDrained& drained : event.drains) {
+    std::string target = drained.target;
+    state.drains.emplace(std::move(target), std::move(drained));
   }
   if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
@@ -113,6 +120,7 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     }
     changed.insert(batch.id);
   }
+  for (const auto& [asker, target] : commit.drains) ReplyWithConcerned(turn, asker, target);
   for (const BatchId id : changed) {
     for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
       ReplyToWaiter(turn, waiter);
@@ -165,6 +173,9 @@ void OnTick(Turn& turn) {
   // is still unread.
   if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
   LoseSilentWorkers(turn);
+  RetractFromLoaded(turn);
+  BeginAudits(turn);
+  ExpireAudits(turn);
   ReleaseAffinities(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
@@ -199,7 +210,11 @@ void PersistOutcomes(Turn& turn) {
 
 }  // namespace
 
-Core::Core(Options options) : state_{.limits = options.limits, .name = std::move(options.name)} {}
+Core::Core(Options options) : state_{.limits = options.limits, .name = std::move(options.name)} {
+  state_.workers.SetRefill({.jobs = options.limits.refill_jobs,
+                            .work = options.limits.refill_work,
+                            .short_job = options.limits.short_job});
+}
 
 Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
@@ -207,6 +222,7 @@ Effects Core::On(Event event, Moment now) {
   Turn turn{.state = state_, .now = now};
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
+  JudgeAudits(turn);
   GrantLeases(turn);
   PersistOutcomes(turn);
   return std::move(turn.effects);

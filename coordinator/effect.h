@@ -36,7 +36,7 @@ struct SendOutcomes {
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
-  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob> question;
+  std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes> question;
 };
 
 // Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.
@@ -94,6 +94,8 @@ enum class WorkerChange : std::uint8_t {
   kRefused,
   kQuarantined,
   kReleased,  // from quarantine
+  kDrained,   // by an operator
+  kResumed,
 };
 struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;

@@ -66,6 +66,7 @@ struct Recovered {
   std::vector<Job> jobs;       // unfinished, in order
   std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
   std::vector<storage::ReferenceClock> reference_clocks;
+  std::vector<storage::WorkersDrained> drains;
 };
 
 // A wire::SubmitJobs, with what had to be looked up for it.
@@ -81,9 +82,10 @@ struct Submission {
   std::optional<storage::StoredRequest> seen;
 };
 
-using ClientQuestion = std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch,
-                                    wire::ListBatches, wire::ShowBatch, wire::ShowJob,
-                                    wire::ListWorkers, wire::ExplainJob, wire::UnknownMember>;
+using ClientQuestion =
+    std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
+                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob, wire::SetDrain,
+                 wire::ListOutcomes, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

@@ -23,7 +23,8 @@ void EventLoop::Recover(storage::Recovery recovery) {
                   .next_batch = recovery.next_batch,
                   .batches = std::move(recovery.unfinished),
                   .damaged = std::move(recovery.damaged),
-                  .reference_clocks = std::move(recovery.reference_clocks)};
+                  .reference_clocks = std::move(recovery.reference_clocks),
+                  .drains = std::move(recovery.drains)};
   event.jobs.reserve(recovery.jobs.size());
   // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   for (storage::UnfinishedJob& job : recovery.jobs) {

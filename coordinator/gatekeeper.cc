@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/wire/handshakes.h"
 #include "common/wire/key_directory.h"
 #include "common/wire/role.h"
 
@@ -76,41 +77,43 @@ bool Gatekeeper::HasChanged() {
 }
 
 std::set<KeyText> Gatekeeper::TakeRevoked(Instant now) {
-  if (!HasChanged() && now < next_rescan_) return {};
-  next_rescan_ = now + kRescan;
-  return Reload();
+  if (HasChanged() || now >= next_rescan_) {
+    next_rescan_ = now + kRescan;
+    Reload();
+  }
+  return std::exchange(revoked_, {});
 }
 
 void Gatekeeper::Serve(Instant now) {
-  authenticator_.Serve();
+  wire::ServeHandshakes(authenticator_, [this] {
+    if (HasChanged()) Reload();
+  });
   CountRefusals(now);
 }
 
-std::set<KeyText> Gatekeeper::Reload() {
+void Gatekeeper::Reload() {
   Watch();  // directories may be others by now
   auto loaded = wire::LoadAuthorizedKeys(dir_);
   if (!loaded && loaded.error().kind == ErrorKind::kSystem) {
     LogProblems({loaded.error().message + "; the keys stay as they are"});
-    return {};
+    return;
   }
   if (!loaded) {
     loaded = wire::LoadedKeys{
         .keys = {}, .problems = {loaded.error().message + "; nobody is authorized until then"}};
   }
   LogProblems(loaded->problems);
-  std::set<KeyText> revoked;
   for (const auto& [key, principal] : authenticator_.keys().all()) {
     const wire::Principal* now = loaded->keys.Find(key);
     if (now != nullptr && *now == principal) continue;
     Log("revoked", key, principal);
-    revoked.insert(TextOf(key));
+    revoked_.insert(TextOf(key));
   }
   for (const auto& [key, principal] : loaded->keys.all()) {
     const wire::Principal* before = authenticator_.keys().Find(key);
     if (before == nullptr || *before != principal) Log("authorized", key, principal);
   }
   authenticator_.Replace(std::move(loaded->keys));
-  return revoked;
 }
 
 // Each problem once, however often it is seen.

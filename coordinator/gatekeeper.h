@@ -2,8 +2,9 @@
 // Gatekeeper: the coordinator's keys while it runs. Answers handshakes, notices when files under
 // its directory change, and says which keys count no more. Belongs to the event loop's thread.
 //
-// Changes are noticed by inotify: what was sent after a file was removed is not acted upon. Where
-// inotify does not reach (a network file system changed elsewhere) they are noticed within kRescan.
+// Changes are noticed by inotify: what was sent after a file was removed is not acted upon, and who
+// connects after one was put there is let in. Where inotify does not reach (a network file system
+// changed elsewhere) they are noticed within kRescan.
 // If what is there cannot be read for want of resources, the keys stay as they are; if the
 // directory is gone or not safe, nobody is authorized until it is mended.
 
@@ -48,7 +49,7 @@ class Gatekeeper {
              const wire::PublicKey& public_key, UniqueFd changes);
   void Watch();
   bool HasChanged();
-  std::set<KeyText> Reload();
+  void Reload();
   void LogProblems(const std::vector<std::string>& problems);
   void CountRefusals(Instant now);
 
@@ -59,6 +60,7 @@ class Gatekeeper {
   Instant next_rescan_{};
   Instant next_refusal_log_{};
   std::vector<std::string> problems_;  // as logged
+  std::set<KeyText> revoked_;          // and not yet taken
   std::uint64_t refused_count_ = 0;
   std::uint64_t unlogged_refusals_ = 0;
 };

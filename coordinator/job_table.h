@@ -2,9 +2,9 @@
 // JobTable: every job that is accepted, on disk, and has no outcome yet.
 //
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
-// made. It is in one of four states, and the other tables agree with it: Queued (in the
+// made. It is in one of five states, and the other tables agree with it: Queued (in the
 // ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
-// InFlightTable), Retrying (in the RetryTable).
+// InFlightTable), Retrying (in the RetryTable), Auditing (waits in the AuditTable).
 
 #include <cstddef>
 #include <cstdint>
@@ -39,11 +39,13 @@ struct Following {};
 struct Retrying {
   RetryTable::Order order = 0;
 };
-using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
+struct Auditing {};
+using JobProgress = std::variant<Following, Queued, Leased, Retrying, Auditing>;
 
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
 struct FailedTurn {
   Uuid worker;
+  LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
 };
 // What a job is said to fail with, while a second opinion is asked for.
@@ -64,7 +66,11 @@ struct Job {
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
-  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
+  std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
+  // Of those, that ended with their worker. From the first on the job runs alone (retry_table.h).
+  std::uint32_t losses = 0;
+  std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
+  std::vector<LeaseId> counted;     // what `attempts` counts; at most Limits::max_attempts
   JobProgress progress;
   std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/audit_transitions.h"
 #include "coordinator/client_charge.h"
 #include "coordinator/expiry_transitions.h"
 #include "coordinator/queue_transitions.h"
@@ -21,6 +22,7 @@ struct Concluded {
   std::uint32_t attempts = 0;
   Ending ending;
   std::optional<Question> settles;
+  std::uint64_t cut_above_ns = 0;
 };
 
 void MakeOutcome(Turn& turn, Concluded concluded) {
@@ -48,7 +50,8 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .attempts = concluded.attempts,
                                        .worker = std::move(ending.worker),
                                        .finished_at = turn.now.wall,
-                                       .evaluation = std::move(ending.evaluation)}});
+                                       .evaluation = std::move(ending.evaluation)},
+                           .cut_above_ns = concluded.cut_above_ns});
 }
 
 Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
@@ -145,14 +148,41 @@ void GrantTo(Turn& turn, DeviceKind device) {
     const std::uint64_t rank = worker->rank;
     const auto job = TakeNextFor(turn, *worker);
     offered.rank = rank;
-    if (job) granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
+    if (!job) continue;
+    if (MustRunAlone(state.jobs.At(*job))) {
+      RunAlone(turn, *worker, *job, granted[worker->id()]);
+    } else {
+      granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
+    }
   }
   // While overdue jobs are in the way, nobody has seen all that there is.
   offered.changes = state.deadlines.Due(turn.now.instant) ? 0 : state.ready.changes();
   for (auto& [id, leases] : granted) {
+    if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
     turn.effects.push_back(
         SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
   }
+}
+
+// Under which the job was, or would have been, run.
+Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
+  return {.hardware = facts.hardware,
+          .compiler = facts.compiler,
+          .threads = spec.threads,
+          .cache = spec.cache,
+          .policy = facts.policy};
+}
+
+// A worker was lost with the job, or lost the job. Whether that counts: the worker was heard to
+// have it, or may have been ended by it before it could say so. A worker that announces a job which
+// was lost before does that before it begins it; so one that was not heard to did not begin it.
+LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
+  ++job.losses;
+  if (lease.was_held) return LeaseEnd::kLost;
+  const bool was_announced =
+      job.attempts > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
+  if (job.unseen_losses++ >= turn.limits().max_unseen_losses) return LeaseEnd::kLost;
+  return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
 }
 
 }  // namespace
@@ -164,6 +194,7 @@ wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   ++job.attempts;
+  job.counted.push_back(lease.id);
   return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
 }
 
@@ -206,15 +237,15 @@ void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
   GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
+  GrantAudits(turn);
 }
 
 void FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
+  EndAudit(turn, id, nullptr, ending.evaluation);
   const Job job = TakeJob(state, id);
   if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
-  if (const auto* retrying = std::get_if<Retrying>(&job.progress)) {
-    state.retries.Remove(retrying->order);
-  }
+  if (std::holds_alternative<Retrying>(job.progress)) LeaveRetries(turn, job);
   if (!std::holds_alternative<Leased>(job.progress)) {
     ending.queued = turn.now.instant - job.accepted_at;
   }
@@ -227,6 +258,7 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
   std::shared_ptr<const SharedAnswer> answer;
   std::set<JobId> followers;
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
+    LeadFlight(turn, job);  // it may have no worker yet: nobody is to stand for it any more
     settles = QuestionOf(job);
     answer = std::make_shared<const SharedAnswer>(
         SharedAnswer{.evaluation = ending.evaluation, .worker = ending.worker});
@@ -237,7 +269,8 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
   MakeOutcome(turn, {.id = id,
                      .attempts = job.attempts,
                      .ending = std::move(ending),
-                     .settles = std::move(settles)});
+                     .settles = std::move(settles),
+                     .cut_above_ns = job.spec.cut_above_ns});
   for (const JobId follower : followers) ShareAnswer(turn, follower, *answer);
 }
 
@@ -273,15 +306,23 @@ void EndLease(Turn& turn, LeaseId id) {
 
 void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const JobId job_id = turn.state.leases.Find(id)->job;
-  EndLease(turn, id);
   Job& job = turn.state.jobs.At(job_id);
+  const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
+  if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
+  EndLease(turn, id);
   if (EndWithFirstVerdict(turn, job_id)) return;
-  if (how == LeaseEnd::kUnrun) --job.attempts;
+  if (how == LeaseEnd::kUnrun) {
+    --job.attempts;
+    std::erase(job.counted, id);
+  }
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,
         .message = fmt::format("the worker went away in each of {} attempts", job.attempts)};
-    FinishJob(turn, job_id, FailedBy(std::move(lost), Verdict::kAboutTheTree));
+    Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
+    ending.worker = last.name;
+    ending.evaluation.conditions = ConditionsOf(last, job.spec);
+    FinishJob(turn, job_id, std::move(ending));
     return;
   }
   PutInFront(turn, job);

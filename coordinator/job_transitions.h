@@ -53,7 +53,7 @@ void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index)
 // The lease ends without a report; the job goes back to the front of the queue.
 enum class LeaseEnd : std::uint8_t {
   kUnrun,  // the worker says it never started: not counted as an attempt
-  kLost,   // nobody knows: WORKER_LOST if it was the last attempt
+  kLost,   // the worker was lost with it: if that was the last attempt, WORKER_LOST
 };
 void ReturnLease(Turn& turn, LeaseId lease, LeaseEnd how);
 // All that the worker has; the order of the queue is kept.

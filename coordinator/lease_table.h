@@ -24,6 +24,7 @@ struct LeaseRecord {
   Uuid worker;  // its incarnation: a restarted daemon is another one
   Instant granted_at{};
   LeaseStage stage = LeaseStage::kRunning;
+  bool was_held = false;  // the worker was heard to have it
 };
 
 class LeaseTable {

@@ -39,6 +39,10 @@ struct Limits {
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
 
   std::uint32_t max_attempts = 3;  // promise I7
+  // Leases of one job that were lost without having been seen to arrive. The first counts as an
+  // attempt, for a job may end its worker before that is heard of; the others, which are announced
+  // (docs/PROTOCOL.md), do not, until there are this many.
+  std::uint32_t max_unseen_losses = 16;
   // How long a job that failed on one worker waits for another one to have a place for it.
   std::chrono::milliseconds retry_elsewhere{2000};
   std::uint32_t max_retries_per_turn = 64;  // looked at; the next turn goes on
@@ -59,6 +63,21 @@ struct Limits {
   // clients that went away would fill the table for ever.
   std::chrono::seconds open_batch_idle{3600};
   std::chrono::minutes lost_worker_shown{10};
+
+  // Of 10,000 measured jobs so many are made again by another worker of the class: 2 %.
+  std::uint32_t audits_per_10000 = 200;
+  std::uint32_t max_audits = 256;           // at once; beyond, none is begun
+  std::chrono::minutes audit_patience{60};  // for a worker that idles
+  std::uint32_t max_drains = 10'000;        // that stand; beyond: BUSY
+
+  // Refilling a worker: not before it has room for so many short jobs, or so much work, at once.
+  std::uint32_t refill_jobs = 8;
+  std::chrono::milliseconds refill_work{10};
+  std::chrono::milliseconds short_job{50};  // a longer one is granted by itself
+  // Nothing is queued and a worker idles: how much work another one must have for some of it to be
+  // asked back, and how long that is waited for.
+  std::chrono::milliseconds retract_work{20};
+  std::chrono::milliseconds retract_patience{1000};
 
   std::uint32_t retry_after_ms = 250;  // said with BUSY, QUOTA_EXCEEDED and STORAGE_FULL
 };

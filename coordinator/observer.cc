@@ -18,6 +18,8 @@ std::string_view NameOf(WorkerChange change) {
     case WorkerChange::kRefused: return "refused";
     case WorkerChange::kQuarantined: return "quarantined";
     case WorkerChange::kReleased: return "released";
+    case WorkerChange::kDrained: return "drained";
+    case WorkerChange::kResumed: return "resumed";
   }
   LF_CHECK(false, "worker change {}", static_cast<int>(change));
 }

@@ -42,6 +42,10 @@ inline constexpr Need kNeedOf<wire::ListWorkers> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::ExplainJob> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::SetDrain> = Need::kAdmin;
+template <>
+inline constexpr Need kNeedOf<wire::ListOutcomes> = Need::kClient;
+template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =
     Need::kClient;  // it is told that it is unknown
 

@@ -13,6 +13,15 @@ bool Carries(const Supply& supply, const std::string& label) {
 
 }  // namespace
 
+std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite) {
+  const auto took = appetite.job_took.count();
+  if (took <= 0 || appetite.job_took > refill.short_job) return 1;
+  const auto work = static_cast<std::uint64_t>((refill.work.count() + took - 1) / took);
+  const std::uint64_t jobs = std::max<std::uint64_t>(refill.jobs, work);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(jobs, 1, std::max(1U, appetite.credit / 2)));
+}
+
 Demand DemandOf(const JobSpec& spec, Placement placement) {
   Demand demand{.placement = placement, .threads = spec.threads, .labels = spec.labels};
   std::ranges::sort(demand.labels);

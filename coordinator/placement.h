@@ -1,6 +1,7 @@
 #pragma once
 // Placement: which worker may run which job. Pure functions over plain values.
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <set>
@@ -46,6 +47,21 @@ struct Supply {
   std::uint32_t max_threads = 1;
   const Labels* labels = nullptr;  // none: it carries none
 };
+
+// When a worker is given more. One message for each job that ends costs the coordinator as much as
+// twenty jobs of a larger message; so a worker of short jobs is given several at once, and not
+// before it has room for them. It never idles for that: half of its credit is enough.
+struct Refill {
+  std::uint32_t jobs = 1;  // short ones, at least
+  std::chrono::nanoseconds work{0};
+  std::chrono::nanoseconds short_job{0};
+};
+struct Appetite {
+  std::chrono::nanoseconds job_took{0};  // of late; 0: not known
+  std::uint32_t credit = 1;
+};
+// How much free credit makes it worth sending leases; 1 to credit.
+std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite);
 
 // What keeps a worker from running a job, whatever its state; nothing: it fits.
 struct Misfit {

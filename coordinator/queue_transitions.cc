@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/audit_transitions.h"
 #include "coordinator/expiry_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -72,12 +73,14 @@ ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
 Demand DemandOf(const Job& job) { return DemandOf(job.spec, job.placement); }
 
 void PutInQueue(Turn& turn, Job& job) {
+  if (EnterAudit(turn, job)) return;
   const Demand demand = Enter(turn, job);
   job.progress = Queued{turn.state.ready.PushBack(EnteringOf(turn, job), demand)};
   StandInLine(turn, job);
 }
 
 void PutInFront(Turn& turn, Job& job) {
+  if (EnterAudit(turn, job)) return;
   const Demand demand = Enter(turn, job);
   job.progress = Queued{turn.state.ready.PushFront(EnteringOf(turn, job), demand)};
   StandInLine(turn, job);

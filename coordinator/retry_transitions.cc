@@ -43,8 +43,50 @@ Worker* FreeAlternative(Turn& turn, const Job& job) {
 }
 
 void WaitForAnother(Turn& turn, Job& job) {
+  const Instant until = turn.now.instant + turn.limits().retry_elsewhere;
   job.progress =
-      Retrying{turn.state.retries.Add(job.id, turn.now.instant + turn.limits().retry_elsewhere)};
+      Retrying{turn.state.retries.Add({.job = job.id, .what = WaitsForAnother{.until = until}})};
+}
+
+void SendLeases(Turn& turn, const Worker& worker, wire::Leases leases) {
+  if (leases.leases.empty()) return;
+  turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+}
+
+void GrantElsewhere(Turn& turn, RetryTable::Order order, Instant until, Job& job) {
+  if (Worker* worker = FreeAlternative(turn, job)) {
+    turn.state.retries.Remove(order);
+    wire::Leases leases;
+    if (MustRunAlone(job)) {
+      RunAlone(turn, *worker, job.id, leases);
+    } else {
+      leases.leases.push_back(GrantLease(turn, *worker, job.id));
+    }
+    SendLeases(turn, *worker, std::move(leases));
+  } else if (turn.now.instant >= until || !HasAlternative(turn, job)) {
+    if (EndWithFirstVerdict(turn, job.id)) return;
+    turn.state.retries.Remove(order);
+    PutInFront(turn, job);
+  }
+}
+
+// The worker is still there for this job.
+bool IsReserved(const Worker* worker, JobId job) {
+  return worker != nullptr && worker->state == wire::WorkerState::kReady && worker->peer &&
+         worker->reservation && worker->reservation->job == job;
+}
+
+void GrantAlone(Turn& turn, RetryTable::Order order, const Uuid& id, Job& job) {
+  Worker* worker = turn.state.workers.Find(id);
+  if (!IsReserved(worker, job.id)) {
+    LeaveRetries(turn, job);
+    PutInFront(turn, job);
+  } else if (worker->running.empty()) {
+    turn.state.retries.Remove(order);
+    wire::Leases leases;
+    leases.leases.push_back(GrantLease(turn, *worker, job.id));
+    SendLeases(turn, *worker, std::move(leases));
+  }
 }
 
 }  // namespace
@@ -58,7 +100,7 @@ bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation&
   const auto before = std::ranges::count(job.failed_turns, code, &FailedTurn::code);
   if (before + 1 >= rule->turns) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();
-  job.failed_turns.push_back({.worker = worker.id(), .code = code});
+  job.failed_turns.push_back({.worker = worker.id(), .lease = lease, .code = code});
   if (rule->where == Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,
                          .worker = worker.facts.name,
@@ -103,16 +145,36 @@ void GrantRetries(Turn& turn) {
     // A job that ended meanwhile may have taken equal ones with it.
     if (!state.retries.entries().contains(order)) continue;
     Job& job = state.jobs.At(entry.job);
-    if (Worker* worker = FreeAlternative(turn, job)) {
-      state.retries.Remove(order);
-      wire::Leases leases;
-      leases.leases.push_back(GrantLease(turn, *worker, job.id));
-      turn.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(leases)});
-    } else if (turn.now.instant >= entry.wait_until || !HasAlternative(turn, job)) {
-      if (EndWithFirstVerdict(turn, job.id)) continue;
-      state.retries.Remove(order);
-      PutInFront(turn, job);
+    if (const auto* elsewhere = std::get_if<WaitsForAnother>(&entry.what)) {
+      GrantElsewhere(turn, order, elsewhere->until, job);
+    } else {
+      GrantAlone(turn, order, std::get<WaitsToBeAlone>(entry.what).worker, job);
     }
+  }
+}
+
+bool MustRunAlone(const Job& job) { return job.losses > 0; }
+
+void RunAlone(Turn& turn, Worker& worker, JobId id, wire::Leases& leases) {
+  turn.state.workers.Reserve(worker, id);
+  if (worker.running.empty()) {
+    leases.leases.push_back(GrantLease(turn, worker, id));
+  } else {
+    turn.state.jobs.At(id).progress = Retrying{
+        turn.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
+  }
+}
+
+void LeaveRetries(Turn& turn, const Job& job) {
+  State& state = turn.state;
+  const auto order = std::get<Retrying>(job.progress).order;
+  const RetryTable::Entry entry = state.retries.entries().at(order);
+  state.retries.Remove(order);
+  const auto* alone = std::get_if<WaitsToBeAlone>(&entry.what);
+  if (alone == nullptr) return;
+  Worker* worker = state.workers.Find(alone->worker);
+  if (worker != nullptr && worker->reservation && worker->reservation->job == job.id) {
+    state.workers.EndReservation(*worker);
   }
 }
 

@@ -18,8 +18,18 @@ bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation&
 bool EndWithFirstVerdict(Turn& turn, JobId job);
 
 // Gives jobs that wait for another worker to one; those that waited long enough go back to the
-// queue, or end as they were first said to.
+// queue, or end as they were first said to. Gives reserved workers, once they have nothing else, to
+// those that run alone.
 void GrantRetries(Turn& turn);
+
+// A worker was lost with this job.
+bool MustRunAlone(const Job& job);
+// Reserves the worker, which has free credit, for a job that is in no queue. If it has nothing
+// else, the job is granted to it, and in `leases`.
+void RunAlone(Turn& turn, Worker& worker, JobId job, wire::Leases& leases);
+
+// Takes a Retrying job out of the table, with the reservation that it may have.
+void LeaveRetries(Turn& turn, const Job& job);
 
 // A measurement of a job that another worker said cannot be run: one of the two is faulty.
 void NoteContradiction(Turn& turn, const Worker& worker, const Job& job);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "coordinator/audit_table.h"
 #include "coordinator/affinity_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_load.h"
@@ -54,6 +55,9 @@ struct State {
   // with its results. As many as there are kinds of hardware.
   std::map<std::string, double> reference_mhz;
 
+  // What operators drained, by target; at most Limits::max_drains. On disk, or on its way there.
+  std::map<std::string, storage::WorkersDrained> drains;
+
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
@@ -62,6 +66,7 @@ struct State {
   // How far ready jobs were offered: by device, see GrantLeases.
   std::array<Offered, 2> offered;
   RetryTable retries;
+  AuditTable audits;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;

@@ -3,6 +3,7 @@
 // Belongs to the event loop's thread.
 
 #include <optional>
+#include <variant>
 
 #include "common/wire/message.h"
 #include "coordinator/effect.h"
@@ -19,6 +20,7 @@ class StoredAnswers {
   wire::CoordinatorMessage Answer(const wire::ListBatches& list);
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show);
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain);  // of a job that is over
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list);
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);
 
  private:

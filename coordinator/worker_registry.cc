@@ -9,19 +9,27 @@ namespace loopfleet::coordinator {
 
 using wire::WorkerState;
 
+WorkerState StateOf(const Worker& worker) {
+  if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
+  const bool is_doubted =
+      worker.canary == wire::CanaryState::kDrifting || !worker.audit_verdict.empty();
+  return is_doubted ? WorkerState::kQuarantined : WorkerState::kReady;
+}
+
 Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {
   hello.held.clear();
   if (Worker* other = FindByPeer(peer); other != nullptr && other->id() != hello.worker) {
     Disconnect(*other);  // one connection, one worker
   }
   Worker& worker = workers_[hello.worker];
+  if (worker.confirmed_at == Instant{}) worker.confirmed_at = now;
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
   worker.labels = LabelsOf(worker.facts.labels, worker.facts.hardware);
   worker.peer = peer;
-  worker.state = worker.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
-                                                               : WorkerState::kReady;
+  worker.said = wire::DrainState::kServing;
+  worker.state = StateOf(worker);
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);
@@ -74,13 +82,34 @@ void WorkerRegistry::HearAll(Instant now) {
 
 void WorkerRegistry::AddRunning(Worker& worker, LeaseId lease) {
   worker.running.insert(lease);
+  if (worker.reservation) worker.reservation->has_begun = true;
+  worker.is_refilled = worker.FreeCredit() > 0;
   Rerank(worker);
 }
 
 void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   LF_CHECK(worker.running.erase(lease) == 1, "worker {} does not have lease {}", worker.facts.name,
            lease);
+  if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
+    worker.reservation.reset();
+  }
   if (worker.rank == 0) Rerank(worker);  // who waits already keeps its place
+}
+
+void WorkerRegistry::Reserve(Worker& worker, JobId job) {
+  worker.reservation = {.job = job};
+  Rerank(worker);
+}
+
+void WorkerRegistry::EndReservation(Worker& worker) {
+  worker.reservation.reset();
+  if (worker.rank == 0) Rerank(worker);
+}
+
+void WorkerRegistry::JobTook(Worker& worker, Nanos time) {
+  constexpr int kRemembered = 8;  // jobs, about
+  worker.job_took =
+      worker.job_took == Nanos{0} ? time : worker.job_took + (time - worker.job_took) / kRemembered;
 }
 
 void WorkerRegistry::Remove(const Uuid& id) {
@@ -141,8 +170,11 @@ std::size_t WorkerRegistry::CountIn(WorkerState state) const {
       workers_, [&](const auto& entry) { return entry.second.state == state; }));
 }
 
-bool WorkerRegistry::IsCandidate(const Worker& worker) {
-  return worker.state == WorkerState::kReady && worker.peer && worker.FreeCredit() > 0;
+bool WorkerRegistry::IsCandidate(const Worker& worker) const {
+  if (worker.state != WorkerState::kReady || !worker.peer || worker.reservation) return false;
+  const std::uint32_t worth =
+      WorthSending(refill_, {.job_took = worker.job_took, .credit = worker.facts.credit});
+  return worker.FreeCredit() >= (worker.is_refilled ? 1 : worth);
 }
 
 void WorkerRegistry::Unrank(Worker& worker) {

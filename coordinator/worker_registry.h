@@ -5,6 +5,7 @@
 // the candidates exactly if it is ready, connected, and has free credit; there, the one that waited
 // longest comes first.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
+#include "coordinator/audit.h"
 #include "coordinator/event.h"
 #include "coordinator/placement.h"
 
@@ -47,13 +50,31 @@ struct Worker {
   wire::CanaryState canary = wire::CanaryState::kSteady;
   double canary_ratio = 0;
   std::deque<MeasuredJob> in_doubt;
-  std::uint64_t rank = 0;  // among the candidates; 0: not one of them
+  // What it says of itself, and what is said of it: they make its state (StateOf).
+  wire::DrainState said = wire::DrainState::kServing;
+  std::optional<wire::Drain> drain;  // by an operator
+  AuditRecord audits;
+  Instant confirmed_at{};     // by an audit; at first, when it said hello
+  std::string audit_verdict;  // why audits put it in quarantine; "" if they did not
+  // For one job alone: nothing else is granted to it until that job has had its turn.
+  struct Reservation {
+    JobId job;
+    bool has_begun = false;  // until then, what it runs is still to end
+  };
+  std::optional<Reservation> reservation;
+  Nanos job_took{0};        // a job of late, on average; 0: not known
+  Instant asked_back_at{};  // when some of its leases were asked back; unset: they came
+  bool is_refilled = true;  // it is being given leases until its credit is used up
+  std::uint64_t rank = 0;   // among the candidates; 0: not one of them
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
   Supply supply() const {
     return {
         .worker = id(), .device = device(), .max_threads = facts.max_threads, .labels = &labels};
+  }
+  bool Can(std::string_view capability) const {
+    return std::ranges::find(facts.capabilities, capability) != facts.capabilities.end();
   }
   std::uint32_t FreeCredit() const {
     return running.size() >= facts.credit
@@ -70,6 +91,9 @@ struct WorkerKind {
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
 };
 
+// Between quarantine, draining and ready: what it is for everybody to see, but for kLost.
+wire::WorkerState StateOf(const Worker& worker);
+
 class WorkerRegistry {
  public:
   // A new worker, or a known one over a new connection or with new facts; ready, but for one that
@@ -85,6 +109,11 @@ class WorkerRegistry {
   void HearAll(Instant now);  // nobody's silence counts so far
   void AddRunning(Worker& worker, LeaseId lease);
   void RemoveRunning(Worker& worker, LeaseId lease);
+  void Reserve(Worker& worker, JobId job);
+  void EndReservation(Worker& worker);
+  void JobTook(Worker& worker, Nanos time);
+  // At least as much room as it is worth sending leases for (Limits::refill_...).
+  void SetRefill(const Refill& refill) { refill_ = refill; }
   void Remove(const Uuid& worker);
 
   // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
@@ -106,7 +135,7 @@ class WorkerRegistry {
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }
-  static bool IsCandidate(const Worker& worker);
+  bool IsCandidate(const Worker& worker) const;
   void Unrank(Worker& worker);
   void Rerank(Worker& worker);  // to the end of the candidates, if it is one
 
@@ -114,6 +143,7 @@ class WorkerRegistry {
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
   std::uint64_t last_rank_ = 0;
+  Refill refill_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "coordinator/audit_transitions.h"
 #include "coordinator/client_transitions.h"
+#include "coordinator/drain_transitions.h"
+#include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
@@ -35,29 +38,44 @@ void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failu
 }
 
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
-// finished, or somebody else has it.
+// finished, somebody else has it, or what came of the lease has been heard. One that was taken for
+// unrun, or is of an earlier start, counts as an attempt after all.
 bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   State& state = turn.state;
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
+  if (std::ranges::find(job->failed_turns, held.lease, &FailedTurn::lease) !=
+      job->failed_turns.end()) {
+    return false;
+  }
+  const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
+  if (!is_counted && job->attempts >= state.limits.max_attempts) return false;
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
-  if (std::holds_alternative<Queued>(job->progress)) {
-    LeaveQueue(turn, *job);
-    if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
-  }
-  if (const auto* retrying = std::get_if<Retrying>(&job->progress)) {
-    state.retries.Remove(retrying->order);
-  }
+  if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
+  if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
   }
-  state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
+  if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
+  state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant).was_held = true;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
-  job->attempts = std::max(job->attempts, 1U);
+  if (!is_counted) {
+    ++job->attempts;
+    job->counted.push_back(held.lease);
+  }
   return true;
+}
+
+// Leases that the worker, which is alive, says that it does not have: they never arrived, or it
+// dropped them.
+void ReturnMissing(Turn& turn, const std::set<LeaseId>& missing) {
+  for (auto lease = missing.rbegin(); lease != missing.rend(); ++lease) {
+    const bool was_held = turn.state.leases.Find(*lease)->was_held;
+    ReturnLease(turn, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnrun);
+  }
 }
 
 // The leases that the worker would list if it had ever got them: one granted a moment ago over the
@@ -77,14 +95,15 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
                std::set<LeaseId> missing) {
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
-    const LeaseRecord* known = turn.state.leases.Find(lease.lease);
+    LeaseRecord* known = turn.state.leases.Find(lease.lease);
     if (known != nullptr && known->worker == worker.id() && known->job == lease.job) {
+      known->was_held = true;
       missing.erase(lease.lease);
     } else if (known != nullptr || !Adopt(turn, worker, lease)) {
       revoke.leases.push_back(lease.lease);
     }
   }
-  ReturnLeases(turn, missing, LeaseEnd::kLost);
+  ReturnMissing(turn, missing);
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
@@ -124,38 +143,10 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .reference_mhz = worker.facts.hardware.clock_mhz});
   Reconcile(turn, worker, held, is_repeated ? ArrivedBy(turn, worker) : worker.running);
+  ApplyDrains(turn, worker);
   const bool reattached = known || !held.empty();
   Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());
-}
-
-WorkerState StateSaid(const wire::Heartbeat& heartbeat) {
-  if (heartbeat.drain == wire::DrainState::kDraining) return WorkerState::kDraining;
-  return heartbeat.canary == wire::CanaryState::kDrifting ? WorkerState::kQuarantined
-                                                          : WorkerState::kReady;
-}
-
-// The worker is not what it was: nothing that it has, and nothing that it measured since it was
-// last seen to be steady, can be compared with other figures.
-void Distrust(Turn& turn, Worker& worker, Nanos steady_since) {
-  turn.writes.push_back(storage::ResultsSuspected{
-      .worker = worker.facts.name,
-      .since = turn.now.wall - steady_since,
-      .flagged_at = turn.now.wall,
-      .reason =
-          fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio)});
-  wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
-  Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
-  ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
-  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
-  std::vector<AdmittedJob> anew;
-  for (MeasuredJob& measured : worker.in_doubt) {
-    if (measured.reported_at < turn.now.instant - steady_since) continue;
-    measured.job.spec.freshness = Freshness::kMeasureAnew;
-    anew.push_back(std::move(measured.job));
-  }
-  worker.in_doubt.clear();
-  SubmitOwnBatch(turn, std::move(anew));
 }
 
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
@@ -172,20 +163,25 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
     }
     if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
   } else if (before != heartbeat.canary) {
-    Distrust(turn, worker, steady_since);
+    Distrust(turn, worker, steady_since,
+             fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio));
   }
 }
 
 void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   State& state = turn.state;
-  state.workers.SetState(worker, StateSaid(heartbeat));
+  worker.said = heartbeat.drain;
   Send(turn, *worker.peer, wire::HeartbeatAnswer{});
   OnCanaries(turn, worker, heartbeat);
+  state.workers.SetState(worker, StateOf(worker));
 
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
+  for (const LeaseId lease : worker.running) {
+    if (held.contains(lease)) state.leases.Find(lease)->was_held = true;
+  }
   std::set<LeaseId> missing = ArrivedBy(turn, worker);
   std::erase_if(missing, [&](LeaseId lease) { return held.contains(lease); });
-  ReturnLeases(turn, missing, LeaseEnd::kLost);
+  ReturnMissing(turn, missing);
 
   wire::Revoke revoke;
   for (const LeaseId lease : held) {
@@ -195,12 +191,22 @@ void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
+// Without the time that it waited there.
+Nanos TimeInWorker(const StageDurations& stages) {
+  Nanos took{0};
+  for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
+    took += stages[stage];
+  }
+  return took;
+}
+
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
   State& state = turn.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
+  state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
   if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
     turn.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
@@ -212,6 +218,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   if (evaluation.ok()) {
     NoteContradiction(turn, worker, job);
+    ConsiderAudit(turn, worker, job, evaluation.measurement());
     MeasuredJob measured{
         .reported_at = turn.now.instant,
         .job = {.spec = job.spec,
@@ -220,6 +227,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
     worker.in_doubt.push_back(std::move(measured));
     if (worker.in_doubt.size() > state.limits.max_remeasured) worker.in_doubt.pop_front();
   }
+  EndAudit(turn, job.id, &worker, evaluation);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
   FinishJob(turn, job.id,
@@ -274,6 +282,9 @@ struct MessageVisitor {
   void operator()(const wire::Goodbye& goodbye) const {
     if (Worker* worker = turn.state.workers.FindByPeer(peer)) OnGoodbye(turn, *worker, goodbye);
   }
+  void operator()(const wire::Returned& returned) const {
+    if (Worker* worker = Known()) OnReturned(turn, *worker, returned);
+  }
   void operator()(const wire::UnknownMember& unknown) const {
     Failure failure{
         .code = FailureCode::kUnsupported,
@@ -294,6 +305,25 @@ struct MessageVisitor {
 };
 
 }  // namespace
+
+void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
+  turn.writes.push_back(storage::ResultsSuspected{.worker = worker.facts.name,
+                                                  .since = turn.now.wall - doubted,
+                                                  .flagged_at = turn.now.wall,
+                                                  .reason = std::move(reason)});
+  wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
+  Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
+  ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
+  if (!revoke.leases.empty() && worker.peer) Send(turn, *worker.peer, std::move(revoke));
+  std::vector<AdmittedJob> anew;
+  for (MeasuredJob& measured : worker.in_doubt) {
+    if (measured.reported_at < turn.now.instant - doubted) continue;
+    measured.job.spec.freshness = Freshness::kMeasureAnew;
+    anew.push_back(std::move(measured.job));
+  }
+  worker.in_doubt.clear();
+  SubmitOwnBatch(turn, std::move(anew));
+}
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {
   std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));

@@ -2,6 +2,7 @@
 // What workers can cause: they come, are heard, report, go, or fall silent.
 
 #include <set>
+#include <string>
 
 #include "coordinator/state.h"
 
@@ -10,6 +11,9 @@ namespace loopfleet::coordinator {
 void OnWorkerSaid(Turn& turn, WorkerSaid event);
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
 
+// The worker is not what it was: nothing that it has, and nothing that it measured within
+// `doubted`, can be compared with other figures.
+void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason);
 // Those that said hello with one of these keys are gone, and their jobs go to others.
 void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys);
 

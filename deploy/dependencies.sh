@@ -27,6 +27,7 @@ test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  faketime  # one test has the wall clock of a coordinator jump
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports

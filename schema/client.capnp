@@ -27,6 +27,8 @@ struct ClientRequest {
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
     explainJob @10 :Job.JobId;
+    setDrain @11 :SetDrain;         # needs the role admin where there are roles
+    listOutcomes @12 :ListOutcomes;
   }
 }
 
@@ -54,6 +56,22 @@ struct FetchOutcomes {
   waitMs @3 :UInt32;                # milliseconds to wait for a first one; the coordinator may bound it
 }
 
+struct SetDrain {
+  # Answered with `workers`: those that it concerns, as they are then. On disk when it is answered.
+  target @0 :Text;  # a host's name, or a worker's name or whole id; at most 512 bytes, not empty
+  drain @1 :Bool;   # false: resume
+  reason @2 :Text;  # for people; at most 512 bytes
+  by @3 :Text;      # who says so, for people; at most 512 bytes
+}
+
+struct ListOutcomes {
+  # Outcomes of all batches, by batch and sequence, after this one.
+  afterBatch @0 :UInt64;
+  afterSequence @1 :UInt64;
+  maxOutcomes @2 :UInt32 = 1000;  # 1 .. 1,000, others refused; the reply may hold fewer
+  benchmarkPrefix @3 :Text;       # only of benchmarks whose URI begins so; at most 4,096 bytes
+}
+
 # ---- coordinator -> client ------------------------------------------------------------------------
 
 struct CoordinatorReply {
@@ -69,6 +87,7 @@ struct CoordinatorReply {
     job @8 :JobInfo;
     workers @9 :List(WorkerInfo);  # at most 10,000, and as many as fit one message
     explanation @10 :JobExplanation;
+    outcomeList @11 :OutcomeList;
   }
 }
 
@@ -115,6 +134,15 @@ struct OutcomePage {
   outcomes @1 :Outcome.OutcomeColumns;  # by ascending sequence, without gaps
 }
 
+struct OutcomeList {
+  outcomes @0 :Outcome.OutcomeColumns;
+  batch @1 :List(UInt64);    # of each row
+  # Where to go on. Rows may have been passed over, so this can be further than the last one.
+  nextBatch @2 :UInt64;
+  nextSequence @3 :UInt64;
+  isEnd @4 :Bool;            # there is nothing after that now
+}
+
 enum JobState {
   queued @0;
   leased @1;
@@ -152,6 +180,17 @@ struct WorkerInfo {
   maxThreads @11 :UInt32 = 1;   # the most that a kernel may use there
   canaryRatio @12 :Float64;     # time of its canaries now to when it started; 0: not measured
   labels @13 :List(Text);       # that jobs may demand of it, "isa=..." and its like too; at most 128 of 768 bytes
+  drain @14 :Drain;             # by which an operator drained it; absent: by none
+  quarantine @15 :Text;         # why it is in quarantine; empty: it is not; at most 512 bytes
+  audits @16 :UInt32;           # of its measurements, repeated by others
+  disputes @17 :UInt32;         # of those, that came out differently
+}
+
+struct Drain {
+  target @0 :Text;   # as in SetDrain
+  reason @1 :Text;
+  by @2 :Text;
+  since @3 :Int64;   # nanoseconds since 1970-01-01 UTC
 }
 
 struct WorkerFit {

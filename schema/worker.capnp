@@ -20,6 +20,7 @@ struct WorkerMessage {
     heartbeat @2 :Heartbeat;
     reports @3 :Reports;
     goodbye @4 :List(UInt64);  # lease ids given back unrun; the worker's last message; at most 4,096
+    returned @5 :List(UInt64);  # lease ids given back unrun, as giveBack asked; at most 4,096
   }
 }
 
@@ -83,6 +84,8 @@ struct WorkerCommand {
     heartbeatAnswer @5 :Void;
     helloWanted @6 :Void;             # the coordinator does not know this peer: say hello again
     refused @7 :Client.Refused;
+    giveBack @8 :List(UInt64);        # lease ids: what has not started of them is to be given back
+                                      # (`returned`); only to workers with the capability give-back
   }
 }
 

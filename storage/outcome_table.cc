@@ -78,6 +78,32 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   return query.AddChecksum().Run();
 }
 
+Status OutcomeTable::Doubt(const ResultDoubted& doubted) {
+  std::optional<ResultId> result;
+  {
+    LF_TRY(Query row, connection_.Start("SELECT result FROM outcomes WHERE batch = ? AND idx = ?"));
+    row.Add(doubted.job.batch.value).Add(doubted.job.index);
+    LF_TRY(const bool found, row.Next());
+    if (found) result = row.OptionalInt64();
+  }
+  if (!result) return {};
+  return results_.Suspect(*result, doubted.flagged_at, doubted.reason);
+}
+
+Result<std::optional<Outcome>> OutcomeTable::FindAt(BatchId batch, std::uint64_t sequence) {
+  LF_TRY(Query query, connection_.Start("SELECT * FROM outcomes WHERE batch = ? AND sequence = ?"));
+  query.Add(batch.value).Add(sequence);
+  LF_TRY(const bool found, query.Next());
+  if (!found) return std::nullopt;
+  auto row = Read(query);
+  if (!row && row.error().kind == ErrorKind::kCorrupt) return std::nullopt;
+  if (!row) return std::unexpected(std::move(row).error());
+  const Status resolved = Resolve(*row);
+  if (!resolved && resolved.error().kind == ErrorKind::kCorrupt) return std::nullopt;
+  if (!resolved) return std::unexpected(resolved.error());
+  return std::move(row->outcome);
+}
+
 Result<OutcomeTable::Row> OutcomeTable::Read(Query& query) {
   Row row;
   Outcome& outcome = row.outcome;
@@ -153,6 +179,50 @@ Result<Outcome> OutcomeTable::Finish(Row row) {
   return std::move(row.outcome);
 }
 
+Result<std::uint32_t> OutcomeTable::IndexOf(BatchId batch, std::uint64_t sequence) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
+    WHERE batch = ? AND sequence = ?)sql"));
+  query.Add(batch.value).Add(sequence);
+  LF_TRY(const bool found, query.Next());
+  if (!found) {
+    return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
+  }
+  return query.Int<std::uint32_t>();
+}
+
+// SQLite found the row by its keys, and the page's structure is what it was; where the checksum
+// says that something in it is not, the job's outcome is STORAGE_CORRUPT and the others are
+// unharmed.
+Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
+  auto row = Read(query);
+  if (row) return Finish(*std::move(row));
+  if (row.error().kind != ErrorKind::kCorrupt) return std::unexpected(row.error());
+  query.Rewind();
+  Row damaged;
+  damaged.outcome.job.batch.value = query.Int<std::uint64_t>();
+  damaged.outcome.sequence = query.Int<std::uint64_t>();
+  // Whose outcome it is, the index says, too; the row's own word may be what is damaged.
+  LF_TRY(damaged.outcome.job.index, IndexOf(damaged.outcome.job.batch, damaged.outcome.sequence));
+  (void)Resolve(damaged);  // the job's own row may be sound
+  damaged.outcome.evaluation = {
+      .verdict = Failure{.code = FailureCode::kStorageCorrupt, .message = row.error().message}};
+  return std::move(damaged.outcome);
+}
+
+Result<std::vector<Outcome>> OutcomeTable::ListAfter(OutcomePlace after, std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT * FROM outcomes WHERE (batch, sequence) > (?, ?) ORDER BY batch, sequence LIMIT ?)sql"));
+  query.Add(after.batch.value).Add(after.sequence).Add(max);
+  std::vector<Outcome> outcomes;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return outcomes;
+    LF_TRY(Outcome outcome, ReadAndFinish(query));
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
 Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_t sequence,
                                                      std::uint32_t max) {
   LF_TRY(Query query, connection_.Start(R"sql(
@@ -162,11 +232,10 @@ Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_
   while (true) {
     LF_TRY(const bool more, query.Next());
     if (!more) return outcomes;
-    LF_TRY(Row row, Read(query));
-    if (row.outcome.sequence != ++sequence) {  // they have no gaps
+    LF_TRY(Outcome outcome, ReadAndFinish(query));
+    if (outcome.sequence != ++sequence) {  // they have no gaps
       return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
     }
-    LF_TRY(Outcome outcome, Finish(std::move(row)));
     outcomes.push_back(std::move(outcome));
   }
 }
@@ -176,8 +245,7 @@ Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
   query.Add(job.batch.value).Add(job.index);
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
-  LF_TRY(Row row, Read(query));
-  LF_TRY(Outcome outcome, Finish(std::move(row)));
+  LF_TRY(Outcome outcome, ReadAndFinish(query));
   return outcome;
 }
 

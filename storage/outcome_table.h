@@ -23,8 +23,15 @@ class OutcomeTable {
   // Also writes its measurement, unless that is there already. kExists: the job has an outcome.
   Status Insert(const Outcome& outcome);
 
+  // Flags its measurement, if it has one.
+  Status Doubt(const ResultDoubted& doubted);
+  // By its place. Empty: no such row, or a damaged one.
+  Result<std::optional<Outcome>> FindAt(BatchId batch, std::uint64_t sequence);
+
   // See StoreReader::ReadOutcomes.
   Result<std::vector<Outcome>> ReadAfter(BatchId batch, std::uint64_t sequence, std::uint32_t max);
+  // See StoreReader::ListOutcomes.
+  Result<std::vector<Outcome>> ListAfter(OutcomePlace after, std::uint32_t max);
   Result<std::optional<Outcome>> Find(JobId job);
 
   // Element i: has job i of the batch an outcome?
@@ -41,6 +48,10 @@ class OutcomeTable {
 
   // The row of the outcome's measurement, written if need be; none for a failure.
   Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
+  // By the index of jobs alone.
+  Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
+  // The row, or what it becomes where it is damaged: only its keys are certain.
+  Result<Outcome> ReadAndFinish(Query& query);
   // Puts in what the row refers to. kCorrupt: some of that is damaged.
   Status Resolve(Row& row);
   // The outcome, or what it becomes where that is damaged.

@@ -42,6 +42,8 @@ struct JobsAccepted {
 // not written again; its worker and finished_at stand for a new measurement's worker and time.
 struct JobFinished {
   Outcome outcome;
+  // The bound that the job gave, if it gave one: what a CUT is known to be above.
+  std::uint64_t cut_above_ns = 0;
 };
 
 // The batch takes no more jobs (it is closed, too); each job without an outcome still needs one.
@@ -63,7 +65,26 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected, BatchClosed>;
+// One measurement, that of this job, is in doubt: others disagree. It answers nothing any more.
+struct ResultDoubted {
+  JobId job;
+  WallTime flagged_at{};
+  std::string reason;
+};
+
+// An operator's word: the workers that `target` names take nothing new, until they are resumed.
+struct WorkersDrained {
+  std::string target;  // a host's name, or a worker's name or id
+  std::string reason;
+  std::string by;
+  WallTime since{};
+};
+struct WorkersResumed {
+  std::string target;
+};
+
+using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected, BatchClosed,
+                           WorkersDrained, WorkersResumed, ResultDoubted>;
 
 // What a submission was answered with, for when it is sent again.
 struct StoredRequest {
@@ -86,11 +107,10 @@ struct StoredJob {
   std::optional<Outcome> outcome;
 };
 
-// A measurement that was made earlier.
+// A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
 struct StoredResult {
-  Evaluation
-      evaluation;      // always ok(); its stages are zero: they belong to the job it was made for
-  std::string worker;  // that measured it
+  Evaluation evaluation;  // its stages are zero: they belong to the job it was made for
+  std::string worker;     // that measured it
   WallTime measured_at{};
 };
 
@@ -123,6 +143,13 @@ struct Recovery {
   // outcome: STORAGE_CORRUPT.
   std::vector<JobId> damaged;
   std::vector<ReferenceClock> reference_clocks;  // of every class that results are stored of
+  std::vector<WorkersDrained> drains;            // that stand
+};
+
+// Where in the outcomes of all batches, in the order of batch and sequence.
+struct OutcomePlace {
+  BatchId batch;
+  std::uint64_t sequence = 0;
 };
 
 // What a stored measurement has to match to answer a request: the full tuple.

@@ -19,6 +19,7 @@
 
 #include "common/base/result.h"
 #include "storage/conditions_table.h"
+#include "storage/known_failures.h"
 #include "storage/record.h"
 #include "storage/sqlite.h"
 
@@ -52,6 +53,10 @@ class ResultKeys {
   // Changes whenever there is a new row that may be about `hash`, or rows were suspected: an answer
   // that was found is good for as long as this stays.
   std::uint32_t Generation(ResultHash hash) const;
+  // Where the failures are that answer again.
+  KnownFailures& failures() { return failures_; }
+  const KnownFailures& failures() const { return failures_; }
+
   // Changes every generation. Of all that was found, some may be good no more.
   void Invalidate();
 
@@ -95,6 +100,7 @@ class ResultKeys {
   static Result<bool> FindInRun(Connection& connection, const Run& run, ResultHash hash,
                                 ResultId below, std::size_t max, std::vector<ResultId>& ids);
 
+  KnownFailures failures_;
   const std::size_t run_entries_;
   std::vector<std::shared_ptr<const Run>> sealed_;  // the writer's: by the transaction under way
 

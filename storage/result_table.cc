@@ -90,15 +90,6 @@ bool IsPreciseEnough(const Measurement& measurement, double precision) {
          (measurement.grade != Grade::kC || precision > kWidestGradeB);
 }
 
-// Of the tuple that the hash is of.
-bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
-  const Conditions& conditions = *evaluation.conditions;
-  return *evaluation.tree_key == key.tree &&
-         conditions.hardware.hardware_class == key.hardware_class &&
-         conditions.compiler == key.compiler && conditions.threads == key.threads &&
-         conditions.cache == key.cache && conditions.policy == key.policy;
-}
-
 bool IsGoodEnough(const StoredResult& result, const ResultKey& key) {
   return IsPreciseEnough(result.evaluation.measurement(), key.precision) &&
          result.measured_at >= key.measured_since;
@@ -150,6 +141,15 @@ Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
 }
 
 }  // namespace
+
+bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
+  if (!evaluation.conditions || !evaluation.tree_key) return false;
+  const Conditions& conditions = *evaluation.conditions;
+  return *evaluation.tree_key == key.tree &&
+         conditions.hardware.hardware_class == key.hardware_class &&
+         conditions.compiler == key.compiler && conditions.threads == key.threads &&
+         conditions.cache == key.cache && conditions.policy == key.policy;
+}
 
 void ResultTable::Forget() {
   added_.clear();
@@ -323,15 +323,14 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected) {
     }
   }
   for (const ResultId id : ids) {
-    LF_TRY(Query query,
-           connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
-    LF_TRY_VOID(query.Add(id)
-                    .Add(suspected.flagged_at.time_since_epoch().count())
-                    .Add(suspected.reason)
-                    .AddChecksum()
-                    .Run());
+    LF_TRY_VOID(Suspect(id, suspected.flagged_at, suspected.reason));
   }
   return {};
+}
+
+Status ResultTable::Suspect(ResultId id, WallTime flagged_at, const std::string& reason) {
+  LF_TRY(Query query, connection_.Start("INSERT OR IGNORE INTO suspect_results VALUES (?,?,?,?)"));
+  return query.Add(id).Add(flagged_at.time_since_epoch().count()).Add(reason).AddChecksum().Run();
 }
 
 }  // namespace loopfleet::storage

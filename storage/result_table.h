@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,9 @@
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
+
+// Whether it is about the tuple that the key's hash is of.
+bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
 
 class ResultTable {
  public:
@@ -36,6 +40,7 @@ class ResultTable {
 
   // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
   Status Suspect(const ResultsSuspected& suspected);
+  Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
 
   // To be called when a transaction was undone: what it inserted is gone.
   void Forget();

@@ -68,6 +68,7 @@ class Query {
   std::optional<std::string> OptionalText();
   std::string KeyText();  // of any type, for people
   void Skip() { ++column_; }
+  void Rewind() { column_ = 0; }  // to the first column of this row
   // Reads the next column: is it the checksum of all columns before it?
   bool ChecksumMatches();
 

@@ -13,6 +13,7 @@
 #include "common/base/unique_fd.h"
 #include "storage/batch_table.h"
 #include "storage/conditions_table.h"
+#include "storage/drain_table.h"
 #include "storage/job_table.h"
 #include "storage/migrations.h"
 #include "storage/outcome_table.h"
@@ -104,6 +105,10 @@ struct Store::Impl {
   Status On(const BatchCancelled& cancelled);
   Status On(const BatchClosed& closed);
   Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
+  Status On(const ResultDoubted& doubted) { return outcomes.Doubt(doubted); }
+  Status On(const WorkersDrained& drained) { return drains.Save(drained); }
+  Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
+  Status Learn(const JobFinished& finished);
   Result<StoredBatch*> Touch(BatchId batch);
   Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
   Status LoadResultKeys();
@@ -117,6 +122,7 @@ struct Store::Impl {
   JobTable jobs{*connection};
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BatchTable batches{*connection};
+  DrainTable drains{*connection};
   // The batches that the transaction under way has changed, saved at its end: one row a batch,
   // however many of its jobs finish.
   std::map<BatchId, StoredBatch> touched;
@@ -156,6 +162,7 @@ Status Store::Impl::LoadResultKeys() {
     loaded = keys->Refresh(*connection, conditions);
   }
   LF_TRY_VOID(std::move(loaded));
+  LF_TRY_VOID(keys->failures().Load(*connection, conditions));
   // Of a database of an earlier version, or of a start that ended before it sealed.
   LF_TRY_VOID(connection->Run("BEGIN IMMEDIATE"));
   Status sealed = keys->Seal(*connection);
@@ -178,6 +185,7 @@ Result<Recovery> Store::Recover() {
   for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
   recovery.jobs.reserve(jobs);
   LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
+  LF_TRY(recovery.drains, impl_->drains.List());
   for (const StoredBatch& batch : recovery.unfinished) {
     LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
   }
@@ -222,8 +230,10 @@ Status Store::Apply(std::span<const Write> writes) {
   impl_->touched.clear();
   if (applied) {
     impl_->keys->Publish(impl_->results.TakeAdded());
+    impl_->keys->failures().Publish();
     const auto suspects = [](const Write& write) {
-      return std::holds_alternative<ResultsSuspected>(write);
+      return std::holds_alternative<ResultsSuspected>(write) ||
+             std::holds_alternative<ResultDoubted>(write);
     };
     if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
     return {};
@@ -234,6 +244,7 @@ Status Store::Apply(std::span<const Write> writes) {
   impl_->conditions.Forget();
   impl_->results.Forget();
   impl_->keys->Forget();
+  impl_->keys->failures().Forget();
   return applied;
 }
 
@@ -315,7 +326,25 @@ Status Store::Impl::On(const JobFinished& finished) {
   ++batch->finished;
   if (!outcome.evaluation.ok()) ++batch->failed;
   if (outcome.source == OutcomeSource::kStored) ++batch->from_store;
-  return {};
+  return Learn(finished);
+}
+
+// A failure that a worker met, and that the next one would meet again.
+Status Store::Impl::Learn(const JobFinished& finished) {
+  const Outcome& outcome = finished.outcome;
+  const Evaluation& evaluation = outcome.evaluation;
+  if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
+  const FailureCode code = evaluation.failure().code;
+  if (!AnswersAgain(code) || !evaluation.tree_key || !evaluation.conditions) return {};
+  LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
+  return keys->failures().Add(
+      *connection, id, *evaluation.tree_key,
+      {.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
+       .code = code,
+       .cut_above_ns = code == FailureCode::kCut ? finished.cut_above_ns : 0,
+       .batch = outcome.job.batch,
+       .sequence = outcome.sequence,
+       .failed_at = outcome.finished_at});
 }
 
 Status Store::Impl::On(const BatchClosed& closed) {

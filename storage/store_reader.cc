@@ -63,6 +63,29 @@ Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key
   return impl_->results.FindLatest(key);
 }
 
+Result<std::optional<StoredResult>> StoreReader::FindFailure(const FailureQuestion& question) {
+  if (impl_->own_keys != nullptr) {
+    LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
+  }
+  const ResultKey& key = question.key;
+  for (const KnownFailures::Entry& entry : impl_->keys->failures().Find(HashOf(key))) {
+    const bool bounds = entry.code != FailureCode::kCut ||
+                        (question.cut_above_ns > 0 && question.cut_above_ns <= entry.cut_above_ns);
+    const bool is_new =
+        entry.failed_at >= key.measured_since &&
+        (!IsCircumstantial(entry.code) || entry.failed_at + kCircumstantialAge >= question.now);
+    if (!bounds || !is_new) continue;
+    LF_TRY(auto outcome, impl_->outcomes.FindAt(entry.batch, entry.sequence));
+    // The hash led here; only the row itself says what it is.
+    if (!outcome || outcome->evaluation.ok() || !IsAbout(outcome->evaluation, key)) continue;
+    outcome->evaluation.stages = {};
+    return StoredResult{.evaluation = std::move(outcome->evaluation),
+                        .worker = std::move(outcome->worker),
+                        .measured_at = outcome->finished_at};
+  }
+  return std::nullopt;
+}
+
 Result<std::optional<StoredRequest>> StoreReader::FindRequest(const Uuid& client,
                                                               const Uuid& request_id) {
   return impl_->batches.FindRequest(client, request_id);
@@ -71,6 +94,20 @@ Result<std::optional<StoredRequest>> StoreReader::FindRequest(const Uuid& client
 Result<std::vector<Outcome>> StoreReader::ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                                        std::uint32_t max) {
   return impl_->outcomes.ReadAfter(batch, after_sequence, max);
+}
+
+Result<StoreReader::OutcomeRows> StoreReader::ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                                           const std::string& benchmark_prefix) {
+  LF_TRY(auto outcomes, impl_->outcomes.ListAfter(after, max));
+  OutcomeRows rows{.next = after, .is_end = outcomes.size() < max};
+  for (Outcome& outcome : outcomes) {
+    rows.next = {.batch = outcome.job.batch, .sequence = outcome.sequence};
+    const auto* uri = std::get_if<looptree::BenchmarkUri>(&outcome.benchmark);
+    const bool is_wanted =
+        benchmark_prefix.empty() || (uri != nullptr && uri->text.starts_with(benchmark_prefix));
+    if (is_wanted) rows.outcomes.push_back(std::move(outcome));
+  }
+  return rows;
 }
 
 Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {

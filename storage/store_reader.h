@@ -34,8 +34,19 @@ class StoreReader {
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
 
-  // The latest measurement that matches the full tuple. Failures are never answered from the store.
+  // The latest measurement that matches the full tuple.
   Result<std::optional<StoredResult>> FindResult(const ResultKey& key);
+
+  // The latest known failure that matches the full tuple and is new enough; of CUT one whose bound
+  // is `cut_above_ns` or higher (0: the job has no bound, so none). Precision does not matter:
+  // there is no figure. Not older than measured_since, nor, where a busy host may be a part of the
+  // reason, than kCircumstantialAge before `now`.
+  struct FailureQuestion {
+    ResultKey key;
+    std::uint64_t cut_above_ns = 0;
+    WallTime now{};
+  };
+  Result<std::optional<StoredResult>> FindFailure(const FailureQuestion& question);
 
   // What this request was answered with, if it was accepted before.
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
@@ -43,9 +54,19 @@ class StoreReader {
   // The batch's outcomes with sequence > after_sequence, in order, at most `max` of them. Empty:
   // none yet (or no such batch: FindBatch tells). Where the row of a job or of its measurement is
   // damaged, the outcome comes with failure STORAGE_CORRUPT, naming the row, and the others are
-  // unharmed; where an outcome's own row is damaged, the call fails with kCorrupt.
+  // unharmed; so it is where an outcome's own row is damaged, of which only its place is certain.
   Result<std::vector<Outcome>> ReadOutcomes(BatchId batch, std::uint64_t after_sequence,
                                             std::uint32_t max);
+
+  // Outcomes of all batches after `after`, by batch and sequence, of benchmarks whose URI begins
+  // so. Looks at no more than `max` rows, so the page may be empty and not the last one.
+  struct OutcomeRows {
+    std::vector<Outcome> outcomes;
+    OutcomePlace next;  // the last row that was looked at
+    bool is_end = false;
+  };
+  Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
+                                   const std::string& benchmark_prefix);
 
   // An accepted job and, once it is finished, its outcome. Empty: never accepted.
   Result<std::optional<StoredJob>> ReadJob(JobId job);

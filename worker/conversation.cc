@@ -36,6 +36,8 @@ struct Conversation::Hearer {
     for (wire::Lease& lease : leases.leases) {
       const LeaseId id = lease.lease;
       if (self.unstored_.contains(id)) continue;  // it is answered already
+      // A job that was lost before: it is to be known that it got here, before it can do harm.
+      if (lease.attempt > 1) self.next_heartbeat_ = now;
       if (self.is_draining_) {
         self.returned_.push_back(id);  // it crossed the heartbeat that said so
       } else if (!self.runner_.Accept(std::move(lease))) {
@@ -54,6 +56,13 @@ struct Conversation::Hearer {
   Status operator()(const wire::Revoke& revoke) const {
     self.runner_.Drop(revoke.leases);
     for (const LeaseId lease : revoke.leases) self.unstored_.erase(lease);
+    return {};
+  }
+
+  Status operator()(const wire::GiveBack& back) const {
+    for (const LeaseId lease : self.runner_.GiveBack(back.leases)) {
+      self.given_back_.push_back(lease);
+    }
     return {};
   }
 
@@ -92,7 +101,10 @@ struct Conversation::Hearer {
 
 Conversation::Conversation(const Options& options, Line& line, LeaseRunner& runner,
                            wire::WorkerHello hello)
-    : options_(options), line_(line), runner_(runner), hello_(std::move(hello)) {}
+    : options_(options), line_(line), runner_(runner), hello_(std::move(hello)) {
+  hello_.capabilities.emplace_back(wire::kGiveBackCapability);
+  hello_.capabilities.emplace_back(wire::kAnnounceCapability);
+}
 
 Status Conversation::Open(Instant now) { return Reconnect(now); }
 
@@ -102,9 +114,10 @@ Status Conversation::Hear(wire::WorkerCommand command, Instant now) {
 }
 
 Result<Conversation::Phase> Conversation::Turn(Instant now) {
-  TakeFinished();
+  TakeFinished(now);
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);
+  SendReturned();
   SendHeartbeatIfDue(now);
   SendReports(now);
   if (!is_draining_ || !IsDrained(now)) return Phase::kGoesOn;
@@ -112,7 +125,10 @@ Result<Conversation::Phase> Conversation::Turn(Instant now) {
   return Phase::kOver;
 }
 
-Instant Conversation::NextTimer() const { return is_registered_ ? next_heartbeat_ : next_hello_; }
+Instant Conversation::NextTimer() const {
+  if (!is_registered_) return next_hello_;
+  return next_linger_ == Instant{} ? next_heartbeat_ : std::min(next_heartbeat_, next_linger_);
+}
 
 // A new connection as well as a new hello: the old one may hang without either side knowing.
 Status Conversation::Reconnect(Instant now) {
@@ -123,11 +139,32 @@ Status Conversation::Reconnect(Instant now) {
   return {};
 }
 
-void Conversation::TakeFinished() {
+void Conversation::TakeFinished(Instant now) {
   for (wire::Report& report : runner_.TakeFinished()) {
     const LeaseId lease = report.lease;
-    unstored_[lease] = {.report = std::move(report), .patience = options_.report_patience};
+    unstored_[lease] = {
+        .report = std::move(report), .finished_at = now, .patience = options_.report_patience};
   }
+}
+
+// Before the heartbeat, which no longer lists them.
+void Conversation::SendReturned() {
+  if (given_back_.empty() || !is_registered_) return;
+  if (line_.Send(wire::Returned{.leases = given_back_})) given_back_.clear();
+}
+
+// Whether what is finished had better wait a moment for what is about to be: one message costs the
+// coordinator about as much as twenty reports.
+bool Conversation::Lingers(Instant now) const {
+  std::size_t fresh = 0;
+  Instant oldest = now;
+  for (const auto& [lease, unstored] : unstored_) {
+    if (unstored.sent_at) continue;
+    ++fresh;
+    oldest = std::min(oldest, unstored.finished_at);
+  }
+  if (fresh == 0 || fresh >= options_.max_reports_per_message) return false;
+  return now - oldest < options_.linger && !runner_.Held().empty();
 }
 
 void Conversation::SendAllAgain() {
@@ -141,7 +178,12 @@ void Conversation::SendAllAgain() {
 void Conversation::SendReports(Instant now) {
   if (unstored_.empty()) is_cautious_ = false;
   if (alone_ && !unstored_.contains(*alone_)) alone_.reset();
+  next_linger_ = {};
   if (!is_registered_) return;
+  if (!is_cautious_ && Lingers(now)) {
+    next_linger_ = now + std::chrono::milliseconds(1);
+    return;
+  }
   const std::size_t most = is_cautious_ ? 1 : options_.max_reports_per_message;
   auto next = unstored_.begin();
   while (next != unstored_.end()) {

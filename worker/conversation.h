@@ -33,6 +33,8 @@ class Conversation {
     // time, and so on up to the longest.
     std::chrono::milliseconds report_patience{5'000};
     std::chrono::milliseconds longest_report_patience{60'000};
+    // How long a report waits for others to go with it, while more are to come.
+    std::chrono::milliseconds linger{2};
   };
   // The connection that it speaks over.
   class Line {
@@ -63,6 +65,7 @@ class Conversation {
  private:
   struct Unstored {
     wire::Report report;
+    Instant finished_at{};
     std::optional<Instant> sent_at;  // none: it is to be sent
     Nanos patience{};                // then sent again
     bool is_replaced = false;        // by a failure: the coordinator could not read the original
@@ -70,7 +73,9 @@ class Conversation {
   struct Hearer;  // one overload for each kind of command
 
   Status Reconnect(Instant now);
-  void TakeFinished();
+  void TakeFinished(Instant now);
+  void SendReturned();
+  bool Lingers(Instant now) const;
   void SendReports(Instant now);
   void SendAllAgain();
   void OnUnreadable(const std::string& why);
@@ -97,6 +102,9 @@ class Conversation {
   // the answer to the one before it, so that it shows which one is to blame.
   bool is_cautious_ = false;
   std::optional<LeaseId> alone_;  // the one under way
+
+  std::vector<LeaseId> given_back_;  // as asked, and not said yet
+  Instant next_linger_{};            // when what lingers is to be sent
 
   bool is_draining_ = false;
   std::vector<LeaseId> returned_;      // given back by the drain

@@ -20,6 +20,8 @@ class LeaseRunner {
   virtual void Drop(std::span<const LeaseId> leases) = 0;
   // Drops everything that is not being timed at this moment, and tells what that was.
   virtual std::vector<LeaseId> DropUnstarted() = 0;
+  // Drops what nothing was done about yet of these, and tells what that was.
+  virtual std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) = 0;
   virtual std::vector<wire::Report> TakeFinished() = 0;
   // Accepted, not dropped, and not yet taken as finished.
   virtual std::vector<wire::HeldLease> Held() const = 0;

@@ -80,6 +80,18 @@ std::vector<LeaseId> Pipeline::DropUnstarted() {
   return dropped;
 }
 
+std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
+  std::lock_guard lock(mutex_);
+  std::vector<LeaseId> dropped;
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    const LeaseId lease = waiting.lease.lease;
+    if (std::ranges::find(leases, lease) == leases.end() || held_.erase(lease) == 0) return false;
+    dropped.push_back(lease);
+    return true;
+  });
+  return dropped;
+}
+
 std::vector<wire::Report> Pipeline::TakeFinished() {
   std::lock_guard lock(mutex_);
   for (const wire::Report& report : finished_) held_.erase(report.lease);

@@ -76,6 +76,7 @@ class Pipeline final : public LeaseRunner {
   bool Accept(wire::Lease lease) override;
   void Drop(std::span<const LeaseId> leases) override;
   std::vector<LeaseId> DropUnstarted() override;
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override;
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 

@@ -75,6 +75,7 @@ void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
+void AddExportCommand(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);

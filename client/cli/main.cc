@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   CommandLine line;
   AddLocalCommand(line);
   AddEvalCommand(line);
+  AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
   AddJobCommands(line);

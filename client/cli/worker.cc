@@ -1,8 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pwd.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
@@ -16,8 +21,36 @@ namespace {
 
 struct WorkerFlags {
   std::string name;
+  std::string reason;
   bool json = false;
 };
+
+std::string TimeText(WallTime when) {
+  const std::time_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(when.time_since_epoch()).count();
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+Json DrainJson(const wire::WorkerInfo& info) {
+  if (!info.drain) return nullptr;
+  return Json{{"target", info.drain->target},
+              {"reason", info.drain->reason},
+              {"by", info.drain->by},
+              {"since", TimeText(info.drain->since)}};
+}
+
+// Why it gets no jobs, for people.
+std::string WhyText(const wire::WorkerInfo& info) {
+  if (info.drain) {
+    return fmt::format("drained by {} at {}{}{}", info.drain->by, TimeText(info.drain->since),
+                       info.drain->reason.empty() ? "" : ": ", info.drain->reason);
+  }
+  return info.quarantine;
+}
 
 Json WorkerJson(const wire::WorkerInfo& info) {
   return Json{{"worker", info.worker.ToString()},
@@ -31,6 +64,10 @@ Json WorkerJson(const wire::WorkerInfo& info) {
               {"finished_jobs", info.finished_jobs},
               {"since_heartbeat_ms", info.since_heartbeat_ms},
               {"max_threads", info.max_threads},
+              {"drain", DrainJson(info)},
+              {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
+              {"audits", info.audits},
+              {"disputes", info.disputes},
               {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
@@ -52,13 +89,13 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
-  Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL"});
+  Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
     table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
                std::string(DeviceKindName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
-               fmt::format("{} ({})", info.hardware.model, info.hardware.isa)});
+               fmt::format("{} ({})", info.hardware.model, info.hardware.isa), WhyText(info)});
   }
   fmt::print("{}", table.Text());
   return kExitOk;
@@ -86,6 +123,9 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
                       WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
+  if (const std::string why = WhyText(info); !why.empty()) text += fmt::format("why: {}\n", why);
+  text += fmt::format("audits: {} of its measurements repeated elsewhere, {} disputed\n",
+                      info.audits, info.disputes);
   text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
                       hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
   text += fmt::format("peak: {}; memory read {}, triad {}\n",
@@ -123,6 +163,63 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
+// What the target of a drain is called: a name or an id may be given by how it begins.
+std::string TargetOf(const wire::WorkerList& list, const std::string& name) {
+  for (const wire::WorkerInfo& info : list.workers) {
+    if (info.hardware.host == name) return name;
+  }
+  const std::vector<wire::WorkerInfo> found = Named(list, name);
+  if (found.size() != 1) return name;  // the coordinator says what there is
+  return found.front().worker.ToString().starts_with(name) ? found.front().worker.ToString()
+                                                           : found.front().name;
+}
+
+// "ada@build-7"
+std::string Myself() {
+  char host[256] = "";
+  (void)::gethostname(host, sizeof host - 1);
+  const struct passwd* user = ::getpwuid(::getuid());
+  return fmt::format("{}@{}", user != nullptr ? user->pw_name : std::to_string(::getuid()), host);
+}
+
+int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish wish) {
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  const auto list = client->ListWorkers();
+  if (!list) return Report(list.error());
+  const auto concerned = client->SetDrain({.target = TargetOf(*list, flags.name),
+                                           .wish = wish,
+                                           .reason = flags.reason,
+                                           .by = Myself()});
+  if (!concerned) return Report(concerned.error());
+  if (flags.json) {
+    Json array = Json::array();
+    for (const auto& info : concerned->workers) array.push_back(WorkerJson(info));
+    fmt::print("{}\n", Dump(array));
+    return kExitOk;
+  }
+  for (const auto& info : concerned->workers) {
+    fmt::print("{}: {}, {} jobs leased\n", info.name, WorkerStateName(info.state), info.leased_jobs);
+  }
+  if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");
+  return kExitOk;
+}
+
+void AddDrainCommand(CommandLine& line, CLI::App& noun, const std::shared_ptr<WorkerFlags>& flags,
+                     const CommandText& text, wire::DrainWish wish) {
+  CLI::App& verb = line.AddCommand(
+      noun, text, CommandLine::Talks::kToCoordinator,
+      [flags, wish](const CommandRun& run) { return RunSetDrain(*flags, run, wish); });
+  verb.add_option("worker", flags->name,
+                  "a host (all its workers, also those started later), or one worker's name or id")
+      ->required()
+      ->type_name("WORKER");
+  if (wish == wire::DrainWish::kDrain) {
+    verb.add_option("--reason", flags->reason, "shown by worker list and show")->type_name("TEXT");
+  }
+  verb.add_flag("--json", flags->json, "print one JSON array: the workers that it concerns");
+}
+
 }  // namespace
 
 void AddWorkerCommands(CommandLine& line) {
@@ -146,6 +243,16 @@ void AddWorkerCommands(CommandLine& line) {
       ->required()
       ->type_name("WORKER");
   show.add_flag("--json", flags->json, "print one JSON object");
+  AddDrainCommand(line, noun, flags,
+                  {.name = "drain",
+                   .description = "Let workers finish what they have begun and take nothing new",
+                   .examples = "loopfleet worker drain build-7 --reason 'new memory'"},
+                  wire::DrainWish::kDrain);
+  AddDrainCommand(line, noun, flags,
+                  {.name = "resume",
+                   .description = "End a drain, or a quarantine that audits led to",
+                   .examples = "loopfleet worker resume build-7"},
+                  wire::DrainWish::kResume);
 }
 
 }  // namespace loopfleet::client

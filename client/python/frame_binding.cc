@@ -169,6 +169,13 @@ struct ReplyParts {
     content["worker"] = explanation.worker;
     return nb::make_tuple("explanation", content);
   }
+  nb::object operator()(wire::OutcomeList& list) const {
+    nb::list outcomes;
+    for (Outcome& outcome : list.outcomes) outcomes.append(nb::cast(std::move(outcome)));
+    return nb::make_tuple(
+        "outcome_list",
+        nb::make_tuple(outcomes, list.next.batch.value, list.next.sequence, list.is_end));
+  }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
   }

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/authenticator_impl.h"
+#include "common/wire/handshakes.h"
 #include "common/wire/socket_impl.h"
 
 namespace loopfleet::wire {
@@ -116,10 +117,15 @@ Result<Authenticator> Authenticator::Start(Context& context, KeyPair coordinator
 }
 
 void Authenticator::Serve() {
-  Impl& self = *impl_;
+  ServeHandshakes(*this, [] {});
+}
+
+void ServeHandshakes(Authenticator& authenticator, const std::function<void()>& before_each) {
+  Authenticator::Impl& self = authenticator.impl();
   for (int i = 0; i < kMaxAnswersPerCall; ++i) {
     std::size_t count = 0;
     if (!ReceiveParts(self.socket, self.parts, kPartCount, count)) return;
+    before_each();
     const std::string_view id = count > kIdPart ? TextOf(self.parts[kIdPart]) : "";
     std::string user_id;
     const std::string why = Judge(self.keys, self.parts, user_id);

@@ -71,6 +71,41 @@ ListBatches ReadListBatches(std::uint32_t max_batches) {
   return {.max_batches = max_batches};
 }
 
+void WriteSetDrain(const SetDrain& set, schema::SetDrain::Builder builder) {
+  builder.setTarget(TextOf(FactText(set.target)));
+  builder.setDrain(set.wish == DrainWish::kDrain);
+  builder.setReason(TextOf(FactText(set.reason)));
+  builder.setBy(TextOf(FactText(set.by)));
+}
+
+SetDrain ReadSetDrain(schema::SetDrain::Reader reader) {
+  SetDrain set{.target = ReadFact(reader.getTarget(), "the target of a drain"),
+               .wish = reader.getDrain() ? DrainWish::kDrain : DrainWish::kResume,
+               .reason = ReadFact(reader.getReason(), "the reason of a drain"),
+               .by = ReadFact(reader.getBy(), "who drains")};
+  if (set.target.empty()) RefuseMalformed("a drain of nothing: name a host or a worker");
+  return set;
+}
+
+void WriteListOutcomes(const ListOutcomes& list, schema::ListOutcomes::Builder builder) {
+  builder.setAfterBatch(list.after.batch.value);
+  builder.setAfterSequence(list.after.sequence);
+  builder.setMaxOutcomes(list.max_outcomes);
+  builder.setBenchmarkPrefix(TextOf(list.benchmark_prefix));
+}
+
+ListOutcomes ReadListOutcomes(schema::ListOutcomes::Reader reader) {
+  const std::uint32_t max = reader.getMaxOutcomes();
+  if (max == 0 || max > kMaxOutcomesPerPage) {
+    RefuseMalformed(fmt::format("max_outcomes is {}; 1 to {}", max, kMaxOutcomesPerPage));
+  }
+  return {
+      .after = {.batch = BatchId{reader.getAfterBatch()}, .sequence = reader.getAfterSequence()},
+      .max_outcomes = max,
+      .benchmark_prefix =
+          ReadText(reader.getBenchmarkPrefix(), kMaxUriBytes, "the benchmark's prefix")};
+}
+
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -91,6 +126,8 @@ struct RequestWriter {
   void operator()(const ShowBatch& show) { builder.setShowBatch(show.batch.value); }
   void operator()(const ShowJob& show) { WriteJobId(show.job, builder.initShowJob()); }
   void operator()(const ListWorkers&) { builder.setListWorkers(); }
+  void operator()(const SetDrain& set) { WriteSetDrain(set, builder.initSetDrain()); }
+  void operator()(const ListOutcomes& list) { WriteListOutcomes(list, builder.initListOutcomes()); }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -108,6 +145,8 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
       return ShowBatch{.batch = BatchId{reader.getShowBatch()}};
     case schema::ClientRequest::SHOW_JOB: return ShowJob{.job = ReadJobId(reader.getShowJob())};
     case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
+    case schema::ClientRequest::SET_DRAIN: return ReadSetDrain(reader.getSetDrain());
+    case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

@@ -1,6 +1,7 @@
 // Coordinator to client.
 
 #include "common/wire/codec.h"
+#include "common/wire/column.h"
 #include "common/wire/facts_codec.h"
 #include "common/wire/hello_codec.h"
 #include "common/wire/job_codec.h"
@@ -133,6 +134,20 @@ JobInfo ReadJobInfo(schema::JobInfo::Reader reader) {
   return info;
 }
 
+void WriteDrain(const Drain& drain, schema::Drain::Builder builder) {
+  builder.setTarget(TextOf(FactText(drain.target)));
+  builder.setReason(TextOf(FactText(drain.reason)));
+  builder.setBy(TextOf(FactText(drain.by)));
+  builder.setSince(NanosOf(drain.since));
+}
+
+Drain ReadDrain(schema::Drain::Reader reader) {
+  return {.target = ReadFact(reader.getTarget(), "the target of a drain"),
+          .reason = ReadFact(reader.getReason(), "the reason of a drain"),
+          .by = ReadFact(reader.getBy(), "who drains"),
+          .since = WallTimeOf(reader.getSince())};
+}
+
 void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   builder.setWorker(DataOf(info.worker));
   builder.setName(TextOf(FactText(info.name)));
@@ -147,6 +162,10 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   WriteCompiler(info.compiler, builder.initCompiler());
   builder.setMaxThreads(info.max_threads);
   builder.setCanaryRatio(info.canary_ratio);
+  if (info.drain) WriteDrain(*info.drain, builder.initDrain());
+  builder.setQuarantine(TextOf(FactText(info.quarantine)));
+  builder.setAudits(info.audits);
+  builder.setDisputes(info.disputes);
   if (!info.labels.empty()) {
     WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
   }
@@ -167,6 +186,10 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.compiler = ReadCompiler(reader.getCompiler());
   info.max_threads = reader.getMaxThreads();
   info.canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio");
+  if (reader.hasDrain()) info.drain = ReadDrain(reader.getDrain());
+  info.quarantine = ReadFact(reader.getQuarantine(), "the reason of a quarantine");
+  info.audits = reader.getAudits();
+  info.disputes = reader.getDisputes();
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
   return info;
 }
@@ -271,6 +294,26 @@ WorkerList ReadWorkers(capnp::List<schema::WorkerInfo>::Reader list) {
   return workers;
 }
 
+void WriteOutcomeList(const OutcomeList& list, schema::OutcomeList::Builder builder) {
+  WriteOutcomes(list.outcomes, builder.initOutcomes());
+  auto batch = builder.initBatch(static_cast<unsigned>(list.outcomes.size()));
+  for (unsigned i = 0; i < batch.size(); ++i) batch.set(i, list.outcomes[i].job.batch.value);
+  builder.setNextBatch(list.next.batch.value);
+  builder.setNextSequence(list.next.sequence);
+  builder.setIsEnd(list.is_end);
+}
+
+OutcomeList ReadOutcomeList(schema::OutcomeList::Reader reader) {
+  OutcomeList list{
+      .outcomes = ReadOutcomes(BatchId{}, reader.getOutcomes()),
+      .next = {.batch = BatchId{reader.getNextBatch()}, .sequence = reader.getNextSequence()},
+      .is_end = reader.getIsEnd()};
+  const auto count = static_cast<std::uint32_t>(list.outcomes.size());
+  const auto batch = OneForEachRow(reader.getBatch(), count, "batch");
+  for (std::uint32_t i = 0; i < count; ++i) list.outcomes[i].job.batch = BatchId{batch[i]};
+  return list;
+}
+
 struct ReplyWriter {
   schema::CoordinatorReply::Builder builder;
   void operator()(const Welcome& welcome) { WriteWelcome(welcome, builder.initWelcome()); }
@@ -287,6 +330,7 @@ struct ReplyWriter {
     auto wire = builder.initWorkers(static_cast<unsigned>(list.workers.size()));
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
   }
+  void operator()(const OutcomeList& list) { WriteOutcomeList(list, builder.initOutcomeList()); }
   void operator()(const JobExplanation& explanation) {
     WriteExplanation(explanation, builder.initExplanation());
   }
@@ -304,6 +348,7 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::BATCH: return ReadBatchInfo(reader.getBatch());
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
+    case schema::CoordinatorReply::OUTCOME_LIST: return ReadOutcomeList(reader.getOutcomeList());
     case schema::CoordinatorReply::EXPLANATION: return ReadExplanation(reader.getExplanation());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
@@ -314,6 +359,11 @@ struct SizeHint {
   std::size_t operator()(const OutcomePage& page) const {
     std::size_t bytes = kMessageOverheadBytes;
     for (const Outcome& outcome : page.outcomes) bytes += EncodedSize(outcome);
+    return bytes;
+  }
+  std::size_t operator()(const OutcomeList& list) const {
+    std::size_t bytes = kMessageOverheadBytes;
+    for (const Outcome& outcome : list.outcomes) bytes += EncodedSize(outcome);
     return bytes;
   }
   std::size_t operator()(const WorkerList& list) const {

@@ -20,7 +20,8 @@ constexpr std::size_t kCompilerBytes = 48;
 constexpr std::size_t kConditionsBytes = 64;
 constexpr std::size_t kRowBytes = 384;  // all columns of an evaluation and of an outcome
 constexpr std::size_t kFailureBytes = 64;
-constexpr std::size_t kWorkerBytes = 144;
+constexpr std::size_t kWorkerBytes = 192;
+constexpr std::size_t kDrainBytes = 64;
 constexpr std::size_t kPointerBytes = 8;
 
 // A text with the zero that ends it, in whole words.
@@ -42,6 +43,10 @@ std::size_t HardwareBytes(const HardwareFacts& facts) {
 
 std::size_t CompilerBytes(const CompilerFacts& facts) {
   return kCompilerBytes + FactBytes(facts.llvm) + FactBytes(facts.tier) + FactBytes(facts.revision);
+}
+
+std::size_t DrainBytes(const Drain& drain) {
+  return kDrainBytes + FactBytes(drain.target) + FactBytes(drain.reason) + FactBytes(drain.by);
 }
 
 std::size_t ConditionsBytes(const Conditions& conditions) {
@@ -87,7 +92,8 @@ std::size_t EncodedSize(const WorkerInfo& worker) {
   std::size_t labels = 0;
   for (const std::string& label : worker.labels) labels += kPointerBytes + TextBytes(label);
   return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
-         HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler);
+         HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler) +
+         FactBytes(worker.quarantine) + (worker.drain ? DrainBytes(*worker.drain) : 0);
 }
 
 }  // namespace loopfleet::wire

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -84,6 +85,30 @@ struct ExplainJob {
   JobId job;
   friend bool operator==(const ExplainJob&, const ExplainJob&) = default;
 };
+
+enum class DrainWish : std::uint8_t { kDrain, kResume };
+
+// Answered with a WorkerList: those that it concerns, as they are then.
+struct SetDrain {
+  std::string target;  // a host's name, or a worker's name or whole id
+  DrainWish wish = DrainWish::kDrain;
+  std::string reason;  // for people
+  std::string by;      // who says so, for people
+  friend bool operator==(const SetDrain&, const SetDrain&) = default;
+};
+
+// Where in the outcomes of all batches, which are ordered by batch and sequence.
+struct OutcomePlace {
+  BatchId batch;
+  std::uint64_t sequence = 0;
+  friend auto operator<=>(const OutcomePlace&, const OutcomePlace&) = default;
+};
+struct ListOutcomes {
+  OutcomePlace after;
+  std::uint32_t max_outcomes = kMaxOutcomesPerPage;
+  std::string benchmark_prefix;  // only of benchmarks whose URI begins so
+  friend bool operator==(const ListOutcomes&, const ListOutcomes&) = default;
+};
 struct ListWorkers {
   friend bool operator==(const ListWorkers&, const ListWorkers&) = default;
 };
@@ -94,8 +119,9 @@ struct UnknownMember {
   friend bool operator==(const UnknownMember&, const UnknownMember&) = default;
 };
 
-using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
-                                   ShowBatch, ShowJob, ListWorkers, ExplainJob, UnknownMember>;
+using ClientMessage =
+    std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches, ShowBatch,
+                 ShowJob, ListWorkers, ExplainJob, SetDrain, ListOutcomes, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;
@@ -172,6 +198,15 @@ enum class WorkerState : std::uint8_t {
   kQuarantined,  // its canaries drift: it gets no jobs until they are steady again
 };
 
+// An operator's word that workers are to take nothing new.
+struct Drain {
+  std::string target;
+  std::string reason;
+  std::string by;
+  WallTime since{};
+  friend bool operator==(const Drain&, const Drain&) = default;
+};
+
 struct WorkerInfo {
   Uuid worker;
   std::string name;
@@ -187,6 +222,10 @@ struct WorkerInfo {
   std::uint32_t max_threads = 1;  // that a kernel may use there
   double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
   std::vector<std::string> labels;  // that jobs may demand of it, those by its hardware too
+  std::optional<Drain> drain;     // by an operator
+  std::string quarantine;         // why it is in quarantine; "" if it is not
+  std::uint32_t audits = 0;       // of its measurements, repeated by others
+  std::uint32_t disputes = 0;     // of those, that came out differently
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
@@ -241,9 +280,16 @@ struct JobExplanation {
   friend bool operator==(const JobExplanation&, const JobExplanation&) = default;
 };
 
+struct OutcomeList {
+  std::vector<Outcome> outcomes;  // by batch and sequence
+  OutcomePlace next;    // to go on after; further than the last one where rows were passed over
+  bool is_end = false;  // there is nothing after that now
+  friend bool operator==(const OutcomeList&, const OutcomeList&) = default;
+};
+
 using CoordinatorMessage =
     std::variant<Welcome, Accepted, Refused, OutcomePage, BatchList, BatchInfo, JobInfo, WorkerList,
-                 JobExplanation, UnknownMember>;
+                 JobExplanation, OutcomeList, UnknownMember>;
 
 struct CoordinatorReply {
   std::uint64_t number = 0;  // the request's; 0 answers bytes whose number could not be read
@@ -309,7 +355,14 @@ struct Goodbye {
   friend bool operator==(const Goodbye&, const Goodbye&) = default;
 };
 
-using WorkerMessage = std::variant<WorkerHello, Heartbeat, Reports, Goodbye, UnknownMember>;
+// Leases given back unrun, as GiveBack asked.
+struct Returned {
+  std::vector<LeaseId> leases;
+  friend bool operator==(const Returned&, const Returned&) = default;
+};
+
+using WorkerMessage =
+    std::variant<WorkerHello, Heartbeat, Reports, Goodbye, Returned, UnknownMember>;
 
 // ---- coordinator -> worker ----------------------------------------------------------------------
 
@@ -347,6 +400,16 @@ struct Revoke {
   friend bool operator==(const Revoke&, const Revoke&) = default;
 };
 
+// What has not started of these is to be given back (Returned): somebody else has time for it, or
+// the worker is drained. Only to workers with kGiveBackCapability.
+struct GiveBack {
+  std::vector<LeaseId> leases;
+  friend bool operator==(const GiveBack&, const GiveBack&) = default;
+};
+inline constexpr std::string_view kGiveBackCapability = "give-back";
+// The worker says with a heartbeat at once that it has a lease whose attempt is above 1.
+inline constexpr std::string_view kAnnounceCapability = "announce";
+
 struct HeartbeatAnswer {
   friend bool operator==(const HeartbeatAnswer&, const HeartbeatAnswer&) = default;
 };
@@ -358,6 +421,6 @@ struct HelloWanted {
 };
 
 using WorkerCommand = std::variant<WorkerWelcome, Leases, ReportsStored, Revoke, HeartbeatAnswer,
-                                   HelloWanted, Refused, UnknownMember>;
+                                   HelloWanted, Refused, GiveBack, UnknownMember>;
 
 }  // namespace loopfleet::wire

@@ -47,8 +47,6 @@ void WritePlaces(Rows rows, Columns::Builder builder) {
   auto attempts = builder.initAttempts(RowCount(rows));
   auto finished_at = builder.initFinishedAt(RowCount(rows));
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    LF_CHECK(rows[i].job.batch == rows[0].job.batch, "outcomes of batches {} and {} in one page",
-             rows[i].job.batch, rows[0].job.batch);
     index.set(i, rows[i].job.index);
     sequence.set(i, rows[i].sequence);
     source.set(i, static_cast<std::uint8_t>(kSources.ToWire(rows[i].source)));

@@ -65,6 +65,9 @@ struct CommandWriter {
   void operator()(const HeartbeatAnswer&) { builder.setHeartbeatAnswer(); }
   void operator()(const HelloWanted&) { builder.setHelloWanted(); }
   void operator()(const Refused& refused) { WriteRefused(refused, builder.initRefused()); }
+  void operator()(const GiveBack& back) {
+    WriteIds<LeaseId>(back.leases, builder.initGiveBack(static_cast<unsigned>(back.leases.size())));
+  }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -82,6 +85,8 @@ WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
     case schema::WorkerCommand::REVOKE: return Revoke{.leases = ReadLeaseIds(reader.getRevoke())};
     case schema::WorkerCommand::HEARTBEAT_ANSWER: return HeartbeatAnswer{};
     case schema::WorkerCommand::HELLO_WANTED: return HelloWanted{};
+    case schema::WorkerCommand::GIVE_BACK:
+      return GiveBack{.leases = ReadLeaseIds(reader.getGiveBack())};
     case schema::WorkerCommand::REFUSED: return ReadRefused(reader.getRefused());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};

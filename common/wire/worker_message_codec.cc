@@ -141,6 +141,10 @@ struct MessageWriter {
     WriteIds<LeaseId>(goodbye.returned,
                       builder.initGoodbye(static_cast<unsigned>(goodbye.returned.size())));
   }
+  void operator()(const Returned& returned) {
+    WriteIds<LeaseId>(returned.leases,
+                      builder.initReturned(static_cast<unsigned>(returned.leases.size())));
+  }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
 
@@ -153,6 +157,9 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
     case schema::WorkerMessage::GOODBYE:
       return Goodbye{.returned = ReadIds<LeaseId>(reader.getGoodbye(), kMaxLeasesPerMessage,
                                                   "the returned leases")};
+    case schema::WorkerMessage::RETURNED:
+      return Returned{.leases = ReadIds<LeaseId>(reader.getReturned(), kMaxLeasesPerMessage,
+                                                 "the returned leases")};
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }

@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
 """Adapters with the real packages, which are too large for every run of the tests: Stable-Baselines3's PPO trains
-on a real cluster, on single environments and on ours many at once.
+on a real cluster, on single environments and on ours many at once; torch loads an exported data set.
 
-    python3 -m venv env && env/bin/pip install '.[sb3]'
+    python3 -m venv env && env/bin/pip install '.[sb3,torch,dataset]'
     LOOPFLEET_BIN=build/release/bin env/bin/python tests/python/adapters_check.py
 """
 
+import tempfile
+from pathlib import Path
+
 import gymnasium as gym
 import stable_baselines3
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 
 import loopfleet
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv
+from loopfleet.export import export
+from loopfleet.rows import row_of
 from loopfleet.sb3 import Sb3VecEnv
+from loopfleet.torch_data import ScheduleDataset
 
 MM = "benchmark://mm-v0/mm32_32_32"
 
@@ -33,6 +40,19 @@ def main():
         model = PPO("MlpPolicy", single, n_steps=32, batch_size=32, n_epochs=2, seed=1, device="cpu")
         model.learn(64)
         print(f"PPO on gym.make: {model.num_timesteps} steps")
+        check_data_set()
+
+
+def check_data_set():
+    jobs = [(f"benchmark://mm-v0/mm{m}_16_16", ["down"] * down + ["split_4"]) for m in range(8, 40) for down in range(3)]
+    with loopfleet.Client() as client, tempfile.TemporaryDirectory() as folder:
+        export([row_of(outcome) for outcome in client.evaluate_many(jobs)], Path(folder) / "data")
+        sets = {part: ScheduleDataset(Path(folder) / "data", part) for part in ("train", "validation", "test")}
+        loader = torch.utils.data.DataLoader(sets["train"], batch_size=16)
+        batch = next(iter(loader))
+        assert batch["loops"].shape == (16, 20, 58) and batch["mask"].sum() > 16 * 3
+        assert (batch["loops"][~batch["mask"]] == 0).all() and (batch["gflops"] > 0).all()
+        print("ScheduleDataset:", ", ".join(f"{part} {len(data)}" for part, data in sets.items()))
 
 
 if __name__ == "__main__":

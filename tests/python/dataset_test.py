@@ -226,17 +226,17 @@ def questions(folder):
 
 
 def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path):
-    spec = campaign.Spec("big", 20_000, ["mm64_256_16_range-v0"], seed=1, max_length=3)
+    spec = campaign.Spec("big", 5_000, ["mm64_256_16_range-v0"], seed=1, max_length=3)
     campaign.run(spec, tmp_path / "once", Null())
     for interruption in range(5):
-        client = Null(1000 + 2000 * interruption)
+        client = Null(200 + 500 * interruption)
         campaign.run(spec, tmp_path / "often", client, stop=lambda: client.left <= 0)
         with open(tmp_path / "often/outcomes.jsonl", "ab") as file:
             file.write(b'{"point": 12345, "copy": 0, "outc')  # killed in the middle of a line
     progress = campaign.run(spec, tmp_path / "often", Null())
-    assert progress.done == 20_000
+    assert progress.done == 5_000
     once = questions(tmp_path / "once")
-    assert len(once) == 20_000 and once == questions(tmp_path / "often")
+    assert len(once) == 5_000 and once == questions(tmp_path / "often")
 
 
 def test_a_folder_belongs_to_one_specification(spec, tmp_path):

@@ -7,7 +7,6 @@ import signal
 import warnings
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -200,7 +199,7 @@ def test_an_unreachable_coordinator_is_a_typed_error():
 
 def test_training_goes_on_when_a_worker_is_killed_and_ends_with_the_coordinator():
     with loopfleet.LocalCluster(workers=2) as cluster:
-        client = cluster.client(silence_limit=1.0)
+        client = cluster.client(silence_limit=8.0)
         env = LoopTuneEnv(MM, client=client, episode_steps=None)
         os.kill(client.workers()[0]["pid"], signal.SIGKILL)
         env.reset()

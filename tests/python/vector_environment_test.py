@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-import loopfleet
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm-v0/mm32_32_32"

@@ -43,13 +43,19 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
-    Obey(rules_.WillFinish(finished->outcome), "an affinity has one worker");
+    Obey(rules_.WillFinish(
+             finished->outcome,
+             [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
+         "an affinity has one worker");
   }
 }
 
 void Checker::Started() {
   rules_.Started();
   granted_in_life_.clear();
+  had_in_life_.clear();
+  arrived_in_life_.clear();
+  denied_in_life_.clear();
   workers_.clear();
   worker_at_.clear();
 }
@@ -69,6 +75,28 @@ void Checker::Doubt(LeaseId id) {
   }
 }
 
+void Checker::Deny(LeaseId id) {
+  const LeaseView& lease = leases_.at(id);
+  if (lease.standing == Standing::kHeld) denied_in_life_[lease.job].insert(id);
+  Doubt(id);
+}
+
+void Checker::Unrun(LeaseId id) {
+  const auto lease = leases_.find(id);
+  if (lease == leases_.end()) return;
+  had_in_life_[lease->second.job].erase(id);
+  std::uint32_t& granted = granted_in_life_[lease->second.job];
+  if (granted > 0) --granted;
+}
+
+void Checker::HeardHolding(const Uuid& worker, LeaseId id) {
+  const auto lease = leases_.find(id);
+  if (lease == leases_.end() || lease->second.worker != worker) return;
+  lease->second.was_held = true;
+  arrived_in_life_[lease->second.job].insert(id);
+  if (lease->second.standing != Standing::kEnded) had_in_life_[lease->second.job].insert(id);
+}
+
 void Checker::DoubtAllOf(const Uuid& worker) {
   for (const auto& [lease, view] : leases_) {
     if (view.worker == worker) Doubt(lease);
@@ -86,7 +114,8 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
   if (id == worker_at_.end()) return;  // it is told to say hello
   WorkerView& worker = workers_[id->second];
   // After a silence it may have been given up, or not.
-  if (worker.peer != peer || now - worker.heard > Patience()) DoubtAllOf(id->second);
+  const bool is_silent = worker.peer != peer || now - worker.heard > Patience();
+  if (is_silent) DoubtAllOf(id->second);
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
@@ -95,21 +124,24 @@ void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& 
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
-        Doubt(lease);
+        Deny(lease);
       }
+    }
+    if (!is_silent) {  // else it may be told to say hello, and no more
+      for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
     }
   } else if (const auto* reports = std::get_if<wire::Reports>(&message)) {
     HeardReports(id->second, *reports);
   } else if (const auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
-    for (const LeaseId returned : goodbye->returned) {
-      const auto lease = leases_.find(returned);
-      if (lease != leases_.end() && granted_in_life_[lease->second.job] > 0) {
-        --granted_in_life_[lease->second.job];
-      }
-    }
+    for (const LeaseId lease : goodbye->returned) Unrun(lease);
     DoubtAllOf(id->second);
     rules_.Trouble(id->second);
     worker.peer.clear();
+  } else if (const auto* returned = std::get_if<wire::Returned>(&message)) {
+    for (const LeaseId lease : returned->leases) {
+      Unrun(lease);
+      Doubt(lease);
+    }
   }
 }
 
@@ -119,13 +151,14 @@ void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHell
   for (const auto& [id, view] : leases_) {
     if (view.worker == hello.worker &&
         std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
-      Doubt(id);
+      Deny(id);
     }
   }
   for (const wire::HeldLease& held : hello.held) {  // perhaps adopted
     const auto lease = leases_.find(held.lease);
     if (lease == leases_.end() || lease->second.worker != hello.worker) continue;
     if (lease->second.standing == Standing::kEnded) lease->second.standing = Standing::kDoubtful;
+    HeardHolding(hello.worker, held.lease);
   }
   if (const auto before = worker_at_.find(peer); before != worker_at_.end()) {
     if (before->second != hello.worker) workers_[before->second].peer.clear();
@@ -138,6 +171,7 @@ void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
   for (const wire::Report& report : reports.reports) {
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
+    arrived_in_life_[lease->second.job].insert(report.lease);
     const auto known = reports_.find(FingerprintOf(report.evaluation));
     const bool is_known = known != reports_.end();  // not: a failure that took a report's place
     if (is_known && lease->second.standing != Standing::kEnded) {
@@ -158,12 +192,7 @@ void Checker::WillReport(const wire::Report& report, Truth truth, const std::str
 void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& undelivered) {
   const auto id = worker_at_.find(peer);
   if (id == worker_at_.end()) return;
-  for (const LeaseId lease : undelivered) {
-    const auto view = leases_.find(lease);
-    if (view != leases_.end() && granted_in_life_[view->second.job] > 0) {
-      --granted_in_life_[view->second.job];
-    }
-  }
+  for (const LeaseId lease : undelivered) Unrun(lease);
   DoubtAllOf(id->second);
   rules_.Trouble(id->second);
   if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
@@ -177,8 +206,7 @@ void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& c
       const auto view = leases_.find(lease);
       if (view == leases_.end()) continue;
       // Taken back from a worker that drifts, it counts as unrun.
-      std::uint32_t& granted = granted_in_life_[view->second.job];
-      if (view->second.standing != Standing::kEnded && granted > 0) --granted;
+      if (view->second.standing != Standing::kEnded) Unrun(lease);
       view->second.standing = Standing::kEnded;
     }
   } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
@@ -206,6 +234,10 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
     Violate("drain is respected",
             fmt::format("job {} for draining {}", lease.job, worker.facts.name));
   }
+  if (drained_hosts_.contains(worker.facts.hardware.host)) {
+    Violate("drain is respected", fmt::format("job {} for {} on drained {}", lease.job,
+                                              worker.facts.name, worker.facts.hardware.host));
+  }
   if (cancelled_.contains(lease.job.batch)) {
     Violate("cancelled jobs are not run", fmt::format("job {}", lease.job));
   }
@@ -230,11 +262,16 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
   Obey(rules_.Granted(now, lease, worker.facts,
                       [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
        "jobs run in their turn, where they may");
-  if (++granted_in_life_[lease.job] > mix_.limits.max_attempts || lease.attempt == 0 ||
-      lease.attempt > mix_.limits.max_attempts) {
+  // Those that nobody saw arrive may be more, but not without end.
+  const std::uint32_t most = mix_.limits.max_attempts;
+  const std::size_t had = had_in_life_[lease.job].size();
+  const std::uint32_t granted = ++granted_in_life_[lease.job];
+  if (had >= most || lease.attempt == 0 || lease.attempt > most ||
+      granted > most + mix_.limits.max_unseen_losses + denied_in_life_[lease.job].size()) {
     Violate("I7 at most three attempts",
-            fmt::format("job {}: attempt {}, {} leases since the coordinator started", lease.job,
-                        lease.attempt, granted_in_life_[lease.job]));
+            fmt::format("job {}: attempt {}, {} leases, of which {} were held, since the "
+                        "coordinator started",
+                        lease.job, lease.attempt, granted, had));
   }
   if (lease.attempt > 1 && mix_.poison == 0 && mix_.crash == 0) {
     Surprised("a job was leased again");
@@ -285,7 +322,9 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     client_at_[peer] = hello->client;
   }
   const auto client = client_at_.find(peer);
-  Asked asked{.message = request.message, .was_greeted = client != client_at_.end()};
+  Asked asked{.key = {peer, request.number},
+              .message = request.message,
+              .was_greeted = client != client_at_.end()};
   if (asked.was_greeted) asked.client = client->second;
   if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) {
     asked.content = ContentText(*submit);
@@ -295,6 +334,10 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {
     cancel_heard_.insert(cancel->batch);
     rules_.CancelHeard(cancel->batch);
+  } else if (const auto* set = std::get_if<wire::SetDrain>(&request.message)) {
+    // Until that is answered nobody knows; and an earlier answer says nothing any more.
+    drained_hosts_.erase(set->target);
+    latest_drain_[set->target] = {peer, request.number};
   }
   // Of one that came twice, the answer may be to the first.
   if (const auto before = asked_.find({peer, request.number}); before != asked_.end()) {
@@ -393,6 +436,21 @@ void Checker::Answered(const Asked& asked, const wire::BatchInfo& info) {
     if (!is_closed) Violate("cancelled is cancelled", fmt::format("batch {}", cancel->batch));
   }
   if (info.state == wire::BatchState::kCancelled) cancelled_.insert(info.batch);
+}
+
+void Checker::Answered(const Asked& asked, const wire::WorkerList& list) {
+  const auto* set = std::get_if<wire::SetDrain>(&asked.message);
+  if (set == nullptr) return;
+  if (!asked.was_greeted) return Violate("strangers are refused", set->target);
+  const bool is_latest = latest_drain_[set->target] == asked.key;
+  if (!is_latest) return;
+  if (set->wish == wire::DrainWish::kDrain) drained_hosts_.insert(set->target);
+  for (const wire::WorkerInfo& info : list.workers) {
+    const bool is_drained = info.drain && info.drain->target == set->target;
+    if (is_drained != (set->wish == wire::DrainWish::kDrain)) {
+      Violate("drains are shown as they are", fmt::format("{} on {}", info.name, set->target));
+    }
+  }
 }
 
 void Checker::Answered(const Asked& asked, const wire::JobExplanation& explanation) {
@@ -541,10 +599,18 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
 
 void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   const Failure& failure = outcome.evaluation.failure();
+  // An audit, which no client asked for, and for which no other worker idled.
+  if (failure.code == FailureCode::kExpired && mix_.limits.audits_per_10000 > 0 &&
+      !accepted_batches_.contains(outcome.job.batch)) {
+    return;
+  }
   const Nature nature = pool_.NatureOf(spec);
   const auto replayed = JobPool::Replay(spec);
   const Placement placement = std::get<coordinator::ToMeasure>(replayed).placement;
   const bool is_calm = !mix_.has_faults();
+  if (outcome.source == OutcomeSource::kStored && spec.freshness == Freshness::kMeasureAnew) {
+    Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));
+  }
   bool is_explained = false;
   switch (failure.code) {
     case FailureCode::kRunTimeout: is_explained = nature == Nature::kHanging; break;
@@ -560,9 +626,19 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
       break;
     case FailureCode::kExpired: is_explained = rules_.IsOverdue(outcome, spec); break;
     case FailureCode::kWorkerLost:
+      // The first lease may have ended its worker before that could say that it had it. One that
+      // was given back after its worker had been silent may have been counted as lost by then.
+      if (outcome.source == OutcomeSource::kMeasured && arrived_in_life_.contains(outcome.job) &&
+          arrived_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
+          granted_in_life_[outcome.job] <= mix_.limits.max_unseen_losses) {
+        Violate("I7 only leases that arrived count",
+                fmt::format("job {}: {} leases, {} were held", outcome.job,
+                            granted_in_life_[outcome.job], arrived_in_life_[outcome.job].size()));
+      }
+      [[fallthrough]];
     case FailureCode::kWorkerCrashed:
     case FailureCode::kDeviceFault:
-      is_explained = (outcome.source == OutcomeSource::kCoalesced ||
+      is_explained = (outcome.source != OutcomeSource::kMeasured ||
                       outcome.attempts >= mix_.limits.max_attempts) &&
                      (!is_calm || nature == Nature::kPoison || mix_.poison > 0);
       break;

@@ -69,6 +69,7 @@ class Checker {
     Uuid worker;
     Standing standing = Standing::kHeld;
     bool is_reported = false;  // with a verdict that is final
+    bool was_held = false;     // its worker was heard to have it
   };
   struct WorkerView {
     PeerId peer;
@@ -88,6 +89,7 @@ class Checker {
     std::string accepted_content;
   };
   struct Asked {
+    std::pair<PeerId, std::uint64_t> key;
     wire::ClientMessage message;
     std::string content;
     Uuid client;
@@ -99,6 +101,9 @@ class Checker {
   void HeardReports(const Uuid& worker, const wire::Reports& reports);
   void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
   void Doubt(LeaseId lease);
+  void Deny(LeaseId lease);  // its worker, which was heard, does not list it
+  void Unrun(LeaseId lease);
+  void HeardHolding(const Uuid& worker, LeaseId lease);
   void DoubtAllOf(const Uuid& worker);
   Nanos Patience() const;
   void Stored(const wire::ReportsStored& stored);
@@ -107,6 +112,7 @@ class Checker {
   void Answered(const Asked& asked, const wire::JobExplanation& explanation);
   void Answered(const Asked& asked, const wire::OutcomePage& page);
   void Answered(const Asked& asked, const wire::BatchInfo& info);
+  void Answered(const Asked& asked, const wire::WorkerList& list);
   void Answered(const Asked& asked, const wire::Refused& refused);
 
   void CheckOutcome(const Outcome& outcome);  // on its first sight
@@ -125,13 +131,23 @@ class Checker {
 
   std::map<LeaseId, LeaseView> leases_;
   std::map<JobId, std::set<LeaseId>> leases_of_;
-  std::map<JobId, std::uint32_t> granted_in_life_;  // but for those that came back unrun
+  // Leases of each job, since the coordinator started, that its worker was heard to have and that
+  // did not come back unrun: at most three (promise I7).
+  std::map<JobId, std::set<LeaseId>> had_in_life_;
+  // Those that a worker, heard by then, did not list.
+  std::map<JobId, std::set<LeaseId>> denied_in_life_;
+  // Those that a worker had or reported, with those that came back.
+  std::map<JobId, std::set<LeaseId>> arrived_in_life_;
+  std::map<JobId, std::uint32_t> granted_in_life_;
   std::map<Uuid, WorkerView> workers_;
   std::map<PeerId, Uuid> worker_at_;
   std::map<double, ReportView> reports_;  // by the time that it reports: no two are the same
   std::map<PeerId, Uuid> client_at_;      // greeted in this life
   std::map<std::pair<PeerId, std::uint64_t>, Asked> asked_;
   std::map<RequestKey, RequestView> requests_;
+  std::map<std::string, std::pair<PeerId, std::uint64_t>> latest_drain_;  // said, by target
+  // Hosts that are drained, and said so, and of which nobody spoke since.
+  std::set<std::string> drained_hosts_;
   std::set<BatchId> accepted_batches_;
   std::set<BatchId> cancel_heard_;
   std::set<BatchId> cancelled_;  // and said so

@@ -35,6 +35,7 @@ constexpr std::array<FaultInfo, kFaults> kFaultTable = {{
     {"kill_worker", 0.15},
     {"freeze_worker", 0.15},
     {"drain_worker", 0.1},
+    {"operator", 0.2},
     {"drift_worker", 0.1},
     {"flaky_device", 0.2},
     {"noise", 0.3},
@@ -102,11 +103,14 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.2)) mix.limits.max_held_appends = 1;
   if (dice.Chance(0.1)) mix.limits.max_unfinished_batches = 2;
   if (dice.Chance(0.1)) mix.limits.max_waiters_per_client = 1;
+  if (dice.Chance(0.3)) mix.limits.audits_per_10000 = dice.Between(1000U, 10'000U);
   if (dice.Chance(0.4)) mix.prioritised = 0.5;
   if (dice.Chance(0.3)) mix.labelled = 0.3;
   // Without one that carries it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
   mix.labelled_workers = dice.Chance(0.05) ? 0 : dice.Between(std::size_t{1}, mix.workers);
   if (dice.Chance(0.3)) mix.bound = dice.Chance(0.5) ? 0.3 : 0.9;
+  // The rules about affinities do not know of operators, who move them to other workers.
+  if (mix.bound > 0) mix[Fault::kOperator] = 0;
   mix.affinities = dice.Between(1, 3);
   if (dice.Chance(0.3)) mix.hurried = 0.4;
   mix.longest_deadline_s = dice.Between(1, 20);

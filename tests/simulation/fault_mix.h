@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   kKillWorker,
   kFreezeWorker,
   kDrainWorker,
+  kOperator,     // somebody drains a host, and resumes it
   kDriftWorker,  // its canaries drift for a while
   kFlakyDevice,  // a run fails for reasons that are not the job's
   kNoise,        // a host is too busy for a figure
@@ -42,7 +43,7 @@ enum class Fault : std::uint8_t {
   kCancel,       // a batch is cancelled
   kClockJump,    // wall time jumps by years
 };
-inline constexpr std::size_t kFaults = 25;
+inline constexpr std::size_t kFaults = 26;
 std::string_view FaultName(Fault fault);
 std::optional<Fault> ParseFault(std::string_view name);
 

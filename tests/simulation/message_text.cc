@@ -24,6 +24,12 @@ std::string TextOf(const wire::ShowBatch& m) { return fmt::format("show(batch {}
 std::string TextOf(const wire::ShowJob& m) { return fmt::format("show(job {})", m.job); }
 std::string TextOf(const wire::ExplainJob& m) { return fmt::format("explain(job {})", m.job); }
 std::string TextOf(const wire::ListWorkers&) { return "list workers"; }
+std::string TextOf(const wire::SetDrain& m) {
+  return fmt::format("{}({})", m.wish == wire::DrainWish::kDrain ? "drain" : "resume", m.target);
+}
+std::string TextOf(const wire::ListOutcomes& m) {
+  return fmt::format("list outcomes(after {}.{})", m.after.batch, m.after.sequence);
+}
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }
 
 std::string TextOf(const wire::Welcome& m) { return fmt::format("welcome(epoch {})", m.epoch); }
@@ -55,6 +61,11 @@ std::string TextOf(const wire::WorkerList& m) {
   return fmt::format("{} workers", m.workers.size());
 }
 
+std::string TextOf(const wire::OutcomeList& m) {
+  return fmt::format("{} outcomes, next {}.{}{}", m.outcomes.size(), m.next.batch, m.next.sequence,
+                     m.is_end ? ", end" : "");
+}
+
 std::string TextOf(const wire::WorkerHello& m) {
   std::string text = fmt::format("hello({}, credit {}, held", m.name, m.credit);
   for (const auto& held : m.held) text += fmt::format(" {:x}", held.lease.value);
@@ -79,6 +90,8 @@ std::string Leases(const char* what, const std::vector<LeaseId>& leases) {
   return text + ")";
 }
 std::string TextOf(const wire::Goodbye& m) { return Leases("goodbye(", m.returned); }
+std::string TextOf(const wire::Returned& m) { return Leases("returned(", m.leases); }
+std::string TextOf(const wire::GiveBack& m) { return Leases("give back(", m.leases); }
 std::string TextOf(const wire::WorkerWelcome& m) {
   return fmt::format("welcome(epoch {})", m.epoch);
 }

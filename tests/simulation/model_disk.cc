@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "storage/known_failures.h"
 #include "coordinator/explanation.h"
 #include "tests/simulation/job_pool.h"
 
@@ -91,6 +92,11 @@ struct ModelDisk::Writer {
     if (outcome.evaluation.ok() && outcome.source == OutcomeSource::kMeasured) {
       state.measured[*outcome.evaluation.tree_key].push_back(outcome.job);
     }
+    const bool is_known = !outcome.evaluation.ok() && outcome.evaluation.tree_key &&
+                          outcome.evaluation.conditions &&
+                          outcome.source == OutcomeSource::kMeasured &&
+                          storage::AnswersAgain(outcome.evaluation.failure().code);
+    if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
 
@@ -101,6 +107,20 @@ struct ModelDisk::Writer {
         return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since;
       });
     }
+    return {};
+  }
+
+  Status operator()(const storage::ResultDoubted& doubted) const {
+    for (auto& [tree, jobs] : state.measured) std::erase(jobs, doubted.job);
+    return {};
+  }
+
+  Status operator()(const storage::WorkersDrained& drained) const {
+    state.drains.insert_or_assign(drained.target, drained);
+    return {};
+  }
+  Status operator()(const storage::WorkersResumed& resumed) const {
+    state.drains.erase(resumed.target);
     return {};
   }
 
@@ -121,6 +141,7 @@ struct ModelDisk::Writer {
 Result<storage::Recovery> ModelDisk::Open() {
   if (is_full_) return Fail(ErrorKind::kFull, "no room");  // the epoch has to be written
   storage::Recovery recovery{.epoch = ++state_.epoch};
+  for (const auto& [target, drained] : state_.drains) recovery.drains.push_back(drained);
   for (const auto& [id, batch] : state_.batches) {
     recovery.next_batch = id.value + 1;
     if (batch.closed && batch.finished == batch.job_count) continue;
@@ -160,10 +181,22 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
     return {.spec = std::move(spec), .admission = std::move(*failure)};
   }
   const auto measure = std::get<coordinator::ToMeasure>(replayed);
-  const auto measured = state_.measured.find(measure.tree);
-  if (spec.freshness == Freshness::kMeasureAnew || measured == state_.measured.end()) {
+  if (spec.freshness == Freshness::kMeasureAnew) {
     return {.spec = std::move(spec), .admission = measure};
   }
+  for (const auto* known : {&state_.measured, &state_.failed}) {
+    if (auto stored = FindIn(*known, spec, measure, conditions)) {
+      return {.spec = std::move(spec), .admission = *std::move(stored)};
+    }
+  }
+  return {.spec = std::move(spec), .admission = measure};
+}
+
+std::optional<storage::StoredResult> ModelDisk::FindIn(
+    const Known& known, const JobSpec& spec, const coordinator::ToMeasure& measure,
+    const coordinator::StoredConditions& conditions) const {
+  const auto measured = known.find(measure.tree);
+  if (measured == known.end()) return std::nullopt;
   for (const auto& kind : conditions.KindsFor(spec, measure.placement)) {
     for (auto job = measured->second.rbegin(); job != measured->second.rend(); ++job) {
       const Outcome& outcome = state_.outcomes.at(*job);
@@ -171,10 +204,10 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
       storage::StoredResult stored{.evaluation = outcome.evaluation, .worker = outcome.worker};
       stored.evaluation.stages = {};
       if (!conditions.Accepts(spec, measure.placement, stored)) continue;
-      return {.spec = std::move(spec), .admission = std::move(stored)};
+      return stored;
     }
   }
-  return {.spec = std::move(spec), .admission = measure};
+  return std::nullopt;
 }
 
 Result<std::optional<storage::StoredRequest>> ModelDisk::FindRequest(const Uuid& client,
@@ -202,6 +235,17 @@ wire::CoordinatorMessage ModelDisk::Answer(const wire::ListBatches& list) {
     if (reply.batches.size() == list.max_batches) break;
     reply.batches.push_back(InfoOf(batch->second));
   }
+  return reply;
+}
+
+wire::CoordinatorMessage ModelDisk::Answer(const wire::ListOutcomes& list) {
+  wire::OutcomeList reply{.next = list.after};
+  auto next = state_.sequences.upper_bound({list.after.batch, list.after.sequence});
+  for (; next != state_.sequences.end() && reply.outcomes.size() < list.max_outcomes; ++next) {
+    reply.outcomes.push_back(state_.outcomes.at(next->second));
+    reply.next = {.batch = next->first.first, .sequence = next->first.second};
+  }
+  reply.is_end = next == state_.sequences.end();
   return reply;
 }
 

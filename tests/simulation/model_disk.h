@@ -27,21 +27,28 @@ class ModelDisk final : public Disk {
   wire::CoordinatorMessage Answer(const wire::ListBatches& list) override;
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;
   std::vector<storage::StoredBatch> AllBatches() override;
 
  private:
+  using Known = std::map<looptree::TreeKey, std::vector<JobId>>;  // latest last
+  std::optional<storage::StoredResult> FindIn(
+      const Known& known, const JobSpec& spec, const coordinator::ToMeasure& measure,
+      const coordinator::StoredConditions& conditions) const;
   struct State {
     std::uint64_t epoch = 0;
     std::map<BatchId, storage::StoredBatch> batches;
     std::map<coordinator::RequestKey, storage::StoredRequest> requests;
     std::map<JobId, JobSpec> jobs;
+    std::map<std::string, storage::WorkersDrained> drains;
     std::map<JobId, WallTime> accepted_at;  // of those with a deadline
     std::map<JobId, Outcome> outcomes;
     std::map<std::pair<BatchId, std::uint64_t>, JobId> sequences;
-    std::map<looptree::TreeKey, std::vector<JobId>> measured;  // latest last
+    Known measured;
+    Known failed;
   };
   struct Writer;  // one overload for each kind of write
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -270,6 +271,25 @@ class AnswersFromAnyTree final : public PlantedBug {
   std::optional<storage::StoredResult> last_;
 };
 
+// What failed before is said to fail again, whoever asks.
+class KnownAnswersFresh final : public PlantedBug {
+  void OnEvents(std::vector<Event>& events, const Core&) override {
+    for (Event& event : events) {
+      auto* submission = std::get_if<coordinator::Submission>(&event);
+      if (submission == nullptr) continue;
+      for (coordinator::AdmittedJob& job : submission->jobs) {
+        if (const auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
+          if (!stored->evaluation.ok()) known_[*stored->evaluation.tree_key] = *stored;
+        } else if (const auto* measure = std::get_if<coordinator::ToMeasure>(&job.admission)) {
+          const auto known = known_.find(measure->tree);
+          if (known != known_.end()) job.admission = known->second;
+        }
+      }
+    }
+  }
+  std::map<looptree::TreeKey, storage::StoredResult> known_;
+};
+
 class GoesByTheWallClock final : public PlantedBug {
   void OnMoment(coordinator::Moment& now) override {
     const Instant wall{now.wall.time_since_epoch()};
@@ -320,6 +340,8 @@ std::vector<PlantedBugInfo> AllBugs() {
            })},
       {"one_attempt_more", "a job is tried four times",
        Make<LimitsBug>(+[](Limits& limits) { ++limits.max_attempts; })},
+      {"count_unseen", "leases that never arrived count as attempts",
+       Make<LimitsBug>(+[](Limits& limits) { limits.max_unseen_losses = 0; })},
       {"one_attempt_less", "a job is given up after two",
        Make<LimitsBug>(+[](Limits& limits) { --limits.max_attempts; })},
       {"impatient", "a worker is given up after one missed heartbeat",
@@ -423,6 +445,45 @@ std::vector<PlantedBugInfo> AllBugs() {
          }
          return true;
        })},
+      {"forget_drains", "a restarted coordinator does not know who is drained",
+       Make<EventBug<Recovered>>(
+           +[](Recovered& recovered, const Core&) { recovered.drains.clear(); })},
+      {"lose_a_drain", "that a host is drained is not written",
+       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
+         std::erase_if(persist.writes, [](const storage::Write& write) {
+           return std::holds_alternative<storage::WorkersDrained>(write);
+         });
+         return true;
+       })},
+      {"resume_for_drain", "who asks for a drain gets a resumption",
+       Make<EventBug<coordinator::ClientAsked>>(+[](coordinator::ClientAsked& asked, const Core&) {
+         auto* set = std::get_if<wire::SetDrain>(&asked.question);
+         if (set != nullptr) set->wish = wire::DrainWish::kResume;
+       })},
+      {"take_back_what_runs", "a worker that gives something back is taken to give back all",
+       Make<HeardBug<wire::Returned>>(+[](wire::Returned& returned, coordinator::PeerId& peer,
+                                          const Core& core) {
+         const coordinator::Worker* worker = WorkerAt(core, peer);
+         if (worker == nullptr) return;
+         returned.leases.assign(worker->running.begin(), worker->running.end());
+       })},
+      {"lose_what_is_given_back", "what a worker gives back is not heard",
+       Make<HeardBug<wire::Returned>>(
+           +[](wire::Returned& returned, coordinator::PeerId&, const Core&) {
+             returned.leases.clear();
+           })},
+      {"blame_the_job", "a busy host's failure is taken for the job's",
+       Make<HeardBug<wire::Reports>>(+[](wire::Reports& reports, coordinator::PeerId&,
+                                         const Core&) {
+         for (wire::Report& report : reports.reports) {
+           auto* failure = std::get_if<Failure>(&report.evaluation.verdict);
+           if (failure != nullptr && failure->code == FailureCode::kUnstableTiming) {
+             failure->code = FailureCode::kRunTimeout;
+           }
+         }
+       })},
+      {"known_answers_fresh", "a known failure answers who wants to measure anew",
+       Make<KnownAnswersFresh>()},
       {"ignore_placement", "jobs for CUDA go to any worker",
        Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
          for (coordinator::AdmittedJob& job : submission.jobs) {

@@ -40,6 +40,9 @@ class DiskBug : public Disk {
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override {
     return disk_.Answer(explain);
   }
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override {
+    return disk_.Answer(list);
+  }
   wire::CoordinatorMessage Job(JobId job,
                                const std::optional<coordinator::LiveJob>& live) override {
     return disk_.Job(job, live);

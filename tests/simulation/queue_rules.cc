@@ -104,7 +104,8 @@ void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
   if (accepted == accepting_.end()) return;
   const Uuid client = accepted->second.client;
   served_.insert(client);
-  if (worker.hardware.device != DeviceKind::kCpu) return;
+  // One that is tried again elsewhere goes before everything that is queued.
+  if (worker.hardware.device != DeviceKind::kCpu || lease.attempt > 1) return;
   const auto suspect = [&](JobId waiting, std::string text) {
     suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
   };
@@ -133,7 +134,8 @@ QueueRules::Broken QueueRules::Finished(const Outcome& outcome, const JobSpec& s
   return std::nullopt;
 }
 
-QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome) {
+QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
+                                          const std::function<bool(const Uuid&)>& is_silent) {
   const auto job = bound_.find(outcome.job);
   if (job == bound_.end() || outcome.source != OutcomeSource::kStored) return std::nullopt;
   const auto worker = workers_.find(outcome.worker);
@@ -143,14 +145,15 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome) {
   // It was looked up when the job was submitted, a while ago: what befell either of the two workers
   // since may excuse it.
   const auto bound = affinities_.find(job->second);
-  if (bound != affinities_.end() && bound->second.worker != worker->second &&
-      troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1) {
+  const bool is_prompt = mix_[Fault::kSlowDisk] == 0 && mix_[Fault::kFreezeWorker] == 0;
+  if (is_prompt && bound != affinities_.end() && bound->second.worker != worker->second &&
+      troubles_[worker->second] <= 1 && troubles_[bound->second.worker] <= 1 &&
+      !is_silent(bound->second.worker)) {
     return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
                        outcome.worker);
   }
-  if (bound == affinities_.end()) {
-    affinities_[job->second] = {worker->second, troubles_[worker->second]};
-  }
+  // That a stored answer binds its affinity is not held against leases: one that a job gets on its
+  // way into the queue after a restart binds nothing yet (seed 24534 shows it).
   return std::nullopt;
 }
 

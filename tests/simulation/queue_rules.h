@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,7 +57,7 @@ class QueueRules {
   Broken OutOfTurn(Instant now) const;
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
   // The coordinator writes it down.
-  Broken WillFinish(const Outcome& outcome);
+  Broken WillFinish(const Outcome& outcome, const std::function<bool(const Uuid&)>& is_silent);
   void Greeted(const wire::WorkerHello& worker) { workers_[worker.name] = worker.worker; }
   // Whether EXPIRED is what the job's own deadline says.
   bool IsOverdue(const Outcome& outcome, const JobSpec& spec) const;

@@ -253,7 +253,23 @@ void SimulatedClient::SecondPasses() {
                      static_cast<ClientPort::Deaf>(dice_.Between(0, 2)));
     if (dice_.Chance(0.5)) parts_.port.Cut(link_);
   }
+  if (dice_.Chance(Rate(Fault::kOperator))) DrainSomebody();
   if (dice_.Chance(Rate(Fault::kVanish))) Vanish();
+}
+
+// An operator's request, beside what else is asked; said again until it is surely heard. What is
+// drained is resumed, also by one whose own connection is gone by then.
+void SimulatedClient::DrainSomebody() {
+  wire::SetDrain set{.target = fmt::format("host {}", dice_.Index(2)), .by = "an operator"};
+  parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
+  set.wish = wire::DrainWish::kResume;
+  const Nanos pause = dice_.Between(Nanos(milliseconds(200)), Nanos(seconds(3)));
+  for (const Nanos later : {pause, pause + seconds(4), pause + seconds(20), pause + seconds(40)}) {
+    parts_.agenda.After(later, [this, set] {
+      SayHello();
+      parts_.port.Send(link_, wire::ClientRequest{.number = ++last_number_, .message = set});
+    });
+  }
 }
 
 void SimulatedClient::Vanish() {

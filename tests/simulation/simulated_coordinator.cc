@@ -101,7 +101,8 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                .next_batch = recovery.next_batch,
                                .batches = std::move(recovery.unfinished),
                                .damaged = std::move(recovery.damaged),
-                               .reference_clocks = std::move(recovery.reference_clocks)};
+                               .reference_clocks = std::move(recovery.reference_clocks),
+                               .drains = std::move(recovery.drains)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
     event.jobs.push_back(
         {.id = job.job,

@@ -122,6 +122,10 @@ wire::CoordinatorMessage StoreDisk::Job(JobId job,
   return answers_->Job(job, live);
 }
 
+wire::CoordinatorMessage StoreDisk::Answer(const wire::ListOutcomes& list) {
+  return answers_->Answer(list);
+}
+
 std::optional<storage::StoredJob> StoreDisk::Find(JobId job) {
   auto found = reader_->ReadJob(job);
   LF_CHECK(found, "{}", found.error().message);

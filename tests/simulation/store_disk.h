@@ -35,6 +35,7 @@ class StoreDisk final : public Disk {
   wire::CoordinatorMessage Answer(const wire::ListBatches& list) override;
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show) override;
   wire::CoordinatorMessage Answer(const wire::ExplainJob& explain) override;
+  wire::CoordinatorMessage Answer(const wire::ListOutcomes& list) override;
   wire::CoordinatorMessage Job(JobId job, const std::optional<coordinator::LiveJob>& live) override;
 
   std::optional<storage::StoredJob> Find(JobId job) override;

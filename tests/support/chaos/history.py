@@ -77,7 +77,9 @@ class Check:
             if code == "ok" and not right:
                 raise Violation(f"I3: batch {batch} job {index}: the result of another job "
                                 f"({entry['where']})")
-            if code != "ok" and code not in self.may_fail:
+            # The coordinator's own audits of results end so when nobody had time for them.
+            is_own = code == "EXPIRED" and all(batch != of for of, _, _ in self.accepted.values())
+            if code != "ok" and code not in self.may_fail and not is_own:
                 raise Violation(f"batch {batch} job {index} failed: {code} ({entry['where']})")
             seen = (sequence, tag, code, right, digest)
             known = self.outcomes.setdefault((batch, index), seen)

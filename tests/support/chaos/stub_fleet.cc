@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -98,6 +99,16 @@ class StubRunner final : public LeaseRunner {
     }
     return dropped;
   }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    std::vector<LeaseId> dropped;  // all but the one that runs
+    for (std::size_t i = held_.size(); i-- > 1;) {
+      const LeaseId lease = held_[i].lease.lease;
+      if (std::ranges::find(leases, lease) == leases.end()) continue;
+      dropped.push_back(lease);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return dropped;
+  }
   std::vector<wire::Report> TakeFinished() override {
     std::vector<wire::Report> reports;
     const Instant now = clock_.Now();
@@ -161,6 +172,7 @@ class StubFleet {
  public:
   explicit StubFleet(const Settings& settings) : settings_(settings) {
     for (std::uint32_t i = 0; i < settings_.workers; ++i) {
+      if (i % kWorkersPerContext == 0) contexts_.emplace_back();
       stubs_.emplace_back(*this, settings_, clock_, i);
     }
   }
@@ -196,7 +208,7 @@ class StubFleet {
     leased_epoch_ = epoch;
     Say("leased", epoch);
   }
-  wire::Context& context() { return context_; }
+  wire::Context& ContextOf(std::uint32_t worker) { return contexts_[worker / kWorkersPerContext]; }
 
  private:
   static void Say(const char* event, std::uint64_t epoch) {
@@ -206,7 +218,8 @@ class StubFleet {
 
   const Settings settings_;
   const SystemClock clock_;
-  wire::Context context_;
+  static constexpr std::uint32_t kWorkersPerContext = 250;  // libzmq allows 1,023 sockets in each
+  std::deque<wire::Context> contexts_;
   std::deque<StubWorker> stubs_;
   std::map<std::uint64_t, std::set<std::uint32_t>> welcomed_;
   std::uint64_t full_epoch_ = 0;
@@ -242,7 +255,7 @@ StubWorker::StubWorker(StubFleet& fleet, const Settings& settings, const Clock& 
 
 Status StubWorker::Reconnect() {
   dealer_.reset();
-  LF_TRY(dealer_, wire::Dealer::Connect(fleet_.context(), settings_.coordinator));
+  LF_TRY(dealer_, wire::Dealer::Connect(fleet_.ContextOf(number_), settings_.coordinator));
   fleet_.Reconnected();
   return {};
 }
@@ -273,6 +286,10 @@ int Main(int argc, char** argv) {
   app.add_option("--job-us", settings.job_us);
   app.add_option("--heartbeat-ms", settings.heartbeat_ms);
   CLI11_PARSE(app, argc, argv);
+  rlimit descriptors{};
+  ::getrlimit(RLIMIT_NOFILE, &descriptors);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &descriptors);
   std::signal(SIGTERM, [](int) { stop_requested = 1; });
   log::Init("loopfleet-stub-fleet", log::Level::kError);
   StubFleet(settings).Run();

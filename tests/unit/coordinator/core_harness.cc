@@ -92,10 +92,14 @@ void FakeDisk::Apply(const storage::Write& write) {
                                                         .request_digest = accepted.request_digest})
                     .second;
             LF_CHECK(fresh, "request {} twice", accepted.request_id.ToString());
-            for (const JobSpec& spec : accepted.jobs) {
+            for (std::size_t i = 0; i < accepted.jobs.size(); ++i) {
               const JobId id{.batch = accepted.batch, .index = batch.job_count++};
-              jobs[id] = spec;
+              jobs[id] = accepted.jobs[i];
               accepted_at[id] = accepted.accepted_at;
+              if (const auto& replayed = accepted.replayed[i]) {
+                admissions[id] =
+                    ToMeasure{.tree = replayed->tree, .placement = replayed->placement};
+              }
             }
           },
           [&](const storage::JobFinished& finished) {
@@ -114,6 +118,14 @@ void FakeDisk::Apply(const storage::Write& write) {
             batch.cancelled = true;
             batch.closed = true;
           },
+          [&](const storage::ResultDoubted& doubt) {
+            LF_CHECK(outcomes.contains(doubt.job), "job {} has no outcome", doubt.job);
+            doubted.push_back(doubt);
+          },
+          [&](const storage::WorkersDrained& drained) {
+            drains.insert_or_assign(drained.target, drained);
+          },
+          [&](const storage::WorkersResumed& resumed) { drains.erase(resumed.target); },
           [&](const storage::ResultsSuspected& flagged) { suspected.push_back(flagged); }},
       write);
 }
@@ -127,6 +139,7 @@ std::optional<storage::StoredRequest> FakeDisk::FindRequest(const Uuid& client,
 
 Recovered FakeDisk::Recover() const {
   Recovered recovered{.epoch = starts};
+  for (const auto& [target, drained] : drains) recovered.drains.push_back(drained);
   for (const auto& [id, batch] : batches) {
     recovered.next_batch = id.value + 1;
     if (!batch.closed || batch.finished < batch.job_count) recovered.batches.push_back(batch);
@@ -210,6 +223,7 @@ std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
 void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) {
   Conditions conditions = ConditionsOf(hello.device);
   conditions.hardware.clock_mhz = hello.clock_mhz;
+  conditions.hardware.host = hello.host;
   conditions.hardware.isa = hello.isa;
   Say(peer, wire::WorkerHello{.version = hello.version,
                               .worker = Named(worker),
@@ -220,7 +234,8 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
                               .policy = conditions.policy,
                               .max_threads = hello.max_threads,
                               .labels = hello.labels,
-                              .held = std::move(hello.held)});
+                              .held = std::move(hello.held),
+                              .capabilities = std::move(hello.capabilities)});
 }
 
 void Harness::Say(const PeerId& peer, wire::WorkerMessage message) {

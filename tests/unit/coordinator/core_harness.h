@@ -36,6 +36,8 @@ class FakeDisk {
   std::map<JobId, Outcome> outcomes;
   std::map<BatchId, storage::StoredBatch> batches;
   std::vector<storage::ResultsSuspected> suspected;
+  std::vector<storage::ResultDoubted> doubted;
+  std::map<std::string, storage::WorkersDrained> drains;
   std::uint64_t starts = 0;
 
  private:
@@ -80,6 +82,8 @@ class Harness {
     double clock_mhz = 0;
     std::vector<std::string> labels = {};
     std::string isa = {};
+    std::string host = {};
+    std::vector<std::string> capabilities = {};
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }

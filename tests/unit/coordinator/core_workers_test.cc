@@ -209,7 +209,7 @@ TEST(Core, LeasesThatNeverArrivedGoBack) {
   h.Heartbeat("w");
   const auto again = h.TakeLeases("w");
   ASSERT_EQ(again.size(), 1u);
-  EXPECT_EQ(again[0].attempt, 2u);
+  EXPECT_EQ(again[0].attempt, 1u);
 }
 
 TEST(Core, LeasesThatCouldNotBeSentGoBackUncounted) {
@@ -232,8 +232,8 @@ TEST(Core, AWorkerMayComeBackOverAnotherConnectionAndKeepItsLease) {
 
 TEST(Core, WhatAWorkerNoLongerHoldsAtHelloGoesBack) {
   OneLease h;
-  h.WorkerHello("w2", 50);  // the same daemon, without the lease
-  EXPECT_EQ(h.TakeLeases("w2").at(0).attempt, 2u);
+  h.WorkerHello("w2", 50);  // the same daemon, without the lease: it never arrived
+  EXPECT_EQ(h.TakeLeases("w2").at(0).attempt, 1u);
 }
 
 TEST(Core, AJobWithoutAnyWorkerWaitsForTheGraceAndNoLonger) {

@@ -106,12 +106,39 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
   });
 }
 
+// A damaged outcome fails alone: not the page that it is on.
 TEST_F(CorruptionTest, EveryColumnOfOutcomes) {
-  for (const std::string where : {"idx = 0", "idx = 1"}) {
-    ForEachColumn("outcomes", {"batch", "sequence", "idx"}, where, [](StoreReader& reader) {
-      ExpectCorrupt(reader.ReadOutcomes({1}, 0, 10), "of table outcomes");
+  for (const std::uint32_t damaged : {0, 1}) {
+    const std::string where = "idx = " + std::to_string(damaged);
+    ForEachColumn("outcomes", {"batch", "sequence", "idx"}, where, [&](StoreReader& reader) {
+      const auto page = reader.ReadOutcomes({1}, 0, 10).value();
+      const auto list = reader.ListOutcomes({}, 10, "").value().outcomes;
+      EXPECT_EQ(list, page);
+      ASSERT_EQ(page.size(), 2u);
+      const Outcome& bad = page[damaged];
+      EXPECT_EQ(bad.job, (JobId{{1}, damaged}));
+      EXPECT_EQ(bad.sequence, damaged + 1u);
+      EXPECT_EQ(bad.benchmark, accepted_.jobs[damaged].source);
+      ASSERT_FALSE(bad.evaluation.ok());
+      EXPECT_EQ(bad.evaluation.failure().code, FailureCode::kStorageCorrupt);
+      EXPECT_NE(bad.evaluation.failure().message.find("of table outcomes"), std::string::npos);
+      const auto asked = reader.ReadJob({{1}, damaged}).value();
+      ASSERT_TRUE(asked && asked->outcome);
+      EXPECT_EQ(*asked->outcome, bad);
+      const Outcome& good = page[1 - damaged];
+      EXPECT_EQ(good.evaluation.ok(), damaged == 1);
+      if (!good.evaluation.ok()) {
+        EXPECT_EQ(good.evaluation.failure().code, FailureCode::kRunCrash);
+      }
     });
   }
+}
+
+TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
+  const Evaluation failure = SomeFailure(FailureCode::kRunCrash);
+  ASSERT_TRUE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
+  Damage("outcomes", "failure_message", "idx = 1");
+  EXPECT_FALSE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
 }
 
 TEST_F(CorruptionTest, AnOutcomesOwnPlace) {

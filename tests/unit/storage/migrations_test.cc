@@ -12,7 +12,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

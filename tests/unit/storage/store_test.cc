@@ -2,6 +2,8 @@
 
 #include "storage/store.h"
 
+#include <algorithm>
+
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -239,6 +241,189 @@ TEST_F(StoreTest, AClosedBatchTakesNoMoreAndIsOverOnceItsJobsAre) {
 TEST_F(StoreTest, TheFileIsForItsOwnerOnly) {
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(path()).permissions(), perms::owner_read | perms::owner_write);
+}
+
+// ---- what operators said ----
+
+TEST_F(StoreTest, DrainsStandUntilTheyAreEnded) {
+  const WorkersDrained drained{.target = "build-7",
+                               .reason = "new memory",
+                               .by = "ada@desk",
+                               .since = WallTime(std::chrono::seconds(1'700'000'000))};
+  MustApply({drained, WorkersDrained{.target = "build-8"}});
+  Restart();
+  auto drains = store_->Recover().value().drains;
+  ASSERT_EQ(drains.size(), 2u);
+  EXPECT_EQ(drains[0].target, "build-7");
+  EXPECT_EQ(drains[0].reason, "new memory");
+  EXPECT_EQ(drains[0].by, "ada@desk");
+  EXPECT_EQ(drains[0].since, drained.since);
+  MustApply({WorkersResumed{.target = "build-7"}, WorkersResumed{.target = "nobody"}});
+  Restart();
+  drains = store_->Recover().value().drains;
+  ASSERT_EQ(drains.size(), 1u);
+  EXPECT_EQ(drains[0].target, "build-8");
+}
+
+TEST_F(StoreTest, ADamagedDrainStillDrains) {
+  MustApply({WorkersDrained{.target = "build-7", .reason = "new memory"}});
+  store_.reset();
+  RunByHand("UPDATE drains SET reason = 'x'");
+  store_ = OpenStore();
+  const auto drains = store_->Recover().value().drains;
+  ASSERT_EQ(drains.size(), 1u);
+  EXPECT_NE(drains[0].reason.find("damaged"), std::string::npos);
+}
+
+// ---- all outcomes, page by page ----
+
+TEST_F(StoreTest, AllOutcomesArePagedByBatchAndSequence) {
+  for (std::uint64_t batch = 1; batch <= 3; ++batch) {
+    MustApply({SomeBatch(batch, {PlainSpec(1), FullSpec(), PlainSpec(3)})});
+    for (std::uint32_t index = 0; index < 3; ++index) {
+      const JobSpec spec = index == 1 ? FullSpec() : PlainSpec(static_cast<int>(index) + 1);
+      MustApply({JobFinished{
+          SomeOutcome({.batch = batch, .index = index, .sequence = index + 1u}, spec,
+                      SomeMeasurement(static_cast<std::uint8_t>(10 * batch + index)))}});
+    }
+  }
+  OutcomePlace place;
+  std::vector<JobId> seen;
+  bool is_end = false;
+  for (int page = 0; page < 20 && !is_end; ++page) {
+    auto rows = reader_->ListOutcomes(place, 2, "").value();
+    EXPECT_LE(rows.outcomes.size(), 2u);
+    for (const Outcome& outcome : rows.outcomes) seen.push_back(outcome.job);
+    place = rows.next;
+    is_end = rows.is_end;
+  }
+  EXPECT_TRUE(is_end);
+  ASSERT_EQ(seen.size(), 9u);
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_EQ(reader_->ListOutcomes({}, 1, "").value().outcomes.front(),
+            reader_->ReadOutcomes({1}, 0, 1).value().front());
+  // Only what is asked for; what was passed over is not looked at again.
+  const auto none = reader_->ListOutcomes({}, 4, "benchmark://no-such-set/").value();
+  EXPECT_TRUE(none.outcomes.empty());
+  EXPECT_FALSE(none.is_end);
+  EXPECT_EQ(none.next.batch, BatchId{2});
+  EXPECT_EQ(none.next.sequence, 1u);
+  const auto uri = std::get<looptree::BenchmarkUri>(PlainSpec(1).source).text;
+  EXPECT_FALSE(reader_->ListOutcomes({}, 9, uri.substr(0, 14)).value().outcomes.empty());
+}
+
+// ---- failures that are known ----
+
+class KnownFailureTest : public StoreTest {
+ protected:
+  // The outcome of a job of a batch of its own.
+  void Fail(std::uint64_t batch, const Evaluation& evaluation, std::uint64_t cut_above_ns = 0,
+            OutcomeSource source = OutcomeSource::kMeasured) {
+    MustApply({SomeBatch(batch, {PlainSpec(4)})});
+    const Outcome outcome = SomeOutcome({.batch = batch, .source = source}, PlainSpec(4), evaluation);
+    failed_at_ = outcome.finished_at;
+    MustApply({JobFinished{.outcome = outcome, .cut_above_ns = cut_above_ns}});
+    shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  }
+  std::optional<StoredResult> Ask(const ResultKey& key, std::uint64_t cut_above_ns = 0) {
+    return shared_->FindFailure({.key = key, .cut_above_ns = cut_above_ns, .now = failed_at_})
+        .value();
+  }
+  WallTime failed_at_{};
+  std::unique_ptr<StoreReader> shared_;
+};
+
+TEST_F(KnownFailureTest, ACrashAnswersForTheFullTuple) {
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  Fail(1, crash);
+  const auto found = Ask(KeyFor(crash));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->evaluation.failure(), crash.failure());
+  EXPECT_EQ(found->evaluation.conditions, crash.conditions);
+  const auto changed = [&](auto change) {
+    ResultKey key = KeyFor(crash);
+    change(key);
+    return Ask(key);
+  };
+  EXPECT_FALSE(changed([](ResultKey& key) { key.tree = SomeKey(99); }));
+  EXPECT_FALSE(changed([](ResultKey& key) { key.hardware_class = "another"; }));
+  EXPECT_FALSE(changed([](ResultKey& key) { key.compiler.revision = "another"; }));
+  EXPECT_FALSE(changed([](ResultKey& key) { ++key.threads; }));
+  EXPECT_FALSE(changed([](ResultKey& key) { key.policy = "another"; }));
+  EXPECT_TRUE(changed([](ResultKey& key) { key.precision = 0.001; }));  // there is no figure
+}
+
+TEST_F(KnownFailureTest, ItIsKnownAfterARestart) {
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  Fail(1, crash);
+  shared_.reset();
+  reader_.reset();
+  Restart();
+  shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  EXPECT_TRUE(Ask(KeyFor(crash)));
+}
+
+TEST_F(KnownFailureTest, WhatSaysNothingAboutTheTreeIsNotKnown) {
+  std::uint64_t batch = 0;
+  for (const FailureCode code :
+       {FailureCode::kUnstableTiming, FailureCode::kCancelled, FailureCode::kExpired,
+        FailureCode::kDeviceFault, FailureCode::kNoMatchingWorker}) {
+    Fail(++batch, SomeFailure(code));
+    EXPECT_FALSE(Ask(KeyFor(SomeFailure(code)))) << InfoOf(code).name;
+  }
+  Fail(++batch, SomeFailure(FailureCode::kRunCrash), 0, OutcomeSource::kStored);  // it was known
+  EXPECT_FALSE(Ask(KeyFor(SomeFailure(FailureCode::kRunCrash))));
+}
+
+TEST_F(KnownFailureTest, ACutAnswersForItsBoundAndForLowerOnes) {
+  const Evaluation cut = SomeFailure(FailureCode::kCut);
+  Fail(1, cut, 1000);
+  EXPECT_TRUE(Ask(KeyFor(cut), 1000));
+  EXPECT_TRUE(Ask(KeyFor(cut), 999));
+  EXPECT_FALSE(Ask(KeyFor(cut), 1001));
+  EXPECT_FALSE(Ask(KeyFor(cut), 0));  // wants a figure
+}
+
+TEST_F(KnownFailureTest, WhatABusyHostMayHaveCausedAnswersForADay) {
+  const Evaluation hang = SomeFailure(FailureCode::kRunTimeout);
+  Fail(1, hang);
+  EXPECT_TRUE(Ask(KeyFor(hang)));
+  failed_at_ += std::chrono::hours(25);
+  EXPECT_FALSE(Ask(KeyFor(hang)));
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  Fail(2, crash);
+  failed_at_ += std::chrono::hours(1000);
+  EXPECT_TRUE(Ask(KeyFor(crash)));
+}
+
+TEST_F(KnownFailureTest, AnOldOneDoesNotAnswerWhoWantsANewOne) {
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  Fail(1, crash);
+  ResultKey key = KeyFor(crash);
+  key.measured_since = failed_at_ + Nanos(1);
+  EXPECT_FALSE(Ask(key));
+  key.measured_since = failed_at_;
+  EXPECT_TRUE(Ask(key));
+}
+
+TEST_F(KnownFailureTest, WhatWasUndoneIsNotKnown) {
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  MustApply({SomeBatch(1, {PlainSpec(4)})});
+  const Outcome outcome = SomeOutcome({}, PlainSpec(4), crash);
+  ExpectRefused({JobFinished{outcome}, JobFinished{outcome}}, ErrorKind::kInvalid, "sequence");
+  shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  EXPECT_FALSE(Ask(KeyFor(crash)));
+}
+
+TEST_F(StoreTest, AResultInDoubtAnswersNothing) {
+  const Evaluation measured = SomeMeasurement(1);
+  MustApply({SomeBatch(1, {PlainSpec(4)}),
+             JobFinished{SomeOutcome({}, PlainSpec(4), measured)}});
+  EXPECT_TRUE(reader_->FindResult(KeyFor(measured)).value());
+  MustApply({ResultDoubted{.job = {{1}, 0}, .reason = "an audit"},
+             ResultDoubted{.job = {{9}, 9}, .reason = "there is none"}});
+  EXPECT_FALSE(reader_->FindResult(KeyFor(measured)).value());
+  EXPECT_TRUE(reader_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // as it was told
 }
 
 }  // namespace

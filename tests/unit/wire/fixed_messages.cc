@@ -189,6 +189,17 @@ Named<ClientRequest> FixedRequests() {
       {"request_list_workers", {.number = 8, .message = ListWorkers{}}},
       {"request_explain_job",
        {.number = 9, .message = ExplainJob{.job = {.batch = kBatch, .index = 3}}}},
+      {"request_set_drain",
+       {.number = 10,
+        .message = SetDrain{.target = "bench-1",
+                            .wish = DrainWish::kDrain,
+                            .reason = "new memory",
+                            .by = "ada@desk"}}},
+      {"request_list_outcomes",
+       {.number = 11,
+        .message = ListOutcomes{.after = {.batch = kBatch, .sequence = 17},
+                                .max_outcomes = 100,
+                                .benchmark_prefix = "benchmark://mm-v0/"}}},
   };
 }
 
@@ -261,6 +272,11 @@ Named<CoordinatorReply> FixedReplies() {
                                   .worker = "bench-2:1",
                                   .leased_ms = 12,
                                   .outcome = FixedMeasuredOutcome()}}},
+      {"reply_outcome_list",
+       {.number = 10,
+        .message = OutcomeList{.outcomes = {FixedMeasuredOutcome(), FixedFailedOutcome()},
+                               .next = {.batch = kBatch, .sequence = 19},
+                               .is_end = true}}},
   };
 }
 
@@ -285,6 +301,7 @@ Named<WorkerMessage> FixedWorkerMessages() {
        Reports{.reports = {{.lease = LeaseId{77}, .job = job, .evaluation = MeasuredEvaluation()},
                            {.lease = LeaseId{78}, .job = job, .evaluation = FailedEvaluation()}}}},
       {"worker_goodbye", Goodbye{.returned = {LeaseId{79}}}},
+      {"worker_returned", Returned{.leases = {LeaseId{79}, LeaseId{80}}}},
   };
 }
 
@@ -302,6 +319,7 @@ Named<WorkerCommand> FixedWorkerCommands() {
       {"command_heartbeat_answer", HeartbeatAnswer{}},
       {"command_hello_wanted", HelloWanted{}},
       {"command_refused", Refused{.failure = FixedFailure(), .retry_after_ms = 1500}},
+      {"command_give_back", GiveBack{.leases = {LeaseId{79}, LeaseId{80}}}},
   };
 }
 

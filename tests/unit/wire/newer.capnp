@@ -64,7 +64,10 @@ struct ClientRequest {
     showBatch @7 :UInt64;
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
-    pauseBatch @10 :UInt64;  # new
+    explainJob @10 :Job.JobId;
+    setDrain @11 :Client.SetDrain;
+    listOutcomes @12 :Client.ListOutcomes;
+    pauseBatch @13 :UInt64;  # new
   }
 }
 
@@ -80,7 +83,9 @@ struct CoordinatorReply {
     batch @7 :Client.BatchInfo;
     job @8 :Client.JobInfo;
     workers @9 :List(Client.WorkerInfo);
-    explanation @10 :Text;   # new
+    jobExplanation @10 :Client.JobExplanation;
+    outcomeList @11 :Client.OutcomeList;
+    explanation @12 :Text;   # new
   }
 }
 
@@ -91,7 +96,8 @@ struct WorkerMessage {
     heartbeat @2 :Worker.Heartbeat;
     reports @3 :Worker.Reports;
     goodbye @4 :List(UInt64);
-    progress @5 :UInt64;     # new
+    returned @5 :List(UInt64);
+    progress @6 :UInt64;     # new
   }
 }
 
@@ -105,6 +111,7 @@ struct WorkerCommand {
     heartbeatAnswer @5 :Void;
     helloWanted @6 :Void;
     refused @7 :Client.Refused;
-    remeasure @8 :Void;      # new
+    giveBack @8 :List(UInt64);
+    remeasure @9 :Void;      # new
   }
 }

@@ -245,7 +245,15 @@ WorkerInfo RandomMessages::Worker() {
           .compiler = Compiler(),
           .max_threads = Number32(),
           .canary_ratio = Real(),
-          .labels = Texts(3)};
+          .labels = Texts(3),
+          .drain = Flip() ? std::optional(Drain{.target = Text(),
+                                                .reason = Text(),
+                                                .by = Text(),
+                                                .since = WallTime(Nanos(Number32()))})
+                          : std::nullopt,
+          .quarantine = Text(),
+          .audits = Number32(),
+          .disputes = Number32()};
 }
 
 JobExplanation RandomMessages::Explanation() {
@@ -340,6 +348,16 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
       case 6: return ShowJob{.job = Job()};
       case 7: return ListWorkers{};
       case 8: return ExplainJob{.job = Job()};
+      case 9:
+        return SetDrain{.target = "a host",
+                        .wish = Flip() ? DrainWish::kDrain : DrainWish::kResume,
+                        .reason = Text(),
+                        .by = Text()};
+      case 10:
+        return ListOutcomes{
+            .after = {.batch = BatchId{Id()}, .sequence = random_.Next()},
+            .max_outcomes = static_cast<std::uint32_t>(Below(kMaxOutcomesPerPage) + 1),
+            .benchmark_prefix = Text()};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
@@ -371,6 +389,13 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         return list;
       }
       case 8: return Explanation();
+      case 9: {
+        OutcomeList list{.outcomes = Page().outcomes,
+                         .next = {.batch = BatchId{Id()}, .sequence = random_.Next()},
+                         .is_end = Flip()};
+        for (Outcome& outcome : list.outcomes) outcome.job.batch = BatchId{Id()};
+        return list;
+      }
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();
@@ -394,6 +419,7 @@ WorkerMessage RandomMessages::Message(std::size_t kind) {
       return reports;
     }
     case 3: return Goodbye{.returned = LeaseIds()};
+    case 4: return Returned{.leases = LeaseIds()};
     default: LF_CHECK(false, "no worker message of kind {}", kind);
   }
 }
@@ -419,6 +445,7 @@ WorkerCommand RandomMessages::Command(std::size_t kind) {
     case 4: return HeartbeatAnswer{};
     case 5: return HelloWanted{};
     case 6: return Refused{.failure = AFailure(), .retry_after_ms = Number32()};
+    case 7: return GiveBack{.leases = LeaseIds()};
     default: LF_CHECK(false, "no worker command of kind {}", kind);
   }
 }

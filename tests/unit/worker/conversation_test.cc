@@ -16,9 +16,13 @@ class ListedRunner final : public LeaseRunner {
   bool Accept(wire::Lease) override { return true; }
   void Drop(std::span<const LeaseId>) override {}
   std::vector<LeaseId> DropUnstarted() override { return {}; }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
+    return {leases.begin(), leases.end()};
+  }
   std::vector<wire::Report> TakeFinished() override { return std::exchange(finished, {}); }
-  std::vector<wire::HeldLease> Held() const override { return {}; }
+  std::vector<wire::HeldLease> Held() const override { return held; }
   std::vector<wire::Report> finished;
+  std::vector<wire::HeldLease> held;
 };
 
 class RecordedLine final : public Conversation::Line {
@@ -149,6 +153,58 @@ TEST_F(ConversationTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
   TakeReports();
   Pass(seconds(600));
   EXPECT_TRUE(TakeReports().empty());
+}
+
+TEST_F(ConversationTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
+  runner.held = {{.lease = {9}, .job = {.batch = {1}}}};  // under way
+  Finish(1);
+  Turn();
+  EXPECT_TRUE(TakeReports().empty());
+  EXPECT_LE(conversation.NextTimer(), now + milliseconds(2));
+  now += milliseconds(1);
+  Finish(2);
+  Turn();
+  EXPECT_TRUE(TakeReports().empty());
+  now += milliseconds(1);
+  Turn();
+  const auto sent = TakeReports();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].size(), 2U);
+}
+
+TEST_F(ConversationTest, TheLastReportDoesNotLinger) {
+  Finish(1);
+  Turn();
+  EXPECT_EQ(TakeReports().size(), 1U);
+}
+
+TEST_F(ConversationTest, AFullMessageDoesNotLinger) {
+  runner.held = {{.lease = {900}, .job = {.batch = {1}}}};
+  for (std::uint64_t lease = 1; lease <= 64; ++lease) Finish(lease);
+  Turn();
+  EXPECT_EQ(TakeReports().size(), 1U);
+}
+
+TEST_F(ConversationTest, WhatItGivesBackItSays) {
+  Hear(wire::GiveBack{.leases = {{4}, {5}}});
+  Turn();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::Returned>(line.sent[0]).leases, (std::vector<LeaseId>{{4}, {5}}));
+  line.sent.clear();
+  Turn();
+  EXPECT_TRUE(line.sent.empty());
+}
+
+TEST_F(ConversationTest, AJobThatWasLostBeforeIsAnnouncedAtOnce) {
+  Turn();
+  line.sent.clear();
+  Hear(wire::Leases{.leases = {{.lease = {7}, .job = {.batch = {1}}}}});
+  Turn();
+  EXPECT_TRUE(line.sent.empty());
+  Hear(wire::Leases{.leases = {{.lease = {8}, .job = {.batch = {1}}, .attempt = 2}}});
+  Turn();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<wire::Heartbeat>(line.sent[0]));
 }
 
 }  // namespace

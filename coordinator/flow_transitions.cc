@@ -1,0 +1,90 @@
+#include "coordinator/flow_transitions.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "coordinator/job_transitions.h"
+#include "coordinator/placement.h"
+#include "coordinator/queue_transitions.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+bool IsIdle(const Worker& worker) {
+  return worker.state == wire::WorkerState::kReady && worker.peer && !worker.reservation &&
+         worker.running.empty();
+}
+
+// Its jobs of late, times those that it has. What is not known is taken for long.
+bool IsLoaded(const Worker& worker, const Limits& limits) {
+  if (worker.running.size() < 2) return false;
+  return worker.job_took == Nanos{0} ||
+         worker.job_took * static_cast<std::int64_t>(worker.running.size()) > limits.retract_work;
+}
+
+bool IsWaitedFor(const Turn& turn, const Worker& worker) {
+  return worker.asked_back_at != Instant{} &&
+         turn.now.instant < worker.asked_back_at + turn.state.limits.retract_patience;
+}
+
+// Of what the worker got last, up to half, as far as the idle one may run it.
+std::vector<LeaseId> Retractable(const Turn& turn, const Worker& loaded, const Worker& idle) {
+  const std::size_t most = std::min<std::size_t>(loaded.running.size() / 2, idle.FreeCredit());
+  std::vector<LeaseId> leases;
+  for (auto lease = loaded.running.rbegin(); lease != loaded.running.rend() && leases.size() < most;
+       ++lease) {
+    const Job& job = turn.state.jobs.At(turn.state.leases.Find(*lease)->job);
+    if (job.spec.affinity.empty() && Serves(idle.supply(), DemandOf(job))) leases.push_back(*lease);
+  }
+  return leases;
+}
+
+}  // namespace
+
+bool NothingIsQueued(const State& state, DeviceKind device) {
+  for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
+    if (Serves(device, placement) && state.ready.Size(placement) > 0) return false;
+  }
+  return true;
+}
+
+void AskBack(Turn& turn, Worker& worker, std::vector<LeaseId> leases) {
+  if (leases.empty() || !worker.peer || !worker.Can(wire::kGiveBackCapability)) return;
+  worker.asked_back_at = turn.now.instant;
+  turn.effects.push_back(
+      SendToWorker{.peer = *worker.peer, .command = wire::GiveBack{.leases = std::move(leases)}});
+}
+
+void OnReturned(Turn& turn, Worker& worker, const wire::Returned& returned) {
+  worker.asked_back_at = {};
+  std::set<LeaseId> unrun;
+  for (const LeaseId lease : returned.leases) {
+    if (worker.running.contains(lease)) unrun.insert(lease);
+  }
+  ReturnLeases(turn, unrun, LeaseEnd::kUnrun);
+}
+
+void RetractFromLoaded(Turn& turn) {
+  State& state = turn.state;
+  if (state.service != Service::kServing) return;
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (!NothingIsQueued(state, device)) continue;
+    std::vector<Worker*> idle;
+    std::vector<Worker*> loaded;
+    for (const auto& [id, known] : state.workers.all()) {
+      if (known.device() != device || !known.peer) continue;
+      Worker& worker = *state.workers.Find(id);
+      if (IsIdle(worker)) idle.push_back(&worker);
+      if (IsLoaded(worker, state.limits) && !IsWaitedFor(turn, worker)) loaded.push_back(&worker);
+    }
+    std::ranges::sort(loaded, [](const Worker* a, const Worker* b) {
+      return std::pair(b->running.size(), a->id()) < std::pair(a->running.size(), b->id());
+    });
+    for (std::size_t i = 0; i < std::min(idle.size(), loaded.size()); ++i) {
+      AskBack(turn, *loaded[i], Retractable(turn, *loaded[i], *idle[i]));
+    }
+  }
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,26 @@
+#pragma once
+// DrainTable: WorkersDrained <-> row of `drains`.
+
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "storage/record.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+class DrainTable {
+ public:
+  explicit DrainTable(Connection& connection) : connection_(connection) {}
+
+  Status Save(const WorkersDrained& drained);  // inserts or replaces it
+  Status Remove(const std::string& target);    // if it is there
+  // All that stand. A damaged row still drains: its target, with a reason that says so.
+  Result<std::vector<WorkersDrained>> List();
+
+ private:
+  Connection& connection_;
+};
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,130 @@
+#include "storage/known_failures.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "storage/result_keys.h"
+
+namespace loopfleet::storage {
+
+bool AnswersAgain(FailureCode code) {
+  switch (code) {
+    case FailureCode::kCompileError:
+    case FailureCode::kCompileTimeout:
+    case FailureCode::kCompileOom:
+    case FailureCode::kRunTimeout:
+    case FailureCode::kRunCrash:
+    case FailureCode::kRunOom:
+    case FailureCode::kSandboxViolation:
+    case FailureCode::kWrongOutput:
+    case FailureCode::kCut:
+    case FailureCode::kWorkerLost:
+    case FailureCode::kWorkerCrashed: return true;
+    default: return false;
+  }
+}
+
+bool IsCircumstantial(FailureCode code) {
+  switch (code) {
+    case FailureCode::kCompileTimeout:
+    case FailureCode::kCompileOom:
+    case FailureCode::kRunTimeout:
+    case FailureCode::kRunOom:
+    case FailureCode::kWorkerLost:
+    case FailureCode::kWorkerCrashed: return true;
+    default: return false;
+  }
+}
+
+void KnownFailures::Remember(const Entry& entry) {
+  entries_.emplace(entry.hash, entry);
+  oldest_.push_back(entry.hash);
+  if (oldest_.size() <= kMost) return;
+  const auto [begin, end] = entries_.equal_range(oldest_.front());
+  oldest_.pop_front();
+  const auto older = [](const auto& a, const auto& b) {
+    return std::pair(a.second.batch, a.second.sequence) <
+           std::pair(b.second.batch, b.second.sequence);
+  };
+  if (begin != end) entries_.erase(std::min_element(begin, end, older));
+}
+
+Status KnownFailures::Load(Connection& connection, ConditionsTable& conditions) {
+  std::vector<Entry> newest;
+  std::vector<std::pair<ConditionsId, looptree::TreeKey>> keys;
+  {
+    LF_TRY(Query row, connection.Start("SELECT * FROM known_failures ORDER BY id DESC LIMIT ?"));
+    row.Add(kMost);
+    while (true) {
+      LF_TRY(const bool more, row.Next());
+      if (!more) break;
+      row.Skip();  // id
+      const auto key = row.Blob();
+      looptree::TreeKey tree;
+      if (key.size() != sizeof tree.bytes) continue;
+      std::memcpy(tree.bytes.data(), key.data(), key.size());
+      const ConditionsId id = row.Int64();
+      const auto code = FailureCodeOf(row.Int<std::uint16_t>());
+      Entry entry{.cut_above_ns = row.Int<std::uint64_t>()};
+      entry.batch.value = row.Int<std::uint64_t>();
+      entry.sequence = row.Int<std::uint64_t>();
+      entry.failed_at = WallTime(Nanos(row.Int64()));
+      if (!row.ChecksumMatches() || !code) continue;
+      entry.code = *code;
+      newest.push_back(entry);
+      keys.emplace_back(id, tree);
+    }
+  }
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+  oldest_.clear();
+  for (std::size_t i = newest.size(); i-- > 0;) {
+    const auto under = conditions.Find(keys[i].first);
+    if (!under && under.error().kind == ErrorKind::kCorrupt) continue;
+    if (!under) return std::unexpected(under.error());
+    newest[i].hash = HashOf(keys[i].second, *under);
+    Remember(newest[i]);
+  }
+  return {};
+}
+
+std::vector<KnownFailures::Entry> KnownFailures::Find(std::uint64_t hash) const {
+  std::vector<Entry> found;
+  {
+    std::lock_guard lock(mutex_);
+    const auto [begin, end] = entries_.equal_range(hash);
+    for (auto entry = begin; entry != end; ++entry) found.push_back(entry->second);
+  }
+  std::ranges::sort(found, [](const Entry& a, const Entry& b) {
+    return std::pair(b.batch, b.sequence) < std::pair(a.batch, a.sequence);
+  });
+  return found;
+}
+
+Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
+                          const looptree::TreeKey& tree, const Entry& entry) {
+  LF_TRY(const std::int64_t id,
+         connection.Number("SELECT coalesce(max(id), 0) + 1 FROM known_failures"));
+  LF_TRY(Query query, connection.Start("INSERT INTO known_failures VALUES (?,?,?,?,?,?,?,?,?)"));
+  LF_TRY_VOID(query.Add(id)
+                  .Add(std::span<const std::uint8_t>(tree.bytes))
+                  .Add(conditions)
+                  .Add(static_cast<int>(entry.code))
+                  .Add(entry.cut_above_ns)
+                  .Add(entry.batch.value)
+                  .Add(entry.sequence)
+                  .Add(entry.failed_at.time_since_epoch().count())
+                  .AddChecksum()
+                  .Run());
+  added_.push_back(entry);
+  return {};
+}
+
+void KnownFailures::Publish() {
+  if (added_.empty()) return;
+  std::lock_guard lock(mutex_);
+  for (const Entry& entry : std::exchange(added_, {})) Remember(entry);
+}
+
+}  // namespace loopfleet::storage

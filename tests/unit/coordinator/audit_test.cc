@@ -1,0 +1,271 @@
+// Measurements that are made again by other workers, and what follows when they disagree.
+
+#include "coordinator/audit.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+Opinion Says(double ns) { return {.low_ns = ns * 0.99, .high_ns = ns * 1.01}; }
+
+TEST(Audit, IntervalsMayBeATenthApart) {
+  EXPECT_TRUE(Agree(Says(100), Says(100)));
+  EXPECT_TRUE(Agree(Says(100), Says(111)));
+  EXPECT_TRUE(Agree(Says(111), Says(100)));
+  EXPECT_FALSE(Agree(Says(100), Says(114)));
+  EXPECT_FALSE(Agree(Says(114), Says(100)));
+}
+
+TEST(Audit, TheOddOneDisagreesWithTwoThatAgree) {
+  EXPECT_EQ(OddOne({Says(100), Says(70), Says(101)}), 1U);
+  EXPECT_EQ(OddOne({Says(70), Says(100), Says(101)}), 0U);
+  EXPECT_EQ(OddOne({Says(100), Says(101), Says(102)}), std::nullopt);
+  EXPECT_EQ(OddOne({Says(100), Says(130), Says(170)}), std::nullopt);
+  EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}), std::nullopt);  // the middle agrees with both
+}
+
+TEST(Audit, TheShareIsWhatWasAskedForAndTheChoiceIsFixed) {
+  int chosen = 0;
+  for (std::uint32_t index = 0; index < 100'000; ++index) {
+    const JobId job = MakeJobId(7, index);
+    EXPECT_EQ(IsAudited(job, 200), IsAudited(job, 200));
+    if (IsAudited(job, 200)) ++chosen;
+  }
+  EXPECT_NEAR(chosen, 2000, 200);
+  EXPECT_FALSE(IsAudited(MakeJobId(7, 1), 0));
+  EXPECT_TRUE(IsAudited(MakeJobId(7, 1), 10'000));
+}
+
+TEST(Audit, OneOddResultIsNoProofAndThreeOfFourAre) {
+  using Came = AuditRecord::Came;
+  AuditRecord record;
+  for (const Came came : {Came::kOdd, Came::kOdd, Came::kConfirmed, Came::kConfirmed, Came::kOdd,
+                          Came::kDisputed, Came::kDisputed}) {
+    record.Note(came);
+    EXPECT_FALSE(record.IsConvicted());
+  }
+  record.Note(Came::kOdd);
+  EXPECT_FALSE(record.IsConvicted());
+  record.Note(Came::kOdd);
+  EXPECT_TRUE(record.IsConvicted());
+  EXPECT_EQ(record.audits(), 9U);
+  EXPECT_EQ(record.disputes(), 7U);
+}
+
+Limits EveryJob() {
+  Limits limits;
+  limits.audits_per_10000 = 10'000;
+  return limits;
+}
+
+struct Fleet : Harness {
+  Fleet() : Harness(EveryJob()) {
+    ClientHello("c", 1);
+    WorkerHello("w", 50);
+  }
+  // A job that "w" measures as `ns`, and its audit is under way.
+  void MeasuredBy(const PeerId& peer, std::uint8_t tree, double ns) {
+    Submit("c", {{.tree = tree}});
+    Write();
+    for (const wire::Lease& lease : TakeLeases(peer)) Answer(peer, lease, ns);
+    Write();
+    Settle();
+  }
+  void Answer(const PeerId& peer, const wire::Lease& lease, double ns) {
+    Evaluation evaluation;
+    evaluation.verdict = Measurement{.elapsed_ns = ns,
+                                     .elapsed_low_ns = ns * 0.99,
+                                     .elapsed_high_ns = ns * 1.01,
+                                     .elapsed_min_ns = ns,
+                                     .elapsed_mean_ns = ns,
+                                     .spread = 0.01,
+                                     .samples_ns = {ns},
+                                     .sample_flags = {0}};
+    const Job* job = core->state().jobs.Find(lease.job);
+    evaluation.tree_key = job->tree;
+    const auto& worker = core->state().workers.all().begin()->second;
+    evaluation.conditions = Conditions{.hardware = worker.facts.hardware,
+                                       .compiler = worker.facts.compiler,
+                                       .policy = worker.facts.policy,
+                                       .isolation = "none"};
+    ReportEvaluation(peer, lease, std::move(evaluation));
+  }
+  void Settle() {  // what ticks and the disk have to do
+    Pass(milliseconds(100));
+    Write();
+    Pass(milliseconds(100));
+    Write();
+  }
+  const Worker& Known(std::uint8_t name) const { return *core->state().workers.Find(Named(name)); }
+};
+
+TEST(Core, AMeasurementIsMadeAgainByAnotherWorkerOfTheClass) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.WorkerHello("g", 52, {.device = DeviceKind::kCuda});
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Settle();
+  const auto audit = h.TakeLeases("x");
+  ASSERT_EQ(audit.size(), 1U);
+  EXPECT_EQ(audit[0].spec.freshness, Freshness::kMeasureAnew);
+  EXPECT_EQ(audit[0].job.batch, BatchId{2});
+  h.Answer("x", audit[0], 104);
+  h.Write();
+  EXPECT_EQ(h.Known(50).audits.audits(), 1U);
+  EXPECT_EQ(h.Known(50).audits.disputes(), 0U);
+  EXPECT_TRUE(h.disk.doubted.empty());
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());  // a row of its own
+  h.Settle();
+  EXPECT_TRUE(h.TakeLeases("w").empty());  // an audit is not audited
+  EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+TEST(Core, WithoutAnotherWorkerOfTheClassNothingIsAudited) {
+  Fleet h;
+  h.MeasuredBy("w", 1, 100);
+  EXPECT_EQ(h.core->state().audits.size(), 0U);
+  EXPECT_EQ(h.disk.batches.size(), 1U);
+}
+
+TEST(Core, AnAuditWaitsUntilNothingIsQueued) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}, {.tree = 4}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Settle();
+  EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);
+  EXPECT_EQ(h.TakeLeases("w").at(0).job, MakeJobId(1, 2));
+  h.Answer("x", h.TakeLeases("x").at(0), 100);
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, MakeJobId(1, 3));  // the client's, not the audit
+}
+
+TEST(Core, ADisagreementIsPutToAThird) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.WorkerHello("y", 52);
+  h.MeasuredBy("w", 1, 70);
+  h.Answer("x", h.TakeLeases("x").at(0), 100);
+  h.Write();
+  h.Settle();
+  const auto third = h.TakeLeases("y");
+  ASSERT_EQ(third.size(), 1U);
+  h.Answer("y", third[0], 101);
+  h.Write();
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, MakeJobId(1, 0));
+  EXPECT_EQ(h.Known(50).audits.disputes(), 1U);
+  EXPECT_EQ(h.Known(51).audits.disputes(), 0U);
+  EXPECT_EQ(h.Known(50).state, wire::WorkerState::kReady);  // one is no proof
+}
+
+TEST(Core, WithTwoWorkersBothAreInDoubtAndNobodyIsPutAway) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.MeasuredBy("w", 1, 70);
+  h.Answer("x", h.TakeLeases("x").at(0), 100);
+  h.Write();
+  h.Settle();
+  ASSERT_EQ(h.disk.doubted.size(), 2U);
+  EXPECT_NE(h.disk.doubted[0].reason.find("nobody could settle"), std::string::npos);
+  EXPECT_EQ(h.Known(50).audits.disputes(), 1U);
+  EXPECT_EQ(h.Known(51).audits.disputes(), 1U);
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kReady), 2U);
+}
+
+TEST(Core, AWorkerThatIsRefutedThreeTimesIsPutInQuarantineUntilItIsResumed) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.WorkerHello("y", 52);
+  for (std::uint8_t tree = 1; tree <= 3; ++tree) {
+    EXPECT_EQ(h.Known(50).state, wire::WorkerState::kReady);
+    h.Submit("c", {{.tree = tree}});
+    h.Write();
+    // Whoever gets it: "w" lies, the others do not. Opinions until it is settled.
+    for (int round = 0; round < 4; ++round) {
+      for (const auto& [peer, ns] : {std::pair{"w", 70.0}, {"x", 100.0}, {"y", 101.0}}) {
+        for (const wire::Lease& lease : h.TakeLeases(peer)) h.Answer(peer, lease, ns);
+      }
+      h.Write();
+      h.Settle();
+    }
+  }
+  // Not every job came to "w" first; go on until it was heard three times.
+  for (std::uint8_t tree = 4; tree < 60 && h.Known(50).audit_verdict.empty(); ++tree) {
+    h.Submit("c", {{.tree = tree}});
+    h.Write();
+    for (int round = 0; round < 4; ++round) {
+      for (const auto& [peer, ns] : {std::pair{"w", 70.0}, {"x", 100.0}, {"y", 101.0}}) {
+        for (const wire::Lease& lease : h.TakeLeases(peer)) h.Answer(peer, lease, ns);
+      }
+      h.Write();
+      h.Settle();
+    }
+  }
+  EXPECT_EQ(h.Known(50).state, wire::WorkerState::kQuarantined);
+  EXPECT_EQ(h.Known(51).state, wire::WorkerState::kReady);
+  EXPECT_EQ(h.Known(52).state, wire::WorkerState::kReady);
+  ASSERT_EQ(h.disk.suspected.size(), 1U);
+  EXPECT_EQ(h.disk.suspected[0].worker, "worker 50");
+  const auto list = h.Ask("c", wire::ListWorkers{});
+  EXPECT_NE(h.TakeReply<wire::WorkerList>("c", list)->workers.at(0).quarantine.find("refuted"),
+            std::string::npos);
+  h.Heartbeat("w");
+  EXPECT_EQ(h.Known(50).state, wire::WorkerState::kQuarantined);
+  h.Ask("c", wire::SetDrain{.target = "worker 50", .wish = wire::DrainWish::kResume});
+  h.Write();
+  EXPECT_EQ(h.Known(50).state, wire::WorkerState::kReady);
+}
+
+TEST(Core, AnAuditThatNobodyIsThereForEnds) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Settle();
+  EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);  // x is busy
+  h.Say("x", wire::Goodbye{});
+  h.Pass(milliseconds(100));
+  h.Write();
+  EXPECT_EQ(h.core->state().audits.size(), 0U);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kExpired);
+}
+
+TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Pass(milliseconds(100));
+  h.RefuseWrites(FailureCode::kStorageFull);
+  EXPECT_EQ(h.core->state().audits.size(), 0U);
+  EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+TEST(Core, ARestartedCoordinatorFinishesAuditsAsOrdinaryJobs) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Settle();
+  h.Restart();
+  h.WorkerHello("z", 60, {.credit = 9});
+  h.Pass(seconds(2));
+  EXPECT_EQ(h.TakeLeases("z").size(), 2U);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

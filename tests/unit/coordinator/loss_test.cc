@@ -1,0 +1,165 @@
+// Workers that are lost with jobs: what counts against a job, and who is kept out of its way.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// As workers of this version are.
+Harness::Hello Announcing(std::uint32_t credit = 1) {
+  return {.credit = credit,
+          .capabilities = {std::string(wire::kAnnounceCapability),
+                           std::string(wire::kGiveBackCapability)}};
+}
+
+TEST(Core, ALeaseThatNeverArrivedIsNoAttempt) {
+  OneLease h;
+  for (int loss = 0; loss < 5; ++loss) {
+    for (int beat = 0; beat < 3; ++beat) {
+      h.Pass(seconds(1));
+      h.Heartbeat("w");
+    }
+    const auto again = h.TakeLeases("w");
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_EQ(again[0].attempt, 1U);
+  }
+}
+
+TEST(Core, ALeaseThatArrivedAndVanishedIsAnAttempt) {
+  OneLease h;
+  h.Heartbeat("w", {h.lease.lease});
+  h.Pass(seconds(3));
+  h.Heartbeat("w");
+  EXPECT_EQ(h.TakeLeases("w").at(0).attempt, 2U);
+}
+
+TEST(Core, LostGrantsDoNotEndAnInnocentJob) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 7}});
+  h.Write();
+  for (std::uint8_t worker = 50; worker < 60; ++worker) {  // each is cut off as it gets its lease
+    h.WorkerHello("w", worker, Announcing());
+    const auto leases = h.TakeLeases("w");
+    ASSERT_EQ(leases.size(), 1U);
+    EXPECT_LE(leases[0].attempt, 2U);
+    h.Pass(seconds(5));
+  }
+  h.WorkerHello("w", 60, Announcing());
+  h.Report("w", h.TakeLeases("w").at(0));
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
+}
+
+TEST(Core, LostGrantsAreBounded) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 7}});
+  h.Write();
+  for (std::uint8_t worker = 50; worker < 80 && h.disk.outcomes.empty(); ++worker) {
+    h.WorkerHello("w", worker, Announcing());
+    h.Pass(seconds(5));
+    h.Write();
+  }
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kWorkerLost);
+}
+
+TEST(Core, AJobThatWorkersHadWhenTheyWereLostIsGivenUpAfterThree) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 7}});
+  h.Write();
+  for (std::uint8_t worker = 50; worker < 53; ++worker) {
+    h.WorkerHello("w", worker, Announcing());
+    const wire::Lease lease = h.TakeLeases("w").at(0);
+    h.Heartbeat("w", {lease.lease});
+    h.Pass(seconds(5));
+  }
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 0))), FailureCode::kWorkerLost);
+}
+
+TEST(Core, WhatWasLostWithAWorkerRunsAlone) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+  h.Write();
+  h.WorkerHello("w", 50, Announcing(3));
+  EXPECT_EQ(h.TakeLeases("w").size(), 3U);
+  h.Pass(seconds(5));  // lost, and nobody knows with which
+  h.WorkerHello("x", 51, Announcing(3));
+  for (std::uint32_t index = 0; index < 3; ++index) {
+    const auto leases = h.TakeLeases("x");
+    ASSERT_EQ(leases.size(), 1U);
+    EXPECT_EQ(leases[0].job, MakeJobId(1, index));
+    h.Report("x", leases[0]);
+  }
+  h.Submit("c", {{.tree = 4}, {.tree = 5}});
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("x").size(), 2U);  // as before
+}
+
+TEST(Core, AWorkerIsReservedForAJobThatRunsAloneAndFinishesWhatItHas) {
+  OneLease h;  // w has the job
+  h.WorkerHello("x", 51, Announcing(4));
+  h.Submit("c", {{.tree = 8}, {.tree = 9}});
+  h.Write();
+  const auto begun = h.TakeLeases("x");
+  ASSERT_EQ(begun.size(), 2U);
+  const auto beat = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      h.Pass(seconds(1));
+      h.Heartbeat("x", {begun[0].lease, begun[1].lease});
+    }
+  };
+  beat(4);  // w is lost
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Submit("c", {{.tree = 10}});
+  h.Write();
+  EXPECT_TRUE(h.TakeLeases("x").empty());  // reserved
+  h.Report("x", begun[0]);
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Report("x", begun[1]);
+  const auto alone = h.TakeLeases("x");
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_EQ(alone[0].job, h.lease.job);
+  h.Report("x", alone[0]);
+  EXPECT_EQ(h.TakeLeases("x").at(0).job, MakeJobId(3, 0));
+}
+
+TEST(Core, AReservedWorkerThatGoesFreesTheJob) {
+  OneLease h;
+  h.WorkerHello("x", 51, Announcing(4));
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  const wire::Lease begun = h.TakeLeases("x").at(0);
+  for (int i = 0; i < 4; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("x", {begun.lease});
+  }
+  h.Say("x", wire::Goodbye{.returned = {begun.lease}});
+  h.WorkerHello("y", 52, Announcing());
+  EXPECT_EQ(h.TakeLeases("y").size(), 1U);
+}
+
+TEST(Core, ACancelledJobEndsItsReservation) {
+  OneLease h;
+  h.WorkerHello("x", 51, Announcing(4));
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  const wire::Lease begun = h.TakeLeases("x").at(0);
+  for (int i = 0; i < 4; ++i) {
+    h.Pass(seconds(1));
+    h.Heartbeat("x", {begun.lease});
+  }
+  h.Ask("c", wire::CancelBatch{BatchId{1}});
+  h.Write();
+  h.Submit("c", {{.tree = 10}});
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
