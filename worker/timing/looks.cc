@@ -77,13 +77,18 @@ SamplingPolicy Looks::NextPolicy() const {
 void Looks::Add(Samples samples) {
   Look look{.samples = std::move(samples)};
   look.clock_mhz = ClockOf(look.samples);
+  std::vector<double> contended_ns;
   for (std::size_t i = 0; i < look.samples.ns.size(); ++i) {
-    if (look.samples.flags[i] == kSampleAccepted) look.accepted_ns.push_back(look.samples.ns[i]);
+    const std::uint8_t flags = look.samples.flags[i];
+    if (flags == kSampleAccepted) look.accepted_ns.push_back(look.samples.ns[i]);
+    if (flags == kSampleContended) contended_ns.push_back(look.samples.ns[i]);
   }
-  constexpr std::size_t kLeastClear = 2;
-  look.is_clear = look.accepted_ns.size() >= kLeastClear && !ClockMoved(look.samples);
-  if (!look.accepted_ns.empty()) {
-    look.median = MedianWithInterval(look.accepted_ns).median *
+  constexpr std::size_t kLeast = 2;
+  const bool is_clear = look.accepted_ns.size() >= kLeast;
+  const std::vector<double>& counted = is_clear ? look.accepted_ns : contended_ns;
+  if (counted.size() >= kLeast && !ClockMoved(look.samples)) {
+    look.worth = is_clear ? Look::Worth::kClear : Look::Worth::kConfirm;
+    look.median = MedianWithInterval(counted).median *
                   (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
   }
   looks_.push_back(std::move(look));
@@ -92,7 +97,7 @@ void Looks::Add(Samples samples) {
 std::vector<std::size_t> Looks::Agreeing() const {
   std::vector<std::size_t> by_median;
   for (std::size_t i = 0; i < looks_.size(); ++i) {
-    if (looks_[i].is_clear) by_median.push_back(i);
+    if (looks_[i].worth != Look::Worth::kNone) by_median.push_back(i);
   }
   std::ranges::sort(by_median, {}, [&](std::size_t i) { return looks_[i].median; });
   // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
@@ -103,7 +108,11 @@ std::vector<std::size_t> Looks::Agreeing() const {
     for (std::size_t j = i; j < by_median.size() && looks_[by_median[j]].median <= bound; ++j) {
       agreeing.push_back(by_median[j]);
     }
-    if (agreeing.size() >= 2) return agreeing;
+    if (agreeing.size() < 2) continue;
+    const bool is_clear = std::ranges::any_of(
+        agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
+    if (!is_clear) agreeing.clear();
+    return agreeing;
   }
   return {};
 }
@@ -135,8 +144,9 @@ std::optional<Nanos> Looks::NextIn() const {
   }
   if (!Agreeing().empty()) {
     const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
-    const bool is_narrow = figure && figure->spread <= TargetSpread();
-    const auto clear = std::ranges::count_if(looks_, &Look::is_clear);
+    const bool is_narrow =
+        figure && AcceptedSamples(*figure) >= kLeastAccepted && figure->spread <= TargetSpread();
+    const auto clear = std::ranges::count(looks_, Look::Worth::kClear, &Look::worth);
     if (is_narrow || static_cast<std::size_t>(clear) >= options_.most_scattered) {
       return std::nullopt;
     }

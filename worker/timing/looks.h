@@ -64,13 +64,19 @@ class Looks {
     Samples samples;
     double clock_mhz = 0;  // 0: not known
     std::vector<double> accepted_ns;
-    // Nothing speaks against it: enough was accepted, and its clock was steady.
-    bool is_clear = false;
-    double median = 0;  // of what was accepted, in cycles where the clock is known
+    enum class Worth : std::uint8_t {
+      kNone,     // its clock moved, or there is too little of it
+      kConfirm,  // contended, which makes kernels slower only: can say that another is not too
+                 // quick
+      kClear,    // nothing speaks against it
+    };
+    Worth worth = Worth::kNone;
+    double median = 0;  // of what was accepted, else of what was contended; cycles, if known
   };
 
   double SpentNs() const;  // in samples
-  // The indices of looks that agree with each other, the quickest such; fewer than two: none do.
+  // The indices of looks that agree with each other, the quickest such, one of them clear at least;
+  // empty: there are none, or there are quicker ones that agree and are contended.
   std::vector<std::size_t> Agreeing() const;
   double TargetSpread() const;
 

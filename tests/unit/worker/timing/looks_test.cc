@@ -106,6 +106,28 @@ TEST(LooksTest, AContendedMomentIsFollowedByOthers) {
   EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleContended}), 6);
 }
 
+// What is contended is too slow if it is anything, so it can say that another is not too quick.
+TEST(LooksTest, AContendedMomentConfirmsAClearOne) {
+  for (const double contended : {99.4, 100.6}) {
+    const Looks looks = LooksOf({QuietLook(100), ContendedLook(contended)});
+    EXPECT_FALSE(looks.NextIn());
+    const auto m = looks.Summarise(kMhz);
+    EXPECT_EQ(m->grade, Grade::kA);
+    EXPECT_NEAR(m->elapsed_ns, 100, 0.2);  // the clear one's
+    EXPECT_EQ(AcceptedSamples(*m), 5U);
+  }
+}
+
+TEST(LooksTest, ContendedMomentsThatAreQuickerRefuteClearOnes) {
+  Looks looks = LooksOf({QuietLook(110), ContendedLook(100), ContendedLook(100.2)});
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(QuietLook(110.1));  // slow in a way that no probe sees
+  EXPECT_TRUE(looks.NextIn());
+  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
+  looks.Add(QuietLook(99.9));
+  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 99.9, 0.2);
+}
+
 TEST(LooksTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
   const Looks looks = LooksOf(std::vector<Samples>(5, ContendedLook(120)));
   EXPECT_FALSE(looks.NextIn());
