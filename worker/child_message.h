@@ -77,7 +77,7 @@ std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);
 
 // How many pieces of memory an executor keeps mapped, each in a place that the daemon chooses.
 inline constexpr std::uint32_t kInputsPlaces = 4;
-inline constexpr std::uint32_t kArenaPlaces = 64;
+inline constexpr std::uint32_t kArenaPlaces = 80;
 
 // Maps the pages of the buffers, and nothing else, of the memory whose descriptor comes with it, in
 // the place of what is there. Not answered.

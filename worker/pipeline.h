@@ -42,7 +42,7 @@ class Pipeline final : public LeaseRunner {
   struct Options {
     std::size_t max_held = 64;                 // leases at once, waiting ones included
     std::size_t max_prepared = 4;              // verified and waiting for the slot
-    std::size_t max_again = 48;                // looked at once at least, and waiting for the next
+    std::size_t max_again = 64;                // looked at once at least, and waiting for the next
     std::uint32_t max_threads = 1;             // that a kernel may use
     std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job

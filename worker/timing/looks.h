@@ -19,10 +19,10 @@
 
 namespace loopfleet::worker {
 
-// The name of the default policy (2 to 5 looks of 5 repetitions of 60 us), part of what a stored
-// result is looked up by: change it with anything that changes what a figure means. (Precision and
-// budget only say when to stop: they are not part of it.)
-inline constexpr std::string_view kPolicyName = "agreed2to5x5x60us";
+// The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us), part of what a
+// stored result is looked up by: change it with anything that changes what a figure means.
+// (Precision and budget only say when to stop: they are not part of it.)
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us";
 
 class Looks {
  public:
@@ -32,9 +32,10 @@ class Looks {
     // Where two agree and the kernel's own samples scatter too far for the grade or the precision
     // that was asked for.
     std::size_t most_scattered = 3;
-    // Before the second look, and twice as long before each further one: 10 ms is what three in
-    // four disturbances take here, and 150 ms in all nine in ten (docs/MEASUREMENT.md).
-    Nanos first_wait = std::chrono::milliseconds(10);
+    // Before the second look, and twice as long before each further one: most disturbances take
+    // less than 5 ms here, and nine in ten less than 75 ms, all waits together
+    // (docs/MEASUREMENT.md).
+    Nanos first_wait = std::chrono::milliseconds(5);
     double agreement = 0.01;  // of the medians, relative
     // A kernel so slow that its looks took as long gets no more than two.
     Nanos long_enough = std::chrono::seconds(1);

@@ -46,7 +46,7 @@ TEST(LooksTest, TwoMomentsThatAgreeAreEnough) {
 
 TEST(LooksTest, OneMomentNeverIs) {
   const Looks looks = LooksOf({QuietLook(100)});
-  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
+  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(5));
   EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
 }
 
@@ -57,7 +57,7 @@ TEST(LooksTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
     all[slow] = QuietLook(115);
     Looks looks = LooksOf(all);
     EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115: who knows
-    EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(20));
+    EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
     looks.Add(QuietLook(100.4));
     EXPECT_FALSE(looks.NextIn());
     const auto m = looks.Summarise(kMhz);
@@ -86,7 +86,7 @@ TEST(LooksTest, WhereNoneAgreeThereAreFiveAndNoGoodGrade) {
     looks.Add(QuietLook(ns));
   }
   EXPECT_FALSE(looks.NextIn());
-  EXPECT_EQ(waited, std::chrono::milliseconds(150));
+  EXPECT_EQ(waited, std::chrono::milliseconds(75));
   const auto m = looks.Summarise(kMhz);
   EXPECT_NE(m->grade, Grade::kA);
   EXPECT_LE(m->elapsed_low_ns, 100);
@@ -226,6 +226,13 @@ TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   refuted.Add(QuietLook(98.2));
   EXPECT_FALSE(refuted.NextIn());
   EXPECT_NEAR(refuted.Summarise(kMhz)->elapsed_ns, 98.1, 0.3);
+}
+
+TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
+  const SamplingPolicy policy = Looks({}, {}).NextPolicy();
+  EXPECT_DOUBLE_EQ(policy.precision, kGradeASpread);
+  EXPECT_EQ(policy.most_samples, 20U);
+  EXPECT_EQ(policy.budget_ns, 2'000'000U);
 }
 
 TEST(LooksTest, ColdLooksHaveFourRunsEach) {
