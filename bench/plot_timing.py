@@ -36,7 +36,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+        rows = [row for row in map(json.loads, file) if "elapsed_ns" in row]
     plt.rcParams["svg.hashsalt"] = "loopfleet"  # the same file for the same results
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
     for axes, experiment, title in (

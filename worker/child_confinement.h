@@ -13,7 +13,7 @@ namespace loopfleet::worker {
 struct ChildLimits {
   // Both beyond what it starts with. Shared memory counts towards the second one only.
   std::uint64_t private_bytes = std::uint64_t{2} << 30;
-  std::uint64_t address_space_bytes = std::uint64_t{64} << 30;
+  std::uint64_t address_space_bytes = std::uint64_t{256} << 30;
   std::uint32_t open_files = 64;
   std::optional<int> cpu_core;  // runs nowhere else
 };

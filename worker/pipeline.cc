@@ -144,7 +144,8 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .output_bytes = output_bytes,
                   .call = std::move(call),
                   .run_took = *ran,
-                  .prepared_at = done};
+                  .waits_since = done,
+                  .looks = Looks(lease.spec, {})};
 }
 
 std::expected<std::shared_ptr<Arena>, Failure> Pipeline::ArenaFor(const Kernel& kernel,
@@ -189,11 +190,28 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
   }
 }
 
-std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
-  duty_.SlotDoes(std::nullopt);
+std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
+  if (patience == Patience::kWait) duty_.SlotDoes(std::nullopt);
   for (;;) {
-    RunCanariesIfDue();
-    if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
+    if (patience == Patience::kWait) RunCanariesIfDue();
+    const Instant now = parts_.clock.Now();
+    Nanos wait = options_.idle_wait;
+    if (!again_.empty()) {
+      const auto first = again_.begin();
+      if (first->first <= now) {
+        Prepared next = std::move(first->second);
+        again_.erase(first);
+        return next;
+      }
+      wait = std::min(wait, first->first - now);
+    }
+    const bool is_full = again_.size() >= options_.max_again;
+    if (patience == Patience::kNow) return is_full ? std::nullopt : prepared_.TryPop();
+    if (is_full) {
+      std::this_thread::sleep_for(wait);
+    } else if (std::optional<Prepared> next = prepared_.PopWithin(wait)) {
+      return next;
+    }
     if (prepared_.is_closed()) return std::nullopt;
   }
 }
@@ -212,14 +230,14 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
     // Canaries need the slot to themselves: once they are due, it runs empty.
     if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
-    std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
+    std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
     if (!leases_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
-    evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
+    evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
     const auto begun =
-        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
+        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->looks), next->run_took);
     if (begun) {
       duty_.SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
@@ -230,14 +248,27 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   }
 }
 
-std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
-  LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
+  // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
+  // then known to be right after it has been timed.
+  if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  done.outside += Nanos(timed.outside_ns);
+  done.handover += Nanos(timed.handover_ns);
+  const Samples& samples = timed.samples;
   const auto accepted =
       static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
   parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
-  return parts_.device.Judge(samples, done.spec,
+  parts_.device.Observe(samples);
+  done.looks.Add(std::move(timed.samples));
+  return done.looks.NextIn();
+}
+
+std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
+  parts_.metrics.StageTook(kSlotOverheadLabel, done.outside);
+  parts_.metrics.StageTook(kSlotHandoverLabel, done.handover);
+  return parts_.device.Judge(done.looks, done.spec,
                              {.flop_count = done.evaluation.flop_count,
                               .output_bytes = done.output_bytes,
                               .threads = done.spec.threads},
@@ -266,7 +297,7 @@ void Pipeline::TimeLoop() {
     Prepared done = std::move(on_slot.front());
     on_slot.pop_front();
     Evaluation& evaluation = done.evaluation;
-    const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
+    std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     duty_.KernelCameOff();
     // The core is not to wait while this result is looked at.
     if (on_slot.empty()) {
@@ -274,13 +305,18 @@ void Pipeline::TimeLoop() {
     } else {
       FillSlot(on_slot);
     }
-    if (timed) {
-      parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
-      parts_.metrics.StageTook(kSlotHandoverLabel, Nanos(timed->handover_ns));
+    const std::expected<std::optional<Nanos>, Failure> next_in =
+        timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
+    if (next_in && *next_in) {
+      duty_.KernelWasJudged(DutyCycle::Worth::kFigure);  // a look that counts
+      done.call.arena->Poison();
+      done.waits_since = parts_.clock.Now();
+      again_.emplace(done.waits_since + **next_in, std::move(done));
+      continue;
     }
-    if (!timed) {
-      evaluation.verdict = timed.error();
-    } else if (auto measured = Judge(done, timed->samples)) {
+    if (!next_in) {
+      evaluation.verdict = next_in.error();
+    } else if (auto measured = Judge(done)) {
       evaluation.verdict = *std::move(measured);
     } else {
       evaluation.verdict = std::move(measured).error();
@@ -288,6 +324,7 @@ void Pipeline::TimeLoop() {
     ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
+  again_.clear();  // a preparing thread may wait for the place of their code
 }
 
 void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {

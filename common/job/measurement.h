@@ -8,7 +8,8 @@
 
 namespace loopfleet {
 
-// Which precision was reached: the relative half-width of the interval round the median.
+// Which precision was reached: the relative half-width of the interval round the median. A only
+// where two moments agree on it.
 enum class Grade : std::uint8_t {
   kA,  // within 1 %
   kB,  // within 5 %
@@ -22,6 +23,7 @@ enum SampleFlag : std::uint8_t {
   kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
   kSamplePreempted = 2,  // the system ran something else on the core in its middle
   kSampleThrottled = 4,  // the device was held back meanwhile, by heat or power
+  kSampleApart = 8,      // of a moment whose samples do not agree with those that count
 };
 
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the

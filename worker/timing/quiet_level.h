@@ -3,6 +3,7 @@
 // so a slower clock is not taken for contention. Outlives executor children. Belongs to one thread.
 
 #include <array>
+#include <cstddef>
 #include <limits>
 
 namespace loopfleet::worker {
@@ -11,14 +12,20 @@ class QuietLevel {
  public:
   // The median of some probes that were taken together.
   void Observe(double probe_cycles);
-  // The third smallest of all medians so far: a single one may be too small, for the clock may have
-  // been misjudged. Never forgets: a core that has been contended for an hour is still contended.
-  // 0 before there are three.
-  double cycles() const;
+  // The lower quartile of 32 such medians in a row, of the 32 for which it was smallest. The
+  // smallest of all medians will not do: one in a hundred is too small by up to a fifth, for the
+  // clock was misjudged, and after an hour each quiet core would look contended. Never forgets: a
+  // core that has been contended for an hour is still contended. 0 before there are three.
+  double cycles() const { return cycles_; }
 
  private:
-  static constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::array<double, 3> smallest_ = {kNone, kNone, kNone};  // ascending
+  static constexpr std::size_t kBlock = 32;
+  static constexpr std::size_t kLeast = 3;
+
+  std::array<double, kBlock> block_{};
+  std::size_t count_ = 0;                                  // in block_
+  double best_ = std::numeric_limits<double>::infinity();  // of the blocks before it
+  double cycles_ = 0;
 };
 
 }  // namespace loopfleet::worker
