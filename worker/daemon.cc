@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/host_sensors.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
 #include "worker/child_confinement.h"
@@ -228,6 +230,17 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                      .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
+  const monitoring::HostSensors sensors({}, cores.slot_core);
+  registry.BeforeText([&] {
+    pipeline.SettleDuty();
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    metrics.SetHostClock(sensors.ClockHertz().value_or(kUnknown));
+    metrics.SetTemperature(sensors.TemperatureCelsius().value_or(kUnknown));
+    metrics.SetThrottles(sensors.Throttles());
+  });
+
+  wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
+  hello.hindrances = FindHindrances({.core = cores.slot_core}, isolation);
   log::Info("worker.timing_core core={}", cores.slot_core);
   return Serve(config,
                {.keys = std::move(keys),
@@ -241,7 +254,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                 .clock = clock,
                 .canaries = [&] { return device.health(); },
                 .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); }},
-               MakeHello(config, conditions, max_threads));
+               hello);
 }
 
 }  // namespace

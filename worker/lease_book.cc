@@ -61,6 +61,13 @@ std::vector<wire::HeldLease> LeaseBook::Held() const {
   return held;
 }
 
+std::size_t LeaseBook::CountUnfinished() const {
+  std::lock_guard lock(mutex_);
+  std::size_t unfinished = held_.size();
+  for (const wire::Report& report : finished_) unfinished -= held_.count(report.lease);
+  return unfinished;
+}
+
 std::optional<LeaseBook::Waiting> LeaseBook::Next() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });

@@ -36,6 +36,7 @@ class LeaseBook {
   std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases);
   std::vector<wire::Report> TakeFinished();
   std::vector<wire::HeldLease> Held() const;
+  std::size_t CountUnfinished() const;  // of those held
 
   // Waits for the next one. Empty: Stop was called.
   std::optional<Waiting> Next();

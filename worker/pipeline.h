@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -19,9 +20,11 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
+#include "worker/duty_cycle.h"
 #include "worker/lease_book.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
+#include "worker/repeat_watch.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -75,6 +78,9 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the slot's time up to now. From any thread.
+  void SettleDuty() { duty_.Settle(); }
+
  private:
   struct Prepared {
     LeaseId lease;
@@ -105,6 +111,8 @@ class Pipeline final : public LeaseRunner {
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
+  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
+  void ShowHeld();
 
   const Options options_;
   Parts parts_;
@@ -113,6 +121,9 @@ class Pipeline final : public LeaseRunner {
   LeaseBook leases_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
+  DutyCycle duty_;
+  RepeatWatch repeats_;  // the timing thread's
+  std::mutex show_held_;
 
   BoundedQueue<Prepared> prepared_;
   std::vector<std::thread> prepare_threads_;

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "monitoring/http_server.h"
 #include "worker/child_end.h"
+#include "worker/duty_cycle.h"
 #include "worker/pipeline.h"
 #include "worker/pulse.h"
 #include "worker/session.h"
@@ -53,6 +55,12 @@ monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children) {
   labels.stages.emplace_back(kSlotHandoverLabel);
   for (const ChildRole role : children) labels.children.emplace_back(ChildRoleName(role));
   labels.restart_reasons = RestartReasons();
+  for (std::size_t i = 0; i < kActivities; ++i) {
+    labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
+  }
+  for (const Grade grade : {Grade::kA, Grade::kB, Grade::kC}) {
+    labels.grades.emplace_back(GradeName(grade));
+  }
   return labels;
 }
 
@@ -70,6 +78,24 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   hello.max_threads = max_threads;
   hello.labels = config.labels;
   return hello;
+}
+
+std::vector<std::string> FindHindrances(const monitoring::InspectionOptions& where,
+                                        Isolation isolation) {
+  std::vector<std::string> hindrances;
+  const auto add = [&](const std::string& text) {
+    if (hindrances.size() < wire::kMaxHindrances) {
+      hindrances.push_back(text.substr(0, wire::kMaxHindranceBytes));
+    }
+  };
+  if (isolation != Isolation::kSeccomp) add("sandbox: system calls of kernels are not filtered");
+  for (const monitoring::Finding& finding : monitoring::InspectHost({}, where)) {
+    if (finding.severity != monitoring::Severity::kProblem) continue;
+    add(fmt::format("{}: {}", finding.check, finding.what));
+    log::Warning("worker.hindrance check={} what=\"{}\" mend=\"{}\"", finding.check, finding.what,
+                 finding.mend);
+  }
+  return hindrances;
 }
 
 void DeviceRetirement::Retire(std::string reason) {
@@ -92,8 +118,20 @@ std::optional<std::string> DeviceRetirement::reason() const {
 
 Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello hello) {
   Pulse pulse(parts.clock);
+  monitoring::RegisterProcess(parts.registry);
+  const auto why_not_ready = [&] {
+    std::vector<std::string> reasons;
+    if (!parts.metrics.is_connected()) {
+      reasons.emplace_back("not registered with the coordinator");
+    }
+    return reasons;
+  };
   LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
-         monitoring::HttpServer::Start({.listen = config.http}, parts.registry, [&] {
+         monitoring::HttpServer::Start(
+             {.listen = config.http,
+              .build = {.component = "worker", .version = LOOPFLEET_VERSION},
+              .ready = why_not_ready},
+             parts.registry, [&] {
            std::vector<std::string> reasons;
            if (!parts.nursery.IsAlive()) {
              reasons.emplace_back("the process that starts children ended");
@@ -121,9 +159,15 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
-  parts.signals.Watch([&] { session.RequestDrain(); });
+  const auto service =
+      ServiceManager::FromEnvironment([&] { return pulse.SinceLastBeat() < kStuckAfter; });
+  parts.signals.Watch([&] {
+    service->Stopping();
+    session.RequestDrain();
+  });
   if (parts.retirement != nullptr) parts.retirement->OnRetire([&] { session.RequestDrain(); });
   PrintReadyLine(hello);
+  service->Ready();
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\"", hello.name,
             config.coordinator, hello.http, hello.hardware.hardware_class);
   const Status ended = session.Run();

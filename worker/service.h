@@ -17,8 +17,10 @@
 #include "common/wire/key_directory.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/host_inspection.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
+#include "worker/isolation.h"
 #include "worker/lease_runner.h"
 #include "worker/nursery.h"
 #include "worker/timing/device_watch.h"
@@ -35,6 +37,11 @@ monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children);
 // What a worker says of itself first. Its HTTP address is filled in by Serve.
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
                             std::uint32_t max_threads);
+
+// What of this host may make its figures worse than they need be, for WorkerHello::hindrances; also
+// logged, with what mends it.
+std::vector<std::string> FindHindrances(const monitoring::InspectionOptions& where,
+                                        Isolation isolation);
 
 // A device that is not to be used any more: set once, from any thread, with why. The service then
 // drains, gives its leases back, and ends with that reason.
