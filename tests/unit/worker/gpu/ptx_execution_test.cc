@@ -129,6 +129,7 @@ TEST_F(PtxExecution, WrongAddressesAndTrapsLoseTheDevice) {
     EXPECT_EXIT(
         {
           const auto loaded = device_->Load(kernel, ptx);
+          if (!loaded) std::_Exit(5);
           const auto ran = device_->Run(**loaded, std::vector<looptree::Tensor>{});
           if (!ran) std::fputs(ran.error().message.c_str(), stderr);
           std::_Exit(device_->lost() ? 3 : 4);
