@@ -118,7 +118,7 @@ class OneFleet(unittest.TestCase):
             self.assertEqual(outcomes[i]["compiler"]["tier"], "gpu")
             self.assertGreaterEqual(len(outcomes[i]["samples_ns"]), 5)
         self.assertNotEqual(outcomes[1]["hardware"]["model"], "fake")
-        kinds = {w["worker"]: w["device"] for w in self.fleet.json("worker", "list")}
+        kinds = {w["name"]: w["device"] for w in self.fleet.json("worker", "list")}
         self.assertEqual((kinds[gpu], kinds[cpu]), ("cuda", "cpu"))
         self.assertIn("device.fake", self.log())
 
