@@ -113,6 +113,8 @@ class CudaDriver {
   virtual CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) = 0;
   virtual CudaCode DestroyBatch(Batch batch) = 0;
   virtual CudaCode StartBatch(Batch batch) = 0;
+  // What all of this is queued on, for libraries that queue things themselves; null: none.
+  virtual void* stream() const { return nullptr; }
   virtual CudaCode CreateEvent(Event& event) = 0;
   virtual CudaCode DestroyEvent(Event event) = 0;
   virtual CudaCode Record(Event event) = 0;

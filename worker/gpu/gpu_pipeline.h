@@ -38,7 +38,8 @@ class GpuPipeline final : public LeaseRunner {
     std::uint64_t max_flop_count = 1'000'000'000'000;
     std::uint64_t max_code_bytes = std::uint64_t{32} << 20;
     // Faults of the device in a row, jobs' and checks', after which it is given up.
-    int most_faults = 3;
+    // One more than a job is tried, so that no single job has a device given up.
+    int most_faults = 4;
     std::chrono::milliseconds after_fault{500};  // before the device is tried again
     DeviceTruth truth = DeviceTruth::kReal;
     WorkloadCache::Options workloads;

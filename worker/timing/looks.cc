@@ -110,13 +110,13 @@ std::vector<std::size_t> Looks::Agreeing() const {
   std::ranges::sort(by_median, {}, [&](std::size_t i) { return looks_[i].median; });
   // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
   // alone may be too quick: its clock may have been misjudged.
-  for (std::size_t i = 0; i + 1 < by_median.size(); ++i) {
+  for (std::size_t i = 0; i + options_.fewest <= by_median.size(); ++i) {
     const double bound = looks_[by_median[i]].median * (1 + options_.agreement);
     std::vector<std::size_t> agreeing;
     for (std::size_t j = i; j < by_median.size() && looks_[by_median[j]].median <= bound; ++j) {
       agreeing.push_back(by_median[j]);
     }
-    if (agreeing.size() < 2) continue;
+    if (agreeing.size() < options_.fewest) continue;
     const bool is_clear = std::ranges::any_of(
         agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
     if (!is_clear) agreeing.clear();
@@ -143,7 +143,7 @@ bool Looks::IsCut() const {
 std::optional<Nanos> Looks::NextIn() const {
   LF_CHECK(!looks_.empty(), "no look yet");
   if (IsCut()) return std::nullopt;
-  if (looks_.size() < 2) return options_.first_wait;
+  if (looks_.size() < options_.fewest) return options_.first_wait;
   const double spent = SpentNs();
   if (looks_.size() >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||

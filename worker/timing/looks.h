@@ -27,7 +27,9 @@ inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us";
 class Looks {
  public:
   struct Options {
-    // Where no two agree, or the core was contended.
+    // That have to agree.
+    std::size_t fewest = 2;
+    // Where they do not, or the core was contended.
     std::size_t most = 5;
     // Where two agree and the kernel's own samples scatter too far for the grade or the precision
     // that was asked for.

@@ -33,7 +33,7 @@ constexpr int kNotReady = 600;
 constexpr int kNotSupported = 801;
 constexpr const char* kCubinMark = "\177ELF loopfleet fake cubin\n";
 
-constexpr double kLaunchNs = 20'000;
+constexpr double kLaunchNs = 10'000;
 constexpr double kLaunchInGraphNs = 2'000;
 constexpr double kInstructionNs = 0.05;
 constexpr double kBytesPerNs = 100;
