@@ -5,14 +5,12 @@
 // several moments (worker/timing/looks.h); between them others have the slot.
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -24,8 +22,11 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
+#include "worker/duty_cycle.h"
+#include "worker/lease_book.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
+#include "worker/repeat_watch.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -80,11 +81,10 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the slot's time up to now. From any thread.
+  void SettleDuty() { duty_.Settle(); }
+
  private:
-  struct Waiting {
-    wire::Lease lease;
-    Instant accepted_at;
-  };
   struct Prepared {
     LeaseId lease;
     JobId job;
@@ -112,7 +112,6 @@ class Pipeline final : public LeaseRunner {
   std::expected<Measurement, Failure> Judge(const Prepared& done) const;
   // Begins what is prepared; waits for something if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
-  std::optional<Waiting> NextWaiting();
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
@@ -120,25 +119,21 @@ class Pipeline final : public LeaseRunner {
   std::expected<Nanos, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
                                                           const Workload& workload);
-  bool StartTiming(LeaseId lease);
-  bool IsHeld(LeaseId lease) const;
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
+  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
+  void ShowHeld();
 
   const Options options_;
   Parts parts_;
   const Conditions conditions_;
   const std::function<void()> on_finished_;
+  LeaseBook leases_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_, like all down to finished_
-  std::deque<Waiting> waiting_;
-  std::map<LeaseId, JobId> held_;  // a lease that is not in here is nobody's business any more
-  std::set<LeaseId> on_slot_;
-  std::vector<wire::Report> finished_;  // their leases are in held_ until they are taken
+  DutyCycle duty_;
+  RepeatWatch repeats_;  // the timing thread's
+  std::mutex show_held_;
 
   std::multimap<Instant, Prepared> again_;  // by when they are due; the timing thread's
   BoundedQueue<Prepared> prepared_;

@@ -22,7 +22,8 @@ enum SampleFlag : std::uint8_t {
   kSampleAccepted = 0,
   kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
   kSamplePreempted = 2,  // the system ran something else on the core in its middle
-  kSampleApart = 4,      // of a moment whose samples do not agree with those that count
+  kSampleThrottled = 4,  // the device was held back meanwhile, by heat or power
+  kSampleApart = 8,      // of a moment whose samples do not agree with those that count
 };
 
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the

@@ -1,5 +1,6 @@
 #pragma once
-// From samples to a figure: the median with an interval, and what grade its width is worth.
+// From samples to a Measurement: median with an interval, minimum, mean, spread, grade. Over the
+// accepted samples; all are kept.
 
 #include <cstddef>
 #include <expected>
@@ -39,5 +40,10 @@ Grade GradeOf(double spread);
 inline constexpr std::size_t kLeastAccepted = 3;
 // An interval wider than this says nothing: UNSTABLE_TIMING.
 inline constexpr double kWidestSpread = 0.5;
+
+// The figure of a single look (what several say: worker/timing/looks.h). At least one sample, all
+// positive and finite. Times are scaled from the clock they were taken at to `reference_mhz`, where
+// both are known.
+std::expected<Measurement, Failure> Summarise(const Samples& samples, double reference_mhz);
 
 }  // namespace loopfleet::worker

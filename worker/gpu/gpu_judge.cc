@@ -1,0 +1,54 @@
+#include "worker/gpu/gpu_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "worker/timing/statistics.h"
+
+namespace loopfleet::worker {
+
+SamplingPolicy GpuPolicyFor(const JobSpec& spec) {
+  SamplingPolicy policy{.least_samples = 5,
+                        .min_repetition_ns = 2'000'000,
+                        .precision = 0.0075,
+                        .least_timed_ns = 0,
+                        .budget_ns = 100'000'000,
+                        .cache = spec.cache,
+                        .cut_above_ns = spec.cut_above_ns};
+  if (spec.precision > 0) {
+    // As long as it takes, within reason; the job may say how long that is.
+    policy.precision = spec.precision;
+    policy.most_samples = policy.max_samples;
+    policy.budget_ns = 1'000'000'000;
+  }
+  constexpr double kNsPerMs = 1e6;
+  if (spec.budget_ms > 0) policy.budget_ns = static_cast<std::uint64_t>(spec.budget_ms * kNsPerMs);
+  policy.patience_ns = 5 * policy.budget_ns;  // heat takes a while to go
+  return policy;
+}
+
+std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, const JobSpec& spec,
+                                                 const WorkDone& work,
+                                                 const HardwareFacts& hardware, DeviceTruth truth) {
+  if (samples.samples.end == SamplingEnd::kCut) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kCut,
+        .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
+                               "stopped after {} samples, and no time is given",
+                               spec.cut_above_ns, samples.samples.ns.size())});
+  }
+  // Stated as they are: a GPU sets its clock by what a kernel makes it do, which is the kernel's
+  // own.
+  constexpr double kNoReferenceClock = 0;
+  LF_TRY(Measurement measurement, Summarise(samples.samples, kNoReferenceClock));
+  if (std::optional<Failure> failure = WhyImpossible(measurement, work, hardware)) {
+    return std::unexpected(*std::move(failure));
+  }
+  if (samples.was_shared || truth == DeviceTruth::kFake) measurement.grade = Grade::kC;
+  return measurement;
+}
+
+}  // namespace loopfleet::worker
