@@ -58,7 +58,7 @@ def main():
         axes.axvline(1, color="gray", linewidth=0.8)
         axes.grid(alpha=0.3)
     left.set_ylabel("share of pairs")
-    left.legend(loc="upper left")
+    right.legend(loc="lower right")
     figure.tight_layout()
     figure.savefig(sys.argv[2], metadata={"Date": None})
 

@@ -308,7 +308,7 @@ void Pipeline::TimeLoop() {
     const std::expected<std::optional<Nanos>, Failure> next_in =
         timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
     if (next_in && *next_in) {
-      duty_.KernelWasJudged(DutyCycle::Worth::kFigure);  // a look that counts
+      duty_.KernelWasJudged(DutyCycle::Worth::kFigure);  // this look will be a part of one
       done.call.arena->Poison();
       done.waits_since = parts_.clock.Now();
       again_.emplace(done.waits_since + **next_in, std::move(done));

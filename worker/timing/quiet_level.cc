@@ -12,9 +12,9 @@ void QuietLevel::Observe(double probe_cycles) {
   if (count_ < (is_first ? kLeast : kBlock)) return;
   std::array<double, kBlock> sorted = block_;
   const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count_);
-  const auto quartile = sorted.begin() + static_cast<std::ptrdiff_t>(count_ / 4);
-  std::nth_element(sorted.begin(), quartile, end);
-  cycles_ = std::min(best_, *quartile);
+  const auto low = sorted.begin() + static_cast<std::ptrdiff_t>(count_ / 8);
+  std::nth_element(sorted.begin(), low, end);
+  cycles_ = std::min(best_, *low);
   if (count_ < kBlock) return;
   best_ = cycles_;
   count_ = 0;

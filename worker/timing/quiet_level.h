@@ -10,12 +10,13 @@ namespace loopfleet::worker {
 
 class QuietLevel {
  public:
-  // The median of some probes that were taken together.
+  // The quickest of some probes that were taken together: between a noisy neighbour's moments there
+  // are quiet ones for a single probe long before there are for all of a look.
   void Observe(double probe_cycles);
-  // The lower quartile of 32 such medians in a row, of the 32 for which it was smallest. The
-  // smallest of all medians will not do: one in a hundred is too small by up to a fifth, for the
-  // clock was misjudged, and after an hour each quiet core would look contended. Never forgets: a
-  // core that has been contended for an hour is still contended. 0 before there are three.
+  // The fifth smallest of 32 in a row, of the 32 for which it was smallest. The smallest of all
+  // will not do: one in a hundred is too small by up to a fifth, for the clock was misjudged, and
+  // after an hour each quiet core would look contended. Never forgets: a core that has been
+  // contended for an hour is still contended. 0 before there are three.
   double cycles() const { return cycles_; }
 
  private:

@@ -43,7 +43,7 @@ class Sampling {
       TakeRepetition();
     }
     samples_.clock_after_mhz = with_.probe.ClockMhz();
-    samples_.probe_cycles = MedianOf(probes_);
+    samples_.probe_cycles = *std::ranges::min_element(probes_);
     return std::move(samples_);
   }
 

@@ -75,8 +75,8 @@ struct Samples {
   std::uint64_t iterations = 0;     // runs in each repetition
   std::vector<double> ns;           // wall time of one run, in the order they were taken
   std::vector<std::uint8_t> flags;  // SampleFlag bits, one for each
-  // Throughput probes in cycles: the median of them, and of those beside contended repetitions
-  // relative to a quiet core (1 where there are none).
+  // Throughput probes in cycles: the quickest of them, and the median of those beside contended
+  // repetitions relative to a quiet core (1 where there are none).
   double probe_cycles = 0;
   double slowdown = 1;
   double clock_before_mhz = 0;  // 0: not known
