@@ -153,17 +153,21 @@ SiteReply SiteRefusal(int status, std::string_view code, std::string_view messag
   return {.status = status, .body = std::make_shared<const std::string>(json.dump() + "\n")};
 }
 
-Response HealthResponse(const HealthCheck& health) {
-  const std::vector<std::string> reasons = health ? health() : std::vector<std::string>{};
-  nlohmann::json json = {{"status", reasons.empty() ? "ok" : "unhealthy"}};
-  if (!reasons.empty()) json["reasons"] = reasons;
-  Response response{
-      .content_type = "application/json",
-      .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
-  if (!reasons.empty()) {
-    response.status = 503;
-    response.reason = "Service Unavailable";
-  }
+Response JsonResponse(const nlohmann::ordered_json& json) {
+  return {.content_type = "application/json",
+          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
+
+std::vector<std::string> Ask(const HealthCheck& check) {
+  return check ? check() : std::vector<std::string>{};
+}
+
+Response StatusResponse(std::string_view good, std::string_view bad,
+                        const std::vector<std::string>& reasons) {
+  if (reasons.empty()) return JsonResponse({{"status", good}});
+  Response response = JsonResponse({{"status", bad}, {"reasons", reasons}});
+  response.status = 503;
+  response.reason = "Service Unavailable";
   return response;
 }
 
@@ -172,6 +176,8 @@ Response HealthResponse(const HealthCheck& health) {
 struct HttpServer::Impl {
   const Registry* registry;
   HealthCheck health;
+  HealthCheck ready;
+  BuildInfo build;
   Site* site = nullptr;
   Audience audience = Audience::kThisMachine;
   std::vector<std::string> host_names;
@@ -194,8 +200,18 @@ struct HttpServer::Impl {
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
               .body = registry->ToText()};
     }
-    if (path == "/healthz") return HealthResponse(health);
-    return {.status = 404, .reason = "Not Found", .body = "there are /metrics and /healthz\n"};
+    if (path == "/healthz") return StatusResponse("ok", "unhealthy", Ask(health));
+    if (path == "/readyz") {
+      std::vector<std::string> reasons = Ask(health);
+      for (std::string& reason : Ask(ready)) reasons.push_back(std::move(reason));
+      return StatusResponse("ready", "not ready", reasons);
+    }
+    if (path == "/version") {
+      return JsonResponse({{"component", build.component}, {"version", build.version}});
+    }
+    return {.status = 404,
+            .reason = "Not Found",
+            .body = "there are /metrics, /healthz, /readyz and /version\n"};
   }
 
   // What the site says; empty: nothing, the path is not one of its.
@@ -267,6 +283,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   LF_TRY(impl->ip, Resolve(wanted));
   impl->registry = &registry;
   impl->health = std::move(health);
+  impl->ready = options.ready;
+  impl->build = options.build;
   impl->site = options.site;
   impl->audience = options.audience;
   impl->host_names = options.host_names;

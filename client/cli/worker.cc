@@ -102,6 +102,9 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   text += info.canary_ratio > 0
               ? fmt::format("canaries: {:.4f} of their time at start\n", info.canary_ratio)
               : std::string("canaries: not compared yet\n");
+  for (const std::string& hindrance : info.hindrances) {
+    text += fmt::format("spoils its figures: {}\n", hindrance);
+  }
   text += fmt::format("class: {}\n", hardware.hardware_class);
   text += fmt::format("compiler: LLVM {} tier {} revision {}\n", info.compiler.llvm,
                       info.compiler.tier, info.compiler.revision);

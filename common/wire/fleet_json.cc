@@ -58,6 +58,7 @@ Json WorkerJson(const WorkerInfo& info) {
               {"disputes", info.disputes},
               {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
+              {"hindrances", info.hindrances},
               {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
               {"hardware", HardwareJson(info.hardware)},
               {"compiler",
