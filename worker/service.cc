@@ -132,18 +132,19 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
               .build = {.component = "worker", .version = LOOPFLEET_VERSION},
               .ready = why_not_ready},
              parts.registry, [&] {
-           std::vector<std::string> reasons;
-           if (!parts.nursery.IsAlive()) {
-             reasons.emplace_back("the process that starts children ended");
-           }
-           if (pulse.SinceLastBeat() > kStuckAfter) {
-             reasons.emplace_back("the session with the coordinator is stuck");
-           }
-           if (parts.retirement != nullptr) {
-             if (auto reason = parts.retirement->reason()) reasons.push_back(*std::move(reason));
-           }
-           return reasons;
-         }));
+               std::vector<std::string> reasons;
+               if (!parts.nursery.IsAlive()) {
+                 reasons.emplace_back("the process that starts children ended");
+               }
+               if (pulse.SinceLastBeat() > kStuckAfter) {
+                 reasons.emplace_back("the session with the coordinator is stuck");
+               }
+               if (parts.retirement != nullptr) {
+                 if (auto reason = parts.retirement->reason())
+                   reasons.push_back(*std::move(reason));
+               }
+               return reasons;
+             }));
   hello.http = http->address();
   Session session({.coordinator = config.coordinator, .keys = std::move(parts.keys)},
                   {.context = parts.context,
