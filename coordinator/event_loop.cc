@@ -202,7 +202,7 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
           OnSubmit(received, request->number, std::move(message));
         } else {
-          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,
                            .question = std::move(message),
@@ -258,7 +258,9 @@ void EventLoop::OnWorkerFrame(const wire::Received& received) {
         .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
   }
   parts_.metrics.MalformedMessage();
-  log::Warning("worker.malformed reason={}", message.error().message);
+  if (const auto count = malformed_log_.Count(parts_.clock.Now())) {
+    log::Warning("worker.malformed count={} last=\"{}\"", *count, message.error().message);
+  }
   RefuseWorker(received.peer, std::move(message).error());
 }
 
@@ -273,8 +275,9 @@ void EventLoop::TickIfDue() {
   if (parts_.board.IsDue(now)) {
     parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
   }
-  parts_.health.StorageIsFull(parts_.storage.is_full());
-  parts_.observer.record().SetStorageFull(parts_.storage.is_full());
+  const auto trouble = parts_.storage.trouble();
+  parts_.health.StorageHas(trouble);
+  parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
 }
 
 void EventLoop::CountMalformed() {

@@ -16,6 +16,7 @@
 #include "coordinator/fleet_snapshot.h"
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
+#include "coordinator/log_pause.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
@@ -85,6 +86,7 @@ class EventLoop {
   std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
+  LogPause malformed_log_;
   std::atomic<bool> stop_requested_{false};
 };
 

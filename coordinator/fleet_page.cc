@@ -28,6 +28,7 @@ constexpr std::uint32_t kOutcomesShown = 100;
 constexpr std::uint32_t kOutcomesLookedAt = 20'000;
 constexpr int kShareOfTime = 100;  // one part in so many, for looking through outcomes
 constexpr std::chrono::minutes kLongestRest{1};
+constexpr std::chrono::seconds kInterest{30};  // somebody who asked is taken to look for so long
 constexpr int kNice = 5;
 
 SiteReply JsonReply(const Json& json) {
@@ -116,7 +117,7 @@ void FleetPage::Look() {
   const Instant now = parts_.clock.Now();
   const bool has_news = !has_digest_ || snapshot->tally.finished() != outcomes_seen_;
   const Nanos rest = std::min<Nanos>(outcomes_took_ * kShareOfTime, kLongestRest);
-  if (has_news && now - looked_at_outcomes_ >= rest) {
+  if (has_news && IsWatched(now) && now - looked_at_outcomes_ >= rest) {
     outcomes_seen_ = snapshot->tally.finished();
     LookAtOutcomes();
   }
@@ -143,6 +144,10 @@ void FleetPage::Look() {
   }
   const std::lock_guard lock(facts_mutex_);
   overview_ = std::move(bytes);
+}
+
+bool FleetPage::IsWatched(Instant now) const {
+  return feed_.watchers() > 0 || now - asked_at_.load() < kInterest;
 }
 
 void FleetPage::LookAtOutcomes() {
@@ -183,6 +188,7 @@ SiteReply FleetPage::Answer(const monitoring::SiteRequest& request) {
 }
 
 SiteReply FleetPage::Api(const monitoring::SiteRequest& request) {
+  asked_at_ = parts_.clock.Now();
   const std::string_view path = request.path;
   if (path == "/api/overview") {
     const std::lock_guard lock(facts_mutex_);
@@ -273,8 +279,10 @@ SiteReply FleetPage::JobOf(std::string_view id) {
     return NotFound(fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", id));
   }
   const JobId job{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
-  const std::lock_guard asking(asking_);
-  const auto stored = readers_.questions->ReadJob(job);
+  const auto stored = [&] {
+    const std::lock_guard asking(asking_);
+    return readers_.questions->ReadJob(job);
+  }();
   if (!stored) return Unreadable(stored.error());
   if (!*stored) return NotFound(fmt::format("there is no job {}", id));
   return JsonReply(JobViewJson(job, **stored));

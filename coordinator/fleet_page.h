@@ -9,10 +9,12 @@
 //   /api/job/BATCH.INDEX one, as job_view.h says
 //
 // One thread of its own looks at the newest snapshot and at the database, and makes the live bytes
-// that all who watch share. It reads through its own connections, at a lower priority, and spends
-// at most a hundredth of its time on looking through outcomes; the event loop only leaves
+// that all who watch share. It reads through its own connections, at a lower priority. While
+// somebody looks, it spends at most a hundredth of its time on looking through outcomes, else none:
+// the first look after a while may show what was known at the last one. The event loop only leaves
 // snapshots. Answers to single questions are read on the server's threads, one at a time.
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -61,6 +63,7 @@ class FleetPage final : public monitoring::Site {
 
   void Run();
   void Look();
+  bool IsWatched(Instant now) const;
   void LookAtOutcomes();
   monitoring::SiteReply Api(const monitoring::SiteRequest& request);
   monitoring::SiteReply Workers() const;
@@ -86,6 +89,7 @@ class FleetPage final : public monitoring::Site {
   std::shared_ptr<const std::string> overview_;
 
   std::mutex asking_;
+  std::atomic<Instant> asked_at_{Instant{}};
 
   std::mutex stop_mutex_;
   std::condition_variable stop_changed_;

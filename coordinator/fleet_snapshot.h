@@ -35,7 +35,7 @@ struct FleetSnapshot {
   Tally tally;
 };
 
-// Takes about a microsecond for each worker, and one for each kind of demand that jobs wait with.
+// A copy of each worker's facts, and a look at each kind of demand that jobs wait with.
 FleetSnapshot SnapshotOf(const Core& core, const Tally& tally, Moment now);
 
 class SnapshotBoard {

@@ -317,6 +317,7 @@ OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::si
   }
   digest.failures = FailuresJson(failures);
   digest.best = BestJson(best);
+  digest.benchmarks = best.size();
   for (auto& [name, noise] : workers) digest.by_worker[name] = NoiseJson(noise);
   for (auto& [name, noise] : pools) digest.pools[name] = NoiseJson(noise);
   digest.turnaround = {{"p50_ms", Quantile(took, 0.5)}, {"p99_ms", Quantile(took, 0.99)}};
@@ -357,7 +358,10 @@ Json OverviewJson(const FleetFacts& facts) {
       {"batches", std::move(batches)},
       {"failures", facts.digest.failures},
       {"best", facts.digest.best},
-      {"looked_at", {{"outcomes", facts.digest.outcomes}, {"all", facts.digest.is_all}}}};
+      {"looked_at",
+       {{"outcomes", facts.digest.outcomes},
+        {"all", facts.digest.is_all},
+        {"benchmarks", facts.digest.benchmarks}}}};
 }
 
 }  // namespace loopfleet::coordinator

@@ -22,6 +22,7 @@ struct OutcomeDigest {
   Json pools = Json::object();       // hardware class -> median spread and time of measuring
   Json turnaround = Json::object();  // of outcomes: median and 99 %, in ms
   std::size_t outcomes = 0;          // that were looked at
+  std::size_t benchmarks = 0;        // how many entries `best` would have without its bound
   bool is_all = false;               // there are no others
 };
 // `most`: how many were asked for, at most.

@@ -29,9 +29,24 @@ wire::Refused NotFound(std::string message) {
   return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
 }
 
+// Trying again helps only where the disk, or whoever holds the file, may be of another mind then.
+bool MayPass(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUnavailable:
+    case ErrorKind::kTimeout:
+    case ErrorKind::kFull:
+    case ErrorKind::kSystem: return true;
+    case ErrorKind::kInvalid:
+    case ErrorKind::kNotFound:
+    case ErrorKind::kExists:
+    case ErrorKind::kCorrupt:
+    case ErrorKind::kClosed: return false;
+  }
+  return false;
+}
+
 wire::Refused Unreadable(const Error& error) {
-  const FailureCode code =
-      error.kind == ErrorKind::kCorrupt ? FailureCode::kStorageCorrupt : FailureCode::kBusy;
+  const FailureCode code = MayPass(error.kind) ? FailureCode::kBusy : FailureCode::kStorageCorrupt;
   return {.failure = {.code = code, .message = error.message},
           .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
 }

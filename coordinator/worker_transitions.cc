@@ -243,8 +243,10 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   State& state = turn.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
-  state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
-  if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
+  const auto why = WhyImplausible(evaluation, job.tree, worker);
+  if (!why) {
+    state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
+  } else {
     turn.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
     evaluation = Evaluation{
@@ -347,10 +349,11 @@ struct MessageVisitor {
 }  // namespace
 
 void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
-  turn.writes.push_back(storage::ResultsSuspected{.worker = worker.facts.name,
-                                                  .since = turn.now.wall - doubted,
-                                                  .flagged_at = turn.now.wall,
-                                                  .reason = std::move(reason)});
+  turn.writes.push_back(
+      storage::ResultsSuspected{.worker = worker.facts.name,
+                                .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
+                                .flagged_at = turn.now.wall,
+                                .reason = std::move(reason)});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
   Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);

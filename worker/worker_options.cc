@@ -14,6 +14,7 @@
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/wire/hardware_label.h"
 #include "common/wire/key_directory.h"
 
 namespace loopfleet::worker {
@@ -89,9 +90,6 @@ std::optional<log::Level> ParseLevel(const std::string& name) {
   return std::nullopt;
 }
 
-// Those by the hardware are not for anybody to claim.
-constexpr std::array<std::string_view, 3> kOwnLabels = {"device=", "isa=", "host="};
-
 std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
   if (labels.size() > kMostLabels) {
     return fmt::format("--labels: {} labels; at most {}", labels.size(), kMostLabels);
@@ -102,10 +100,9 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
       return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),
                          kMostLabelBytes);
     }
-    for (const std::string_view own : kOwnLabels) {
-      if (!label.starts_with(own)) continue;
+    if (wire::IsHardwareLabel(label)) {
       return fmt::format("--labels '{}': the hardware gives a worker its labels {}", label,
-                         fmt::join(kOwnLabels, ", "));
+                         fmt::join(wire::kHardwareLabels, ", "));
     }
   }
   return std::nullopt;

@@ -74,6 +74,7 @@ class CommandLine {
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
 void AddCompletionCommands(CommandLine& line);
+void AddCampaignCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
 void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);

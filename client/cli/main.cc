@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
+  AddCampaignCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
   AddFleetCommands(line);

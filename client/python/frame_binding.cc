@@ -122,6 +122,7 @@ nb::dict WorkerDict(const wire::WorkerInfo& info) {
   dict["leased_jobs"] = info.leased_jobs;
   dict["finished_jobs"] = info.finished_jobs;
   dict["max_threads"] = info.max_threads;
+  dict["labels"] = info.labels;
   dict["hardware"] = ToPython(client::HardwareJson(info.hardware));
   dict["peak_gflops"] = info.hardware.peaks.flop_per_second / 1e9;
   return dict;

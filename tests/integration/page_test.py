@@ -263,6 +263,16 @@ class PageAudienceTest(unittest.TestCase):
         port = self.start("--http", "0.0.0.0:0", "--page", "everybody").rsplit(":", 1)[1]
         self.assertNotEqual(ask(f"{own}:{port}", "/api/workers")[0], 403)
 
+    def test_who_watches_does_not_keep_it_from_ending(self):
+        with fleet.Fleet(workers=0) as cluster:
+            watchers = [Watcher(cluster.coordinator.ready["http"]) for _ in range(5)]
+            self.assertTrue(all(watcher.next() for watcher in watchers))
+            self.assertEqual(cluster.coordinator.stop(), 0)
+            for watcher in watchers:
+                while watcher.next():
+                    pass
+                watcher.close()
+
     def test_a_word_that_is_none(self):
         done = fleet.run([fleet.program("loopfleet-coordinator"), "--page", "evrybody"])
         self.assertEqual(done.returncode, 78)

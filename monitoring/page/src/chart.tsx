@@ -14,6 +14,9 @@ export interface Line {
 
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
+// Samples are counted: there is no half of one.
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+
 const clock = (at_s: number): string => new Date(at_s * 1000).toLocaleTimeString("en-GB");
 
 function useScheme(): boolean {
@@ -66,7 +69,7 @@ export function Chart(props: {
         },
       },
       axes: [
-        props.time ? { ...axis, values: (_self, ticks) => ticks.map(clock), space: 70 } : axis,
+        props.time ? { ...axis, values: (_self, ticks) => ticks.map(clock), space: 70 } : { ...axis, incrs: WHOLE },
         { ...axis, size: 64, values: (_self, ticks) => ticks.map((tick) => props.value(tick)) },
       ],
       series: [

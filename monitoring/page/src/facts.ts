@@ -91,7 +91,7 @@ export interface Overview {
   batches: Batch[];
   failures: FailureGroup[];
   best: Best[];
-  looked_at: { outcomes: number; all: boolean };
+  looked_at: { outcomes: number; all: boolean; benchmarks: number };
 }
 
 export interface Hardware {

@@ -216,7 +216,12 @@ function LookedAt({ overview }: { overview: Overview }) {
 function BestTable({ overview }: { overview: Overview }) {
   return (
     <section id="best" aria-labelledby="best-title">
-      <h2 id="best-title">Best results</h2>
+      <h2 id="best-title">
+        Best results
+        {overview.looked_at.benchmarks > overview.best.length
+          ? `, ${overview.best.length} of ${overview.looked_at.benchmarks}`
+          : ""}
+      </h2>
       <Table<Best>
         caption="Best results"
         rows={overview.best}

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     while (auto frame = back->Receive()) {
       LF_CHECK(peer.has_value(), "the coordinator spoke first");
       Print(Conversation::Way::kFromCoordinator, *frame);
-      LF_CHECK(front->Send(*peer, *frame) == wire::SendResult::kSent, "not sent");
+      (void)front->Send(*peer, *frame);  // a peer that has said goodbye hears nothing more
     }
   }
 }
