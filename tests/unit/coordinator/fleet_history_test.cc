@@ -14,9 +14,9 @@ class FleetHistoryTest : public ::testing::Test {
   // So many jobs end, of which so many fail; then time passes, and the history sees it.
   void Pass(Nanos time, int finished, int failed = 0) {
     for (int i = 0; i < finished; ++i) {
-      JobWasFinished end;
+      FinishedJob end;
       if (i < failed) end.failure = FailureCode::kRunCrash;
-      snapshot_.tally.Count(end);
+      snapshot_.tally.Count(JobsWereFinished{{end}});
     }
     snapshot_.at.instant += time;
     snapshot_.at.wall += time;

@@ -146,9 +146,9 @@ TEST_F(OverviewTest, ManyFailuresAreAWarning) {
   AddWorker("a", WorkerState::kReady);
   history_.Add(snapshot_, batches_);
   for (int i = 0; i < 30; ++i) {
-    JobWasFinished end;
+    FinishedJob end;
     if (i < 10) end.failure = FailureCode::kWrongOutput;
-    snapshot_.tally.Count(end);
+    snapshot_.tally.Count(JobsWereFinished{{end}});
   }
   snapshot_.at.instant += 6s;
   history_.Add(snapshot_, batches_);
