@@ -100,7 +100,8 @@ void FleetRecord::SetStorageFull(bool full) {
 
 void FleetRecord::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
 
-wire::FleetInfo FleetRecord::Complete(wire::FleetInfo fleet, const wire::ShowFleet& question) const {
+wire::FleetInfo FleetRecord::Complete(wire::FleetInfo fleet,
+                                      const wire::ShowFleet& question) const {
   fleet.started_at = started_at_;
   fleet.now = clock_.WallNow();
   fleet.version = version_;

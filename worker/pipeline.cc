@@ -19,10 +19,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       leases_(options.max_held),
       workloads_(options.workloads),
       arenas_(options.arenas),
-      duty_(parts.clock,
-            [this](Activity activity, Nanos spent) {
-              parts_.metrics.SlotSpent(ActivityName(activity), spent);
-            }),
+      account_(leases_, parts.metrics, parts.clock),
       prepared_(options.max_prepared),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
@@ -40,32 +37,25 @@ Pipeline::~Pipeline() {
 
 bool Pipeline::Accept(wire::Lease lease) {
   const bool accepted = leases_.Accept(std::move(lease), parts_.clock.Now());
-  ShowHeld();
+  account_.ShowHeld();
   return accepted;
 }
 void Pipeline::Drop(std::span<const LeaseId> leases) {
   leases_.Drop(leases);
-  ShowHeld();
+  account_.ShowHeld();
 }
 std::vector<LeaseId> Pipeline::DropUnstarted() {
   std::vector<LeaseId> dropped = leases_.DropUnstarted();
-  ShowHeld();
+  account_.ShowHeld();
   return dropped;
 }
 std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
   std::vector<LeaseId> dropped = leases_.GiveBack(leases);
-  ShowHeld();
+  account_.ShowHeld();
   return dropped;
 }
 std::vector<wire::Report> Pipeline::TakeFinished() { return leases_.TakeFinished(); }
 std::vector<wire::HeldLease> Pipeline::Held() const { return leases_.Held(); }
-
-void Pipeline::ShowHeld() {
-  std::lock_guard lock(show_held_);  // or an older count could be the last one that is shown
-  const std::size_t unfinished = leases_.CountUnfinished();
-  duty_.SetHeld(unfinished);
-  parts_.metrics.SetHeld(unfinished);
-}
 
 void Pipeline::PrepareLoop(Preparer& preparer) {
   while (std::optional<LeaseBook::Waiting> next = leases_.Next()) {
@@ -90,7 +80,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
-  std::optional<DutyCycle::Step> step(std::in_place, duty_, DutyCycle::Stage::kCompile);
+  std::optional<DutyCycle::Step> step(std::in_place, account_.duty(), DutyCycle::Stage::kCompile);
   const std::expected<looptree::Replayed, Failure> replayed =
       RebuildJob(lease.spec,
                  {.device = DeviceKind::kCpu,
@@ -108,7 +98,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(compiled.error());
-  step.emplace(duty_, DutyCycle::Stage::kVerify);
+  step.emplace(account_.duty(), DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.no_effect = kernel.no_effect;
@@ -191,7 +181,7 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
 }
 
 std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
-  if (patience == Patience::kWait) duty_.SlotDoes(std::nullopt);
+  if (patience == Patience::kWait) account_.duty().SlotDoes(std::nullopt);
   for (;;) {
     if (patience == Patience::kWait) RunCanariesIfDue();
     const Instant now = parts_.clock.Now();
@@ -219,10 +209,10 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
 void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
-  duty_.SlotDoes(Activity::kCanary);
+  account_.duty().SlotDoes(Activity::kCanary);
   device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
                        parts_.clock.Now());
-  duty_.SlotDoes(std::nullopt);
+  account_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
@@ -235,11 +225,12 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     if (!leases_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
-    if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
+    if (on_slot.empty())
+      account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->looks), next->run_took);
     if (begun) {
-      duty_.SlotDoes(Activity::kMeasure);
+      account_.duty().SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
     } else {
       evaluation.verdict = begun.error();
@@ -275,22 +266,6 @@ std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const 
                              done.evaluation.conditions->hardware);
 }
 
-void Pipeline::ShowWorth(const Evaluation& evaluation) {
-  // That a kernel takes longer than a bound is what such a job asks.
-  const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
-  duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
-  if (!evaluation.ok()) return;
-  const Measurement& measurement = evaluation.measurement();
-  parts_.metrics.Measured(GradeName(measurement.grade), measurement.spread);
-  if (measurement.grade != Grade::kA) return;
-  const std::optional<double> disagreement =
-      repeats_.Observe({.code_hash = evaluation.code_hash,
-                        .threads = evaluation.conditions->threads,
-                        .cache = evaluation.conditions->cache},
-                       measurement.elapsed_ns);
-  if (disagreement) parts_.metrics.Repeated(*disagreement);
-}
-
 void Pipeline::TimeLoop() {
   std::deque<Prepared> on_slot;
   for (FillSlot(on_slot); !on_slot.empty(); FillSlot(on_slot)) {
@@ -298,17 +273,18 @@ void Pipeline::TimeLoop() {
     on_slot.pop_front();
     Evaluation& evaluation = done.evaluation;
     std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
-    duty_.KernelCameOff();
+    account_.duty().KernelCameOff();
     // The core is not to wait while this result is looked at.
     if (on_slot.empty()) {
-      duty_.SlotDoes(Activity::kVerify);
+      account_.duty().SlotDoes(Activity::kVerify);
     } else {
       FillSlot(on_slot);
     }
     const std::expected<std::optional<Nanos>, Failure> next_in =
         timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
     if (next_in && *next_in) {
-      duty_.KernelWasJudged(DutyCycle::Worth::kFigure);  // this look will be a part of one
+      account_.duty().KernelWasJudged(
+          DutyCycle::Worth::kFigure);  // this look will be a part of one
       done.call.arena->Poison();
       done.waits_since = parts_.clock.Now();
       again_.emplace(done.waits_since + **next_in, std::move(done));
@@ -321,7 +297,7 @@ void Pipeline::TimeLoop() {
     } else {
       evaluation.verdict = std::move(measured).error();
     }
-    ShowWorth(evaluation);
+    account_.ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
   again_.clear();  // a preparing thread may wait for the place of their code
@@ -335,7 +311,7 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
   }
   const bool is_wanted =
       leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
-  ShowHeld();
+  account_.ShowHeld();
   if (is_wanted) {
     on_finished_();
   }

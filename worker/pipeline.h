@@ -22,11 +22,10 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
-#include "worker/duty_cycle.h"
 #include "worker/lease_book.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
-#include "worker/repeat_watch.h"
+#include "worker/slot_account.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -82,7 +81,7 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::HeldLease> Held() const override;
 
   // Brings the metrics of the slot's time up to now. From any thread.
-  void SettleDuty() { duty_.Settle(); }
+  void SettleDuty() { account_.duty().Settle(); }
 
  private:
   struct Prepared {
@@ -121,8 +120,6 @@ class Pipeline final : public LeaseRunner {
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
-  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
-  void ShowHeld();
 
   const Options options_;
   Parts parts_;
@@ -131,9 +128,7 @@ class Pipeline final : public LeaseRunner {
   LeaseBook leases_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
-  DutyCycle duty_;
-  RepeatWatch repeats_;  // the timing thread's
-  std::mutex show_held_;
+  SlotAccount account_;
 
   std::multimap<Instant, Prepared> again_;  // by when they are due; the timing thread's
   BoundedQueue<Prepared> prepared_;

@@ -217,6 +217,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                         .metrics = metrics,
                         .clock = clock},
                        conditions, [&] { wakeup.Signal(); });
+  registry.BeforeText([&] { pipeline.SettleDuty(); });
   return Serve(config,
                {.keys = std::move(keys),
                 .context = context,

@@ -23,6 +23,7 @@
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
 #include "worker/service.h"
+#include "worker/slot_account.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
@@ -69,6 +70,9 @@ class GpuPipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the device's time up to now. From any thread.
+  void SettleDuty() { account_.duty().Settle(); }
+
  private:
   struct Prepared {
     LeaseId lease;
@@ -95,6 +99,7 @@ class GpuPipeline final : public LeaseRunner {
   const Conditions conditions_;
   const std::function<void()> on_finished_;
   LeaseBook leases_;
+  SlotAccount account_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
   int faults_ = 0;  // in a row; of the device's thread
