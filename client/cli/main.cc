@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
+  AddWatchCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);
@@ -13,9 +14,12 @@ int main(int argc, char** argv) {
   AddCampaignCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
+  AddFleetCommands(line);
   AddBenchmarkCommands(line);
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);
+  AddDoctorCommand(line);
+  AddCompletionCommands(line);
   return line.Execute(argc, argv);
 }

@@ -181,6 +181,17 @@ struct ReplyParts {
     return nb::make_tuple("outcome_list", nb::make_tuple(outcomes, list.next.batch.value,
                                                          list.next.sequence, list.is_end));
   }
+  nb::object operator()(const wire::FleetInfo& fleet) const {
+    nb::dict content;
+    content["epoch"] = fleet.epoch;
+    content["queued"] = fleet.queued_cpu + fleet.queued_cuda + fleet.queued_any;
+    content["leased"] = fleet.leased_jobs;
+    content["accepted"] = fleet.accepted_jobs;
+    content["finished"] = fleet.finished_jobs;
+    content["failed"] = fleet.failed_jobs;
+    content["workers_ready"] = fleet.workers_ready;
+    return nb::make_tuple("fleet", content);
+  }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
   }

@@ -118,6 +118,14 @@ ListOutcomes ReadListOutcomes(schema::ListOutcomes::Reader reader) {
           ReadText(reader.getBenchmarkPrefix(), kMaxUriBytes, "the benchmark's prefix")};
 }
 
+ShowFleet ReadShowFleet(schema::ShowFleet::Reader reader) {
+  const std::uint32_t max = reader.getMaxEvents();
+  if (max > kMaxEventsPerList) {
+    RefuseMalformed(fmt::format("max_events is {}; at most {}", max, kMaxEventsPerList));
+  }
+  return {.after_event = reader.getAfterEvent(), .max_events = max};
+}
+
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -140,6 +148,11 @@ struct RequestWriter {
   void operator()(const ListWorkers&) { builder.setListWorkers(); }
   void operator()(const SetDrain& set) { WriteSetDrain(set, builder.initSetDrain()); }
   void operator()(const ListOutcomes& list) { WriteListOutcomes(list, builder.initListOutcomes()); }
+  void operator()(const ShowFleet& show) {
+    auto wire = builder.initShowFleet();
+    wire.setAfterEvent(show.after_event);
+    wire.setMaxEvents(show.max_events);
+  }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -159,6 +172,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
     case schema::ClientRequest::SET_DRAIN: return ReadSetDrain(reader.getSetDrain());
     case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
+    case schema::ClientRequest::SHOW_FLEET: return ReadShowFleet(reader.getShowFleet());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

@@ -59,6 +59,7 @@ std::size_t EncodedSize(const JobSpec& spec);
 std::size_t EncodedSize(const Evaluation& evaluation);  // of a Report
 std::size_t EncodedSize(const Outcome& outcome);
 std::size_t EncodedSize(const WorkerInfo& worker);
+std::size_t EncodedSize(const FleetEvent& event);
 
 // Why the decoder would refuse a message with this job (bounds.h, not UTF-8, not a number), so that
 // a sender can answer for that job alone and send the others.

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/bounds.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
@@ -57,6 +58,8 @@ struct TextListBounds {
   std::size_t entries = 0;
   std::size_t entry_bytes = 0;
 };
+inline constexpr TextListBounds kHindranceBounds{.entries = kMaxHindrances,
+                                                 .entry_bytes = kMaxHindranceBytes};
 std::vector<std::string> ReadTexts(capnp::List<capnp::Text>::Reader list,
                                    const TextListBounds& bounds, std::string_view what);
 void WriteTexts(std::span<const std::string> texts, capnp::List<capnp::Text>::Builder list);
