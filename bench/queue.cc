@@ -20,10 +20,8 @@ struct QueueCase {
   Status (*run)();
 };
 constexpr QueueCase kCases[] = {
-    {"batched", RunBatchedCase},
-    {"unbatched", RunUnbatchedCase},
-    {"latency", RunLatencyCase},
-    {"repeats", RunRepeatsCase},
+    {"batched", RunBatchedCase}, {"unbatched", RunUnbatchedCase}, {"latency", RunLatencyCase},
+    {"repeats", RunRepeatsCase}, {"fleet", RunFleetCase},         {"recovery", RunRecoveryCase},
 };
 
 // Whether `name` stands in "a,b,c".
@@ -60,6 +58,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(arguments[1]) == "--only") {
     return loopfleet::bench::Run(arguments[2]);
   }
-  fmt::print(stderr, "usage: bench_queue [--only batched,unbatched,latency,repeats]\n");
+  fmt::print(stderr,
+             "usage: bench_queue [--only batched,unbatched,latency,repeats,fleet,recovery]\n");
   return 2;
 }

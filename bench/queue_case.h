@@ -9,5 +9,7 @@ Status RunBatchedCase();
 Status RunUnbatchedCase();
 Status RunLatencyCase();
 Status RunRepeatsCase();
+Status RunFleetCase();
+Status RunRecoveryCase();
 
 }  // namespace loopfleet::bench

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/queue_case.h"
+#include "bench/queue_peers.h"
 #include "bench/queue_rig.h"
 #include "bench/redis_peer.h"
 #include "bench/result_line.h"
@@ -139,19 +140,24 @@ nlohmann::ordered_json DetailsOf(const QueueCost& cost, std::uint32_t jobs,
           {"generator_cpu_us_each", cost.generator_cpu_seconds / jobs * 1e6}};
 }
 
-Status PrintBesidePeers(const std::string& name, std::uint32_t jobs, std::uint32_t per_message,
-                        const QueueCost& cost, const RedisLoad& load) {
-  LF_TRY(const auto redis, RedisRate(load));
-  ResultLine line{.bench = "queue",
-                  .name = name,
-                  .value = jobs / cost.seconds,
-                  .unit = "jobs/s",
-                  .peer = fmt::format("redis lists, appendfsync always, {} jobs a command",
-                                      load.jobs_per_message),
-                  .peer_value = redis,
-                  .details = DetailsOf(cost, jobs, per_message)};
-  line.details["peer_jobs"] = load.jobs;
-  Print(line);
+struct Peer {
+  std::string text;
+  PeerJobs rate;
+};
+
+// A line for each peer: the same value, another ratio.
+Status PrintBeside(const std::string& name, std::uint32_t jobs, std::uint32_t per_message,
+                   const QueueCost& cost, const std::vector<Peer>& peers) {
+  for (const Peer& peer : peers) {
+    LF_TRY(const auto rate, peer.rate);
+    Print({.bench = "queue",
+           .name = name,
+           .value = jobs / cost.seconds,
+           .unit = "jobs/s",
+           .peer = peer.text,
+           .peer_value = rate,
+           .details = DetailsOf(cost, jobs, per_message)});
+  }
   return {};
 }
 
@@ -167,8 +173,9 @@ Status RunBatchedCase() {
     LF_TRY_VOID(SubmitTogether(rig, jobs));
     cost = watch.Read();
   }
-  return PrintBesidePeers("batched", kBatchedJobs, wire::kMaxJobsPerMessage, cost,
-                          {.jobs = 200'000, .jobs_per_message = 1000, .outstanding = 16});
+  return PrintBeside("batched", kBatchedJobs, wire::kMaxJobsPerMessage, cost,
+                     {{"redis lists, appendfsync always, 1000 jobs a command",
+                       RedisRate({.jobs = 200'000, .jobs_per_message = 1000, .outstanding = 16})}});
 }
 
 Status RunUnbatchedCase() {
@@ -184,8 +191,15 @@ Status RunUnbatchedCase() {
     cost = watch.Read();
     for (const BatchId batch : submitter.batches()) LF_TRY_VOID(AwaitStored(client, batch));
   }
-  return PrintBesidePeers("unbatched", kSingleJobs, 1, cost,
-                          {.jobs = 20'000, .outstanding = kOutstanding});
+  return PrintBeside(
+      "unbatched", kSingleJobs, 1, cost,
+      {{"redis lists, appendfsync always, 1 job a command",
+        RedisRate({.jobs = 20'000, .outstanding = kOutstanding})},
+       {"beanstalkd -f0, 4 workers", BeanstalkdRate({.jobs = 2'000, .outstanding = kOutstanding})},
+       {"NATS JetStream, file storage, synced every 2 minutes: not durable",
+        JetStreamRate({.jobs = 20'000, .outstanding = kOutstanding})},
+       {"NATS publish and subscribe, in memory: not durable",
+        NatsRate({.jobs = 50'000, .outstanding = kOutstanding})}});
 }
 
 Status RunLatencyCase() {

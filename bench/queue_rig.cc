@@ -1,8 +1,8 @@
 #include "bench/queue_rig.h"
 
+#include <signal.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -37,27 +37,31 @@ JobSpec RepeatableJob(std::uint32_t which) {
 
 Error ToError(const client::CallError& error) { return {error.kind, error.message}; }
 
-Result<QueueRig> QueueRig::Start() {
-  // On the disk that the project is on: /tmp is memory on many machines.
-  std::string pattern = (std::filesystem::current_path() / "bench_queue_XXXXXX").string();
-  const std::filesystem::path directory = ::mkdtemp(pattern.data());
-  auto cluster = client::LocalCluster::Start(
+namespace {
+
+Result<client::LocalCluster> StartCluster(const std::filesystem::path& directory) {
+  return client::LocalCluster::Start(
       {.programs = client::OwnDirectory(), .workers = 0, .database = directory / "queue.db"});
-  if (!cluster) {
-    std::filesystem::remove_all(directory);
-    return std::unexpected(cluster.error());
-  }
-  return QueueRig(directory, *std::move(cluster));
 }
 
-QueueRig::~QueueRig() {
-  if (directory_.empty()) return;  // moved from
-  cluster_.Stop();
-  std::filesystem::remove_all(directory_);
+}  // namespace
+
+Result<QueueRig> QueueRig::Start() {
+  LF_TRY(auto directory, ScratchDirectory::Create());
+  LF_TRY(auto cluster, StartCluster(directory.path()));
+  return QueueRig(std::move(directory), std::move(cluster));
+}
+
+Status QueueRig::Restart() {
+  ::kill(cluster_->coordinator_pid(), SIGKILL);
+  cluster_.reset();
+  LF_TRY(auto cluster, StartCluster(directory_.path()));
+  cluster_.emplace(std::move(cluster));
+  return {};
 }
 
 Result<client::Client> QueueRig::Connect() const {
-  auto client = client::Client::Connect({.address = cluster_.address(), .program = "bench"});
+  auto client = client::Client::Connect({.address = cluster_->address(), .program = "bench"});
   if (!client) return std::unexpected(ToError(client.error()));
   return *std::move(client);
 }
@@ -70,10 +74,10 @@ QueueRig::Watch::Watch(const QueueRig& rig)
 
 QueueCost QueueRig::Watch::Read() const {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
-  return {.seconds = wall.count(),
-          .coordinator_cpu_seconds =
-              ProcessSeconds(rig_.cluster().coordinator_pid()) - coordinator_,
-          .generator_cpu_seconds = ProcessSeconds(::getpid()) - generator_};
+  return {
+      .seconds = wall.count(),
+      .coordinator_cpu_seconds = ProcessSeconds(rig_.cluster().coordinator_pid()) - coordinator_,
+      .generator_cpu_seconds = ProcessSeconds(::getpid()) - generator_};
 }
 
 Status AwaitStored(client::Client& client, BatchId batch) {

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
+#include <optional>
+#include <utility>
 
+#include "bench/scratch_directory.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/job/job_spec.h"
@@ -31,9 +33,11 @@ class QueueRig {
  public:
   static Result<QueueRig> Start();
   QueueRig(QueueRig&&) noexcept = default;
-  ~QueueRig();
 
-  const client::LocalCluster& cluster() const { return cluster_; }
+  // kill -9, and a new coordinator on the same database.
+  Status Restart();
+
+  const client::LocalCluster& cluster() const { return *cluster_; }
   Result<client::Client> Connect() const;
 
   class Watch {
@@ -49,11 +53,11 @@ class QueueRig {
   };
 
  private:
-  QueueRig(std::filesystem::path directory, client::LocalCluster cluster)
+  QueueRig(ScratchDirectory directory, client::LocalCluster cluster)
       : directory_(std::move(directory)), cluster_(std::move(cluster)) {}
 
-  std::filesystem::path directory_;
-  client::LocalCluster cluster_;
+  ScratchDirectory directory_;  // goes last
+  std::optional<client::LocalCluster> cluster_;
 };
 
 // Until all jobs of the batch are stored. An error if one failed.

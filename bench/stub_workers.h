@@ -8,9 +8,18 @@
 #include <string>
 #include <thread>
 
+#include "common/job/job_spec.h"
+#include "common/wire/message.h"
 #include "common/wire/socket.h"
 
 namespace loopfleet::bench {
+
+// What a stub says of itself, and what it answers to a job: a result about the job's tree.
+struct StubAnswer {
+  wire::WorkerHello hello;  // but for who it is
+  Evaluation evaluation;
+};
+StubAnswer AnswerTo(const JobSpec& job);
 
 struct StubWorkersOptions {
   std::string coordinator;  // its endpoint for workers

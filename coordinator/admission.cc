@@ -131,8 +131,10 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
                                      .measured_since = measured_since});
     if (!found) {
       // Measuring anew is always right; the damage is told to whoever keeps the database.
-      log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),
-                   found.error().message);
+      if (const auto count = lookup_log_.Count(clock_.Now())) {
+        log::Warning("store.lookup_failed count={} tree={} reason={}", *count,
+                     measure.tree.ToString(), found.error().message);
+      }
       continue;
     }
     if (*found && conditions.Accepts(spec, measure.placement, **found)) {

@@ -13,8 +13,8 @@
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/drain_transitions.h"
-#include "coordinator/flow_transitions.h"
 #include "coordinator/expiry_transitions.h"
+#include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
@@ -22,17 +22,19 @@
 namespace loopfleet::coordinator {
 namespace {
 
+// Its unfinished jobs are charged at once, whenever they come; their size is charged with them.
 void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
-  turn.state.batches.Add({.id = stored.batch,
-                          .client = stored.client,
-                          .open = !stored.closed && !stored.cancelled,
-                          .client_heard_at = turn.now.instant,
-                          .cancelled = stored.cancelled,
-                          .job_count = stored.job_count,
-                          .accepted = stored.job_count,
-                          .finished = stored.finished,
-                          .durable = stored.finished});
+  Batch& batch = turn.state.batches.Add({.id = stored.batch,
+                                         .client = stored.client,
+                                         .open = !stored.closed && !stored.cancelled,
+                                         .client_heard_at = turn.now.instant,
+                                         .cancelled = stored.cancelled,
+                                         .job_count = stored.job_count,
+                                         .accepted = stored.job_count,
+                                         .finished = stored.finished,
+                                         .durable = stored.finished});
   turn.state.loads.OpenBatch(stored.client);
+  ChargeJobs(turn, batch, stored.job_count - stored.finished, 0);
 }
 
 // When a job was accepted, as this run's clock would have said. Wall time is all there is to go by:
@@ -41,6 +43,27 @@ Instant AcceptedAt(const Turn& turn, const Recovered::Job& job) {
   if (!job.accepted_at) return turn.now.instant;
   constexpr Nanos kLongest = std::chrono::seconds(static_cast<std::int64_t>(kLongestDeadlineS));
   return turn.now.instant - std::clamp(turn.now.wall - *job.accepted_at, Nanos{0}, kLongest);
+}
+
+void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
+  for (Recovered::Job& job : jobs) {
+    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
+        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
+      turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
+    }
+    ChargeJobs(turn, turn.state.batches.At(job.id.batch), 0, MemoryBytesOf(job.job.spec));
+    const Instant accepted_at = AcceptedAt(turn, job);
+    EnterJob(turn, job.id, std::move(job.job), accepted_at);
+  }
+}
+
+void EnterDamaged(Turn& turn, const std::vector<JobId>& damaged) {
+  for (const JobId id : damaged) {
+    AdmittedJob job{.admission = Failure{
+                        .code = FailureCode::kStorageCorrupt,
+                        .message = fmt::format("what job {} asked can no longer be read", id)}};
+    EnterJob(turn, id, std::move(job), turn.now.instant);
+  }
 }
 
 void OnRecovered(Turn& turn, Recovered event) {
@@ -57,28 +80,43 @@ void OnRecovered(Turn& turn, Recovered event) {
     std::string target = drained.target;
     state.drains.emplace(std::move(target), std::move(drained));
   }
-  if (!event.jobs.empty()) state.grants_from = turn.now.instant + state.limits.reattach_grace;
+  if (!event.jobs.empty() || event.jobs_to_come > 0) {
+    state.grants_from = turn.now.instant + state.limits.reattach_grace;
+  }
+  if (event.jobs_to_come > 0) state.recovering.emplace().jobs_to_come = event.jobs_to_come;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
-  for (Recovered::Job& job : event.jobs) {
-    if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
-        measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
-      state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
-    }
-    ChargeJobs(turn, state.batches.At(job.id.batch), 1, MemoryBytesOf(job.job.spec));
-    EnterJob(turn, job.id, std::move(job.job), AcceptedAt(turn, job));
-  }
-  for (const JobId id : event.damaged) {
-    AdmittedJob job{.admission = Failure{
-                        .code = FailureCode::kStorageCorrupt,
-                        .message = fmt::format("what job {} asked can no longer be read", id)}};
-    ChargeJobs(turn, state.batches.At(id.batch), 1, 0);
-    EnterJob(turn, id, std::move(job), turn.now.instant);
-  }
+  EnterRecovered(turn, std::move(event.jobs));
+  EnterDamaged(turn, event.damaged);
   for (const storage::StoredBatch& stored : event.batches) {
     // Cancelling is one transaction, but its outcomes were perhaps made by another version.
     if (stored.cancelled) CancelUnfinished(turn, state.batches.At(stored.batch), 0);
     RemoveIfOver(turn, stored.batch);
   }
+}
+
+void OnJobsRecovered(Turn& turn, JobsRecovered event) {
+  State& state = turn.state;
+  LF_CHECK(state.recovering, "nothing was to come");
+  Recovering& recovering = *state.recovering;
+  const bool is_early = event.part == JobsRecovered::Part::kEarly;
+  const auto came_before = [&](JobId id) { return recovering.early.contains(id); };
+  std::erase_if(event.jobs, [&](const Recovered::Job& job) { return came_before(job.id); });
+  std::erase_if(event.damaged, came_before);
+  for (const Recovered::Job& job : event.jobs) {
+    if (is_early) recovering.early.insert(job.id);
+  }
+  recovering.jobs_to_come -=
+      std::min(recovering.jobs_to_come, event.jobs.size() + event.damaged.size());
+  for (Recovered::Job& job : event.jobs) {
+    if (!state.batches.At(job.id.batch).cancelled) continue;  // meanwhile
+    // What was wrong with a job from the beginning ends it, cancelled or not.
+    if (std::holds_alternative<Failure>(job.job.admission)) continue;
+    job.job.admission =
+        Failure{.code = FailureCode::kCancelled, .message = "the batch was cancelled"};
+  }
+  EnterRecovered(turn, std::move(event.jobs));
+  EnterDamaged(turn, event.damaged);
+  if (event.part == JobsRecovered::Part::kLast) state.recovering.reset();
 }
 
 void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) {
@@ -187,6 +225,7 @@ struct EventVisitor {
   Turn& turn;
 
   void operator()(Recovered event) const { OnRecovered(turn, std::move(event)); }
+  void operator()(JobsRecovered event) const { OnJobsRecovered(turn, std::move(event)); }
   void operator()(Submission event) const { OnSubmission(turn, std::move(event)); }
   void operator()(ClientAsked event) const { OnClientAsked(turn, std::move(event)); }
   void operator()(const ClientUnreachable& event) const { OnClientUnreachable(turn, event); }
@@ -219,12 +258,14 @@ Core::Core(Options options) : state_{.limits = options.limits, .name = std::move
 Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
+  state_.wall.Note(now);
   Turn turn{.state = state_, .now = now};
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
   JudgeAudits(turn);
   GrantLeases(turn);
   PersistOutcomes(turn);
+  if (!turn.finished.jobs.empty()) turn.effects.push_back(Observation{std::move(turn.finished)});
   return std::move(turn.effects);
 }
 

@@ -32,9 +32,13 @@ class Core {
   // ---------------------------
 
   // Whose connection it is; empty before a hello.
-  std::optional<Uuid> ClientOf(const PeerId& peer) const { return state_.clients.ClientOf(peer); }
+  std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key = {}) const {
+    return state_.clients.ClientOf(peer, key);
+  }
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
+  // Whether it is unfinished, and here by now (JobsRecovered).
+  bool Has(JobId job) const { return state_.jobs.Find(job) != nullptr; }
   std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 

@@ -52,6 +52,14 @@ struct SendJob {
   std::optional<LiveJob> live;
 };
 
+// Answer with the fleet in numbers: `known` is what the core knows; the shell has counted the rest.
+struct SendFleet {
+  PeerId peer;
+  std::uint64_t number = 0;
+  wire::ShowFleet question;
+  wire::FleetInfo known;
+};
+
 struct SendToWorker {
   PeerId peer;
   wire::WorkerCommand command;
@@ -73,11 +81,22 @@ struct Persist {
 // For metrics and the log; nothing depends on it.
 struct JobsWereAccepted {
   std::uint32_t count = 0;
+  std::uint32_t first_index = 0;  // 0: its first ones
+  std::optional<BatchId> batch;   // none: a batch of the coordinator's own
 };
-struct JobWasFinished {
+struct FinishedJob {
   std::optional<FailureCode> failure;
   OutcomeSource source = OutcomeSource::kMeasured;
   StageDurations stages;
+};
+struct JobsWereFinished {
+  std::vector<FinishedJob> jobs;  // by one event
+};
+// Nothing about it changes any more.
+struct BatchWasFinished {
+  BatchId batch;
+  std::uint32_t jobs = 0;
+  bool cancelled = false;
 };
 struct OutcomesWereStored {
   std::uint32_t count = 0;
@@ -118,11 +137,12 @@ struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
 using Observation =
-    std::variant<JobsWereAccepted, JobWasFinished, OutcomesWereStored, RequestWasRefused,
-                 WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
+    std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished, OutcomesWereStored,
+                 RequestWasRefused, WorkerChanged, ReportWasImplausible, WorkersDisagreed,
+                 JobWasRetried>;
 
-using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
-                            Persist, Observation>;
+using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
+                            SendToWorker, Persist, Observation>;
 using Effects = std::vector<Effect>;
 
 }  // namespace loopfleet::coordinator

@@ -67,11 +67,23 @@ struct Recovered {
   std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
   std::vector<storage::ReferenceClock> reference_clocks;
   std::vector<storage::WorkersDrained> drains;
+  // Some of the jobs are still to come, in JobsRecovered; so many, or a few more. 0: all are here.
+  std::size_t jobs_to_come = 0;
+};
+
+// More of what the last run left behind. Each job comes in order, but for those that a worker has
+// something to say about: these come before it says so, and are passed over when it is their turn.
+struct JobsRecovered {
+  enum class Part : std::uint8_t { kEarly, kInOrder, kLast };
+  Part part = Part::kInOrder;
+  std::vector<Recovered::Job> jobs;
+  std::vector<JobId> damaged;
 };
 
 // A wire::SubmitJobs, with what had to be looked up for it.
 struct Submission {
   PeerId peer;
+  KeyText key = {};
   std::uint64_t number = 0;
   Uuid request_id;
   std::string digest;
@@ -84,8 +96,8 @@ struct Submission {
 
 using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
-                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob, wire::SetDrain,
-                 wire::ListOutcomes, wire::UnknownMember>;
+                 wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob,
+                 wire::SetDrain, wire::ListOutcomes, wire::ShowFleet, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;
@@ -132,7 +144,7 @@ struct Tick {};
 struct DrainRequested {};
 
 using Event =
-    std::variant<Recovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
+    std::variant<Recovered, JobsRecovered, Submission, ClientAsked, ClientUnreachable, WorkerSaid,
                  WorkerUnreachable, Persisted, PersistRefused, KeysRevoked, Tick, DrainRequested>;
 
 }  // namespace loopfleet::coordinator

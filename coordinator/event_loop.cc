@@ -7,6 +7,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/wire/codec.h"
+#include "common/wire/submission_digest.h"
 #include "coordinator/identity.h"
 
 namespace loopfleet::coordinator {
@@ -25,21 +26,56 @@ void EventLoop::Recover(storage::Recovery recovery) {
                   .damaged = std::move(recovery.damaged),
                   .reference_clocks = std::move(recovery.reference_clocks),
                   .drains = std::move(recovery.drains)};
-  event.jobs.reserve(recovery.jobs.size());
-  // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
-  for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back({.id = job.job,
-                          .job = job.replayed
-                                     ? AdmittedJob{.spec = std::move(job.spec),
-                                                   .admission = ToMeasure{job.replayed->tree,
-                                                                          job.replayed->placement}}
-                                     : parts_.admitter.Admit(std::move(job.spec), {}),
-                          .accepted_at = job.accepted_at});
+  for (const storage::StoredBatch& batch : event.batches) {
+    event.jobs_to_come += batch.job_count - batch.finished;
   }
-  log::Info("coordinator.recovered epoch={} batches={} jobs={} damaged={}", event.epoch,
-            event.batches.size(), event.jobs.size(), event.damaged.size());
+  if (event.jobs_to_come > 0) to_recover_ = parts_.reader.ReadUnfinished(event.batches);
+  log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
+            event.batches.size(), event.jobs_to_come);
+  parts_.observer.record().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");
+}
+
+Recovered::Job EventLoop::AdmitRecovered(storage::UnfinishedJob job) {
+  // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
+  return {.id = job.job,
+          .job = job.replayed ? AdmittedJob{.spec = std::move(job.spec),
+                                            .admission = ToMeasure{job.replayed->tree,
+                                                                   job.replayed->placement}}
+                              : parts_.admitter.Admit(std::move(job.spec), {}),
+          .accepted_at = job.accepted_at};
+}
+
+Status EventLoop::RecoverSomeJobs() {
+  if (to_recover_ == nullptr) return {};
+  JobsRecovered event;
+  std::vector<storage::UnfinishedJob> jobs;
+  LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
+  for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
+  if (to_recover_->at_end()) {
+    event.part = JobsRecovered::Part::kLast;
+    to_recover_.reset();
+    log::Info("coordinator.recovered_all");
+  }
+  Give(std::move(event));
+  return {};
+}
+
+void EventLoop::RecoverEarly(const wire::WorkerMessage& message) {
+  if (to_recover_ == nullptr) return;
+  std::vector<JobId> wanted;
+  if (const auto* hello = std::get_if<wire::WorkerHello>(&message)) {
+    for (const wire::HeldLease& held : hello->held) wanted.push_back(held.job);
+  }
+  JobsRecovered event{.part = JobsRecovered::Part::kEarly};
+  for (const JobId id : wanted) {
+    if (parts_.core.Has(id)) continue;
+    auto job = to_recover_->ReadEarly(id);
+    // What cannot be read is dealt with when its turn comes.
+    if (job && *job) event.jobs.push_back(AdmitRecovered(**std::move(job)));
+  }
+  if (!event.jobs.empty()) Give(std::move(event));
 }
 
 void EventLoop::RequestStop() {
@@ -51,9 +87,13 @@ Status EventLoop::Run() {
   bool stopping = false;
   Instant stop_by{};
   while (true) {
-    poller_.Wait(std::clamp<Nanos>(next_tick_ - parts_.clock.Now(), Nanos{0}, kTick));
+    const Nanos until_tick = next_tick_ - parts_.clock.Now();
+    poller_.Wait(to_recover_ != nullptr ? Nanos{0}
+                                        : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
+      parts_.health.Stopping();
+      parts_.observer.record().Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -64,6 +104,7 @@ Status EventLoop::Run() {
     ReceiveFromClients();
     ReceiveFromWorkers();
     TickIfDue();
+    LF_TRY_VOID(RecoverSomeJobs());
     parts_.health.LoopTurned(parts_.clock.Now());
     if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
     if (stopping && !parts_.core.HasWritesUnderWay()) return {};
@@ -110,7 +151,8 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
 }
 
 void EventLoop::ReceiveFromClients() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.clients.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -119,7 +161,8 @@ void EventLoop::ReceiveFromClients() {
 }
 
 void EventLoop::ReceiveFromWorkers() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.workers.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -157,9 +200,9 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       [&](auto& message) {
         using Message = std::decay_t<decltype(message)>;
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
-          OnSubmit(received.peer, request->number, std::move(message));
+          OnSubmit(received, request->number, std::move(message));
         } else {
-          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,
                            .question = std::move(message),
@@ -170,14 +213,16 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       request->message);
 }
 
-void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit) {
+void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
+                         wire::SubmitJobs submit) {
+  const PeerId& peer = received.peer;
   Submission event{.peer = peer,
+                   .key = received.sender.key,
                    .number = number,
                    .request_id = submit.request_id,
-                   .digest = wire::ContentDigest(submit),
                    .append_to = submit.append_to,
                    .end = submit.end};
-  const auto client = parts_.core.ClientOf(peer);
+  const auto client = parts_.core.ClientOf(peer, received.sender.key);
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {
@@ -186,6 +231,8 @@ void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJ
     }
     event.seen = *std::move(seen);
   }
+  event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
+                            : wire::SubmissionDigest(submit);
   // A stranger is refused and a repeat is answered, whatever the jobs are.
   if (client && !event.seen) {
     const StoredConditions conditions(parts_.core.state());
@@ -203,6 +250,7 @@ void EventLoop::OnWorkerFrame(const wire::Received& received) {
   if (IsRevoked(received.sender)) return RefuseWorker(received.peer, KeyWasRevoked());
   auto message = wire::DecodeWorkerMessage(received.frame);
   if (message) {
+    RecoverEarly(*message);
     if (auto* hello = std::get_if<wire::WorkerHello>(&*message)) {
       Identify(received.sender, *hello);
     }
@@ -210,7 +258,9 @@ void EventLoop::OnWorkerFrame(const wire::Received& received) {
         .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
   }
   parts_.metrics.MalformedMessage();
-  log::Warning("worker.malformed reason={}", message.error().message);
+  if (const auto count = malformed_log_.Count(parts_.clock.Now())) {
+    log::Warning("worker.malformed count={} last=\"{}\"", *count, message.error().message);
+  }
   RefuseWorker(received.peer, std::move(message).error());
 }
 
@@ -220,8 +270,14 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
-  parts_.observer.ShowFleet(parts_.core);
-  parts_.health.StorageIsFull(parts_.storage.is_full());
+  const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
+  parts_.observer.ShowFleet(parts_.core, moment);
+  if (parts_.board.IsDue(now)) {
+    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
+  }
+  const auto trouble = parts_.storage.trouble();
+  parts_.health.StorageHas(trouble);
+  parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
 }
 
 void EventLoop::CountMalformed() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <memory>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -12,12 +13,15 @@
 #include "coordinator/admission.h"
 #include "coordinator/core.h"
 #include "coordinator/effect_runner.h"
+#include "coordinator/fleet_snapshot.h"
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
+#include "coordinator/log_pause.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
 #include "storage/store_reader.h"
+#include "storage/unfinished_jobs.h"
 
 namespace loopfleet::coordinator {
 
@@ -36,22 +40,33 @@ class EventLoop {
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
     Health& health;
+    SnapshotBoard& board;
     Gatekeeper* gatekeeper = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);
 
-  // Goes on where the last coordinator on this database stopped. Before Run().
+  // Goes on where the last coordinator on this database stopped; `recovery` is without the jobs,
+  // which Run() reads piece by piece between events. Before Run().
   void Recover(storage::Recovery recovery);
   // Until RequestStop(), and then until everything is written. An error: storage cannot go on.
   Status Run();
   void RequestStop();
 
  private:
-  static constexpr int kMaxMessagesPerTurn = 256;  // of each socket: neither starves the other
+  // Large submissions take long to admit: the other socket and the timers have their turn after
+  // this, or after one message.
+  static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
+  static constexpr int kMaxMessagesPerTurn = 256;      // of each socket: neither starves the other
+  static constexpr std::size_t kJobsPerPiece = 2'000;  // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 
   void Give(Event event);
+  // Reads on in what the last run left behind. An error: it cannot be read.
+  Status RecoverSomeJobs();
+  // What a worker has something to say about has to be here before it says so.
+  void RecoverEarly(const wire::WorkerMessage& message);
+  Recovered::Job AdmitRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
   void ReceiveFromClients();
   void ReceiveFromWorkers();
@@ -60,7 +75,7 @@ class EventLoop {
   void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
-  void OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
+  void OnSubmit(const wire::Received& received, std::uint64_t number, wire::SubmitJobs submit);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure);
   void TickIfDue();
@@ -68,8 +83,10 @@ class EventLoop {
 
   Parts parts_;
   wire::Poller poller_;
+  std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
+  LogPause malformed_log_;
   std::atomic<bool> stop_requested_{false};
 };
 

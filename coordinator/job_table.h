@@ -66,7 +66,7 @@ struct Job {
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
-  std::uint32_t attempts = 0;  // leases granted, but for those that came back unrun
+  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
   // Of those, that ended with their worker. From the first on the job runs alone (retry_table.h).
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive

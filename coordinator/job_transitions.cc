@@ -33,11 +33,11 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
-  turn.effects.push_back(Observation{JobWasFinished{
-      .failure =
-          ending.evaluation.ok() ? std::nullopt : std::optional(ending.evaluation.failure().code),
-      .source = ending.source,
-      .stages = ending.evaluation.stages}});
+  turn.finished.jobs.push_back({.failure = ending.evaluation.ok()
+                                               ? std::nullopt
+                                               : std::optional(ending.evaluation.failure().code),
+                                .source = ending.source,
+                                .stages = ending.evaluation.stages});
   turn.commit.outcomes.push_back({.batch = batch.id,
                                   .sequence = sequence,
                                   .lease = ending.lease,
@@ -240,10 +240,10 @@ void GrantLeases(Turn& turn) {
   GrantAudits(turn);
 }
 
-void FinishJob(Turn& turn, JobId id, Ending ending) {
+Job FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
   EndAudit(turn, id, nullptr, ending.evaluation);
-  const Job job = TakeJob(state, id);
+  Job job = TakeJob(state, id);
   if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
   if (std::holds_alternative<Retrying>(job.progress)) LeaveRetries(turn, job);
   if (!std::holds_alternative<Leased>(job.progress)) {
@@ -272,6 +272,7 @@ void FinishJob(Turn& turn, JobId id, Ending ending) {
                      .settles = std::move(settles),
                      .cut_above_ns = job.spec.cut_above_ns});
   for (const JobId follower : followers) ShareAnswer(turn, follower, *answer);
+  return job;
 }
 
 void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index) {
@@ -310,11 +311,12 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
   if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
   EndLease(turn, id);
-  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kUnrun) {
     --job.attempts;
     std::erase(job.counted, id);
+    if (AskAnother(turn, job)) return;
   }
+  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,

@@ -44,8 +44,8 @@ void GrantLeases(Turn& turn);
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
 
 // Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the
-// one whose report this is.
-void FinishJob(Turn& turn, JobId id, Ending ending);
+// one whose report this is. The job that it was.
+Job FinishJob(Turn& turn, JobId id, Ending ending);
 
 // Ends what is unfinished of a cancelled batch, from `first_index` on, and revokes its leases.
 void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index);

@@ -14,14 +14,16 @@ struct Limits {
   std::uint32_t max_unfinished_jobs = 2'000'000;   // beyond: BUSY
   std::uint32_t max_unfinished_batches = 100'000;  // beyond: BUSY
   std::uint32_t max_jobs_per_batch = 100'000'000;  // beyond: QUOTA_EXCEEDED
-  std::uint32_t max_held_appends = 16;   // messages of one batch that wait for an earlier one: BUSY
-  std::uint32_t max_clients = 10'000;    // connections whose hello is remembered
-  std::uint32_t max_workers = 10'000;    // beyond: BUSY
-  std::uint32_t max_lost_workers = 100;  // lost ones that are still listed
-  std::uint32_t max_affinities = 100'000;     // whose worker is remembered
-  std::uint32_t max_demands = 1'000;          // that jobs wait with at once; beyond: QUOTA_EXCEEDED
-  std::uint32_t max_waiters = 20'000;         // FetchOutcomes that wait; beyond: BUSY
-  std::uint32_t max_waiters_per_client = 64;  // beyond: QUOTA_EXCEEDED
+  std::uint32_t max_held_appends = 16;  // messages of one batch that wait for an earlier one: BUSY
+  std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
+  std::uint32_t max_workers = 10'000;   // beyond: BUSY
+  std::uint32_t max_workers_per_key = 5'000;    // one key leaves room for others; beyond: BUSY
+  std::uint32_t max_hardware_classes = 10'000;  // whose clock is remembered
+  std::uint32_t max_lost_workers = 100;         // lost ones that are still listed
+  std::uint32_t max_affinities = 100'000;       // whose worker is remembered
+  std::uint32_t max_demands = 1'000;   // that jobs wait with at once; beyond: QUOTA_EXCEEDED
+  std::uint32_t max_waiters = 20'000;  // FetchOutcomes that wait; beyond: BUSY
+  std::uint32_t max_waiters_per_client = 2'000;  // over all its connections; beyond: QUOTA_EXCEEDED
 
   // Of one client: its key's name, or without keys the id that it says. Beyond: QUOTA_EXCEEDED. One
   // client cannot take what all share: these leave room for others in the totals above.
@@ -55,8 +57,8 @@ struct Limits {
   // A lease that the worker does not list this long after it was granted never arrived.
   std::chrono::milliseconds lease_arrival{3000};
   // After a restart with unfinished jobs, nothing is granted for this long: workers say hello again
-  // and keep what they are running.
-  std::chrono::milliseconds reattach_grace{1000};
+  // and keep what they are running. Jobs are to be dispatched again within 1 s.
+  std::chrono::milliseconds reattach_grace{750};
   std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};
   // An open batch whose client was not heard about it for this long is closed: else the batches of

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "common/base/clock.h"
-#include "coordinator/audit_table.h"
 #include "coordinator/affinity_table.h"
+#include "coordinator/audit_table.h"
 #include "coordinator/batch_table.h"
 #include "coordinator/client_load.h"
 #include "coordinator/client_table.h"
@@ -24,9 +26,16 @@
 #include "coordinator/ready_queue.h"
 #include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
+#include "coordinator/wall_history.h"
 #include "coordinator/worker_registry.h"
 
 namespace loopfleet::coordinator {
+
+// Of the last run's jobs, some are still to be read.
+struct Recovering {
+  std::size_t jobs_to_come = 0;  // about
+  std::set<JobId> early;         // came before their turn; as many as workers hold
+};
 
 // Candidates up to this rank found nothing to do when the queue had changed so often.
 struct Offered {
@@ -45,6 +54,7 @@ struct State {
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
+  std::optional<Recovering> recovering;
   // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
@@ -73,7 +83,13 @@ struct State {
   ClientTable clients;
   ClientLoadTable loads;
   WaiterTable waiters;
+  WallHistory wall;
   CommitLedger commits;
+
+  // With those on their way to disk and those still to be read.
+  std::size_t UnfinishedJobs() const {
+    return jobs.size() + arriving_jobs + (recovering ? recovering->jobs_to_come : 0);
+  }
 
   // Every table's own invariant, and that they agree. Aborts otherwise. Slow: for tests.
   void CheckInvariants() const;
@@ -87,6 +103,7 @@ struct Turn {
   // Outcomes made so far: one Persist at the end of the turn.
   std::vector<storage::Write> writes;
   OutcomeCommit commit;
+  JobsWereFinished finished;  // an outcome each
 
   Limits& limits() { return state.limits; }
 };

@@ -61,11 +61,10 @@ Repeat AnswerRepeat(Turn& turn, const RequestKey& key, const Submission& submiss
 // Why the jobs cannot be taken in; empty if there is room.
 std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::size_t jobs) {
   const Limits& limits = state.limits;
-  if (state.jobs.size() + state.arriving_jobs + jobs > limits.max_unfinished_jobs) {
+  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
                    .message = fmt::format("{} jobs are unfinished, {} is the most",
-                                          state.jobs.size() + state.arriving_jobs,
-                                          limits.max_unfinished_jobs)};
+                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
   }
   if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
     return Failure{.code = FailureCode::kBusy,
@@ -84,6 +83,13 @@ std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::si
                                           batch->held.size(), batch->id)};
   }
   return std::nullopt;
+}
+
+std::size_t MostOpenDemands(const State& state) { return state.limits.max_demands; }
+// A worker needs few of them, however many affinities are bound to it.
+std::size_t MostBoundDemands(const State& state) {
+  constexpr std::size_t kForEachWorker = 4;
+  return state.limits.max_demands + kForEachWorker * state.workers.size();
 }
 
 // Each is one more to look at for every worker that asks for a job.
@@ -178,7 +184,7 @@ void AcceptNextHeld(Turn& turn, Batch& batch) {
 void OnSubmission(Turn& turn, Submission submission) {
   State& state = turn.state;
   const Asker asker = AskerOf(submission);
-  const auto client = state.clients.Hear(submission.peer, turn.now.instant);
+  const auto client = state.clients.Hear(submission.peer, submission.key, turn.now.instant);
   if (!client) {
     return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
   }
@@ -252,13 +258,18 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
   if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
   Reply(turn, state.clients.TakePending(commit.request).asker,
         wire::Accepted{.batch = batch.id, .first_index = commit.first_index, .job_count = count});
-  turn.effects.push_back(Observation{JobsWereAccepted{count}});
+  turn.effects.push_back(Observation{
+      JobsWereAccepted{.count = count,
+                       .first_index = commit.first_index,
+                       .batch = IsOwn(batch) ? std::nullopt : std::optional(batch.id)}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const JobId id{.batch = batch.id, .index = commit.first_index + i};
-    const std::size_t demands = state.ready.open_demands();
+    const std::size_t open = state.ready.open_demands();
+    const std::size_t bound = state.ready.bound_demands();
     EnterJob(turn, id, std::move(commit.jobs[i]), commit.arrived_at);
-    if (state.ready.open_demands() > std::max<std::size_t>(demands, state.limits.max_demands)) {
+    if (state.ready.open_demands() > std::max<std::size_t>(open, MostOpenDemands(state)) ||
+        state.ready.bound_demands() > std::max(bound, MostBoundDemands(state))) {
       FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
     }
   }

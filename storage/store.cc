@@ -20,6 +20,7 @@
 #include "storage/result_keys.h"
 #include "storage/result_table.h"
 #include "storage/sqlite.h"
+#include "storage/unfinished_jobs.h"
 #include "storage/writer_lock.h"
 
 namespace loopfleet::storage {
@@ -109,8 +110,9 @@ struct Store::Impl {
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status Learn(const JobFinished& finished);
-  Result<StoredBatch*> Touch(BatchId batch);
-  Status RecoverJobs(const StoredBatch& batch, Recovery& recovery);
+  enum class IfRebuilt { kIsClosed, kIsOpen };
+  Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
+  Status RebuildBatches();
   Status LoadResultKeys();
 
   WriterLock lock;  // freed last
@@ -142,6 +144,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
   LF_FAILPOINT("store.epoch_begun");
   auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
+  LF_TRY_VOID(impl->RebuildBatches());
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
@@ -177,52 +180,44 @@ Status Store::Impl::LoadResultKeys() {
   return {};
 }
 
-Result<Recovery> Store::Recover() {
+// So that a damaged row keeps nobody from the jobs of its batch, nor from those of others.
+Status Store::Impl::RebuildBatches() {
+  LF_TRY(const std::vector<BatchId> damaged, batches.DamagedUnfinished());
+  for (const BatchId id : damaged) {
+    const auto rebuilt = batches.Rebuild(id);
+    Status saved;
+    if (rebuilt) {
+      log::Warning("store.batch_rebuilt batch={}", id);
+      saved = batches.Save(*rebuilt);
+    } else {
+      log::Error("store.batch_lost batch={} reason={}", id, rebuilt.error().message);
+      if (rebuilt.error().kind != ErrorKind::kCorrupt) return std::unexpected(rebuilt.error());
+    }
+    // Without room it stays as it is, left aside, until the next start.
+    if (!saved && saved.error().kind != ErrorKind::kFull) return saved;
+  }
+  return {};
+}
+
+Result<Recovery> Store::RecoverBatches() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
   LF_TRY(recovery.unfinished, impl_->batches.ListUnfinished());
-  std::size_t jobs = 0;
-  for (const StoredBatch& batch : recovery.unfinished) jobs += batch.job_count - batch.finished;
-  recovery.jobs.reserve(jobs);
   LF_TRY(recovery.reference_clocks, impl_->conditions.ReferenceClocks());
   LF_TRY(recovery.drains, impl_->drains.List());
-  for (const StoredBatch& batch : recovery.unfinished) {
-    LF_TRY_VOID(impl_->RecoverJobs(batch, recovery));
-  }
   return recovery;
 }
 
-Status Store::Impl::RecoverJobs(const StoredBatch& batch, Recovery& recovery) {
-  std::vector<bool> finished(batch.job_count);
-  if (batch.finished > 0) {
-    LF_TRY(finished, outcomes.FinishedJobs(batch.batch, batch.job_count));
+Result<Recovery> Store::Recover() {
+  LF_TRY(Recovery recovery, RecoverBatches());
+  std::size_t count = 0;
+  for (const StoredBatch& batch : recovery.unfinished) count += batch.job_count - batch.finished;
+  recovery.jobs.reserve(count);
+  UnfinishedJobs all(impl_->jobs, impl_->outcomes, recovery.unfinished);
+  while (!all.at_end()) {
+    LF_TRY_VOID(all.Read(count + 1, recovery.jobs, recovery.damaged));
   }
-  std::uint32_t next = 0;
-  // Jobs whose rows are gone, up to `end`.
-  const auto skip_to = [&](std::uint32_t end) {
-    for (; next < end; ++next) {
-      if (!finished[next]) recovery.damaged.push_back({batch.batch, next});
-    }
-  };
-  Status failed;
-  LF_TRY_VOID(jobs.ForEach(batch.batch, 0, [&](JobId id, Result<UnfinishedJob> job) {
-    if (id.index < next || id.index >= batch.job_count)
-      return JobTable::Go::kOn;  // not a job of ours
-    skip_to(id.index);
-    ++next;
-    if (finished[id.index]) return JobTable::Go::kOn;
-    if (job) {
-      recovery.jobs.push_back(*std::move(job));
-    } else if (job.error().kind == ErrorKind::kCorrupt) {
-      recovery.damaged.push_back(id);
-    } else {
-      failed = std::unexpected(std::move(job).error());
-      return JobTable::Go::kStop;
-    }
-    return JobTable::Go::kOn;
-  }));
-  skip_to(batch.job_count);
-  return failed;
+  return recovery;
 }
 
 Status Store::Apply(std::span<const Write> writes) {
@@ -273,11 +268,18 @@ Status Store::Impl::CheckEpoch() {
 }
 
 // The batch as the transaction under way leaves it.
-Result<StoredBatch*> Store::Impl::Touch(BatchId id) {
+Result<StoredBatch*> Store::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) {
   if (const auto known = touched.find(id); known != touched.end()) return &known->second;
-  LF_TRY(const auto stored, batches.Find(id));
-  if (!stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
-  return &touched.emplace(id, *stored).first->second;
+  auto stored = batches.Find(id);
+  if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
+    log::Warning("store.batch_rebuilt batch={}", id);
+    LF_TRY(StoredBatch rebuilt, batches.Rebuild(id));
+    rebuilt.closed = if_rebuilt == IfRebuilt::kIsClosed;
+    return &touched.emplace(id, rebuilt).first->second;
+  }
+  if (!stored) return std::unexpected(std::move(stored).error());
+  if (!*stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
+  return &touched.emplace(id, **stored).first->second;
 }
 
 Status Store::Impl::On(const JobsAccepted& accepted) {
@@ -291,7 +293,8 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
         id,
         StoredBatch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at});
   }
-  LF_TRY(StoredBatch * batch, Touch(id));
+  // The coordinator takes jobs for open batches only.
+  LF_TRY(StoredBatch * batch, Touch(id, IfRebuilt::kIsOpen));
   if (batch->closed) {
     return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
   }

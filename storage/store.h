@@ -62,6 +62,8 @@ class Store {
   // Where the last writer stopped: every batch and job that still needs something. Read it before
   // the first Apply(). A damaged job does not fail it: Recovery::damaged lists those.
   Result<Recovery> Recover();
+  // The same without the jobs, which StoreReader::ReadUnfinished gives piece by piece.
+  Result<Recovery> RecoverBatches();
 
   // This start's number; 1 for a new database.
   std::uint64_t epoch() const;

@@ -12,6 +12,7 @@
 #include "storage/result_keys.h"
 #include "storage/result_table.h"
 #include "storage/sqlite.h"
+#include "storage/unfinished_jobs.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -116,6 +117,10 @@ Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
   StoredJob stored{.spec = *std::move(spec)};
   LF_TRY(stored.outcome, impl_->outcomes.Find(job));
   return stored;
+}
+
+std::unique_ptr<UnfinishedJobs> StoreReader::ReadUnfinished(std::vector<StoredBatch> batches) {
+  return std::make_unique<UnfinishedJobs>(impl_->jobs, impl_->outcomes, std::move(batches));
 }
 
 Result<std::vector<StoredBatch>> StoreReader::ListBatches(std::uint32_t max) {

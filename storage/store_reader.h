@@ -20,6 +20,7 @@
 namespace loopfleet::storage {
 
 class ResultKeys;
+class UnfinishedJobs;
 
 class StoreReader {
  public:
@@ -70,6 +71,10 @@ class StoreReader {
 
   // An accepted job and, once it is finished, its outcome. Empty: never accepted.
   Result<std::optional<StoredJob>> ReadJob(JobId job);
+
+  // A place in the jobs that these batches (of Store::RecoverBatches) leave unfinished. Goes before
+  // this reader does.
+  std::unique_ptr<UnfinishedJobs> ReadUnfinished(std::vector<StoredBatch> batches);
 
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max);  // newest first
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch);

@@ -93,6 +93,7 @@ std::string_view ChildRoleName(ChildRole role) {
     case ChildRole::kReference: return "reference";
     case ChildRole::kVerifier: return "verifier";
     case ChildRole::kExecutor: return "executor";
+    case ChildRole::kDevice: return "device";
   }
   LF_CHECK(false, "role {}", static_cast<int>(role));
 }

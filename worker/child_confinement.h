@@ -23,8 +23,9 @@ enum class ChildRole : std::uint8_t {
   kReference,  // computes what outputs must be
   kVerifier,  // runs kernels once, away from the timing slot
   kExecutor,  // times them, on it
+  kDevice,    // holds a GPU, on which kernels run: what they can reach there is not this process
 };
-inline constexpr ChildRole kLastChildRole = ChildRole::kExecutor;
+inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
 inline constexpr bool RunsKernels(ChildRole role) { 
   return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
 }

@@ -73,7 +73,10 @@ class CommandLine {
 // Each command, one file for each noun.
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddCompletionCommands(CommandLine& line);
+void AddCampaignCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
+void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
 void AddFleetCommands(CommandLine& line);
@@ -82,6 +85,7 @@ void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);
+void AddWatchCommands(CommandLine& line);
 void AddWorkerCommands(CommandLine& line);
 
 }  // namespace loopfleet::client

@@ -19,10 +19,10 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/slurm.h"
 #include "client/cli/table.h"
-#include "client/cli/worker_state_name.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
 #include "client/subprocess.h"
+#include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -207,7 +207,7 @@ Json TaskJson(const SlurmTask& task, const wire::WorkerInfo* worker) {
                {"worker", nullptr}};
   if (worker != nullptr) {
     json["worker"] = {{"name", worker->name},
-                      {"state", WorkerStateName(worker->state)},
+                      {"state", wire::WorkerStateName(worker->state)},
                       {"leased_jobs", worker->leased_jobs},
                       {"finished_jobs", worker->finished_jobs}};
   }
@@ -238,7 +238,7 @@ int RunStatus(const FleetFlags& flags, const CommandRun& run) {
       row.insert(row.end(), {"none yet", "", "", ""});
     } else {
       row.insert(row.end(),
-                 {worker->name, std::string(WorkerStateName(worker->state)),
+                 {worker->name, std::string(wire::WorkerStateName(worker->state)),
                   std::to_string(worker->leased_jobs), std::to_string(worker->finished_jobs)});
     }
     row.push_back(task.reason);

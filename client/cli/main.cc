@@ -6,10 +6,12 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
+  AddWatchCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
+  AddCampaignCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
   AddFleetCommands(line);
@@ -17,5 +19,7 @@ int main(int argc, char** argv) {
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);
+  AddDoctorCommand(line);
+  AddCompletionCommands(line);
   return line.Execute(argc, argv);
 }

@@ -21,6 +21,7 @@ enum SampleFlag : std::uint8_t {
   kSampleAccepted = 0,
   kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
   kSamplePreempted = 2,  // the system ran something else on the core in its middle
+  kSampleThrottled = 4,  // the device was held back meanwhile, by heat or power
 };
 
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the

@@ -21,6 +21,12 @@ inline constexpr std::uint32_t kMaxBatchesPerList = 1000;
 inline constexpr std::uint32_t kMaxWorkersPerList = 10'000;
 inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels each they fit
 
+inline constexpr std::uint32_t kMaxEventsPerList = 1000;
+inline constexpr std::uint32_t kMaxFailureCounts = 256;
+inline constexpr std::size_t kMaxKindBytes = 64;  // of an event, and the name of a failure code
+inline constexpr std::size_t kMaxHindrances = 32;
+inline constexpr std::size_t kMaxHindranceBytes = 256;
+
 // Of one job, encoded; and of its texts.
 inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;

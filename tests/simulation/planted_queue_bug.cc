@@ -68,11 +68,13 @@ class MistakesAcceptance final : public PlantedBug {
  private:
   void OnEvents(std::vector<Event>& events, const Core&) override {
     for (Event& event : events) {
-      auto* recovered = std::get_if<Recovered>(&event);
-      if (recovered == nullptr) continue;
-      for (Recovered::Job& job : recovered->jobs) {
-        if (job.accepted_at) mistake_(job.accepted_at);
-      }
+      if (auto* recovered = std::get_if<Recovered>(&event)) Mistake(recovered->jobs);
+      if (auto* more = std::get_if<coordinator::JobsRecovered>(&event)) Mistake(more->jobs);
+    }
+  }
+  void Mistake(std::vector<Recovered::Job>& jobs) const {
+    for (Recovered::Job& job : jobs) {
+      if (job.accepted_at) mistake_(job.accepted_at);
     }
   }
   void (*mistake_)(std::optional<WallTime>&);

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/codec.h"
+#include "common/wire/submission_digest.h"
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {
@@ -28,7 +29,8 @@ SimulatedCoordinator::SimulatedCoordinator(const Parts& parts, std::uint64_t see
     : parts_(parts),
       wrapped_(parts.bug != nullptr ? parts.bug->Wrap(parts.disk) : nullptr),
       disk_(wrapped_ ? wrapped_.get() : &parts.disk),
-      dice_(seed, 2) {}
+      dice_(seed, 2),
+      recovery_dice_(seed, 20) {}
 
 template <class Action>
 void SimulatedCoordinator::After(Nanos delay, Action action) {
@@ -61,6 +63,8 @@ void SimulatedCoordinator::Start() {
   core_ = std::make_unique<coordinator::Core>(
       coordinator::Core::Options{.limits = limits, .name = "simulated"});
   backlog_ = {};
+  to_recover_.clear();
+  early_.clear();
   is_writing_ = is_stopping_ = false;
   effects_to_live_.reset();
   frozen_until_ = {};
@@ -114,7 +118,45 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                     : disk_->Admit(std::move(job.spec), {}),
          .accepted_at = job.accepted_at});
   }
+  // As much as the dice say is there at once; the rest comes piece by piece, as in the real shell.
+  const std::size_t first = recovery_dice_.Index(event.jobs.size() + 1);
+  const auto rest = event.jobs.begin() + static_cast<std::ptrdiff_t>(first);
+  to_recover_.assign(rest, event.jobs.end());
+  event.jobs.erase(rest, event.jobs.end());
+  event.jobs_to_come = to_recover_.size();
+  const std::uint64_t life = life_;
+  const bool more_to_come = !to_recover_.empty();
   Give(std::move(event));
+  if (life_ == life && more_to_come) RecoverSomeLater();
+}
+
+void SimulatedCoordinator::RecoverSomeLater() {
+  After(recovery_dice_.Between(Nanos{0}, Nanos(std::chrono::milliseconds(100))), [this] {
+    coordinator::JobsRecovered event;
+    const std::size_t count = 1 + recovery_dice_.Index(to_recover_.size());
+    const auto end = to_recover_.begin() + static_cast<std::ptrdiff_t>(count);
+    event.jobs.assign(to_recover_.begin(), end);
+    to_recover_.erase(to_recover_.begin(), end);
+    const bool more_to_come = !to_recover_.empty();
+    if (!more_to_come) event.part = coordinator::JobsRecovered::Part::kLast;
+    const std::uint64_t life = life_;
+    Give(std::move(event));
+    if (life_ == life && more_to_come) RecoverSomeLater();
+  });
+}
+
+// What the worker holds has to be there before it says so. It comes again when its turn is: the
+// core passes it over then, whatever has become of it.
+void SimulatedCoordinator::RecoverEarly(const wire::WorkerMessage& message) {
+  const auto* hello = std::get_if<wire::WorkerHello>(&message);
+  if (hello == nullptr) return;
+  coordinator::JobsRecovered event{.part = coordinator::JobsRecovered::Part::kEarly};
+  for (const wire::HeldLease& held : hello->held) {
+    const auto job = std::ranges::find(to_recover_, held.job, &coordinator::Recovered::Job::id);
+    if (job == to_recover_.end() || !early_.insert(held.job).second) continue;
+    event.jobs.push_back(*job);
+  }
+  if (!event.jobs.empty()) Give(std::move(event));
 }
 
 // ---- events in ----------------------------------------------------------------------------------
@@ -156,7 +198,7 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
       .peer = peer,
       .number = number,
       .request_id = submit.request_id,
-      .digest = is_encoded ? wire::ContentDigest(submit) : ContentText(submit),
+      .digest = is_encoded ? wire::SubmissionDigest(submit) : ContentText(submit),
       .append_to = submit.append_to,
       .end = submit.end};
   const auto client = core_->ClientOf(peer);
@@ -178,6 +220,9 @@ void SimulatedCoordinator::OnWorkerMessage(const PeerId& peer, wire::WorkerMessa
   parts_.trace.Note(parts_.agenda.now(), 4, message.index(), parts_.trace.notes(),
                     [&] { return fmt::format("{} -> coordinator: {}", peer, TextOf(message)); });
   parts_.checker.Heard(parts_.agenda.now(), peer, message);
+  const std::uint64_t life = life_;
+  RecoverEarly(message);
+  if (life_ != life) return;
   Give(coordinator::WorkerSaid{.peer = peer, .message = std::move(message)});
 }
 
@@ -227,6 +272,9 @@ struct SimulatedCoordinator::Doer {
                std::visit([this](const auto& question) { return self.disk_->Answer(question); },
                           effect.question),
                next);
+  }
+  void operator()(coordinator::SendFleet& effect) const {
+    self.Reply(effect.peer, effect.number, std::move(effect.known), next);
   }
   void operator()(coordinator::SendJob& effect) const {
     self.Reply(effect.peer, effect.number, self.disk_->Job(effect.job, effect.live), next);

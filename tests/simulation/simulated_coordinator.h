@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -51,6 +52,8 @@ class SimulatedCoordinator {
   void Give(coordinator::Event event);
   void Run(coordinator::Effects effects, std::vector<coordinator::Event>& next);
   void Recover(storage::Recovery recovery);
+  void RecoverSomeLater();
+  void RecoverEarly(const wire::WorkerMessage& message);
   void Deliver(Incoming incoming);
   void OnClientRequest(const coordinator::PeerId& peer, wire::ClientRequest request);
   void OnSubmit(const coordinator::PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
@@ -76,6 +79,9 @@ class SimulatedCoordinator {
   std::unique_ptr<Disk> wrapped_;  // by a planted bug
   Disk* disk_;                     // as the coordinator sees it
   Dice dice_;
+  Dice recovery_dice_;  // of its own, so that other choices do not depend on how much there was
+  std::deque<coordinator::Recovered::Job> to_recover_;
+  std::set<JobId> early_;  // of to_recover_: given already
   std::unique_ptr<coordinator::Core> core_;
   coordinator::WriteBacklog backlog_;
   std::span<const storage::Write> group_;  // under way

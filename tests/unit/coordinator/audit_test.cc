@@ -24,7 +24,8 @@ TEST(Audit, TheOddOneDisagreesWithTwoThatAgree) {
   EXPECT_EQ(OddOne({Says(70), Says(100), Says(101)}), 0U);
   EXPECT_EQ(OddOne({Says(100), Says(101), Says(102)}), std::nullopt);
   EXPECT_EQ(OddOne({Says(100), Says(130), Says(170)}), std::nullopt);
-  EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}), std::nullopt);  // the middle agrees with both
+  EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}),
+            std::nullopt);  // the middle agrees with both
 }
 
 TEST(Audit, TheShareIsWhatWasAskedForAndTheChoiceIsFixed) {
@@ -147,6 +148,28 @@ TEST(Core, AnAuditWaitsUntilNothingIsQueued) {
   EXPECT_EQ(h.TakeLeases("x").at(0).job, MakeJobId(1, 3));  // the client's, not the audit
 }
 
+// Found by the simulation (seed 9600, with a grace of 750 ms): it was granted a second time.
+TEST(Core, AnAuditThatItsWorkerComesBackWithWaitsForNobodyElse) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.MeasuredBy("w", 1, 100);
+  const auto audit = h.TakeLeases("x");
+  ASSERT_EQ(audit.size(), 1U);
+  h.WorkerHello("y", 52, {.credit = 1});
+  h.Submit("c", {{.tree = 2}, {.tree = 3}, {.tree = 4}, {.tree = 5}});  // nobody idles
+  h.Write();
+  const wire::Lease kept = h.TakeLeases("y").at(0);
+  for (int i = 0; i < 50; ++i) {  // the others are lost
+    h.Pass(milliseconds(100));
+    h.Heartbeat("y", {kept.lease});
+  }
+  EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);
+  h.WorkerHello("x2", 51, {.held = {{.lease = audit[0].lease, .job = audit[0].job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("x2"));
+  EXPECT_TRUE(h.core->state().audits.waiting.empty());
+  h.core->CheckInvariants();
+}
+
 TEST(Core, ADisagreementIsPutToAThird) {
   Fleet h;
   h.WorkerHello("x", 51);
@@ -238,6 +261,31 @@ TEST(Core, AnAuditThatNobodyIsThereForEnds) {
   h.Write();
   EXPECT_EQ(h.core->state().audits.size(), 0U);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kExpired);
+}
+
+// An audit waits for x, which is busy with the second job.
+struct WaitingAudit : Fleet {
+  WaitingAudit() {
+    WorkerHello("x", 51);
+    Submit("c", {{.tree = 1}, {.tree = 2}});
+    Write();
+    busy = TakeLeases("x").at(0);
+    Answer("w", TakeLeases("w").at(0), 100);
+    Write();
+    Settle();
+    EXPECT_TRUE(core->state().audits.waiting.contains(audit));
+  }
+  JobId audit = MakeJobId(2, 0);
+  wire::Lease busy;
+};
+
+TEST(Core, WhyAnAuditWaitsIsExplained) {
+  WaitingAudit h;
+  const auto told = h.TakeReply<wire::JobExplanation>("c", h.Ask("c", wire::ExplainJob{h.audit}));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reason,
+            "queued: it repeats a measurement of worker 50 as an audit, and waits for another "
+            "worker of that hardware to have nothing else to do");
 }
 
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {

@@ -1,0 +1,142 @@
+#include "common/wire/submission_digest.h"
+
+#include <capnp/message.h>
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "common/wire/codec.h"
+#include "common/wire/job_codec.h"
+
+namespace loopfleet::wire {
+namespace {
+
+constexpr char kFieldsMark = 'f';  // no hexadecimal digest of the other kind has this length
+
+// Numbers of actions as on the wire, which never change; by their place in the variant, which may.
+using ActionNumbers = std::array<std::uint8_t, std::variant_size_v<looptree::Action>>;
+template <std::size_t... I>
+ActionNumbers MakeActionNumbers(std::index_sequence<I...>) {
+  const std::vector<looptree::Action> actions = {
+      std::variant_alternative_t<I, looptree::Action>{}...};
+  capnp::MallocMessageBuilder builder;
+  auto list = builder.initRoot<schema::JobSpec>().initActions(sizeof...(I));
+  WriteActions(actions, list, 0);
+  return {static_cast<std::uint8_t>(list[I].which())...};
+}
+
+// A field is its tag and its value, and a field with its default value is nothing at all: so fields
+// that are added later leave the digests of those who do not use them as they are.
+class ContentText {
+ public:
+  void Clear() { bytes_.clear(); }
+  std::string_view bytes() const { return bytes_; }
+
+  template <class T>
+  void Field(std::uint8_t tag, const T& value, const T& when_unset) {
+    if (value == when_unset) return;
+    Append(tag);
+    Append(value);
+  }
+  void Field(std::uint8_t tag, const std::string& text) {
+    if (text.empty()) return;
+    Append(tag);
+    Text(text);
+  }
+  void Text(const std::string& text) {
+    Append(static_cast<std::uint32_t>(text.size()));
+    bytes_ += text;
+  }
+  template <class T>
+  void Append(const T& value) {
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    bytes_.append(raw, sizeof raw);
+  }
+
+ private:
+  std::string bytes_;
+};
+
+void AppendActions(const std::vector<looptree::Action>& actions, ContentText& content) {
+  static const ActionNumbers kNumbers =
+      MakeActionNumbers(std::make_index_sequence<std::variant_size_v<looptree::Action>>{});
+  content.Append(static_cast<std::uint32_t>(actions.size()));
+  for (const looptree::Action& action : actions) {
+    content.Append(kNumbers[action.index()]);
+    if (const auto* split = std::get_if<looptree::Split>(&action)) {
+      content.Append(split->factor);
+    }
+  }
+}
+
+void AppendJob(const JobSpec& job, ContentText& content) {
+  static const JobSpec kUnset{};
+  // A field that is added to JobSpec has to be added here: this does not compile without it.
+  const auto& [source, actions, rules, on_illegal, merge_all_first, dialect, device, freshness, tag,
+               priority, threads, cache, labels, affinity, precision, budget_ms, cut_above_ns,
+               deadline_s, max_age_s] = job;
+  content.Append(std::holds_alternative<looptree::IrText>(source) ? std::uint8_t{2}
+                                                                  : std::uint8_t{1});
+  content.Text(
+      std::visit([](const auto& kind) -> const std::string& { return kind.text; }, source));
+  AppendActions(actions, content);
+  content.Field(3, rules, kUnset.rules);
+  content.Field(4, on_illegal, kUnset.on_illegal);
+  content.Field(5, merge_all_first, kUnset.merge_all_first);
+  if (dialect) {
+    content.Append(std::uint8_t{6});
+    content.Append(*dialect);
+  }
+  content.Field(7, device, kUnset.device);
+  content.Field(8, freshness, kUnset.freshness);
+  content.Field(9, tag);
+  content.Field(10, priority, kUnset.priority);
+  content.Field(11, threads, kUnset.threads);
+  content.Field(12, cache, kUnset.cache);
+  for (const std::string& label : labels) {
+    content.Append(std::uint8_t{13});
+    content.Text(label);
+  }
+  content.Field(14, affinity);
+  content.Field(15, precision, kUnset.precision);
+  content.Field(16, budget_ms, kUnset.budget_ms);
+  content.Field(17, cut_above_ns, kUnset.cut_above_ns);
+  content.Field(18, deadline_s, kUnset.deadline_s);
+  content.Field(19, max_age_s, kUnset.max_age_s);
+}
+
+std::string OfFields(const SubmitJobs& submit) {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  ContentText content;
+  content.Append(submit.append_to ? submit.append_to->value : std::uint64_t{0});
+  content.Append(submit.end == BatchEnd::kMoreFollows);
+  content.Append(static_cast<std::uint32_t>(submit.jobs.size()));
+  XXH3_128bits_update(state.get(), content.bytes().data(), content.bytes().size());
+  for (const JobSpec& job : submit.jobs) {
+    content.Clear();
+    AppendJob(job, content);
+    content.Append(std::uint8_t{0});  // no field: the job ends
+    XXH3_128bits_update(state.get(), content.bytes().data(), content.bytes().size());
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{}{:016x}{:016x}", kFieldsMark, hash.high64, hash.low64);
+}
+
+}  // namespace
+
+std::string SubmissionDigest(const SubmitJobs& submit) { return OfFields(submit); }
+
+std::string SubmissionDigestLike(std::string_view kept, const SubmitJobs& submit) {
+  return kept.starts_with(kFieldsMark) && kept.size() % 2 == 1 ? OfFields(submit)
+                                                               : ContentDigest(submit);
+}
+
+}  // namespace loopfleet::wire

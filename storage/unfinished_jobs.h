@@ -1,0 +1,43 @@
+#pragma once
+// UnfinishedJobs: the jobs that the last writer left without an outcome, piece by piece, in order:
+// a million of them take longer to read than anybody should have to wait for the first. A place in
+// that list, and no more: it may be read on while new rows are written.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/result.h"
+#include "storage/job_table.h"
+#include "storage/outcome_table.h"
+#include "storage/record.h"
+
+namespace loopfleet::storage {
+
+class UnfinishedJobs {
+ public:
+  UnfinishedJobs(JobTable& jobs, OutcomeTable& outcomes, std::vector<StoredBatch> batches)
+      : jobs_(jobs), outcomes_(outcomes), batches_(std::move(batches)) {}
+
+  // Appends the next ones, about `max`, to `jobs` and `damaged`. Jobs accepted since the batches
+  // were read are not among them; jobs finished since may be.
+  Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
+  bool at_end() const { return batch_ == batches_.size(); }
+  // This job, if it is one of them and still to come. It will come again in its turn.
+  Result<std::optional<UnfinishedJob>> ReadEarly(JobId job);
+
+ private:
+  bool IsAhead(JobId job) const;
+  Status ReadBatch(const StoredBatch& batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
+                   std::vector<JobId>& damaged);
+
+  JobTable& jobs_;
+  OutcomeTable& outcomes_;
+  const std::vector<StoredBatch> batches_;  // by ascending id
+  std::size_t batch_ = 0;                   // the one that is being read
+  std::uint32_t next_ = 0;                  // index in it
+  std::vector<bool> finished_;              // its jobs that have an outcome, once it is begun
+};
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,102 @@
+// Recovery piece by piece: jobs are dispatched while others are still to be read, and a worker that
+// comes back with one of those keeps it.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/unit/coordinator/core_harness.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Three jobs of one batch, of which the last coordinator left everything undone; the first one was
+// out to worker 50. A new coordinator has been told of the batch, and of no job.
+struct ToBeRecovered : Harness {
+  ToBeRecovered() {
+    ClientHello("c", 1);
+    const auto number = Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}});
+    Write();
+    MustAccept("c", number);
+    WorkerHello("w", 50);
+    lease = TakeLeases("w").at(0);
+    Recovered recovered = disk.Recover();
+    ++disk.starts;
+    recovered.epoch = disk.starts;
+    jobs = std::move(recovered.jobs);
+    recovered.jobs.clear();
+    recovered.jobs_to_come = jobs.size();
+    commands.clear();
+    core = std::make_unique<Core>(Core::Options{.limits = limits});
+    Give(std::move(recovered));
+  }
+  void Recover(JobsRecovered::Part part, std::vector<std::size_t> which) {
+    JobsRecovered event{.part = part};
+    for (const std::size_t index : which) event.jobs.push_back(jobs.at(index));
+    Give(std::move(event));
+    core->CheckInvariants();
+  }
+
+  wire::Lease lease;
+  std::vector<Recovered::Job> jobs;
+};
+
+using Part = JobsRecovered::Part;
+
+TEST(CoreRecovery, JobsAreDispatchedBeforeAllAreRead) {
+  ToBeRecovered h;
+  h.Recover(Part::kInOrder, {0});
+  h.WorkerHello("v", 51, {.credit = 3});
+  h.Pass(seconds(1));
+  EXPECT_EQ(h.TakeLeases("v").size(), 1u);
+  h.Recover(Part::kLast, {1, 2});
+  EXPECT_EQ(h.TakeLeases("v").size(), 2u);
+}
+
+TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
+  ToBeRecovered h;
+  h.Recover(Part::kEarly, {0});
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
+}
+
+// It is still unfinished in what is read, which is older.
+TEST(CoreRecovery, WhatFinishedBeforeItsTurnIsNotEnteredAgain) {
+  ToBeRecovered h;
+  h.Recover(Part::kEarly, {0});
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_TRUE(h.OutcomeOf(h.lease.job).evaluation.ok());
+  h.Recover(Part::kLast, {0, 1, 2});
+  EXPECT_FALSE(h.core->Has(h.lease.job));
+  EXPECT_TRUE(h.core->Has(MakeJobId(1, 1)) && h.core->Has(MakeJobId(1, 2)));
+}
+
+TEST(CoreRecovery, WhatWasCancelledMeanwhileEndsWhenItIsRead) {
+  ToBeRecovered h;
+  h.ClientHello("c", 1);
+  h.Ask("c", wire::CancelBatch{.batch = BatchId{1}});
+  h.Write();
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.Write();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, i))), FailureCode::kCancelled);
+  }
+}
+
+TEST(CoreRecovery, WhatIsToComeCountsAsUnfinished) {
+  ToBeRecovered h;
+  EXPECT_EQ(h.core->state().UnfinishedJobs(), 3u);
+  h.Recover(Part::kInOrder, {0});
+  EXPECT_EQ(h.core->state().UnfinishedJobs(), 3u);
+  h.Recover(Part::kLast, {1, 2});
+  EXPECT_EQ(h.core->state().UnfinishedJobs(), 3u);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
