@@ -130,8 +130,10 @@ extern "C" {
 int loopfleet_fake_cuda_driver = 1;
 
 int cuInit(unsigned) { return static_cast<int>(Control::Read().Get("init", kSuccess)); }
+// A constant of the library, as in the real one: asking opens no file after the first time.
 int cuDriverGetVersion(int* version) {
-  *version = static_cast<int>(Control::Read().Get("driver", 13000));
+  static const auto known = static_cast<int>(Control::Read().Get("driver", 13000));
+  *version = known;
   return kSuccess;
 }
 int cuDeviceGetCount(int* count) {
