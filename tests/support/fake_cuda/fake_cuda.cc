@@ -129,8 +129,12 @@ extern "C" {
 
 int loopfleet_fake_cuda_driver = 1;
 
-int cuInit(unsigned) { return static_cast<int>(Control::Read().Get("init", kSuccess)); }
-// A constant of the library, as in the real one: asking opens no file after the first time.
+// These two open no file after the first time, as in the real library: an assembler that asks them
+// may be sealed by then.
+int cuInit(unsigned) {
+  static const auto result = static_cast<int>(Control::Read().Get("init", kSuccess));
+  return result;
+}
 int cuDriverGetVersion(int* version) {
   static const auto known = static_cast<int>(Control::Read().Get("driver", 13000));
   *version = known;
