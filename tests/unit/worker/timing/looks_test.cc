@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "worker/timing/statistics.h"
+
 namespace loopfleet::worker {
 namespace {
 
