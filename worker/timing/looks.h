@@ -35,8 +35,7 @@ class Looks {
     // that was asked for.
     std::size_t most_scattered = 3;
     // Before the second look, and twice as long before each further one: most disturbances take
-    // less than 5 ms here, and nine in ten less than 75 ms, all waits together
-    // (docs/MEASUREMENT.md).
+    // less than 5 ms here (docs/MEASUREMENT.md), and all waits together 75 ms.
     Nanos first_wait = std::chrono::milliseconds(5);
     double agreement = 0.01;  // of the medians, relative
     // A kernel so slow that its looks took as long gets no more than two.
