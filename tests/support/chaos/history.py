@@ -127,7 +127,7 @@ def check(paths, database, may_fail=()):
         sequences = connection.execute("SELECT batch, sequence FROM outcomes").fetchall()
         jobs = {tuple(job) for job in connection.execute('SELECT batch, "index" FROM jobs')}
         # The coordinator's own (audits, measurements made anew): one may begin after the last client looked.
-        own = {of for of, in connection.execute("SELECT batch FROM batches WHERE client = zeroblob(16)")}
+        own = {of for of, in connection.execute("SELECT id FROM batches WHERE client = zeroblob(16)")}
     connection.close()
     rows = [row for row in rows if row[:2] in checker.outcomes or row[0] not in own]
     jobs = {job for job in jobs if job in checker.outcomes or job[0] not in own}
