@@ -125,7 +125,7 @@ def check(paths, database, may_fail=()):
         rows = connection.execute(
             'SELECT batch, "index", tag, status FROM v_results ORDER BY batch, "index"').fetchall()
         sequences = connection.execute("SELECT batch, sequence FROM outcomes").fetchall()
-        jobs = {tuple(job) for job in connection.execute('SELECT batch, "index" FROM jobs')}
+        jobs = {tuple(job) for job in connection.execute("SELECT batch, idx FROM jobs")}
         # The coordinator's own (audits, measurements made anew): one may begin after the last client looked.
         own = {of for of, in connection.execute("SELECT id FROM batches WHERE client = zeroblob(16)")}
     connection.close()
