@@ -120,6 +120,12 @@ constexpr std::array kObservations = {
         "dot", Dialects::kBoth, Shown::kOnRequest, "text",
         "the program and each operation's loops as Graphviz",
         [](const Scene& scene) -> Value { return looptree::ProgramDot(scene.tree, scene.cursor); }},
+    Observation{"dot_ir", Dialects::kBoth, Shown::kOnRequest, "text",
+                "the same as dot, in a form that Graphviz draws",
+                [](const Scene& scene) -> Value {
+                  return looptree::ProgramDot(scene.tree, scene.cursor,
+                                              looptree::DotForm::kDrawable);
+                }},
     Observation{
         "dot_tree", Dialects::kBoth, Shown::kOnRequest, "text",
         "the loop tree's first nest as Graphviz",

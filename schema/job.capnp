@@ -36,6 +36,7 @@ struct Action {
     vectorize @11 :Void;    # agent: the annotation on the cursor's loop, on or off
     undo @12 :Void;         # agent: the last action that was not undone
     dummy @13 :Void;        # agent: nothing
+    mergeAll @14 :Void;     # agent: from the top until nothing merges
   }
 }
 

@@ -62,7 +62,7 @@ const std::vector<PlainAction>& PlainActions() {
     for (const Action& action :
          {Action(Down{}), Action(Up{}), Action(SwapDown{}), Action(SwapUp{}), Action(Merge{}),
           Action(Unroll{}), Action(Vectorize{}), Action(ToggleMode{}), Action(ToggleThread{}),
-          Action(IdleSplit{}), Action(Undo{}), Action(Dummy{})}) {
+          Action(IdleSplit{}), Action(Undo{}), Action(Dummy{}), Action(MergeAllLoops{})}) {
       list->push_back({ActionName(action), action});
     }
     LF_CHECK(list->size() + 1 == std::variant_size_v<Action>, "an action is missing here");

@@ -32,7 +32,10 @@ template <class T>
 using Parsed = std::expected<T, Failure>;
 using Chosen = std::vector<const Observation*>;
 
-constexpr std::size_t kMaxStepBytes = 16 << 20;  // of what every step shows, together
+// Of one line, in all its steps: bytes that they show, and nodes of trees whose actions were tried
+// for being legal (some 10 ns each).
+constexpr std::size_t kMaxStepBytes = 16 << 20;
+constexpr std::size_t kMaxLegalityNodes = 1'000'000;
 
 std::unexpected<Failure> Malformed(std::string message) {
   return std::unexpected(Failure{.code = FailureCode::kMalformed, .message = std::move(message)});
@@ -66,6 +69,18 @@ Scene SceneOf(const ReplayRequest& request, const Benchmark& benchmark, const Ag
 // The steps of one answer as text: values of the JSON library would take several times the memory.
 class Steps {
  public:
+  // Before a step whose legal actions are to be found.
+  Parsed<void> SpendOnLegality(const AgentWalk& walk, const ActionSpace& space) {
+    legality_nodes_ += walk.tree().nodes().size() * space.actions.size();
+    if (legality_nodes_ <= kMaxLegalityNodes) return {};
+    return std::unexpected(Failure{
+        .code = FailureCode::kLimitActions,
+        .message = fmt::format("every step with an action space of {} on a tree of {} nodes; at "
+                               "most {} steps are allowed with it",
+                               space.actions.size(), walk.tree().nodes().size(),
+                               kMaxLegalityNodes /
+                                   (space.actions.size() * walk.tree().nodes().size()))});
+  }
   Parsed<void> Add(const Json& step) {
     texts_.push_back(Dump(step));
     bytes_ += texts_.back().size() + 1;
@@ -81,6 +96,7 @@ class Steps {
  private:
   std::vector<std::string> texts_;
   std::size_t bytes_ = 0;
+  std::size_t legality_nodes_ = 0;
 };
 
 // One line of the output.
@@ -163,9 +179,12 @@ Parsed<Answer> ReplayAgent(const ReplayRequest& request, const Benchmark& benchm
   LF_TRY(AgentWalk walk, StartWalk(request, benchmark));
   const Chosen shown = StepObservations(request, chosen);
   Steps steps;
+  looptree::WalkBudget budget({});
   for (const Action& action : request.actions) {
+    LF_TRY_VOID(Lift(budget.Spend(walk, action)));
     const bool legal = walk.Apply(action).has_value();
     if (!request.every_step) continue;
+    LF_TRY_VOID(steps.SpendOnLegality(walk, request.action_space));
     Json step = {{"action", looptree::ActionName(action)}, {"legal", legal}};
     LF_TRY_VOID(AddObserved(shown, SceneOf(request, benchmark, walk), step));
     LF_TRY_VOID(steps.Add(step));

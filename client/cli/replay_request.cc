@@ -26,7 +26,6 @@ constexpr int kMaxNesting = 4;  // a request needs 2
 // A job is held to looptree::Limits::actions; here only one line's time and answer are at stake.
 constexpr std::size_t kMaxActions = 4096;
 constexpr std::size_t kMaxActionSpace = 2048;  // the documents' 2 to 1024 without gaps, and more
-constexpr std::size_t kMaxLegalityChecks = 131'072;  // of every step together: about half a second
 constexpr std::size_t kMaxValues = 16'384;           // of the line's JSON
 // A tree has at most looptree::Limits::tree_nodes loops; more rows would be padding only.
 constexpr std::int64_t kMostLoops = looptree::Limits{}.tree_nodes;
@@ -234,16 +233,6 @@ std::expected<ReplayRequest, Failure> ParseReplayRequest(std::string_view line) 
   }
   if (!draft.has_source) return Malformed("a line must have \"uri\" or \"ir\"");
   LF_TRY(draft.request.action_space, MakeSpace(draft));
-  const std::size_t checks = draft.request.actions.size() * draft.request.action_space.names.size();
-  if (draft.request.every_step && checks > kMaxLegalityChecks) {
-    return std::unexpected(Failure{
-        .code = FailureCode::kLimitActions,
-        .message =
-            fmt::format("every step of {} actions with an action space of {}; at most {} steps"
-                        " are allowed with it",
-                        draft.request.actions.size(), draft.request.action_space.names.size(),
-                        kMaxLegalityChecks / draft.request.action_space.names.size())});
-  }
   draft.request.rules = draft.rules.value_or(RuleSet::kStructural);
   // The older features come with the rules of their version.
   if (draft.request.look.features == FeatureLayout::kAgent58 &&

@@ -14,7 +14,7 @@ constexpr std::array kTable = {
                 "the benchmark names nothing that can be run: see `loopfleet benchmark list`"},
     FailureInfo{kInvalidAction, "INVALID_ACTION", false,
                 "an action is unknown, or illegal where it stands: see action_index"},
-    FailureInfo{kLimitActions, "LIMIT_ACTIONS", false, "more actions than one job may have"},
+    FailureInfo{kLimitActions, "LIMIT_ACTIONS", false, "more actions, or more work in them, than one job may have"},
     FailureInfo{kLimitTree, "LIMIT_TREE", false, "the loop tree has too many nodes or is too deep"},
     FailureInfo{kLimitFootprint, "LIMIT_FOOTPRINT", false,
                 "tensors and scratch need more memory than one job may use"},

@@ -29,6 +29,7 @@ const std::array kNamed = {
     NamedAction{"swap_up", SwapUp{}},
     NamedAction{"swap_down", SwapDown{}},
     NamedAction{"merge", Merge{}},
+    NamedAction{"merge_all", MergeAllLoops{}},
     NamedAction{"unroll", Unroll{}},
     NamedAction{"vectorize", Vectorize{}},
     NamedAction{"undo", Undo{}},

@@ -57,8 +57,13 @@ struct Dummy {
   friend bool operator==(Dummy, Dummy) = default;
 };
 
+// What LoopTune does when a session starts: merges from the top until nothing merges.
+struct MergeAllLoops {
+  friend bool operator==(MergeAllLoops, MergeAllLoops) = default;
+};
+
 using Action = std::variant<ToggleMode, ToggleThread, IdleSplit, Up, Down, SwapUp, SwapDown, Split,
-                            Merge, Unroll, Vectorize, Undo, Dummy>;
+                            Merge, Unroll, Vectorize, Undo, Dummy, MergeAllLoops>;
 
 std::string ActionName(const Action& action);  // "split_16"
 

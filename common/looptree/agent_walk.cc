@@ -103,8 +103,11 @@ struct Step {
     return State{*std::move(merged), cursor};
   }
 
-  // From the cursor's loop inwards; off again when it is on. Outside of that path nothing changes
-  // but the loops around the cursor, which lose their annotation.
+  // Spec B.5: merges at the cursor, then one down where nothing moved, from the top to the end.
+  Checked<State> operator()(MergeAllLoops) const;
+
+  // From the cursor's loop inwards, along the path; off again when it is on. What is on the path
+  // before the cursor loses its annotation; nothing else changes.
   Checked<State> operator()(Unroll) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
     std::vector<LoopAnnotation> path;
@@ -115,10 +118,17 @@ struct Step {
     LF_TRY(LoopTree tree, Annotate(state.tree, path, limits));
     return State{std::move(tree), state.cursor};
   }
-  // The loops around the cursor, itself, and the first loops inside it, down to an operation.
+  // The loops around the cursor, itself, and the first loops inside it, down to an operation. By
+  // the original's rules: the first nest's leading loops, wherever the cursor is.
   std::vector<TreeRef> Path() const {
     const auto nodes = state.tree.nodes();
     std::vector<TreeRef> path;
+    if (rules != RuleSet::kStructural) {
+      for (TreeRef ref = 0; ref < nodes.size() && IsLoop(state.tree, ref); ++ref) {
+        path.push_back(ref);
+      }
+      return path;
+    }
     for (TreeRef ref = state.cursor; ref != kNoParent; ref = nodes[ref].parent) path.push_back(ref);
     std::reverse(path.begin(), path.end());
     for (TreeRef ref = state.cursor + 1; ref < nodes.size() && IsLoop(state.tree, ref); ++ref) {
@@ -157,12 +167,15 @@ std::size_t BytesOf(const LoopTree& tree) {
   return bytes;
 }
 
+bool OnlyMoves(const Action& action) {
+  return std::holds_alternative<Up>(action) || std::holds_alternative<Down>(action) ||
+         std::holds_alternative<Dummy>(action);
+}
+
 Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
                        const Action& action) {
-  const bool only_moves = std::holds_alternative<Up>(action) ||
-                          std::holds_alternative<Down>(action) ||
-                          std::holds_alternative<Dummy>(action);
-  if (!only_moves && !IsLoop(state.tree, state.cursor)) {
+  const bool anywhere = OnlyMoves(action) || std::holds_alternative<MergeAllLoops>(action);
+  if (!anywhere && !IsLoop(state.tree, state.cursor)) {
     return Illegal(action, "the cursor is not on a loop");
   }
   LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
@@ -172,6 +185,21 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
     next.cursor = LastLoopUpTo(next.tree, next.cursor, rules);
   }
   return next;
+}
+
+Checked<State> Step::operator()(MergeAllLoops) const {
+  State merged{state.tree, 0};
+  for (;;) {
+    LF_TRY(State next, Stepped(merged, rules, limits, Merge{}));
+    const bool moved = next.cursor != merged.cursor;
+    merged = std::move(next);
+    if (moved) continue;
+    auto below = Stepped(merged, rules, limits, Down{});
+    if (!below) break;
+    merged = *std::move(below);
+  }
+  merged.cursor = 0;
+  return merged;
 }
 
 }  // namespace
@@ -199,6 +227,12 @@ Checked<void> AgentWalk::Apply(const Action& action) {
   Remember(std::exchange(state_, std::move(next)));
   history_.push_back(action);
   return {};
+}
+
+std::uint64_t AgentWalk::CostOf(const Action& action) const {
+  const std::uint64_t nodes = state_.tree.nodes().size();
+  if (OnlyMoves(action)) return 1;
+  return std::holds_alternative<MergeAllLoops>(action) ? nodes * nodes : nodes;
 }
 
 void AgentWalk::Remember(State state) {
@@ -236,18 +270,8 @@ bool AgentWalk::IsLegal(const Action& action) const {
 
 Checked<void> AgentWalk::MergeAll() {
   LF_CHECK(history_.empty(), "merge_all belongs before the first action");
-  State state{state_.tree, 0};
-  for (;;) {
-    LF_TRY(State merged, Stepped(state, rules_, limits_, Merge{}));
-    const bool moved = merged.cursor != state.cursor;
-    state = std::move(merged);
-    if (moved) continue;
-    auto below = Stepped(state, rules_, limits_, Down{});
-    if (!below) break;
-    state = *std::move(below);
-  }
-  state.cursor = 0;
-  start_ = state_ = std::move(state);
+  LF_TRY(state_, Stepped(state_, rules_, limits_, MergeAllLoops{}));
+  start_ = state_;
   return {};
 }
 

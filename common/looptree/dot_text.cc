@@ -109,8 +109,9 @@ std::string DataflowDot(const LoopTree& tree, std::optional<TreeRef> cursor) {
   return text += "}\n";
 }
 
-std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor) {
+std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor, DotForm form) {
   const Program& program = tree.program();
+  const std::string_view escape = form == DotForm::kDrawable ? "\\" : "";
   const std::vector<std::size_t> ranks = DimRanks(tree);
   std::string text(kHead);
   auto out = std::back_inserter(text);
@@ -126,12 +127,12 @@ std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor) {
     for (std::size_t i = 0; i < loops.size(); ++i) {
       const TreeNode& loop = tree.nodes()[loops[i]];
       fmt::format_to(out,
-                     "'L{}':{{'name':{},'range':{},'tail':{},'vectorize':{},'unroll':{},"
-                     "'cursor':{},}},",
-                     i, ranks[loop.dim], loop.size, loop.tail,
+                     "'L{}':{}{{'name':{},'range':{},'tail':{},'vectorize':{},'unroll':{},"
+                     "'cursor':{},{}}},",
+                     i, escape, ranks[loop.dim], loop.size, loop.tail,
                      static_cast<int>(loop.annotation == Annotation::kVectorize),
                      static_cast<int>(loop.annotation == Annotation::kUnroll),
-                     static_cast<int>(loops[i] == cursor));
+                     static_cast<int>(loops[i] == cursor), escape);
     }
     text += "}\"];\n";
     for (const NodeId consumer : tree.facts().nodes[id].consumers) {

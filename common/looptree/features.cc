@@ -42,7 +42,7 @@ class StrideTable {
     const bool is_read = std::any_of(consumers.begin(), consumers.end(),
                                      [&](NodeId consumer) { return tree_.LeafOf(consumer); });
     if (!is_read) return;  // a view of a view: its strides are part of the later one's
-    const auto scope = tree_.ScopeOf(BufferOf(tree_, tensor));
+    const auto scope = AllocationOf(tree_, tensor);
     const Strides strides = StridesOf(tree_, tensor);
     std::vector<bool> seen(tree_.nodes().size(), false);
     for (const NodeId consumer : consumers) {

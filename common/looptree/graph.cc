@@ -106,7 +106,7 @@ class DataflowDrawing {
                             .label = DataLabel(tree_.program(), id),
                             .features = {{"type", std::int64_t{2}}}});
     const Strides strides = StridesOf(tree_, id);
-    const auto scope = tree_.ScopeOf(BufferOf(tree_, id));
+    const auto scope = AllocationOf(tree_, id);
     std::vector<TreeRef> loops;
     for (TreeRef loop = tree_.nodes()[leaf].parent; loop != kNoParent && loop != scope;
          loop = tree_.nodes()[loop].parent) {

@@ -66,6 +66,10 @@ Graph DataflowGraph(const LoopTree& tree, std::optional<TreeRef> cursor,
 // with each operation's loops.
 std::string TreeDot(const LoopTree& tree, std::optional<TreeRef> cursor);      // `dot_tree`
 std::string DataflowDot(const LoopTree& tree, std::optional<TreeRef> cursor);  // `dot_graph`
-std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor);   // `dot`
+// `dot`, whose text readers of the original's know, though Graphviz refuses braces inside a record;
+// and `dot_ir`, the same with these escaped, which it draws.
+enum class DotForm : std::uint8_t { kOriginal, kDrawable };
+std::string ProgramDot(const LoopTree& tree, std::optional<TreeRef> cursor,
+                       DotForm form = DotForm::kOriginal);
 
 }  // namespace loopfleet::looptree

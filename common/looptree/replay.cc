@@ -9,10 +9,16 @@ namespace loopfleet::looptree {
 namespace {
 
 template <class AnyWalk>
-Checked<void> ApplyAll(AnyWalk& walk, std::span<const Action> actions, OnIllegal on_illegal) {
+Checked<void> ApplyAll(AnyWalk& walk, std::span<const Action> actions,
+                       const ReplayOptions& options) {
+  WalkBudget budget(options.limits);
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    auto applied = walk.Apply(actions[i]);
-    if (applied || on_illegal == OnIllegal::kSkip) continue;
+    auto spent = budget.Spend(walk, actions[i]);
+    auto applied = spent ? walk.Apply(actions[i]) : std::move(spent);
+    if (applied || (options.on_illegal == OnIllegal::kSkip &&
+                    applied.error().code != RejectionCode::kLimitActions)) {
+      continue;
+    }
     applied.error().action_index = static_cast<std::uint32_t>(i);
     return applied;
   }
@@ -43,6 +49,17 @@ Checked<void> CheckDialect(const Action& action, Dialect dialect) {
                   simple ? "agent" : "simple", simple ? "simple" : "agent"));
 }
 
+Checked<void> WalkBudget::Spend(std::uint64_t nodes) {
+  if (nodes <= left_) {
+    left_ -= nodes;
+    return {};
+  }
+  return Reject(RejectionCode::kLimitActions,
+                fmt::format("so many actions on so large a tree build more than {} tree nodes in "
+                            "all",
+                            most_));
+}
+
 Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
                          const ReplayOptions& options) {
   if (actions.size() > options.limits.actions) {
@@ -53,13 +70,13 @@ Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
   LF_TRY(Benchmark benchmark, OpenBenchmark(source, options.limits));
   if (benchmark.dialect == Dialect::kSimple) {
     SimpleWalk walk(benchmark);
-    LF_TRY_VOID(ApplyAll(walk, actions, options.on_illegal));
+    LF_TRY_VOID(ApplyAll(walk, actions, options));
     LF_TRY(LoopTree tree, walk.Tree(options.limits));
     return Replayed{std::move(benchmark), std::move(tree)};
   }
   AgentWalk walk(benchmark, options.rules, 0, options.limits);
   if (options.merge_all_first) LF_TRY_VOID(walk.MergeAll());
-  LF_TRY_VOID(ApplyAll(walk, actions, options.on_illegal));
+  LF_TRY_VOID(ApplyAll(walk, actions, options));
   return Replayed{std::move(benchmark), walk.tree()};
 }
 

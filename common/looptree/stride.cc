@@ -11,6 +11,12 @@ NodeId BufferOf(const LoopTree& tree, NodeId node) {
   return node;
 }
 
+std::optional<TreeRef> AllocationOf(const LoopTree& tree, NodeId node) {
+  const NodeId buffer = BufferOf(tree, node);
+  if (tree.program().nodes[buffer].op == Op::kRead) return std::nullopt;
+  return tree.ScopeOf(buffer);
+}
+
 Strides StridesOf(const LoopTree& tree, NodeId node) {
   const Node& self = tree.program().nodes[node];
   Strides strides{};
@@ -23,10 +29,13 @@ Strides StridesOf(const LoopTree& tree, NodeId node) {
     }
     return strides;
   }
+  const bool is_argument = self.op == Op::kRead;
   double stride = 1;
   for (auto dim = self.dims.rbegin(); dim != self.dims.rend(); ++dim) {
     strides[*dim] = stride;
-    stride *= static_cast<double>(tree.BufferExtent(node, *dim));
+    const std::int64_t extent =
+        is_argument ? tree.program().dims[*dim].size : tree.BufferExtent(node, *dim);
+    stride *= static_cast<double>(extent);
   }
   return strides;
 }

@@ -3,6 +3,7 @@
 // operand is read from.
 
 #include <array>
+#include <optional>
 
 #include "common/looptree/dim_set.h"
 #include "common/looptree/loop_tree.h"
@@ -16,6 +17,9 @@ using Strides = std::array<double, kMaxDims>;
 bool IsFoldedView(const LoopTree& tree, NodeId node);
 // The node whose buffer `node` is read from: itself, or what folded views lead to.
 NodeId BufferOf(const LoopTree& tree, NodeId node);
+// The loop inside which that buffer is allocated; nullopt: it is there all the time. A read's is:
+// it is the argument itself, also where the read has loops (spec B.8).
+std::optional<TreeRef> AllocationOf(const LoopTree& tree, NodeId node);
 // Of `node` in that buffer; 0 for a dimension that it lacks.
 Strides StridesOf(const LoopTree& tree, NodeId node);
 

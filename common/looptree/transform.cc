@@ -32,10 +32,17 @@ bool IsInside(const LoopTree& tree, TreeRef inner, TreeRef outer) {
 
 constexpr std::size_t kAbsent = SIZE_MAX;
 
-// Where in the node's schedule the loop is.
+// Where in the node's schedule the loop is, or its equal in another nest: loops are one if they run
+// over the same dimension, at the same depth of it, with the same size and tail (spec B.5).
 std::size_t PositionOf(const LoopTree& tree, NodeId node, TreeRef loop) {
+  const TreeNode& sought = tree.nodes()[loop];
+  const auto equal = [&](TreeRef own) {
+    const TreeNode& node = tree.nodes()[own];
+    return node.dim == sought.dim && node.dim_depth == sought.dim_depth &&
+           node.size == sought.size && node.tail == sought.tail;
+  };
   const auto loops = tree.LoopsOf(node);
-  const auto at = std::find(loops.begin(), loops.end(), loop);
+  const auto at = std::ranges::find_if(loops, equal);
   return at == loops.end() ? kAbsent : static_cast<std::size_t>(at - loops.begin());
 }
 

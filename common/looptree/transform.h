@@ -16,8 +16,9 @@
 
 namespace loopfleet::looptree {
 
-// Exchanges two loops, one inside the other, in each operation that has both. Loops over one
-// dimension cannot be exchanged.
+// Exchanges two loops, one inside the other, in each operation inside the outer one that has both
+// or, in another nest there, their equals: the same dimension, depth of it, size and tail. Loops
+// over one dimension cannot be exchanged.
 Checked<LoopTree> Swap(const LoopTree& tree, TreeRef one, TreeRef other, const Limits& limits = {});
 
 // The loop becomes two: the inner one of size `factor`, the outer one with what is left over as
@@ -25,8 +26,8 @@ Checked<LoopTree> Swap(const LoopTree& tree, TreeRef one, TreeRef other, const L
 Checked<LoopTree> SplitLoop(const LoopTree& tree, TreeRef loop, std::int64_t factor,
                             const Limits& limits = {});
 
-// The loop is joined to the nearest loop around it over the same dimension; nothing to join:
-// nullopt.
+// The loop is joined to the nearest loop around it over the same dimension, in each operation inside
+// that one that has both or their equals, as for Swap; nothing to join: nullopt.
 Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
                                            const Limits& limits = {});
 

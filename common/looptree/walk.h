@@ -65,6 +65,8 @@ class AgentWalk {
   // A rejection when the action is illegal here under the rule set; the walk is unchanged then.
   Checked<void> Apply(const Action& action);
   bool IsLegal(const Action& action) const;
+  // How many tree nodes applying the action may build: what Limits::walk_nodes bounds.
+  std::uint64_t CostOf(const Action& action) const;
   // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session.
   // Undo does not go back past it; nothing may have been applied before.
   Checked<void> MergeAll();
@@ -91,6 +93,23 @@ class AgentWalk {
   std::vector<Action> history_;
   std::deque<State> before_;  // before the last actions of history_: what undo goes back to
   std::size_t before_bytes_ = 0;
+};
+
+// What a walk may still build, so that no sequence of actions takes long: Limits::walk_nodes.
+class WalkBudget {
+ public:
+  explicit WalkBudget(const Limits& limits) : most_(limits.walk_nodes), left_(most_) {}
+  // kLimitActions where there is not enough left for the action.
+  Checked<void> Spend(const AgentWalk& walk, const Action& action) {
+    return Spend(walk.CostOf(action));
+  }
+  Checked<void> Spend(const SimpleWalk&, const Action&) { return Spend(1); }
+
+ private:
+  Checked<void> Spend(std::uint64_t nodes);
+
+  std::uint64_t most_;
+  std::uint64_t left_;
 };
 
 using Walk = std::variant<SimpleWalk, AgentWalk>;

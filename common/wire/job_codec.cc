@@ -51,6 +51,7 @@ struct ActionWriter {
   void operator()(looptree::Vectorize) { builder.setVectorize(); }
   void operator()(looptree::Undo) { builder.setUndo(); }
   void operator()(looptree::Dummy) { builder.setDummy(); }
+  void operator()(looptree::MergeAllLoops) { builder.setMergeAll(); }
 };
 
 struct SourceWriter {
@@ -91,7 +92,7 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
 
 // The actions without a parameter, by their members' numbers: a page has tens of thousands.
 constexpr auto kPlainActions = [] {
-  std::array<looptree::Action, schema::Action::DUMMY + 1> table{};
+  std::array<looptree::Action, schema::Action::MERGE_ALL + 1> table{};
   table[schema::Action::TOGGLE_MODE] = looptree::ToggleMode{};
   table[schema::Action::TOGGLE_THREAD] = looptree::ToggleThread{};
   table[schema::Action::IDLE_SPLIT] = looptree::IdleSplit{};
@@ -104,6 +105,7 @@ constexpr auto kPlainActions = [] {
   table[schema::Action::VECTORIZE] = looptree::Vectorize{};
   table[schema::Action::UNDO] = looptree::Undo{};
   table[schema::Action::DUMMY] = looptree::Dummy{};
+  table[schema::Action::MERGE_ALL] = looptree::MergeAllLoops{};
   return table;
 }();
 

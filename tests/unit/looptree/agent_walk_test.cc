@@ -123,6 +123,31 @@ TEST(AgentWalk, UndoUndoes) {
 
 // Two nests that differ only in an annotation fuse when it is set: loops further down the way of
 // unroll are then numbered otherwise.
+// By the original's rules unroll is about the leading loops, also where the cursor is elsewhere.
+TEST(AgentWalk, UnrollFromAnotherNestByTheOriginalsRules) {
+  const Benchmark benchmark = Opened("benchmark://mm-v0/mm64_64_64");
+  AgentWalk walk(benchmark, RuleSet::kLoopNest, 1);
+  ASSERT_TRUE(walk.Apply(Unroll{}).has_value());
+  EXPECT_EQ(walk.tree().nodes()[2].annotation, Annotation::kUnroll);
+  AgentWalk elsewhere(Benchmark{.start = walk.tree()}, RuleSet::kLoopNest, 5);
+  ASSERT_TRUE(elsewhere.Apply(Unroll{}).has_value());
+  EXPECT_EQ(TreeText(elsewhere.tree(), {}), TreeText(benchmark.start, {}));
+}
+
+// The same as merging before the first action, but that it can be undone.
+TEST(AgentWalk, MergeAllIsAnAction) {
+  const Benchmark benchmark = Opened("benchmark://mm-v0/mm64_64_64");
+  AgentWalk walk(benchmark, RuleSet::kStructural);
+  const auto actions = ParseActionList("split_8,down,down,down,split_16,merge_all");
+  ASSERT_TRUE(actions.has_value());
+  for (const Action& action : *actions) ASSERT_TRUE(walk.Apply(action).has_value());
+  EXPECT_EQ(TreeText(walk.tree(), {}), TreeText(benchmark.start, {}));
+  EXPECT_EQ(walk.cursor(), 0u);
+  ASSERT_TRUE(walk.Apply(Undo{}).has_value());
+  EXPECT_EQ(walk.history().size(), 5u);
+  EXPECT_NE(TreeText(walk.tree(), {}), TreeText(benchmark.start, {}));
+}
+
 TEST(AgentWalk, UnrollWhereNestsFuse) {
   const auto tree = ParseIr(
       "v:m\nv:n\nv:k\nn:2::0,1,2,:::0:::::\n"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/looptree/text.h"
 #include "common/looptree/walk.h"
 #include "tests/unit/looptree/programs.h"
 
@@ -32,6 +33,19 @@ TEST(Features, MoreRowsThanRoomAreRefused) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, RejectionCode::kLimitTree);
   EXPECT_NE(refused.error().message.find("4 loops"), std::string::npos);
+}
+
+// A read with loops of its own is the argument all the same: rows of 8 elements, not what one
+// iteration of its loops covers (spec B.8).
+TEST(Features, ReadsWithLoopsAreArguments) {
+  const auto tree = ParseIr(
+      "v:m\nv:n\nn:2::0,1,:::0:0;4;0,1;8;0,::,,::\nn:12:0,:0,1,:::0:0;4;0,1;8;0,::,,::\n"
+      "n:1:1,:0,1,:::0:1;8;0,0;4;0,::,,::\ni:0,\no:2,\n");
+  ASSERT_TRUE(tree.has_value()) << tree.error().message;
+  const auto rows = LoopsTensor(*tree, 0, FeatureLayout::kAgent20);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0][4 + 3], 1.0);  // m: 8 elements = 2^3 apart
+  EXPECT_EQ(rows[1][4 + 0], 1.0);  // n: neighbours
 }
 
 // A of 512 x 512: a step of m is 2^9 elements of it, of m by 256 2^17, beyond the 16th bucket.

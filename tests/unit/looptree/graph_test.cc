@@ -68,7 +68,7 @@ TEST(Graph, AccessEdgesStayInsideTheScope) {
     const Graph graph = DataflowGraph(tree, std::nullopt);
     for (const GraphEdge& edge : graph.edges) {
       if (edge.kind != GraphEdge::Kind::kAccess) continue;
-      const auto scope = tree.ScopeOf(BufferOf(tree, graph.nodes[edge.target].number));
+      const auto scope = AllocationOf(tree, graph.nodes[edge.target].number);
       const TreeRef loop = graph.nodes[edge.source].number;
       EXPECT_TRUE(!scope || (*scope < loop && loop < tree.nodes()[*scope].end));
     }

@@ -67,7 +67,8 @@ inline std::vector<Action> AgentActions() {
           Unroll{},
           Vectorize{},
           Split{1} /* no name has it, but the wire does */,
-          Dummy{}};
+          Dummy{},
+          MergeAllLoops{}};
 }
 
 inline std::vector<Action> SimpleActions() {

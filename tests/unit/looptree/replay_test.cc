@@ -26,6 +26,23 @@ TEST(Replay, BoundsTheNumberOfActions) {
   EXPECT_EQ(Replay(BenchmarkUri{kMm}, actions).error().code, RejectionCode::kLimitActions);
 }
 
+// Neither does a number of actions that is allowed take long on the largest of trees, nor are some
+// of them left out for it.
+TEST(Replay, BoundsTheTreesThatActionsBuild) {
+  std::string ir = "v:m\nn:2::0,:::0:::::\n";
+  for (int i = 0; i < 200; ++i) ir += "n:15:" + std::to_string(i) + ",:0,:::0:0;8;0,::,::\n";
+  ir += "n:1:200,:0,:::0:0;8;0,::,::\ni:0,\no:201,\n";
+  const std::vector<Action> few = {Split{2}, Merge{}};
+  EXPECT_TRUE(Replay(IrText{ir}, few).has_value());
+  for (const OnIllegal on_illegal : {OnIllegal::kReject, OnIllegal::kSkip}) {
+    const auto refused =
+        Replay(IrText{ir}, std::vector<Action>(1024, Merge{}), {.on_illegal = on_illegal});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, RejectionCode::kLimitActions);
+    EXPECT_EQ(refused.error().action_index, 495u);  // of 202 nodes each: 100,000
+  }
+}
+
 TEST(Replay, TwiceIsTheSameAsOnce) {
   const std::vector<Action> actions = {Split{8}, Down{}, SwapDown{}, Unroll{}};
   const auto once = Replay(BenchmarkUri{kMm}, actions);

@@ -65,6 +65,32 @@ TEST(Transform, SwapWithinATailKeepsIt) {
             "   %4[m, n] <- write(%3)\n");
 }
 
+// The write's own nest inside m has loops equal to those that are exchanged or joined (spec B.5).
+TEST(Transform, EqualLoopsOfAnotherNestChangeToo) {
+  const LoopTree start = Opened("benchmark://mm-v0/mm8_8_8").start;
+  const auto outside = Swap(*SplitLoop(start, 0, 4), 1, 2);  // m, k, m', n; the write: m, m', n
+  const auto merged = MergeLoop(*outside, 2);
+  ASSERT_TRUE(merged.has_value() && merged->has_value());
+  EXPECT_EQ(TreeText(**merged, {}),
+            "for m in 8 : L0\n"
+            " for k in 8 : L1\n"
+            "  for n in 8 : L2\n"
+            "   %2[m, k, n] <- multiply(%0, %1)\n"
+            "   %3[m, n] <- add(%2)\n"
+            " for n in 8 : L5\n"
+            "  %4[m, n] <- write(%3)\n");
+  const auto swapped = Swap(start, 0, 2);  // m with the n inside k; the write's n is its equal
+  ASSERT_TRUE(swapped.has_value());
+  EXPECT_EQ(TreeText(*swapped, {}),
+            "for n in 8 : L0\n"
+            " for k in 8 : L1\n"
+            "  for m in 8 : L2\n"
+            "   %2[m, k, n] <- multiply(%0, %1)\n"
+            "   %3[m, n] <- add(%2)\n"
+            " for m in 8 : L5\n"
+            "  %4[m, n] <- write(%3)\n");
+}
+
 TEST(Transform, SwapNeedsNestedLoopsOfTwoDimensions) {
   const LoopTree start = Opened("benchmark://mm-v0/mm8_8_8").start;
   EXPECT_FALSE(Swap(start, 2, 5).has_value());  // two nests

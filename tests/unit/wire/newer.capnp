@@ -25,7 +25,8 @@ struct Action {
     vectorize @11 :Void;
     undo @12 :Void;
     dummy @13 :Void;
-    tile @14 :Int64;      # new
+    mergeAll @14 :Void;
+    tile @15 :Int64;      # new
   }
 }
 

@@ -90,7 +90,7 @@ TEST(NewerPeer, UnknownAction) {
   EXPECT_EQ(decoded.error().failure.code, FailureCode::kUnsupported);
   EXPECT_EQ(decoded.error().failure.action_index, 2u);
   EXPECT_EQ(decoded.error().failure.message,
-            "job 1: action 2 is of kind 14, not known to this version");
+            "job 1: action 2 is of kind 15, not known to this version");
 }
 
 TEST(NewerPeer, UnknownSource) {

@@ -43,7 +43,7 @@ Action RandomMessages::AnAction() {
       looptree::ToggleMode{}, looptree::ToggleThread{}, looptree::IdleSplit{}, looptree::Up{},
       looptree::Down{},       looptree::SwapUp{},       looptree::SwapDown{},  looptree::Split{},
       looptree::Merge{},      looptree::Unroll{},       looptree::Vectorize{}, looptree::Undo{},
-      looptree::Dummy{}};
+      looptree::Dummy{},      looptree::MergeAllLoops{}};
   Action action = kActions[Below(kActions.size())];
   if (auto* split = std::get_if<looptree::Split>(&action)) {
     split->factor = static_cast<std::int64_t>(random_.Next());

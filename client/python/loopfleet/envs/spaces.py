@@ -79,6 +79,6 @@ def observation_space(name: str, *, actions: int, features: str, max_loops: int)
         return spaces.Box(0, 1 << 36, (3,), np.int64)
     if name in ("flops", "gflops", "runtime"):
         return spaces.Box(0, np.inf, (), np.float64)
-    if name in ("loop_tree", "ir", "dot", "dot_tree", "dot_graph", "tree_key", "mode"):
+    if name in ("loop_tree", "ir", "dot", "dot_ir", "dot_tree", "dot_graph", "tree_key", "mode"):
         return spaces.Text(1 << 20, charset=string.printable)
     raise LookupError(f"'{name}' has no Gymnasium space: read it by env.observation['{name}']")
