@@ -149,7 +149,7 @@ struct QuestionVisitor {
   void operator()(const wire::ShowJob& show) const {
     SendJob send{.peer = asker.peer, .number = asker.number, .job = show.job};
     if (const Job* job = turn.state.jobs.Find(show.job)) {
-      send.live = LiveJob{.attempts = job->attempts};
+      send.live = LiveJob{.attempts = job->attempts()};
       if (const auto* leased = std::get_if<Leased>(&job->progress)) {
         const LeaseRecord* lease = turn.state.leases.Find(leased->lease);
         send.live->state = wire::JobState::kLeased;

@@ -51,6 +51,7 @@ Status EventLoop::RecoverSomeJobs() {
   JobsRecovered event;
   std::vector<storage::UnfinishedJob> jobs;
   LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
+  parts_.metrics.DamagedRows(event.damaged.size());
   for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
   if (to_recover_->at_end()) {
     event.part = JobsRecovered::Part::kLast;
@@ -260,6 +261,7 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
+  parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   parts_.observer.ShowFleet(parts_.core);
   parts_.health.StorageIsFull(parts_.storage.is_full());
 }
