@@ -152,8 +152,9 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
     return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
                        outcome.worker);
   }
-  // That a stored answer binds its affinity is not held against leases: one that a job gets on its
-  // way into the queue after a restart binds nothing yet (seed 24534 shows it).
+  if (bound == affinities_.end() || is_silent(bound->second.worker)) {
+    affinities_[job->second] = {worker->second, troubles_[worker->second]};
+  }
   return std::nullopt;
 }
 
