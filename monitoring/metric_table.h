@@ -30,6 +30,7 @@ enum class Metric {
   kRetries,
   kDisagreements,
   kMalformedMessages,
+  kDamagedRows,
   kWorkerJobsCompleted,
   kWorkerStageDuration,
   kWorkerChildRestarts,
