@@ -29,8 +29,16 @@ CallError Refusal(const wire::Refused& refused) {
       .refusal = refused.failure};
 }
 
-bool IsFullQueue(const Failure& failure) {
-  return failure.code == FailureCode::kBusy || failure.code == FailureCode::kQuotaExceeded;
+// The same request may be taken a moment later: when others give way, when somebody has made room,
+// by the next coordinator.
+bool WillPass(const Failure& failure) {
+  switch (failure.code) {
+    case FailureCode::kBusy:
+    case FailureCode::kQuotaExceeded:
+    case FailureCode::kStorageFull:
+    case FailureCode::kShuttingDown: return true;
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -77,7 +85,7 @@ std::string Client::HelloFrame() {
 
 Answer<void> Client::Greet() {
   LF_TRY(const auto reply,
-         Exchange(wire::ClientHello{.client = options_.id, .program = options_.program}, Nanos{0}));
+         Insist(wire::ClientHello{.client = options_.id, .program = options_.program}, Nanos{0}));
   if (const auto* refused = std::get_if<wire::Refused>(&reply)) {
     return std::unexpected(Refusal(*refused));
   }
@@ -184,13 +192,36 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
   }
 }
 
+Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& message,
+                                                Nanos expected) {
+  const Instant give_up = clock_.Now() + options_.busy_limit;
+  std::string last_word;
+  // Whose time is over wants to know what it was spent on.
+  const auto told = [&](CallError error) {
+    if (error.kind == ErrorKind::kTimeout && !last_word.empty()) {
+      error.message += fmt::format("; the coordinator said {}", last_word);
+    }
+    return std::unexpected(std::move(error));
+  };
+  while (true) {
+    auto reply = Exchange(message, expected);
+    if (!reply) return told(std::move(reply).error());
+    const auto* refused = std::get_if<wire::Refused>(&*reply);
+    if (refused == nullptr || !WillPass(refused->failure) || clock_.Now() >= give_up) return reply;
+    last_word = Refusal(*refused).message;
+    auto paused = Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
+                                          kShortestRetry, kLongestRetry));
+    if (!paused) return told(std::move(paused).error());
+  }
+}
+
 Answer<wire::CoordinatorMessage> Client::Call(const wire::ClientMessage& message, Nanos expected) {
-  LF_TRY(auto reply, Exchange(message, expected));
+  LF_TRY(auto reply, Insist(message, expected));
   const auto* refused = std::get_if<wire::Refused>(&reply);
   if (refused != nullptr && refused->failure.code == FailureCode::kUnauthenticated) {
     // A restarted coordinator wants to be greeted first.
     LF_TRY_VOID(Greet());
-    LF_TRY(reply, Exchange(message, expected));
+    LF_TRY(reply, Insist(message, expected));
   }
   return reply;
 }
@@ -217,23 +248,7 @@ Answer<void> Client::Pause(Nanos duration) {
 }
 
 Answer<wire::Accepted> Client::SubmitMessage(wire::SubmitJobs message) {
-  const Instant give_up = clock_.Now() + options_.busy_limit;
-  const wire::ClientMessage request = std::move(message);
-  while (true) {
-    LF_TRY(auto reply, Call(request, Nanos{0}));
-    if (auto* accepted = std::get_if<wire::Accepted>(&reply)) return *accepted;
-    const auto* refused = std::get_if<wire::Refused>(&reply);
-    if (refused == nullptr) {
-      return std::unexpected(CallError{.kind = ErrorKind::kCorrupt,
-                                       .message = "the coordinator answered a submission with "
-                                                  "something else"});
-    }
-    if (!IsFullQueue(refused->failure) || clock_.Now() >= give_up) {
-      return std::unexpected(Refusal(*refused));
-    }
-    LF_TRY_VOID(Pause(std::clamp<Nanos>(std::chrono::milliseconds(refused->retry_after_ms),
-                                        kShortestRetry, kLongestRetry)));
-  }
+  return Ask<wire::Accepted>(std::move(message), Nanos{0});
 }
 
 Answer<BatchId> Client::Submit(std::span<const JobSpec> jobs) {
@@ -307,6 +322,10 @@ Answer<wire::WorkerList> Client::ListWorkers() {
 
 Answer<wire::WorkerList> Client::SetDrain(const wire::SetDrain& set) {
   return Ask<wire::WorkerList>(set, Nanos{0});
+}
+
+Answer<wire::FleetInfo> Client::ShowFleet(const wire::ShowFleet& show) {
+  return Ask<wire::FleetInfo>(show, Nanos{0});
 }
 
 Answer<wire::OutcomeList> Client::ListOutcomes(const wire::ListOutcomes& list) {

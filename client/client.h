@@ -52,7 +52,7 @@ struct ClientOptions {
   Nanos connect_limit = std::chrono::seconds(10);  // silence before the first answer
   Nanos silence_limit = std::chrono::seconds(60);  // silence later on: a restart takes this long
   Nanos resend_after = std::chrono::seconds(1);    // a request unanswered for this long is repeated
-  Nanos busy_limit = std::chrono::minutes(10);  // how long to go on offering jobs to a full queue
+  Nanos busy_limit = std::chrono::minutes(10);  // how long to go on asking where there is no room
   std::optional<Instant> deadline;              // nothing is waited for beyond this
   const std::atomic<bool>* stop = nullptr;      // set by others to end every wait soon
 };
@@ -90,6 +90,8 @@ class Client {
   Answer<wire::WorkerList> ListWorkers();
   // Those that it concerns, as they are then; on disk when this returns.
   Answer<wire::WorkerList> SetDrain(const wire::SetDrain& set);
+  // The fleet in numbers, and its events after one.
+  Answer<wire::FleetInfo> ShowFleet(const wire::ShowFleet& show);
   // Outcomes of all batches, page by page.
   Answer<wire::OutcomeList> ListOutcomes(const wire::ListOutcomes& list);
 
@@ -105,6 +107,8 @@ class Client {
   // Sends `message` and waits for its reply: `expected` is how long the coordinator may rightly
   // take.
   Answer<wire::CoordinatorMessage> Call(const wire::ClientMessage& message, Nanos expected);
+  // Asks again, up to busy_limit, while the answer is a refusal that passes.
+  Answer<wire::CoordinatorMessage> Insist(const wire::ClientMessage& message, Nanos expected);
   Answer<wire::CoordinatorMessage> Exchange(const wire::ClientMessage& message, Nanos expected);
   template <class T>
   Answer<T> Ask(const wire::ClientMessage& message, Nanos expected);

@@ -6,16 +6,19 @@ set(CMAKE_COLOR_DIAGNOSTICS ON)
 # Compiler settings shared by every target of ours. Foreign headers come in as SYSTEM includes, so
 # only our own code is held to these warnings.
 add_library(lf_settings INTERFACE)
-target_include_directories(lf_settings INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(lf_settings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
-                                             -Woverloaded-virtual -Wno-missing-field-initializers)
+target_include_directories(lf_settings INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
+                                                 $<INSTALL_INTERFACE:include/loopfleet>)
+target_compile_features(lf_settings INTERFACE cxx_std_23)
+# Who links an installed library has warnings of their own.
+target_compile_options(lf_settings INTERFACE
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual;-Wno-missing-field-initializers>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 reports false positives of these in optimised std::string, std::variant and std::expected.
-  target_compile_options(lf_settings INTERFACE -Wno-restrict -Wno-maybe-uninitialized
-                                               -Wno-stringop-overflow -Wno-array-bounds)
+  target_compile_options(lf_settings INTERFACE
+    "$<BUILD_INTERFACE:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-stringop-overflow;-Wno-array-bounds>")
 endif()
 if(LOOPFLEET_WERROR)
-  target_compile_options(lf_settings INTERFACE -Werror)
+  target_compile_options(lf_settings INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()
 if(LOOPFLEET_SANITIZE)
   add_compile_options(-fsanitize=${LOOPFLEET_SANITIZE} -fno-omit-frame-pointer)

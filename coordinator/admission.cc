@@ -132,8 +132,10 @@ storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& mea
     if (!found) {
       metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
       // Measuring anew is always right; the damage is told to whoever keeps the database.
-      log::Warning("store.lookup_failed tree={} reason={}", measure.tree.ToString(),
-                   found.error().message);
+      if (const auto count = lookup_log_.Count(clock_.Now())) {
+        log::Warning("store.lookup_failed count={} tree={} reason={}", *count,
+                     measure.tree.ToString(), found.error().message);
+      }
       continue;
     }
     if (*found && conditions.Accepts(spec, measure.placement, **found)) {

@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/job/job_spec.h"
 #include "coordinator/event.h"
+#include "coordinator/log_pause.h"
 #include "coordinator/state.h"
 #include "monitoring/metrics.h"
 #include "storage/store_reader.h"
@@ -78,6 +79,7 @@ class Admitter {
   monitoring::CoordinatorMetrics& metrics_;
   const Clock& clock_;
   ReplayMemory memory_{kMemoryBytes};
+  LogPause lookup_log_;
 };
 
 }  // namespace loopfleet::coordinator

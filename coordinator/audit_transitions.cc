@@ -12,6 +12,7 @@
 #include "coordinator/job_transitions.h"
 #include "coordinator/placement.h"
 #include "coordinator/queue_transitions.h"
+#include "coordinator/retry_transitions.h"
 #include "coordinator/worker_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -169,7 +170,11 @@ void GrantAudits(Turn& turn) {
       const JobId id = chosen->first;
       state.audits.waiting.erase(chosen);
       wire::Leases leases;
-      leases.leases.push_back(GrantLease(turn, worker, id));
+      if (MustRunAlone(state.jobs.At(id))) {
+        RunAlone(turn, worker, id, leases);  // it is idle: at once
+      } else {
+        leases.leases.push_back(GrantLease(turn, worker, id));
+      }
       turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
     }
   }

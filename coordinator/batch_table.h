@@ -47,6 +47,9 @@ struct Batch {
   }
 };
 
+// Of the coordinator itself, for audits.
+inline bool IsOwn(const Batch& batch) { return batch.client == Uuid{}; }
+
 class BatchTable {
  public:
   Batch& Add(Batch batch);

@@ -40,7 +40,12 @@ inline void ReplyWithBatch(Turn& turn, const Asker& asker, BatchId batch) {
 inline void RemoveIfOver(Turn& turn, BatchId id) {
   if (!turn.state.batches.At(id).IsOver()) return;
   for (const Waiter& waiter : turn.state.waiters.TakeAllOf(id)) ReplyToWaiter(turn, waiter);
-  turn.state.loads.CloseBatch(turn.state.batches.At(id).client);
+  const Batch& batch = turn.state.batches.At(id);
+  if (!IsOwn(batch)) {
+    turn.effects.push_back(Observation{
+        BatchWasFinished{.batch = id, .jobs = batch.job_count, .cancelled = batch.cancelled}});
+  }
+  turn.state.loads.CloseBatch(batch.client);
   turn.state.batches.Remove(id);
 }
 

@@ -48,18 +48,18 @@ std::vector<PeerId> ClientTable::PeersWith(const std::set<KeyText>& keys) const 
   return peers;
 }
 
-std::optional<Uuid> ClientTable::Hear(const PeerId& peer, Instant now) {
+std::optional<Uuid> ClientTable::Hear(const PeerId& peer, const KeyText& key, Instant now) {
   const auto session = sessions_.find(peer);
-  if (session == sessions_.end()) return std::nullopt;
+  if (session == sessions_.end() || session->second.guest.key != key) return std::nullopt;
   ForgetHeard(peer, session->second);
   session->second.heard_at = now;
   NoteHeard(peer, session->second);
   return session->second.guest.client;
 }
 
-std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer) const {
+std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer, const KeyText& key) const {
   const auto session = sessions_.find(peer);
-  if (session == sessions_.end()) return std::nullopt;
+  if (session == sessions_.end() || session->second.guest.key != key) return std::nullopt;
   return session->second.guest.client;
 }
 

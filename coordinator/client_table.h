@@ -52,9 +52,10 @@ class ClientTable {
   // Beyond a limit the longest silent connection (of all, of this client) is forgotten: it has to
   // say hello again.
   void Greet(const PeerId& peer, const Guest& guest, Instant now, const GuestLimits& limits);
-  // Whose connection this is, if it said hello; notes that it is alive.
-  std::optional<Uuid> Hear(const PeerId& peer, Instant now);
-  std::optional<Uuid> ClientOf(const PeerId& peer) const;
+  // Whose connection this is, if it said hello with the key of this message: a peer chooses its
+  // routing id itself, and could choose another's. Hear notes that it is alive.
+  std::optional<Uuid> Hear(const PeerId& peer, const KeyText& key, Instant now);
+  std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key) const;
   void RemovePeer(const PeerId& peer);
   // The connections that came with one of these keys.
   std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;

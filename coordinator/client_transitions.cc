@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -46,7 +47,8 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .drain = worker.drain,
           .quarantine = WhyQuarantined(worker),
           .audits = worker.audits.audits(),
-          .disputes = worker.audits.disputes()};
+          .disputes = worker.audits.disputes(),
+          .hindrances = worker.facts.hindrances};
 }
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
@@ -59,6 +61,13 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   CancelUnfinished(turn, batch, 0);
 }
 
+// Those who did not say who they are share the part of one client; of one for each key.
+Uuid StrangerWith(const KeyText& key) {
+  Uuid stranger;  // nil without keys
+  std::memcpy(stranger.bytes.data(), key.data(), std::min(key.size(), sizeof stranger.bytes));
+  return stranger;
+}
+
 // Why the request is not for this client; empty if it is.
 std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event) {
   const Need need = NeedOf(event.question);
@@ -66,7 +75,7 @@ std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event
   std::string what = "this request";
   if (const auto* cancel = std::get_if<wire::CancelBatch>(&event.question)) {
     const Batch* batch = state.batches.Find(cancel->batch);
-    const auto client = state.clients.ClientOf(event.peer);
+    const auto client = state.clients.ClientOf(event.peer, event.key);
     if (event.role == wire::Role::kClient && !client) {
       return Failure{.code = FailureCode::kUnauthenticated, .message = "say hello first"};
     }
@@ -83,6 +92,7 @@ struct QuestionVisitor {
   Turn& turn;
   Asker asker;
   const KeyText& key;
+  Uuid payer;  // who this counts for
 
   void operator()(const wire::ClientHello& hello) const {
     State& state = turn.state;
@@ -101,18 +111,22 @@ struct QuestionVisitor {
   void operator()(const wire::FetchOutcomes& fetch) const {
     State& state = turn.state;
     Batch* batch = state.batches.Find(fetch.batch);
-    if (batch != nullptr && batch->client == state.clients.ClientOf(asker.peer)) {
+    if (batch != nullptr && batch->client == state.clients.ClientOf(asker.peer, key)) {
       batch->client_heard_at = turn.now.instant;
     }
     const Nanos wait =
         std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms), state.limits.max_fetch_wait);
-    Waiter waiter{.asker = asker, .fetch = fetch, .deadline = turn.now.instant + wait};
+    Waiter waiter{.asker = asker,
+                  .client = payer,
+                  .key = key,
+                  .fetch = fetch,
+                  .deadline = turn.now.instant + wait};
     // Not here: over, or unknown. Storage can tell.
     if (batch == nullptr || batch->durable > fetch.after_sequence || wait == Nanos{0}) {
       return ReplyToWaiter(turn, waiter);
     }
     if (!state.waiters.Contains(asker)) {
-      if (state.waiters.CountOf(asker.peer) >= state.limits.max_waiters_per_client) {
+      if (state.waiters.CountOf(payer) >= state.limits.max_waiters_per_client) {
         return Refuse(turn, asker, FailureCode::kQuotaExceeded,
                       fmt::format("{} requests of this client are waiting, that is the most",
                                   state.limits.max_waiters_per_client));
@@ -178,7 +192,7 @@ struct QuestionVisitor {
   }
 
   void operator()(const wire::SetDrain& set) const {
-    if (!turn.state.clients.ClientOf(asker.peer)) {
+    if (!turn.state.clients.ClientOf(asker.peer, key)) {
       return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
     }
     OnSetDrain(turn, asker, set);
@@ -187,6 +201,27 @@ struct QuestionVisitor {
   void operator()(const wire::ListOutcomes& list) const {
     turn.effects.push_back(
         AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+  }
+
+  void operator()(const wire::ShowFleet& show) const {
+    const State& state = turn.state;
+    const auto workers = [&](wire::WorkerState which) {
+      return static_cast<std::uint32_t>(state.workers.CountIn(which));
+    };
+    turn.effects.push_back(
+        SendFleet{.peer = asker.peer,
+                  .number = asker.number,
+                  .question = show,
+                  .known = {.epoch = state.epoch,
+                            .queued_cpu = state.ready.Size(Placement::kCpu),
+                            .queued_cuda = state.ready.Size(Placement::kCuda),
+                            .queued_any = state.ready.Size(Placement::kAny),
+                            .leased_jobs = state.leases.size(),
+                            .workers_ready = workers(wire::WorkerState::kReady),
+                            .workers_draining = workers(wire::WorkerState::kDraining),
+                            .workers_lost = workers(wire::WorkerState::kLost),
+                            .workers_quarantined = workers(wire::WorkerState::kQuarantined),
+                            .stopping = state.service == Service::kDraining}});
   }
 
   void operator()(const wire::UnknownMember& unknown) const {
@@ -201,13 +236,13 @@ wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
   const Asker asker{.peer = event.peer, .number = event.number};
-  const auto client = turn.state.clients.Hear(event.peer, turn.now.instant);
-  // Those who did not say who they are share the part of one client.
-  if (AsksTooOften(turn, asker, client.value_or(Uuid{}))) return;
+  const auto client = turn.state.clients.Hear(event.peer, event.key, turn.now.instant);
+  const Uuid payer = client.value_or(StrangerWith(event.key));
+  if (AsksTooOften(turn, asker, payer)) return;
   if (auto why = WhyForbidden(turn.state, event)) {
     return Refuse(turn, asker, why->code, std::move(why->message));
   }
-  std::visit(QuestionVisitor{turn, asker, event.key}, event.question);
+  std::visit(QuestionVisitor{turn, asker, event.key, payer}, event.question);
 }
 
 bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
@@ -227,6 +262,7 @@ void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {
     turn.state.clients.ForgetAsker(peer);
     turn.state.batches.ForgetCancelAsker(peer);
   }
+  turn.state.waiters.RemoveThoseWith(event.keys);  // they need not have said hello
   RemoveWorkersWith(turn, event.keys);
 }
 

@@ -65,6 +65,16 @@ std::optional<log::Level> ParseLevel(const std::string& name) {
   return level->second;
 }
 
+std::optional<monitoring::Audience> ParseAudience(const std::string& name) {
+  using monitoring::Audience;
+  static const std::map<std::string, Audience> kAudiences = {{"machine", Audience::kThisMachine},
+                                                             {"everybody", Audience::kEverybody},
+                                                             {"nobody", Audience::kNobody}};
+  const auto audience = kAudiences.find(name);
+  if (audience == kAudiences.end()) return std::nullopt;
+  return audience->second;
+}
+
 }  // namespace
 
 std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
@@ -73,6 +83,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   std::string database = options.database.native();
   std::string keys;
   std::string config_file;
+  std::string page = "machine";
   std::string log_level = "info";
   CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
                "loopfleet-coordinator");
@@ -83,6 +94,12 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       ->capture_default_str();
   app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
+  app.add_option("--page", page,
+                 "Who may look at the web page on --http: machine (connections from this machine, "
+                 "ssh -L among them), everybody, or nobody")
+      ->capture_default_str();
+  app.add_option("--page-host", options.page_hosts,
+                 "A name that browsers call this machine by, beside its own; may be given again");
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
   app.add_option("--audit-percent", options.audit_percent,
                  "Measured jobs that another worker of the class measures again, while it idles")
@@ -124,6 +141,11 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       return BadConfig(fmt::format("{}: {}", name, usable.error().message));
     }
   }
+  const auto audience = ParseAudience(page);
+  if (!audience) {
+    return BadConfig(fmt::format("--page {}: use machine, everybody or nobody", page));
+  }
+  options.page_audience = *audience;
   const auto level = ParseLevel(log_level);
   if (!level) {
     return BadConfig(fmt::format("--log-level {}: use debug, info, warning or error", log_level));

@@ -4,9 +4,11 @@
 #include <expected>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "common/base/log.h"
 #include "coordinator/limits.h"
+#include "monitoring/site.h"
 
 namespace loopfleet::coordinator {
 
@@ -18,8 +20,10 @@ struct CoordinatorOptions {
   std::string listen_clients = "tcp://127.0.0.1:5570";
   std::string listen_workers = "tcp://127.0.0.1:5571";
   std::string http = "127.0.0.1:9570";
+  monitoring::Audience page_audience = monitoring::Audience::kThisMachine;
+  std::vector<std::string> page_hosts;  // names that the page may be asked for by
   std::filesystem::path database = "loopfleet.db";
-  double audit_percent = 2;  // of measured jobs, made again by another worker of the class
+  double audit_percent = 2;    // of measured jobs, made again by another worker of the class
   std::filesystem::path keys;  // directory; empty: without keys
   Limits limits;               // its …_per_client can be set
   log::Level log_level = log::Level::kInfo;

@@ -258,6 +258,7 @@ Core::Core(Options options) : state_{.limits = options.limits, .name = std::move
 Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
+  state_.wall.Note(now);
   Turn turn{.state = state_, .now = now};
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));

@@ -32,7 +32,9 @@ class Core {
   // ---------------------------
 
   // Whose connection it is; empty before a hello.
-  std::optional<Uuid> ClientOf(const PeerId& peer) const { return state_.clients.ClientOf(peer); }
+  std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key = {}) const {
+    return state_.clients.ClientOf(peer, key);
+  }
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
   // Whether it is unfinished, and here by now (JobsRecovered).

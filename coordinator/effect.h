@@ -52,6 +52,14 @@ struct SendJob {
   std::optional<LiveJob> live;
 };
 
+// Answer with the fleet in numbers: `known` is what the core knows; the shell has counted the rest.
+struct SendFleet {
+  PeerId peer;
+  std::uint64_t number = 0;
+  wire::ShowFleet question;
+  wire::FleetInfo known;
+};
+
 struct SendToWorker {
   PeerId peer;
   wire::WorkerCommand command;
@@ -73,6 +81,8 @@ struct Persist {
 // For metrics and the log; nothing depends on it.
 struct JobsWereAccepted {
   std::uint32_t count = 0;
+  std::uint32_t first_index = 0;  // 0: its first ones
+  std::optional<BatchId> batch;   // none: a batch of the coordinator's own
 };
 struct FinishedJob {
   std::optional<FailureCode> failure;
@@ -81,6 +91,12 @@ struct FinishedJob {
 };
 struct JobsWereFinished {
   std::vector<FinishedJob> jobs;  // by one event
+};
+// Nothing about it changes any more.
+struct BatchWasFinished {
+  BatchId batch;
+  std::uint32_t jobs = 0;
+  bool cancelled = false;
 };
 struct OutcomesWereStored {
   std::uint32_t count = 0;
@@ -120,12 +136,12 @@ struct WorkersDisagreed {
 struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-using Observation =
-    std::variant<JobsWereAccepted, JobsWereFinished, OutcomesWereStored, RequestWasRefused,
-                 WorkerChanged, ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
+using Observation = std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished,
+                                 OutcomesWereStored, RequestWasRefused, WorkerChanged,
+                                 ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
-using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendToWorker,
-                            Persist, Observation>;
+using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
+                            SendToWorker, Persist, Observation>;
 using Effects = std::vector<Effect>;
 
 }  // namespace loopfleet::coordinator

@@ -51,6 +51,11 @@ void EffectRunner::Do(SendJob effect) {
   Reply(effect.peer, effect.number, answers_.Job(effect.job, effect.live));
 }
 
+void EffectRunner::Do(SendFleet effect) {
+  Reply(effect.peer, effect.number,
+        observer_.record().Complete(std::move(effect.known), effect.question));
+}
+
 void EffectRunner::Do(SendToWorker effect) {
   if (auto* leases = std::get_if<wire::Leases>(&effect.command)) {
     SendLeases(effect.peer, std::move(*leases));

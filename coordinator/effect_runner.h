@@ -33,6 +33,7 @@ class EffectRunner {
   void Do(SendOutcomes effect);
   void Do(AnswerFromStorage effect);
   void Do(SendJob effect);
+  void Do(SendFleet effect);
   void Do(SendToWorker effect);
   void Do(Persist effect);
   void Do(const Observation& observation);

@@ -83,6 +83,7 @@ struct JobsRecovered {
 // A wire::SubmitJobs, with what had to be looked up for it.
 struct Submission {
   PeerId peer;
+  KeyText key = {};
   std::uint64_t number = 0;
   Uuid request_id;
   std::string digest;
@@ -96,7 +97,7 @@ struct Submission {
 using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
                  wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob,
-                 wire::SetDrain, wire::ListOutcomes, wire::UnknownMember>;
+                 wire::SetDrain, wire::ListOutcomes, wire::ShowFleet, wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

@@ -32,6 +32,7 @@ void EventLoop::Recover(storage::Recovery recovery) {
   if (event.jobs_to_come > 0) to_recover_ = parts_.reader.ReadUnfinished(event.batches);
   log::Info("coordinator.recovered epoch={} batches={} jobs_to_come={}", event.epoch,
             event.batches.size(), event.jobs_to_come);
+  parts_.observer.record().Recovered(event.epoch, event.batches.size(), event.jobs_to_come);
   Give(std::move(event));
   LF_FAILPOINT("coordinator.recovered");
 }
@@ -92,6 +93,8 @@ Status EventLoop::Run() {
                                         : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
+      parts_.health.Stopping();
+      parts_.observer.record().Stopping();
       stop_by = parts_.clock.Now() + kStopLimit;
       Give(DrainRequested{});
     }
@@ -149,7 +152,8 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
 }
 
 void EventLoop::ReceiveFromClients() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.clients.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -158,7 +162,8 @@ void EventLoop::ReceiveFromClients() {
 }
 
 void EventLoop::ReceiveFromWorkers() {
-  for (int i = 0; i < kMaxMessagesPerTurn; ++i) {
+  const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.workers.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
@@ -196,9 +201,9 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       [&](auto& message) {
         using Message = std::decay_t<decltype(message)>;
         if constexpr (std::is_same_v<Message, wire::SubmitJobs>) {
-          OnSubmit(received.peer, request->number, std::move(message));
+          OnSubmit(received, request->number, std::move(message));
         } else {
-          if constexpr (std::is_same_v<Message, wire::ClientHello>) Identify(sender, message);
+          if constexpr (requires { Identify(sender, message); }) Identify(sender, message);
           Give(ClientAsked{.peer = received.peer,
                            .number = request->number,
                            .question = std::move(message),
@@ -209,13 +214,16 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
       request->message);
 }
 
-void EventLoop::OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit) {
+void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
+                         wire::SubmitJobs submit) {
+  const PeerId& peer = received.peer;
   Submission event{.peer = peer,
+                   .key = received.sender.key,
                    .number = number,
                    .request_id = submit.request_id,
                    .append_to = submit.append_to,
                    .end = submit.end};
-  const auto client = parts_.core.ClientOf(peer);
+  const auto client = parts_.core.ClientOf(peer, received.sender.key);
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
     if (!seen) {
@@ -251,7 +259,9 @@ void EventLoop::OnWorkerFrame(const wire::Received& received) {
         .peer = received.peer, .message = *std::move(message), .key = received.sender.key});
   }
   parts_.metrics.MalformedMessage();
-  log::Warning("worker.malformed reason={}", message.error().message);
+  if (const auto count = malformed_log_.Count(parts_.clock.Now())) {
+    log::Warning("worker.malformed count={} last=\"{}\"", *count, message.error().message);
+  }
   RefuseWorker(received.peer, std::move(message).error());
 }
 
@@ -262,8 +272,14 @@ void EventLoop::TickIfDue() {
   Give(Tick{});
   CountMalformed();
   parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
-  parts_.observer.ShowFleet(parts_.core);
-  parts_.health.StorageIsFull(parts_.storage.is_full());
+  const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
+  parts_.observer.ShowFleet(parts_.core, moment);
+  if (parts_.board.IsDue(now)) {
+    parts_.board.Show(SnapshotOf(parts_.core, parts_.observer.tally(), moment));
+  }
+  const auto trouble = parts_.storage.trouble();
+  parts_.health.StorageHas(trouble);
+  parts_.observer.record().SetStorageFull(trouble == ErrorKind::kFull);
 }
 
 void EventLoop::CountMalformed() {

@@ -13,8 +13,10 @@
 #include "coordinator/admission.h"
 #include "coordinator/core.h"
 #include "coordinator/effect_runner.h"
+#include "coordinator/fleet_snapshot.h"
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
+#include "coordinator/log_pause.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
@@ -38,6 +40,7 @@ class EventLoop {
     monitoring::CoordinatorMetrics& metrics;
     Observer& observer;
     Health& health;
+    SnapshotBoard& board;
     Gatekeeper* gatekeeper = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);
@@ -50,6 +53,9 @@ class EventLoop {
   void RequestStop();
 
  private:
+  // Large submissions take long to admit: the other socket and the timers have their turn after
+  // this, or after one message.
+  static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
   static constexpr int kMaxMessagesPerTurn = 256;      // of each socket: neither starves the other
   static constexpr std::size_t kJobsPerPiece = 2'000;  // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
@@ -69,7 +75,7 @@ class EventLoop {
   void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
-  void OnSubmit(const PeerId& peer, std::uint64_t number, wire::SubmitJobs submit);
+  void OnSubmit(const wire::Received& received, std::uint64_t number, wire::SubmitJobs submit);
   void RefuseWorker(const PeerId& peer, Failure failure);
   void RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure);
   void TickIfDue();
@@ -80,6 +86,7 @@ class EventLoop {
   std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
+  LogPause malformed_log_;
   std::atomic<bool> stop_requested_{false};
 };
 

@@ -207,6 +207,52 @@ void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& 
       *explanation.follows, *explanation.follows);
 }
 
+std::string NextTurnText(const State& state, const Job& job, const WaitsForAnother&) {
+  return fmt::format("it failed on {}, and waits {} for another one that could run it to have room",
+                     Count(job.failed_turns.size(), "worker", "workers"),
+                     Seconds(Milliseconds(state.limits.retry_elsewhere)));
+}
+std::string NextTurnText(const State& state, const Job& job, const WaitsToBeAlone& alone) {
+  const Worker* worker = state.workers.Find(alone.worker);
+  return fmt::format(
+      "{} went away with it, so it is to run alone: {} is reserved for it, and finishes {} first",
+      Count(job.losses, "worker", "workers"), worker ? worker->facts.name : "a worker",
+      Count(worker ? worker->running.size() : 0, "job", "jobs"));
+}
+
+void ExplainRetrying(const State& state, const Job& job, const Retrying& retrying,
+                     wire::JobExplanation& explanation) {
+  explanation.reason =
+      "queued: " + std::visit([&](const auto& what) { return NextTurnText(state, job, what); },
+                              state.retries.entries().at(retrying.order).what);
+}
+
+void ExplainAuditing(const State& state, const Job& job, wire::JobExplanation& explanation) {
+  const AuditCase& audit = state.audits.cases.at(job.id);
+  explanation.reason = fmt::format(
+      "queued: it repeats a measurement of {} as an audit, and waits for another worker of that "
+      "hardware to have nothing else to do",
+      audit.opinions.front().name);
+}
+
+// Every state of a job has its explanation.
+struct ProgressExplainer {
+  const State& state;
+  const Job& job;
+  Instant now;
+  wire::JobExplanation& explanation;
+
+  void operator()(const Queued&) const { ExplainQueued(state, job, now, explanation); }
+  void operator()(const Leased& leased) const {
+    ExplainLeased(state, job, leased.lease, now, explanation);
+  }
+  void operator()(const Following&) const { ExplainFollowing(state, job, explanation); }
+  void operator()(const Retrying& retrying) const {
+    ExplainRetrying(state, job, retrying, explanation);
+  }
+  void operator()(const Auditing&) const { ExplainAuditing(state, job, explanation); }
+};
+
 }  // namespace
 
 std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace) {
@@ -242,18 +288,8 @@ wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
     const Worker* worker = state.workers.Find(state.affinities.WorkerOf(job.spec.affinity));
     if (worker != nullptr) explanation.affinity_worker = worker->facts.name;
   }
-  if (std::holds_alternative<Queued>(job.progress)) {
-    ExplainQueued(state, job, now, explanation);
-  } else if (const auto* leased = std::get_if<Leased>(&job.progress)) {
-    ExplainLeased(state, job, leased->lease, now, explanation);
-  } else if (std::holds_alternative<Retrying>(job.progress)) {
-    explanation.reason = fmt::format(
-        "queued: it failed on {}, and waits {} for another one that could run it to have room",
-        Count(job.failed_turns.size(), "worker", "workers"),
-        Seconds(Milliseconds(state.limits.retry_elsewhere)));
-  } else {
-    ExplainFollowing(state, job, explanation);
-  }
+  std::visit(ProgressExplainer{.state = state, .job = job, .now = now, .explanation = explanation},
+             job.progress);
   return explanation;
 }
 

@@ -5,17 +5,42 @@
 #include <chrono>
 
 namespace loopfleet::coordinator {
+namespace {
+
+std::string TextOf(ErrorKind trouble) {
+  switch (trouble) {
+    case ErrorKind::kFull: return "the database has no room";
+    case ErrorKind::kUnavailable: return "another process holds the database";
+    default: return "the database cannot be written to: see storage.fails in the log";
+  }
+}
+
+constexpr auto kStuckAfter = std::chrono::seconds(5);
+
+}  // namespace
+
+Nanos Health::SinceLastTurn() const {
+  return clock_.Now() - turned_at_.load(std::memory_order_relaxed);
+}
+
+bool Health::IsTurning() const { return SinceLastTurn() <= kStuckAfter; }
 
 std::vector<std::string> Health::Reasons() const {
-  constexpr auto kStuckAfter = std::chrono::seconds(5);
   std::vector<std::string> reasons;
-  const Nanos since = clock_.Now() - turned_at_.load(std::memory_order_relaxed);
+  const Nanos since = SinceLastTurn();
   if (since > kStuckAfter) {
     reasons.push_back(fmt::format("the event loop has not turned for {:.1f} s",
                                   std::chrono::duration<double>(since).count()));
   }
-  if (full_.load(std::memory_order_relaxed)) reasons.emplace_back("the database has no room");
+  if (const auto trouble = trouble_.load(std::memory_order_relaxed)) {
+    reasons.push_back(TextOf(*trouble));
+  }
   return reasons;
+}
+
+std::vector<std::string> Health::WhyNotReady() const {
+  if (!stopping_.load(std::memory_order_relaxed)) return {};
+  return {"it is stopping"};
 }
 
 }  // namespace loopfleet::coordinator

@@ -54,4 +54,8 @@ void Identify(const wire::Sender& sender, wire::WorkerHello& hello) {
   hello.name = fmt::format("{}/{}", sender.principal.name, hello.name);
 }
 
+void Identify(const wire::Sender& sender, wire::SetDrain& set) {
+  if (sender.standing == Standing::kAuthorized) set.by = sender.principal.name;
+}
+
 }  // namespace loopfleet::coordinator

@@ -22,8 +22,9 @@ Failure KeyWasRevoked();
 // Without keys everybody who can connect is this machine's user.
 wire::Role RoleOf(const wire::Sender& sender);
 
-// Puts who a hello is from in the place of what it says.
+// Puts who a message is from in the place of what it says.
 void Identify(const wire::Sender& sender, wire::ClientHello& hello);
 void Identify(const wire::Sender& sender, wire::WorkerHello& hello);
+void Identify(const wire::Sender& sender, wire::SetDrain& set);
 
 }  // namespace loopfleet::coordinator

@@ -327,10 +327,11 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
   if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
   EndLease(turn, id);
-  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kUnrun) {
     std::erase(job.counted, id);
+    if (AskAnother(turn, job)) return;
   }
+  if (EndWithFirstVerdict(turn, job_id)) return;
   if (how == LeaseEnd::kLost && job.attempts() >= turn.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,

@@ -25,6 +25,8 @@ bool LeaseTable::WasGranted(LeaseId lease) const {
   return lease.value != 0 && lease.value <= ((epoch_ << kEpochShift) | counter_);
 }
 
+bool LeaseTable::IsOfThisRun(LeaseId lease) const { return lease.value >> kEpochShift == epoch_; }
+
 LeaseRecord& LeaseTable::Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now) {
   const auto [entry, added] = leases_.try_emplace(
       lease, LeaseRecord{.id = lease, .job = job, .worker = worker, .granted_at = now});

@@ -33,6 +33,7 @@ class LeaseTable {
   LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now);
   // Whether this id can have been given out, by this run or an earlier one.
   bool WasGranted(LeaseId lease) const;
+  bool IsOfThisRun(LeaseId lease) const;
   // Takes over a lease that was granted earlier, perhaps by an earlier run.
   LeaseRecord& Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now);
   LeaseRecord* Find(LeaseId lease);

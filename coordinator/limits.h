@@ -14,14 +14,16 @@ struct Limits {
   std::uint32_t max_unfinished_jobs = 2'000'000;   // beyond: BUSY
   std::uint32_t max_unfinished_batches = 100'000;  // beyond: BUSY
   std::uint32_t max_jobs_per_batch = 100'000'000;  // beyond: QUOTA_EXCEEDED
-  std::uint32_t max_held_appends = 16;   // messages of one batch that wait for an earlier one: BUSY
-  std::uint32_t max_clients = 10'000;    // connections whose hello is remembered
-  std::uint32_t max_workers = 10'000;    // beyond: BUSY
-  std::uint32_t max_lost_workers = 100;  // lost ones that are still listed
-  std::uint32_t max_affinities = 100'000;     // whose worker is remembered
-  std::uint32_t max_demands = 1'000;          // that jobs wait with at once; beyond: QUOTA_EXCEEDED
-  std::uint32_t max_waiters = 20'000;         // FetchOutcomes that wait; beyond: BUSY
-  std::uint32_t max_waiters_per_client = 64;  // beyond: QUOTA_EXCEEDED
+  std::uint32_t max_held_appends = 16;  // messages of one batch that wait for an earlier one: BUSY
+  std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
+  std::uint32_t max_workers = 10'000;   // beyond: BUSY
+  std::uint32_t max_workers_per_key = 5'000;    // one key leaves room for others; beyond: BUSY
+  std::uint32_t max_hardware_classes = 10'000;  // whose clock is remembered
+  std::uint32_t max_lost_workers = 100;         // lost ones that are still listed
+  std::uint32_t max_affinities = 100'000;       // whose worker is remembered
+  std::uint32_t max_demands = 1'000;   // that jobs wait with at once; beyond: QUOTA_EXCEEDED
+  std::uint32_t max_waiters = 20'000;  // FetchOutcomes that wait; beyond: BUSY
+  std::uint32_t max_waiters_per_client = 2'000;  // over all its connections; beyond: QUOTA_EXCEEDED
 
   // Of one client: its key's name, or without keys the id that it says. Beyond: QUOTA_EXCEEDED. One
   // client cannot take what all share: these leave room for others in the totals above.

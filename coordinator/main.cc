@@ -8,15 +8,19 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
+#include "coordinator/fleet_page.h"
 #include "coordinator/gatekeeper.h"
 #include "monitoring/http_server.h"
 #include "storage/store.h"
@@ -34,6 +38,19 @@ std::string NameOfThisProcess() {
   return fmt::format("{} pid {}", host, ::getpid());
 }
 
+// Each page that is watched live holds a thread of the server (LiveFeed::Options::max_watchers);
+// beyond these, as many are left for all other requests as a daemon without a page has.
+constexpr int kHttpThreads = 128 + 128;
+
+// What the page may be asked for by, beside addresses and localhost.
+std::vector<std::string> PageNames(const CoordinatorOptions& options) {
+  std::vector<std::string> names = options.page_hosts;
+  char host[256] = "";
+  if (::gethostname(host, sizeof host - 1) == 0) names.emplace_back(host);
+  names.push_back(options.http.substr(0, options.http.rfind(':')));
+  return names;
+}
+
 // As many descriptors as the system allows this process: beyond, a connection could not be
 // accepted.
 void RaiseDescriptorLimit() {
@@ -45,6 +62,21 @@ void RaiseDescriptorLimit() {
   }
 }
 
+// What the database takes, and what its disk has left. A figure that cannot be had stays as it was.
+void ShowSpace(const std::filesystem::path& database, monitoring::CoordinatorMetrics& metrics) {
+  monitoring::CoordinatorMetrics::DatabaseSpace space;
+  std::error_code unreadable;
+  const auto disk = std::filesystem::space(database, unreadable);
+  if (unreadable) return;
+  space.disk_free_bytes = disk.available;
+  space.disk_size_bytes = disk.capacity;
+  for (const char* part : {"", "-wal"}) {
+    const auto bytes = std::filesystem::file_size(database.native() + part, unreadable);
+    if (!unreadable) space.database_bytes += bytes;
+  }
+  metrics.SetDatabaseSpace(space);
+}
+
 Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
@@ -54,9 +86,11 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 
   monitoring::Registry registry;
-  monitoring::RegisterBuildInfo(registry,
-                                {.component = "coordinator", .version = LOOPFLEET_VERSION});
+  const monitoring::BuildInfo build{.component = "coordinator", .version = LOOPFLEET_VERSION};
+  monitoring::RegisterBuildInfo(registry, build);
+  monitoring::RegisterProcess(registry);
   monitoring::CoordinatorMetrics metrics(registry, AllLabels());
+  registry.BeforeText([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
 
   RaiseDescriptorLimit();  // before sockets: each connection is one
@@ -78,11 +112,13 @@ Status Serve(const CoordinatorOptions& options) {
   Limits limits = options.limits;
   limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
   Core core({.limits = limits, .name = NameOfThisProcess()});
-  Observer observer(metrics);
+  FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
+  Observer observer(metrics, record);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup);
   EffectRunner runner(clients, workers, storage, answers, observer);
+  SnapshotBoard board;
   EventLoop loop({.core = core,
                   .runner = runner,
                   .admitter = admitter,
@@ -95,11 +131,29 @@ Status Serve(const CoordinatorOptions& options) {
                   .metrics = metrics,
                   .observer = observer,
                   .health = health,
+                  .board = board,
                   .gatekeeper = gatekeeper.get()});
   loop.Recover(std::move(recovery));
-  LF_TRY(const auto http, monitoring::HttpServer::Start({.listen = options.http}, registry,
-                                                        [&] { return health.Reasons(); }));
-  signals->Watch([&] { loop.RequestStop(); });
+  LF_TRY(const auto page, FleetPage::Start({.board = board,
+                                            .clock = clock,
+                                            .database = options.database,
+                                            .unhealthy = [&] { return health.Reasons(); },
+                                            .version = LOOPFLEET_VERSION}));
+  LF_TRY(const auto http,
+         monitoring::HttpServer::Start({.listen = options.http,
+                                        .build = build,
+                                        .ready = [&] { return health.WhyNotReady(); },
+                                        .threads = kHttpThreads,
+                                        .site = page.get(),
+                                        .audience = options.page_audience,
+                                        .host_names = PageNames(options)},
+                                       registry, [&] { return health.Reasons(); }));
+  record.SetHttp(http->address());
+  const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });
+  signals->Watch([&] {
+    service->Stopping();
+    loop.RequestStop();
+  });
 
   nlohmann::ordered_json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
@@ -107,6 +161,7 @@ Status Serve(const CoordinatorOptions& options) {
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);
+  service->Ready();
   const Status ran = loop.Run();
   signals->Forget();
   return ran;

@@ -1,39 +1,33 @@
 #include "coordinator/observer.h"
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string_view>
 
-#include "common/base/check.h"
 #include "common/base/log.h"
 #include "coordinator/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {
 
-std::string_view NameOf(WorkerChange change) {
-  switch (change) {
-    case WorkerChange::kJoined: return "joined";
-    case WorkerChange::kReattached: return "reattached";
-    case WorkerChange::kLeft: return "left";
-    case WorkerChange::kLost: return "lost";
-    case WorkerChange::kRefused: return "refused";
-    case WorkerChange::kQuarantined: return "quarantined";
-    case WorkerChange::kReleased: return "released";
-    case WorkerChange::kDrained: return "drained";
-    case WorkerChange::kResumed: return "resumed";
-  }
-  LF_CHECK(false, "worker change {}", static_cast<int>(change));
-}
-
 struct ObservationVisitor {
   monitoring::CoordinatorMetrics& metrics;
+  FleetRecord& record;
 
-  void operator()(const JobsWereAccepted& accepted) const { metrics.JobsSubmitted(accepted.count); }
+  void operator()(const JobsWereAccepted& accepted) const {
+    metrics.JobsSubmitted(accepted.count);
+    record.Accepted(accepted);
+  }
+
+  void operator()(const BatchWasFinished& finished) const { record.BatchFinished(finished); }
 
   void operator()(const JobsWereFinished& finished) const {
     for (const FinishedJob& job : finished.jobs) Count(job);
   }
 
   void Count(const FinishedJob& finished) const {
+    record.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
     // A failure that no worker reported came from nowhere.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
@@ -60,17 +54,20 @@ struct ObservationVisitor {
 
   void operator()(const WorkerChanged& changed) const {
     if (changed.change == WorkerChange::kQuarantined) metrics.Quarantined();
+    record.Changed(changed);
     log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
               changed.leases);
   }
 
   void operator()(const ReportWasImplausible& report) const {
+    record.Implausible(report);
     log::Warning("report.implausible worker={} job={} reason={}", report.worker, report.job,
                  report.reason);
   }
 
   void operator()(const WorkersDisagreed& disagreed) const {
     metrics.WorkersDisagreed();
+    record.Disagreed(disagreed);
     log::Warning("workers.disagree job={} failed_on={} code={} measured_on={}", disagreed.job,
                  disagreed.failed, loopfleet::InfoOf(disagreed.code).name, disagreed.measured);
   }
@@ -100,10 +97,33 @@ monitoring::CoordinatorLabels AllLabels() {
 }
 
 void Observer::Observe(const Observation& observation) {
-  std::visit(ObservationVisitor{metrics_}, observation);
+  std::visit(ObservationVisitor{metrics_, record_}, observation);
+  tally_.Count(observation);
 }
 
-void Observer::ShowFleet(const Core& core) {
+// The first of each group of jobs that wait with one demand is the oldest of it, or one that had
+// its turn before.
+void Observer::ShowOldestQueued(const Core& core, Moment now) {
+  constexpr auto kInterval = std::chrono::seconds(1);  // there may be a thousand demands
+  if (now.instant < next_look_at_queue_) return;
+  next_look_at_queue_ = now.instant + kInterval;
+  const State& state = core.state();
+  std::optional<Instant> oldest;
+  for (const Demand& demand : state.ready.Demands()) {
+    for (const ReadyQueue::Group& group : state.ready.Groups(demand)) {
+      const std::optional<JobId> front = state.ready.FrontOf(demand, group);
+      const Job* job = front ? state.jobs.Find(*front) : nullptr;
+      if (job != nullptr) oldest = std::min(oldest.value_or(job->accepted_at), job->accepted_at);
+    }
+  }
+  std::optional<Nanos> accepted_at;
+  if (oldest) accepted_at = now.wall.time_since_epoch() - (now.instant - *oldest);
+  metrics_.SetOldestQueued(accepted_at);
+  record_.SetOldestQueued(accepted_at);
+}
+
+void Observer::ShowFleet(const Core& core, Moment now) {
+  ShowOldestQueued(core, now);
   metrics_.SetQueued("cpu", core.Queued(Placement::kCpu));
   metrics_.SetQueued("cuda", core.Queued(Placement::kCuda));
   metrics_.SetQueued("any", core.Queued(Placement::kAny));

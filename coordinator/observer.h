@@ -1,8 +1,10 @@
 #pragma once
-// Observer: what the core says it did, as metrics and log lines; and the fleet's gauges.
+// Observer: what the core says it did, as metrics, log lines and events; and the fleet's gauges.
 
 #include "coordinator/core.h"
 #include "coordinator/effect.h"
+#include "coordinator/fleet_record.h"
+#include "coordinator/tally.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {
@@ -12,13 +14,21 @@ monitoring::CoordinatorLabels AllLabels();
 
 class Observer {
  public:
-  explicit Observer(monitoring::CoordinatorMetrics& metrics) : metrics_(metrics) {}
+  Observer(monitoring::CoordinatorMetrics& metrics, FleetRecord& record)
+      : metrics_(metrics), record_(record) {}
 
   void Observe(const Observation& observation);
-  void ShowFleet(const Core& core);
+  void ShowFleet(const Core& core, Moment now);
+  FleetRecord& record() { return record_; }
+  const Tally& tally() const { return tally_; }
 
  private:
+  void ShowOldestQueued(const Core& core, Moment now);
+
   monitoring::CoordinatorMetrics& metrics_;
+  FleetRecord& record_;
+  Tally tally_;
+  Instant next_look_at_queue_{};
 };
 
 }  // namespace loopfleet::coordinator

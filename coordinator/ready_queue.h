@@ -86,6 +86,8 @@ class ReadyQueue {
   std::size_t size() const { return size_; }
   // That any worker which has what is needed may serve.
   std::size_t open_demands() const { return open_demands_; }
+  // That are bound to one worker.
+  std::size_t bound_demands() const { return classes_.size() - open_demands_; }
   bool Has(const Demand& demand) const { return classes_.contains(demand); }
   // Grows with each job that enters or moves: a worker for which there was nothing need not look
   // again before.

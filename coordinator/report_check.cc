@@ -3,10 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace loopfleet::coordinator {
 namespace {
+
+// What a worker does with one job ends within minutes, and what waits there for longer is taken
+// back. Far below what would overflow a sum of stages.
+constexpr std::chrono::hours kMaxStage{24};
+
+std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
+  for (const Stage stage : kStages) {
+    if (stages[stage] < Nanos{0} || stages[stage] > kMaxStage) {
+      return fmt::format("its stage '{}' took {} ns; at most 24 hours can be", StageName(stage),
+                         stages[stage].count());
+    }
+  }
+  return std::nullopt;
+}
 
 bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
 
@@ -48,6 +63,7 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
 
 std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
                                           const looptree::TreeKey& tree, const Worker& worker) {
+  if (auto why = WhyNoDurations(evaluation.stages)) return why;
   if (evaluation.tree_key && *evaluation.tree_key != tree) {
     return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
                        tree.ToString());

@@ -1,6 +1,7 @@
 #pragma once
-// Whether a report can be true: figures that are numbers, and a worker that speaks of itself. What
-// cannot be is the worker's fault and never becomes a measurement (promises I3, I11).
+// Whether a report can be true: figures that are numbers, durations that can be added up, and a
+// worker that speaks of itself. What cannot be is the worker's fault and never becomes a
+// measurement (promises I3, I11).
 
 #include <optional>
 #include <string>

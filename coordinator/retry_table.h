@@ -15,7 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
@@ -45,10 +47,23 @@ class RetryTable {
   void Remove(Order order) { entries_.erase(order); }
   std::size_t size() const { return entries_.size(); }
   const std::map<Order, Entry>& entries() const { return entries_; }
+  // The next ones to look at, `most` of them: all from the oldest on if they are no more; else the
+  // next call goes on where this one ends, so that each has its turn.
+  std::vector<std::pair<Order, Entry>> Next(std::size_t most) {
+    if (entries_.size() <= most) return {entries_.begin(), entries_.end()};
+    std::vector<std::pair<Order, Entry>> next;
+    for (auto entry = entries_.upper_bound(looked_at_); next.size() < most; ++entry) {
+      if (entry == entries_.end()) entry = entries_.begin();
+      next.emplace_back(*entry);
+    }
+    looked_at_ = next.back().first;
+    return next;
+  }
 
  private:
   std::map<Order, Entry> entries_;
   Order last_ = 0;
+  Order looked_at_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -123,6 +123,12 @@ bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation&
   return true;
 }
 
+bool AskAnother(Turn& turn, Job& job) {
+  if (!job.first_verdict || !HasAlternative(turn, job)) return false;
+  WaitForAnother(turn, job);
+  return true;
+}
+
 bool EndWithFirstVerdict(Turn& turn, JobId id) {
   const Job& job = turn.state.jobs.At(id);
   if (!job.first_verdict) return false;
@@ -136,11 +142,7 @@ bool EndWithFirstVerdict(Turn& turn, JobId id) {
 
 void GrantRetries(Turn& turn) {
   State& state = turn.state;
-  std::vector<std::pair<RetryTable::Order, RetryTable::Entry>> waiting;
-  for (const auto& [order, entry] : state.retries.entries()) {
-    if (waiting.size() == state.limits.max_retries_per_turn) break;
-    waiting.emplace_back(order, entry);
-  }
+  const auto waiting = state.retries.Next(state.limits.max_retries_per_turn);
   for (const auto& [order, entry] : waiting) {
     // A job that ended meanwhile may have taken equal ones with it.
     if (!state.retries.entries().contains(order)) continue;
@@ -160,7 +162,9 @@ void RunAlone(Turn& turn, Worker& worker, JobId id, wire::Leases& leases) {
   if (worker.running.empty()) {
     leases.leases.push_back(GrantLease(turn, worker, id));
   } else {
-    turn.state.jobs.At(id).progress = Retrying{
+    Job& job = turn.state.jobs.At(id);
+    if (job.sharing == Sharing::kShares) LeadFlight(turn, job);  // its equals are not to pass it
+    job.progress = Retrying{
         turn.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
   }
 }

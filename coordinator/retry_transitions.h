@@ -13,6 +13,10 @@ namespace loopfleet::coordinator {
 // the report can be forgotten. False if this is the job's outcome.
 bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation& evaluation);
 
+// A job that was to give a second opinion came back unrun: true if it now waits for another worker.
+// False if it waits for no second opinion, or nobody else could give one.
+bool AskAnother(Turn& turn, Job& job);
+
 // The second opinion about a failure cannot be had (its worker was lost): the first one stands.
 // False if the job waits for none.
 bool EndWithFirstVerdict(Turn& turn, JobId job);

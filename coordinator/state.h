@@ -26,6 +26,7 @@
 #include "coordinator/ready_queue.h"
 #include "coordinator/retry_table.h"
 #include "coordinator/waiter_table.h"
+#include "coordinator/wall_history.h"
 #include "coordinator/worker_registry.h"
 
 namespace loopfleet::coordinator {
@@ -82,6 +83,7 @@ struct State {
   ClientTable clients;
   ClientLoadTable loads;
   WaiterTable waiters;
+  WallHistory wall;
   CommitLedger commits;
 
   // With those on their way to disk and those still to be read.

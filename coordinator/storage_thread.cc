@@ -29,6 +29,32 @@ std::optional<Error> StorageThread::fatal() const {
   return fatal_;
 }
 
+std::optional<ErrorKind> StorageThread::trouble() const {
+  std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+// Once for as long as it is the same.
+void StorageThread::NoteTrouble(const Error& error) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(trouble_, error.kind) == error.kind) return;
+  }
+  switch (error.kind) {
+    case ErrorKind::kFull: return log::Warning("storage.no_room reason={}", error.message);
+    case ErrorKind::kUnavailable: return log::Warning("storage.held reason={}", error.message);
+    default: return log::Error("storage.fails reason={}", error.message);
+  }
+}
+
+void StorageThread::NoteSuccess() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(trouble_, std::nullopt)) return;
+  }
+  log::Info("storage.works_again");
+}
+
 void StorageThread::Run() {
   while (true) {
     if (backlog_.empty()) {
@@ -53,7 +79,7 @@ bool StorageThread::WriteBacklogOff() {
     LF_FAILPOINT("coordinator.after_apply");
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
-      if (full_.exchange(false)) log::Info("storage.has_room");
+      NoteSuccess();
       Tell(backlog_.Applied());
       continue;
     }
@@ -68,7 +94,7 @@ bool StorageThread::WriteBacklogOff() {
       done_.Signal();
       return false;
     }
-    if (!full_.exchange(true)) log::Warning("storage.no_room reason={}", applied.error().message);
+    NoteTrouble(applied.error());
     std::vector<Event> refused = backlog_.NoRoom(applied.error());
     if (refused.empty()) return false;  // only time can help
     Tell(std::move(refused));           // what is left may fit now

@@ -39,8 +39,9 @@ class StorageThread {
   std::vector<Event> TakeEvents();
   // Why it stopped for good: the database is damaged, or somebody else's.
   std::optional<Error> fatal() const;
-  // No room: it keeps trying. Any thread.
-  bool is_full() const { return full_.load(std::memory_order_relaxed); }
+  // Why nothing can be written now; it keeps trying. kFull: no room; kUnavailable: somebody else
+  // holds the file; kSystem: the disk fails, or may not be written to. Any thread.
+  std::optional<ErrorKind> trouble() const;
 
  private:
   static constexpr std::size_t kMaxWaiting = 65'536;  // Persists
@@ -49,6 +50,8 @@ class StorageThread {
   void Run();
   // True if the backlog is empty afterwards.
   bool WriteBacklogOff();
+  void NoteTrouble(const Error& error);
+  void NoteSuccess();
   void Tell(std::vector<Event> events);
 
   storage::Store& store_;
@@ -58,12 +61,12 @@ class StorageThread {
 
   BoundedQueue<Persist> queue_{kMaxWaiting};
   WriteBacklog backlog_;  // the thread's own
-  std::atomic<bool> full_{false};
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;
-  std::vector<Event> events_;   // guarded by mutex_
-  std::optional<Error> fatal_;  // guarded by mutex_
+  std::vector<Event> events_;         // guarded by mutex_
+  std::optional<Error> fatal_;        // guarded by mutex_
+  std::optional<ErrorKind> trouble_;  // guarded by mutex_
 
   std::thread thread_;  // last: starts when everything else is there
 };

@@ -25,7 +25,35 @@ wire::BatchState StateOf(const storage::StoredBatch& batch) {
                                           : wire::BatchState::kFinished;
 }
 
-wire::BatchInfo InfoOf(const storage::StoredBatch& batch) {
+wire::Refused NotFound(std::string message) {
+  return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
+}
+
+// Trying again helps only where the disk, or whoever holds the file, may be of another mind then.
+bool MayPass(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUnavailable:
+    case ErrorKind::kTimeout:
+    case ErrorKind::kFull:
+    case ErrorKind::kSystem: return true;
+    case ErrorKind::kInvalid:
+    case ErrorKind::kNotFound:
+    case ErrorKind::kExists:
+    case ErrorKind::kCorrupt:
+    case ErrorKind::kClosed: return false;
+  }
+  return false;
+}
+
+wire::Refused Unreadable(const Error& error) {
+  const FailureCode code = MayPass(error.kind) ? FailureCode::kBusy : FailureCode::kStorageCorrupt;
+  return {.failure = {.code = code, .message = error.message},
+          .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
+}
+
+}  // namespace
+
+wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
   return {.batch = batch.batch,
           .client = batch.client,
           .state = StateOf(batch),
@@ -36,24 +64,11 @@ wire::BatchInfo InfoOf(const storage::StoredBatch& batch) {
           .from_store = batch.from_store};
 }
 
-wire::Refused NotFound(std::string message) {
-  return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
-}
-
-wire::Refused Unreadable(const Error& error) {
-  const FailureCode code =
-      error.kind == ErrorKind::kCorrupt ? FailureCode::kStorageCorrupt : FailureCode::kBusy;
-  return {.failure = {.code = code, .message = error.message},
-          .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
-}
-
-}  // namespace
-
 wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetch) {
   const auto batch = reader_.FindBatch(fetch.batch);
   if (!batch) return Unreadable(batch.error());
   if (!*batch) return NotFound(fmt::format("there is no batch {}", fetch.batch));
-  wire::OutcomePage page{.batch = InfoOf(**batch)};
+  wire::OutcomePage page{.batch = BatchInfoOf(**batch)};
   std::uint64_t after = fetch.after_sequence;
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
   const std::uint32_t most = std::min(fetch.max_outcomes, wire::kMaxOutcomesPerPage);
@@ -101,14 +116,14 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListBatches& list) {
       reader_.ListBatches(std::min<std::uint32_t>(list.max_batches, wire::kMaxBatchesPerList));
   if (!batches) return Unreadable(batches.error());
   wire::BatchList reply;
-  for (const storage::StoredBatch& batch : *batches) reply.batches.push_back(InfoOf(batch));
+  for (const storage::StoredBatch& batch : *batches) reply.batches.push_back(BatchInfoOf(batch));
   return reply;
 }
 
 wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
   const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
   if (!batch) return Unreadable(batch.error());
-  if (*batch) return InfoOf(**batch);
+  if (*batch) return BatchInfoOf(**batch);
   return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
                              : std::string("there is no batch yet"));
 }

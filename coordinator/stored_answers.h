@@ -7,9 +7,12 @@
 
 #include "common/wire/message.h"
 #include "coordinator/effect.h"
+#include "storage/record.h"
 #include "storage/store_reader.h"
 
 namespace loopfleet::coordinator {
+
+wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch);
 
 class StoredAnswers {
  public:

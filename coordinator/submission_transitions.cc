@@ -85,6 +85,13 @@ std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::si
   return std::nullopt;
 }
 
+std::size_t MostOpenDemands(const State& state) { return state.limits.max_demands; }
+// A worker needs few of them, however many affinities are bound to it.
+std::size_t MostBoundDemands(const State& state) {
+  constexpr std::size_t kForEachWorker = 4;
+  return state.limits.max_demands + kForEachWorker * state.workers.size();
+}
+
 // Each is one more to look at for every worker that asks for a job.
 Failure TooManyDemands(const Limits& limits) {
   return {.code = FailureCode::kQuotaExceeded,
@@ -184,7 +191,7 @@ void AcceptNextHeld(Turn& turn, Batch& batch) {
 void OnSubmission(Turn& turn, Submission submission) {
   State& state = turn.state;
   const Asker asker = AskerOf(submission);
-  const auto client = state.clients.Hear(submission.peer, turn.now.instant);
+  const auto client = state.clients.Hear(submission.peer, submission.key, turn.now.instant);
   if (!client) {
     return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
   }
@@ -258,13 +265,18 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
   if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
   Reply(turn, state.clients.TakePending(commit.request).asker,
         wire::Accepted{.batch = batch.id, .first_index = commit.first_index, .job_count = count});
-  turn.effects.push_back(Observation{JobsWereAccepted{count}});
+  turn.effects.push_back(Observation{
+      JobsWereAccepted{.count = count,
+                       .first_index = commit.first_index,
+                       .batch = IsOwn(batch) ? std::nullopt : std::optional(batch.id)}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const JobId id{.batch = batch.id, .index = commit.first_index + i};
-    const std::size_t demands = state.ready.open_demands();
+    const std::size_t open = state.ready.open_demands();
+    const std::size_t bound = state.ready.bound_demands();
     EnterJob(turn, id, std::move(commit.jobs[i]), commit.arrived_at);
-    if (state.ready.open_demands() > std::max<std::size_t>(demands, state.limits.max_demands)) {
+    if (state.ready.open_demands() > std::max<std::size_t>(open, MostOpenDemands(state)) ||
+        state.ready.bound_demands() > std::max(bound, MostBoundDemands(state))) {
       FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
     }
   }

@@ -10,7 +10,7 @@ void WaiterTable::Add(Waiter waiter) {
   if (const auto old = waiters_.find(waiter.asker); old != waiters_.end()) Take(old);
   by_batch_.emplace(waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker);
   by_deadline_.emplace(waiter.deadline, waiter.asker);
-  ++per_peer_[waiter.asker.peer];
+  ++per_client_[waiter.client];
   Asker asker = waiter.asker;
   waiters_.emplace(std::move(asker), std::move(waiter));
 }
@@ -20,8 +20,8 @@ Waiter WaiterTable::Take(Waiters::iterator entry) {
   waiters_.erase(entry);
   by_batch_.erase({waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker});
   by_deadline_.erase({waiter.deadline, waiter.asker});
-  const auto count = per_peer_.find(waiter.asker.peer);
-  if (--count->second == 0) per_peer_.erase(count);
+  const auto count = per_client_.find(waiter.client);
+  if (--count->second == 0) per_client_.erase(count);
   return waiter;
 }
 
@@ -63,9 +63,17 @@ void WaiterTable::RemovePeer(const PeerId& peer) {
   }
 }
 
-std::size_t WaiterTable::CountOf(const PeerId& peer) const {
-  const auto count = per_peer_.find(peer);
-  return count == per_peer_.end() ? 0 : count->second;
+void WaiterTable::RemoveThoseWith(const std::set<KeyText>& keys) {
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    const auto next = std::next(waiter);
+    if (keys.contains(waiter->second.key)) Take(waiter);
+    waiter = next;
+  }
+}
+
+std::size_t WaiterTable::CountOf(const Uuid& client) const {
+  const auto count = per_client_.find(client);
+  return count == per_client_.end() ? 0 : count->second;
 }
 
 void WaiterTable::CheckInvariants() const {
@@ -73,7 +81,7 @@ void WaiterTable::CheckInvariants() const {
            "{} waiters, {} by batch, {} by deadline", waiters_.size(), by_batch_.size(),
            by_deadline_.size());
   std::size_t counted = 0;
-  for (const auto& [peer, count] : per_peer_) counted += count;
+  for (const auto& [client, count] : per_client_) counted += count;
   LF_CHECK(counted == waiters_.size(), "{} waiters, {} counted", waiters_.size(), counted);
 }
 

@@ -20,6 +20,8 @@ namespace loopfleet::coordinator {
 
 struct Waiter {
   Asker asker;
+  Uuid client;  // whom it counts for
+  KeyText key = {};
   wire::FetchOutcomes fetch;
   Instant deadline{};
 };
@@ -32,9 +34,10 @@ class WaiterTable {
   std::vector<Waiter> TakeAllOf(BatchId batch);
   std::vector<Waiter> TakeExpired(Instant now);
   void RemovePeer(const PeerId& peer);
+  void RemoveThoseWith(const std::set<KeyText>& keys);
 
   bool Contains(const Asker& asker) const { return waiters_.contains(asker); }
-  std::size_t CountOf(const PeerId& peer) const;
+  std::size_t CountOf(const Uuid& client) const;
   std::size_t size() const { return waiters_.size(); }
   void CheckInvariants() const;
 
@@ -45,7 +48,7 @@ class WaiterTable {
   Waiters waiters_;
   std::set<std::tuple<BatchId, std::uint64_t, Asker>> by_batch_;  // with after_sequence
   std::set<std::pair<Instant, Asker>> by_deadline_;
-  std::map<PeerId, std::size_t> per_peer_;
+  std::map<Uuid, std::size_t> per_client_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -37,6 +37,18 @@ void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failu
   Send(turn, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 
+// Whether the worker may go on with a job whose lease nobody here holds. One of this run's leases
+// counts only if the job knows of it; about those of earlier runs there is the worker's word alone,
+// so it must at least be one to whom the job could be given now.
+bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId lease,
+              bool is_counted) {
+  if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
+  const bool has_failed_it = std::ranges::find(job.failed_turns, worker.id(),
+                                               &FailedTurn::worker) != job.failed_turns.end();
+  return StateOf(worker) != WorkerState::kQuarantined && !has_failed_it &&
+         worker.FreeCredit() > 0 && Serves(worker.supply(), DemandOf(job));
+}
+
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
 // finished, somebody else has it, or what came of the lease has been heard. One that was taken for
 // unrun, or is of an earlier start, counts as an attempt after all.
@@ -45,12 +57,9 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
-  if (std::ranges::find(job->failed_turns, held.lease, &FailedTurn::lease) !=
-      job->failed_turns.end()) {
-    return false;
-  }
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
   if (!is_counted && job->attempts() >= state.limits.max_attempts) return false;
+  if (!MayAdopt(state, worker, *job, held.lease, is_counted)) return false;
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
@@ -107,6 +116,11 @@ void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& h
   if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
 }
 
+std::size_t WorkersWith(const State& state, const KeyText& key) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      state.workers.all(), [&](const auto& entry) { return entry.second.key == key; }));
+}
+
 void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
@@ -124,10 +138,18 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
         .message = fmt::format("{} workers are registered already", state.limits.max_workers)};
     return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
+  if (!known && !key.empty() && WorkersWith(state, key) >= state.limits.max_workers_per_key) {
+    Failure failure{.code = FailureCode::kBusy,
+                    .message = fmt::format("{} workers are registered with this key already",
+                                           state.limits.max_workers_per_key)};
+    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+  }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
   // Workers of one class are only to be compared at one clock; each measured a moment of its own.
   double& clock_mhz = hello.hardware.clock_mhz;
-  if (clock_mhz > 0) {
+  const bool is_remembered = state.reference_mhz.contains(hello.hardware.hardware_class);
+  if (clock_mhz > 0 &&
+      (is_remembered || state.reference_mhz.size() < state.limits.max_hardware_classes)) {
     clock_mhz =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
   }
@@ -152,7 +174,10 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   const auto before = std::exchange(worker.canary, heartbeat.canary);
   worker.canary_ratio = heartbeat.canary_ratio;
-  const Nanos steady_since = std::chrono::milliseconds(heartbeat.steady_since_ms);
+  // Longer ago than any worker's figures are asked for again.
+  constexpr std::uint64_t kLongestDoubtMs = std::uint64_t{7} * 24 * 3600 * 1000;
+  const Nanos steady_since =
+      std::chrono::milliseconds(std::min(heartbeat.steady_since_ms, kLongestDoubtMs));
   if (heartbeat.canary == wire::CanaryState::kSteady) {
     // What was measured before the last steady window is past doubt. Nothing can be said before
     // there was one.
@@ -217,8 +242,10 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   State& state = turn.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
-  state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
-  if (auto why = WhyImplausible(evaluation, job.tree, worker)) {
+  const auto why = WhyImplausible(evaluation, job.tree, worker);
+  if (!why) {
+    state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
+  } else {
     turn.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
     evaluation = Evaluation{
@@ -289,7 +316,7 @@ struct MessageVisitor {
     if (Worker* worker = Known()) OnReports(turn, *worker, std::move(reports));
   }
   void operator()(const wire::Goodbye& goodbye) const {
-    if (Worker* worker = turn.state.workers.FindByPeer(peer)) OnGoodbye(turn, *worker, goodbye);
+    if (Worker* worker = Speaker()) OnGoodbye(turn, *worker, goodbye);
   }
   void operator()(const wire::Returned& returned) const {
     if (Worker* worker = Known()) OnReturned(turn, *worker, returned);
@@ -302,8 +329,13 @@ struct MessageVisitor {
     Send(turn, peer, wire::Refused{.failure = std::move(failure)});
   }
 
-  Worker* Known() const {
+  // A peer chooses its routing id itself, and could choose another's: the key must be the same too.
+  Worker* Speaker() const {
     Worker* worker = turn.state.workers.FindByPeer(peer);
+    return worker != nullptr && worker->key == key ? worker : nullptr;
+  }
+  Worker* Known() const {
+    Worker* worker = Speaker();
     if (worker == nullptr) {
       Send(turn, peer, wire::HelloWanted{});
     } else {
@@ -316,10 +348,11 @@ struct MessageVisitor {
 }  // namespace
 
 void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
-  turn.writes.push_back(storage::ResultsSuspected{.worker = worker.facts.name,
-                                                  .since = turn.now.wall - doubted,
-                                                  .flagged_at = turn.now.wall,
-                                                  .reason = std::move(reason)});
+  turn.writes.push_back(
+      storage::ResultsSuspected{.worker = worker.facts.name,
+                                .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
+                                .flagged_at = turn.now.wall,
+                                .reason = std::move(reason)});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
   Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);

@@ -4,10 +4,12 @@
 #   deploy/dependencies.sh            what building and running needs
 #   deploy/dependencies.sh --tests    and what the tests need besides
 #   deploy/dependencies.sh --bench    and what the benchmarks compare with; a peer that is not there is null
+#   deploy/dependencies.sh --only-runtime   only what programs need that were built elsewhere
 #   deploy/dependencies.sh --list     only print the names
 #
 # Does nothing, quickly, when everything is there. Needs root or sudo otherwise, and says what it does.
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(
   # tools
@@ -23,15 +25,31 @@ build_packages=(
   # tests and benchmarks; the build goes on without them and says so
   libgtest-dev libbenchmark-dev
 )
+# What bundles the web page. A Node.js from elsewhere brings its npm along, and Debian's npm would
+# take its place: both programs are asked for, not both packages. LOOPFLEET_PAGE=OFF does without.
+page=${LOOPFLEET_PAGE:-ON}
+if [ "$page" != OFF ]; then
+  command -v node >/dev/null || build_packages+=(nodejs)
+  command -v npm >/dev/null || build_packages+=(npm)
+fi
+# The libraries of those above, without what compiles.
+runtime_packages=(
+  libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
+  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10
+)
 test_packages=(
   # one test runs kernels for AArch64 under emulation
   qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-  prometheus  # one test lets a real server scrape a fleet; promtool checks our rules
+  prometheus prometheus-alertmanager  # tests let real servers watch a fleet; promtool checks our rules
+  zsh fish  # two of the shells that one test completes commands in
   faketime  # one test has the wall clock of a coordinator jump
   jq  # the examples of docs/LOOP_TREES.md, which a test runs, use it
   python3-dev python3-venv  # the Python package and its tests (tests/python/make_environment.sh)
   python3-networkx graphviz  # one test gives them the graphs that `loopfleet replay` exports
   python3-pip  # fetches test_wheels
+  chromium  # the page's tests look at it with a browser
+  slurmctld slurmd slurm-client munge  # one test gets its workers from a real Slurm of one node
+  python3-yaml  # reads deploy/kubernetes in a test
   libzstd-dev zlib1g-dev libncurses-dev  # archives inside tests/gpu's program
 )
 
@@ -51,14 +69,16 @@ bench_packages=(
 
 packages=("${build_packages[@]}")
 wheels=()
+page_options=()
 list_only=no
 for argument in "$@"; do
   case $argument in
-    --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") ;;
+    --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") page_options=(--tests) ;;
     --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
+    --only-runtime) packages=("${runtime_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help)
-      sed -n '2,9s/^# \{0,1\}//p' "$0"
+      sed -n '2,10s/^# \{0,1\}//p' deploy/dependencies.sh
       exit 0
       ;;
     *)
@@ -109,9 +129,23 @@ install_wheels() {
   done
 }
 
+# What the page is made of, from npm, for every tree with this list of versions on this machine.
+install_page_packages() {
+  [ "$page" != OFF ] || return 0
+  local folder
+  folder=$wheel_folder/page-$(sha256sum monitoring/page/package-lock.json | cut -c1-12)
+  [ ! -d "$folder/node_modules/${page_options:+playwright-core}" ] || return 0
+  say "fetching the web page's packages from npm into $folder"
+  if ! "${as_root[@]}" monitoring/page/fetch_packages.sh ${page_options[@]+"${page_options[@]}"} "$folder"; then
+    say "they could not be fetched. To build without the page, set LOOPFLEET_PAGE=OFF"
+    exit 1
+  fi
+}
+
 read -r -a missing <<<"$(not_installed "${packages[@]}")"
 if [ ${#missing[@]} -eq 0 ]; then
   install_wheels
+  install_page_packages
   say "all ${#packages[@]} packages are installed"
   exit 0
 fi
@@ -192,7 +226,7 @@ fi
 restore_daemon_starts
 trap - EXIT
 
-for daemon in prometheus redis-server beanstalkd nats-server; do
+for daemon in prometheus prometheus-alertmanager munge slurmctld slurmd redis-server beanstalkd nats-server; do
   case " ${missing[*]} " in
     *" $daemon "*)
       say "$daemon is installed for tests and benchmarks, which start their own: not started, and disabled"
@@ -209,4 +243,5 @@ if [ ${#still_missing[@]} -gt 0 ]; then
   exit 1
 fi
 install_wheels
+install_page_packages
 say "done"

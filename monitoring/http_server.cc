@@ -85,6 +85,27 @@ void StopQuickly(mg_context* context, const sockaddr_in& address) {
   }
 }
 
+// Nothing from elsewhere, nothing inline, in nobody's frame. No field lets another origin read it.
+constexpr std::string_view kSiteHeaders =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\n"
+    "X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+    "Vary: Accept-Encoding\r\n";
+
+std::string_view ReasonOf(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 400: return "Bad Request";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 421: return "Misdirected Request";
+    case 503: return "Service Unavailable";
+    default: return "Internal Server Error";
+  }
+}
+
 struct Response {
   int status = 200;
   std::string_view reason = "OK";
@@ -105,17 +126,48 @@ void Send(mg_connection* connection, const Response& response, Body body) {
   if (body == Body::kSend) mg_write(connection, response.body.data(), response.body.size());
 }
 
-Response HealthResponse(const HealthCheck& health) {
-  const std::vector<std::string> reasons = health ? health() : std::vector<std::string>{};
-  nlohmann::json json = {{"status", reasons.empty() ? "ok" : "unhealthy"}};
-  if (!reasons.empty()) json["reasons"] = reasons;
-  Response response{
-      .content_type = "application/json",
-      .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
-  if (!reasons.empty()) {
-    response.status = 503;
-    response.reason = "Service Unavailable";
+void SendSite(mg_connection* connection, const SiteReply& reply, Body body) {
+  const bool streams = reply.stream != nullptr;
+  std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\n{}Connection: close\r\n",
+      reply.status, ReasonOf(reply.status), reply.content_type, kSiteHeaders);
+  if (!streams) head += fmt::format("Content-Length: {}\r\n", reply.body->size());
+  if (reply.encoding == Encoding::kGzip) head += "Content-Encoding: gzip\r\n";
+  if (reply.retry_after_s > 0) head += fmt::format("Retry-After: {}\r\n", reply.retry_after_s);
+  head += "\r\n";
+  if (mg_write(connection, head.data(), head.size()) <= 0 || body == Body::kLeaveOut) return;
+  if (!streams) {
+    mg_write(connection, reply.body->data(), reply.body->size());
+    return;
   }
+  while (const auto piece = reply.stream->Next()) {
+    if (mg_write(connection, piece->data(), piece->size()) < static_cast<int>(piece->size()))
+      return;
+  }
+}
+
+// An error as the site's scripts read it.
+SiteReply SiteRefusal(int status, std::string_view code, std::string_view message) {
+  const nlohmann::json json = {{"error", {{"code", code}, {"message", message}}}};
+  return {.status = status, .body = std::make_shared<const std::string>(json.dump() + "\n")};
+}
+
+Response JsonResponse(const nlohmann::ordered_json& json) {
+  return {.content_type = "application/json",
+          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
+
+std::vector<std::string> Ask(const HealthCheck& check) {
+  return check ? check() : std::vector<std::string>{};
+}
+
+Response StatusResponse(std::string_view good, std::string_view bad,
+                        const std::vector<std::string>& reasons) {
+  if (reasons.empty()) return JsonResponse({{"status", good}});
+  Response response = JsonResponse({{"status", bad}, {"reasons", reasons}});
+  response.status = 503;
+  response.reason = "Service Unavailable";
   return response;
 }
 
@@ -124,6 +176,11 @@ Response HealthResponse(const HealthCheck& health) {
 struct HttpServer::Impl {
   const Registry* registry;
   HealthCheck health;
+  HealthCheck ready;
+  BuildInfo build;
+  Site* site = nullptr;
+  Audience audience = Audience::kThisMachine;
+  std::vector<std::string> host_names;
   sockaddr_in ip{};     // what civetweb listens on
   std::string address;  // the same with the host as it was given
   mg_context* context = nullptr;
@@ -131,6 +188,7 @@ struct HttpServer::Impl {
   std::string last_complaint;  // civetweb's own words, guarded by mutex
 
   ~Impl() {
+    if (site != nullptr) site->CloseStreams();  // their threads are to end
     if (context != nullptr) StopQuickly(context, ip);
   }
 
@@ -142,8 +200,39 @@ struct HttpServer::Impl {
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
               .body = registry->ToText()};
     }
-    if (path == "/healthz") return HealthResponse(health);
-    return {.status = 404, .reason = "Not Found", .body = "there are /metrics and /healthz\n"};
+    if (path == "/healthz") return StatusResponse("ok", "unhealthy", Ask(health));
+    if (path == "/readyz") {
+      std::vector<std::string> reasons = Ask(health);
+      for (std::string& reason : Ask(ready)) reasons.push_back(std::move(reason));
+      return StatusResponse("ready", "not ready", reasons);
+    }
+    if (path == "/version") {
+      return JsonResponse({{"component", build.component}, {"version", build.version}});
+    }
+    return {.status = 404,
+            .reason = "Not Found",
+            .body = "there are /metrics, /healthz, /readyz and /version\n"};
+  }
+
+  // What the site says; empty: nothing, the path is not one of its.
+  std::optional<SiteReply> AskSite(mg_connection* connection, const mg_request_info& request,
+                                   std::string_view path) const {
+    if (site == nullptr || audience == Audience::kNobody) return std::nullopt;
+    if (!site->Has(path)) return std::nullopt;
+    const std::string_view peer = request.remote_addr;
+    if (audience == Audience::kThisMachine && !peer.starts_with("127.")) {
+      return SiteRefusal(403, "FORBIDDEN",
+                         "the page is shown on the coordinator's machine only: look at it through "
+                         "`ssh -L`, or start the coordinator with --page everybody");
+    }
+    const char* host = mg_get_header(connection, "Host");
+    if (host == nullptr || !IsOwnHost(host, host_names)) {
+      return SiteRefusal(421, "FORBIDDEN",
+                         "the page does not go by this name: ask by address or as localhost, or "
+                         "start the coordinator with --page-host NAME");
+    }
+    const std::string_view query = request.query_string == nullptr ? "" : request.query_string;
+    return site->Answer({.path = path, .query = query});
   }
 
   // Called by civetweb for every request, before it looks at anything itself. Nothing may be thrown
@@ -154,13 +243,20 @@ struct HttpServer::Impl {
     const std::string_view method = request->request_method;
     // Not the cleaned one: no path here needs dots or double slashes taken out.
     const std::string_view path = request->local_uri_raw == nullptr ? "" : request->local_uri_raw;
+    const Body body = method == "HEAD" ? Body::kLeaveOut : Body::kSend;
     Response response;
     try {
+      if (method == "GET" || method == "HEAD") {
+        if (const auto reply = impl->AskSite(connection, *request, path)) {
+          SendSite(connection, *reply, body);
+          return reply->status;
+        }
+      }
       response = impl->Answer(method, path);
     } catch (const std::exception& error) {
       response = {.status = 500, .reason = "Internal Server Error", .body = error.what()};
     }
-    Send(connection, response, method == "HEAD" ? Body::kLeaveOut : Body::kSend);
+    Send(connection, response, body);
     return response.status;
   }
 
@@ -187,6 +283,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   LF_TRY(impl->ip, Resolve(wanted));
   impl->registry = &registry;
   impl->health = std::move(health);
+  impl->ready = options.ready;
+  impl->build = options.build;
+  impl->site = options.site;
+  impl->audience = options.audience;
+  impl->host_names = options.host_names;
 
   const std::string listen = fmt::format("{}:{}", IpText(impl->ip), wanted.port);
   const std::string threads = std::to_string(std::max(1, options.threads));

@@ -1,7 +1,10 @@
 #pragma once
 // HttpServer: what a daemon shows over HTTP, read-only. GET or HEAD of
 //   /metrics  the registry in Prometheus' text format
-//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}
+//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: restart it then
+//   /readyz   200 {"status":"ready"}, or 503 {"status":"not ready","reasons":[...]}: no work now
+//   /version  {"component":"worker","version":"0.1.0"}
+//   the paths of its site, if it has one (site.h): to its audience, under its own names only
 // Anything else is 404, any other method 405. It runs on threads of its own and answers without the
 // daemon's loop, so it also answers when that is stuck (the health check then has to say so). The
 // process ignores SIGPIPE from the start of the first server on, as civetweb wants it.
@@ -13,20 +16,27 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "monitoring/metrics.h"
 #include "monitoring/registry.h"
+#include "monitoring/site.h"
 
 namespace loopfleet::monitoring {
 
-// Why the daemon is not healthy, each a short sentence; empty when it is. Called on the server's
-// threads, several at a time: it must not block.
+// Why the daemon is not healthy (or not ready), each a short sentence; empty when it is. Called on
+// the server's threads, several at a time: it must not block.
 using HealthCheck = std::function<std::vector<std::string>()>;
 
 struct HttpServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; IPv4 only; port 0 takes a free one
+  BuildInfo build = {};                // for /version
+  HealthCheck ready = {};              // for /readyz, beside what /healthz asks; none: as healthy
   // A connection that sends no complete request holds a thread until the timeout. With these two,
   // more than 100 half-open connections a second are needed to keep a scrape from being answered.
   int threads = 64;
   std::chrono::milliseconds request_timeout{500};
+  Site* site = nullptr;  // must outlive the server; none: nothing but the paths above
+  Audience audience = Audience::kThisMachine;
+  std::vector<std::string> host_names;  // that the site may be asked for by, beside its addresses
 };
 
 class HttpServer {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -18,6 +19,8 @@ constexpr std::array<std::string_view, 1> kResultLabel = {"result"};
 constexpr std::array<std::string_view, 1> kCodeLabel = {"code"};
 constexpr std::array<std::string_view, 1> kVerdictLabel = {"verdict"};
 constexpr std::array<std::string_view, 1> kAccessLabel = {"access"};
+constexpr std::array<std::string_view, 1> kActivityLabel = {"activity"};
+constexpr std::array<std::string_view, 1> kGradeLabel = {"grade"};
 constexpr std::array<std::string_view, 2> kRestartLabels = {"child", "reason"};
 
 // One set of bounds for all stages, so that they can be compared: 10 us (a replay) to 1 h (a wait
@@ -27,9 +30,11 @@ constexpr std::array kStageSeconds = {1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2,  3e-2,
 // A commit is one fdatasync, 0.2 ms on a good disk; the job timeouts end at 10 s.
 constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
                                        1e-2, 3e-2, 0.1,  0.3,  1.0,  10.0};
+// A figure of grade A is good to 1 %, of grade B to 5 %.
+constexpr std::array kRelative = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.3, 1.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 26> kTable = {{
+constexpr std::array<MetricSpec, 42> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -206,9 +211,168 @@ constexpr std::array<MetricSpec, 26> kTable = {{
      "Times that a worker was quarantined because its canaries drifted.",
      {},
      {}},
+    {Metric::kStartTimestamp,
+     MetricHome::kBoth,
+     MetricType::kGauge,
+     "loopfleet_start_timestamp_seconds",
+     "When this process started, in seconds since 1970.",
+     {},
+     {}},
+    {Metric::kProcessCpu,
+     MetricHome::kBoth,
+     MetricType::kCounter,
+     "loopfleet_process_cpu_seconds_total",
+     "Processor time of this process, without its children.",
+     {},
+     {}},
+    {Metric::kProcessResident,
+     MetricHome::kBoth,
+     MetricType::kGauge,
+     "loopfleet_process_resident_bytes",
+     "Memory that this process has in use, without its children.",
+     {},
+     {}},
+    {Metric::kProcessDescriptors,
+     MetricHome::kBoth,
+     MetricType::kGauge,
+     "loopfleet_process_open_descriptors",
+     "Files and sockets that this process has open.",
+     {},
+     {}},
+    {Metric::kOldestQueuedJob,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_queue_oldest_job_timestamp_seconds",
+     "When the job that has waited longest for a worker was accepted, in seconds since 1970; NaN "
+     "while none waits.",
+     {},
+     {}},
+    {Metric::kDatabaseBytes,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_database_bytes",
+     "Size of the database with its write-ahead log.",
+     {},
+     {}},
+    {Metric::kDatabaseFreeBytes,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_database_disk_free_bytes",
+     "Room left for this process on the disk of the database.",
+     {},
+     {}},
+    {Metric::kDatabaseDiskBytes,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_database_disk_size_bytes",
+     "Size of the disk of the database.",
+     {},
+     {}},
+    {Metric::kWorkerSlotSeconds,
+     MetricHome::kWorker,
+     MetricType::kCounter,
+     "loopfleet_worker_slot_seconds_total",
+     "What the timing slot spent its time on; the activities add up to the time since the pipeline "
+     "started.",
+     kActivityLabel,
+     {}},
+    {Metric::kWorkerHeldLeases,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_held_leases",
+     "Jobs in the hands of this worker, waiting ones included.",
+     {},
+     {}},
+    {Metric::kWorkerMeasurements,
+     MetricHome::kWorker,
+     MetricType::kCounter,
+     "loopfleet_worker_measurements_total",
+     "Figures by their grade: how far each can be trusted.",
+     kGradeLabel,
+     {}},
+    {Metric::kWorkerRepeatDisagreement,
+     MetricHome::kWorker,
+     MetricType::kHistogram,
+     "loopfleet_worker_repeat_disagreement_ratio",
+     "Relative difference of two accepted figures of the same code on this worker, in different "
+     "buffers and at different times.",
+     {},
+     kRelative},
+    {Metric::kWorkerSpread,
+     MetricHome::kWorker,
+     MetricType::kHistogram,
+     "loopfleet_worker_spread_ratio",
+     "Relative half-width of the interval round each figure.",
+     {},
+     kRelative},
+    {Metric::kWorkerHostClock,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_host_clock_hertz",
+     "Clock that the system states for the timing core, or the driver for the device; NaN where it "
+     "says none.",
+     {},
+     {}},
+    {Metric::kWorkerTemperature,
+     MetricHome::kWorker,
+     MetricType::kGauge,
+     "loopfleet_worker_temperature_celsius",
+     "Hottest sensor of the processor or device; NaN where there is none to read.",
+     {},
+     {}},
+    {Metric::kWorkerThrottles,
+     MetricHome::kWorker,
+     MetricType::kCounter,
+     "loopfleet_worker_throttle_events_total",
+     "Times that the processor slowed the timing core down because it was hot, since the worker "
+     "started.",
+     {},
+     {}},
 }};
 
 }  // namespace
+
+std::string_view NameOf(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter: return "counter";
+    case MetricType::kGauge: return "gauge";
+    case MetricType::kHistogram: return "histogram";
+  }
+  LF_CHECK(false, "metric type {}", static_cast<int>(type));
+}
+
+std::string_view NameOf(Unit unit) {
+  switch (unit) {
+    case Unit::kNone: return "";
+    case Unit::kSeconds: return "seconds";
+    case Unit::kTimestampSeconds: return "seconds since 1970";
+    case Unit::kBytes: return "bytes";
+    case Unit::kRatio: return "ratio";
+    case Unit::kHertz: return "hertz";
+    case Unit::kCelsius: return "degrees Celsius";
+    case Unit::kPerSecond: return "per second";
+  }
+  LF_CHECK(false, "unit {}", static_cast<int>(unit));
+}
+
+Unit UnitOf(const MetricSpec& spec) {
+  std::string_view name = spec.name;
+  if (name.ends_with("_total")) name.remove_suffix(std::string_view("_total").size());
+  constexpr std::array<std::pair<std::string_view, Unit>, 8> kEnds = {{
+      {"_timestamp_seconds", Unit::kTimestampSeconds},
+      {"_per_second", Unit::kPerSecond},
+      {"_flops", Unit::kPerSecond},
+      {"_seconds", Unit::kSeconds},
+      {"_bytes", Unit::kBytes},
+      {"_ratio", Unit::kRatio},
+      {"_hertz", Unit::kHertz},
+      {"_celsius", Unit::kCelsius},
+  }};
+  for (const auto& [end, unit] : kEnds) {
+    if (name.ends_with(end)) return unit;
+  }
+  return Unit::kNone;
+}
 
 std::span<const MetricSpec> MetricTable() { return kTable; }
 

@@ -1,7 +1,9 @@
 #pragma once
 // Every metric of loopfleet: its name, help text, labels and buckets, in one table. Dashboards,
-// rules and documentation are checked against it. A label never takes a value that somebody outside
-// can choose (no benchmark, no client, no worker name): per-job figures belong to the result store.
+// rules and docs/METRICS.md are checked against it. A label never takes a value that somebody
+// outside can choose (no benchmark, no client, no worker name): per-job figures belong to the
+// result store, and what is one worker's is on that worker's own /metrics, where `instance` names
+// it.
 
 #include <span>
 #include <string_view>
@@ -11,8 +13,22 @@ namespace loopfleet::monitoring {
 enum class MetricType { kCounter, kGauge, kHistogram };
 
 // Which daemon's /metrics shows it. Names differ between the two, so that a sum over all targets
-// counts nothing twice; only loopfleet_build_info is on both.
+// counts nothing twice; on both is only what every process has (its build, its start, its memory).
 enum class MetricHome { kCoordinator, kWorker, kBoth };
+
+// The last part of a name says it, but for gauges that count things ("jobs", "workers").
+enum class Unit {
+  kNone,
+  kSeconds,
+  kTimestampSeconds,
+  kBytes,
+  kRatio,
+  kHertz,
+  kCelsius,
+  kPerSecond
+};
+std::string_view NameOf(MetricType type);  // "counter", as /metrics says it
+std::string_view NameOf(Unit unit);        // "seconds"; "" for kNone
 
 enum class Metric {
   kBuildInfo,
@@ -41,6 +57,22 @@ enum class Metric {
   kWorkerPeakFlops,
   kWorkerPeakBandwidth,
   kQuarantines,
+  kStartTimestamp,
+  kProcessCpu,
+  kProcessResident,
+  kProcessDescriptors,
+  kOldestQueuedJob,
+  kDatabaseBytes,
+  kDatabaseFreeBytes,
+  kDatabaseDiskBytes,
+  kWorkerSlotSeconds,
+  kWorkerHeldLeases,
+  kWorkerMeasurements,
+  kWorkerRepeatDisagreement,
+  kWorkerSpread,
+  kWorkerHostClock,
+  kWorkerTemperature,
+  kWorkerThrottles,
 };
 
 struct MetricSpec {
@@ -52,6 +84,9 @@ struct MetricSpec {
   std::span<const std::string_view> labels;  // label names; empty for most
   std::span<const double> buckets;           // upper bounds of a histogram, else empty
 };
+
+// Of a metric, by its name: it is not said twice.
+Unit UnitOf(const MetricSpec& spec);
 
 std::span<const MetricSpec> MetricTable();  // in the order of enum Metric
 const MetricSpec& SpecOf(Metric metric);

@@ -4,6 +4,15 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <system_error>
 
 #include "common/base/check.h"
 #include "monitoring/metric_table.h"
@@ -73,6 +82,23 @@ LabelledCounter AddLabelled(Registry& registry, Metric metric,
   return LabelledCounter(std::move(cells));
 }
 
+// For values that are all known: nothing else is ever counted.
+std::map<std::string, prometheus::Counter*, std::less<>> AddClosed(
+    Registry& registry, Metric metric, const std::vector<std::string>& values) {
+  std::map<std::string, prometheus::Counter*, std::less<>> cells;
+  auto& family = CounterFamily(registry, metric);
+  for (const std::string& value : values) {
+    cells.emplace(value, &family.Add(LabelsOf(metric, {value})));
+  }
+  return cells;
+}
+
+prometheus::Gauge* AddUnknown(Registry& registry, Metric metric) {
+  auto* gauge = &GaugeFamily(registry, metric).Add({});
+  gauge->Set(std::numeric_limits<double>::quiet_NaN());
+  return gauge;
+}
+
 }  // namespace
 
 std::string_view NameOf(WorkerState state) {
@@ -95,6 +121,47 @@ void RegisterBuildInfo(Registry& registry, const BuildInfo& info) {
       .Set(1);
 }
 
+void RegisterProcess(Registry& registry) {
+  struct Process {
+    prometheus::Counter& cpu;
+    prometheus::Gauge& resident;
+    prometheus::Gauge& descriptors;
+    std::mutex mutex = {};
+    double cpu_seen = 0;  // seconds; guarded by mutex
+  };
+  const auto process = std::shared_ptr<Process>(
+      new Process{.cpu = CounterFamily(registry, Metric::kProcessCpu).Add({}),
+                  .resident = GaugeFamily(registry, Metric::kProcessResident).Add({}),
+                  .descriptors = GaugeFamily(registry, Metric::kProcessDescriptors).Add({})});
+  GaugeFamily(registry, Metric::kStartTimestamp)
+      .Add({})
+      .Set(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+               .count());
+  registry.BeforeText([process] {
+    rusage usage{};
+    if (::getrusage(RUSAGE_SELF, &usage) == 0) {
+      const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+      };
+      const double now = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+      std::lock_guard lock(process->mutex);
+      if (now > process->cpu_seen) process->cpu.Increment(now - process->cpu_seen);
+      process->cpu_seen = std::max(process->cpu_seen, now);
+    }
+    std::ifstream statm("/proc/self/statm");
+    double pages = 0;
+    double resident = 0;
+    if (statm >> pages >> resident) {
+      process->resident.Set(resident * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+    }
+    std::error_code gone;
+    std::filesystem::directory_iterator file("/proc/self/fd", gone);
+    double files = 0;
+    for (; !gone && file != std::filesystem::directory_iterator(); file.increment(gone)) ++files;
+    process->descriptors.Set(files);
+  });
+}
+
 CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabels& labels)
     : submitted_(&CounterFamily(registry, Metric::kJobsSubmitted).Add({})),
       completed_(AddLabelled(registry, Metric::kJobsCompleted, labels.outcomes)),
@@ -108,7 +175,11 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       damaged_rows_(&CounterFamily(registry, Metric::kDamagedRows).Add({})),
       quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
-      disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})) {
+      disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})),
+      oldest_queued_(AddUnknown(registry, Metric::kOldestQueuedJob)),
+      database_{AddUnknown(registry, Metric::kDatabaseBytes),
+                AddUnknown(registry, Metric::kDatabaseFreeBytes),
+                AddUnknown(registry, Metric::kDatabaseDiskBytes)} {
   for (const std::string& device : labels.devices) {
     queued_.emplace(
         device,
@@ -161,7 +232,15 @@ WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
       connected_(&GaugeFamily(registry, Metric::kWorkerConnected).Add({})),
       canary_ratio_(&GaugeFamily(registry, Metric::kWorkerCanaryRatio).Add({})),
       clock_(&GaugeFamily(registry, Metric::kWorkerClock).Add({})),
-      peak_flops_(&GaugeFamily(registry, Metric::kWorkerPeakFlops).Add({})) {
+      peak_flops_(&GaugeFamily(registry, Metric::kWorkerPeakFlops).Add({})),
+      slot_seconds_(AddClosed(registry, Metric::kWorkerSlotSeconds, labels.activities)),
+      held_(&GaugeFamily(registry, Metric::kWorkerHeldLeases).Add({})),
+      measurements_(AddClosed(registry, Metric::kWorkerMeasurements, labels.grades)),
+      disagreement_(AddHistogram(registry, Metric::kWorkerRepeatDisagreement)),
+      spread_(AddHistogram(registry, Metric::kWorkerSpread)),
+      host_clock_(AddUnknown(registry, Metric::kWorkerHostClock)),
+      temperature_(AddUnknown(registry, Metric::kWorkerTemperature)),
+      throttles_(&CounterFamily(registry, Metric::kWorkerThrottles).Add({})) {
   constexpr std::array<std::string_view, 2> kVerdicts = {"accepted", "contended"};
   constexpr std::array<std::string_view, 2> kAccesses = {"read", "triad"};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -190,6 +269,7 @@ void WorkerMetrics::ChildRestarted(std::string_view child, std::string_view reas
 
 void WorkerMetrics::Connected() { connected_->Set(1); }
 void WorkerMetrics::Disconnected() { connected_->Set(0); }
+bool WorkerMetrics::is_connected() const { return connected_->Value() > 0; }
 
 void CoordinatorMetrics::WorkersDisagreed() { disagreements_->Increment(); }
 
@@ -208,6 +288,43 @@ void WorkerMetrics::SetPeaks(double flop_per_second, double read_bytes_per_secon
   peak_flops_->Set(flop_per_second);
   peak_bytes_[0]->Set(read_bytes_per_second);
   peak_bytes_[1]->Set(triad_bytes_per_second);
+}
+
+void CoordinatorMetrics::SetOldestQueued(std::optional<std::chrono::nanoseconds> accepted_at) {
+  oldest_queued_->Set(accepted_at ? std::chrono::duration<double>(*accepted_at).count()
+                                  : std::numeric_limits<double>::quiet_NaN());
+}
+
+void CoordinatorMetrics::SetDatabaseSpace(const DatabaseSpace& space) {
+  database_[0]->Set(static_cast<double>(space.database_bytes));
+  database_[1]->Set(static_cast<double>(space.disk_free_bytes));
+  database_[2]->Set(static_cast<double>(space.disk_size_bytes));
+}
+
+void WorkerMetrics::SlotSpent(std::string_view activity, std::chrono::nanoseconds duration) {
+  const auto found = slot_seconds_.find(activity);
+  LF_CHECK(found != slot_seconds_.end(), "no activity is called '{}'", activity);
+  found->second->Increment(std::chrono::duration<double>(duration).count());
+}
+
+void WorkerMetrics::SetHeld(std::uint64_t leases) { held_->Set(static_cast<double>(leases)); }
+
+void WorkerMetrics::Measured(std::string_view grade, double spread) {
+  const auto found = measurements_.find(grade);
+  LF_CHECK(found != measurements_.end(), "no grade is called '{}'", grade);
+  found->second->Increment();
+  spread_->Observe(spread);
+}
+
+void WorkerMetrics::Repeated(double disagreement) { disagreement_->Observe(disagreement); }
+void WorkerMetrics::SetHostClock(double hertz) { host_clock_->Set(hertz); }
+void WorkerMetrics::SetTemperature(double celsius) { temperature_->Set(celsius); }
+
+void WorkerMetrics::SetThrottles(std::uint64_t since_start) {
+  std::lock_guard lock(throttles_mutex_);
+  if (since_start <= throttles_seen_) return;
+  throttles_->Increment(static_cast<double>(since_start - throttles_seen_));
+  throttles_seen_ = since_start;
 }
 
 }  // namespace loopfleet::monitoring

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,10 @@ struct BuildInfo {
   std::string version;
 };
 void RegisterBuildInfo(Registry& registry, const BuildInfo& info);
+
+// When this process started, and what it takes of its machine: processor time, memory, open files,
+// read from /proc when somebody looks. Called once by main().
+void RegisterProcess(Registry& registry);
 
 // The label values known in advance; each has its series from the start.
 struct CoordinatorLabels {
@@ -68,6 +74,14 @@ class CoordinatorMetrics {
   void Quarantined();  // a worker was
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
+  // When the job that has waited longest was accepted, since 1970; none waits: nullopt.
+  void SetOldestQueued(std::optional<std::chrono::nanoseconds> accepted_at);
+  struct DatabaseSpace {
+    std::uint64_t database_bytes = 0;
+    std::uint64_t disk_free_bytes = 0;
+    std::uint64_t disk_size_bytes = 0;
+  };
+  void SetDatabaseSpace(const DatabaseSpace& space);
 
  private:
   prometheus::Counter* submitted_;
@@ -86,6 +100,8 @@ class CoordinatorMetrics {
   prometheus::Counter* quarantines_;
   LabelledCounter retries_;
   prometheus::Counter* disagreements_;
+  prometheus::Gauge* oldest_queued_;
+  std::array<prometheus::Gauge*, 3> database_;  // in the order of DatabaseSpace
 };
 
 struct WorkerLabels {
@@ -93,6 +109,8 @@ struct WorkerLabels {
   std::vector<std::string> stages;           // its own: "replay", "compile", "verify", "measure"
   std::vector<std::string> children;         // "compiler", "executor"
   std::vector<std::string> restart_reasons;  // "crash", "timeout", ...
+  std::vector<std::string> activities = {};  // of the timing slot: "idle", "wait", ...
+  std::vector<std::string> grades = {};      // "A", "B", "C"
 };
 
 class WorkerMetrics {
@@ -106,11 +124,20 @@ class WorkerMetrics {
   void ChildRestarted(std::string_view child, std::string_view reason);
   void Connected();  // registered with the coordinator
   void Disconnected();
+  bool is_connected() const;
   void SamplesTaken(std::uint64_t accepted, std::uint64_t contended);
   void SetCanaryRatio(double ratio);  // of now to the start
   void SetClock(double hertz);        // of the timing core, when a kernel was last timed
   void SetPeaks(double flop_per_second, double read_bytes_per_second,
                 double triad_bytes_per_second);
+  void SlotSpent(std::string_view activity, std::chrono::nanoseconds duration);  // a known one
+  void SetHeld(std::uint64_t leases);
+  void Measured(std::string_view grade, double spread);  // a known grade
+  void Repeated(double disagreement);  // relative, of two figures of the same code
+  // What the host states of itself now; NaN: it does not.
+  void SetHostClock(double hertz);
+  void SetTemperature(double celsius);
+  void SetThrottles(std::uint64_t since_start);  // never goes down
 
  private:
   LabelledCounter completed_;
@@ -121,7 +148,17 @@ class WorkerMetrics {
   prometheus::Gauge* canary_ratio_;
   prometheus::Gauge* clock_;
   prometheus::Gauge* peak_flops_;
-  std::array<prometheus::Gauge*, 2> peak_bytes_;  // read, triad
+  std::array<prometheus::Gauge*, 2> peak_bytes_;                           // read, triad
+  std::map<std::string, prometheus::Counter*, std::less<>> slot_seconds_;  // by activity
+  prometheus::Gauge* held_;
+  std::map<std::string, prometheus::Counter*, std::less<>> measurements_;  // by grade
+  prometheus::Histogram* disagreement_;
+  prometheus::Histogram* spread_;
+  prometheus::Gauge* host_clock_;
+  prometheus::Gauge* temperature_;
+  prometheus::Counter* throttles_;
+  std::mutex throttles_mutex_;
+  std::uint64_t throttles_seen_ = 0;  // guarded by throttles_mutex_
 };
 
 }  // namespace loopfleet::monitoring

@@ -9,6 +9,7 @@ Registry::Registry() : registry_(std::make_unique<prometheus::Registry>()) {}
 Registry::~Registry() = default;
 
 std::string Registry::ToText() const {
+  for (const auto& read : readers_) read();
   return prometheus::TextSerializer().Serialize(registry_->Collect());
 }
 

@@ -2,8 +2,11 @@
 // Registry: the metrics of one process. main() makes one and passes it on; there is no global one.
 // It hides the Prometheus client library, so that nobody outside monitoring/ includes it.
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace prometheus {
 class Registry;
@@ -21,10 +24,16 @@ class Registry {
   // Everything registered, in Prometheus' text format 0.0.4. Safe from any thread.
   std::string ToText() const;
 
+  // For gauges that are only worth reading when somebody looks (files of /sys and /proc): `read` is
+  // called before each text is made, on the thread that makes it, several at a time. Register all
+  // of them before the registry is served; what they refer to outlives the server.
+  void BeforeText(std::function<void()> read) { readers_.push_back(std::move(read)); }
+
   prometheus::Registry& prometheus() { return *registry_; }  // for the sources of monitoring/
 
  private:
   std::unique_ptr<prometheus::Registry> registry_;
+  std::vector<std::function<void()>> readers_;
 };
 
 }  // namespace loopfleet::monitoring

@@ -29,6 +29,7 @@ struct ClientRequest {
     explainJob @10 :Job.JobId;
     setDrain @11 :SetDrain;         # needs the role admin where there are roles
     listOutcomes @12 :ListOutcomes;
+    showFleet @13 :ShowFleet;
   }
 }
 
@@ -72,6 +73,11 @@ struct ListOutcomes {
   benchmarkPrefix @3 :Text;       # only of benchmarks whose URI begins so; at most 4,096 bytes
 }
 
+struct ShowFleet {
+  afterEvent @0 :UInt64;         # events after this one, the oldest first; 0: from the first that is kept
+  maxEvents @1 :UInt32 = 100;    # above 1,000 refused; 0: none
+}
+
 # ---- coordinator -> client ------------------------------------------------------------------------
 
 struct CoordinatorReply {
@@ -88,6 +94,7 @@ struct CoordinatorReply {
     workers @9 :List(WorkerInfo);  # at most 10,000, and as many as fit one message
     explanation @10 :JobExplanation;
     outcomeList @11 :OutcomeList;
+    fleet @12 :FleetInfo;
   }
 }
 
@@ -184,6 +191,49 @@ struct WorkerInfo {
   quarantine @15 :Text;         # why it is in quarantine; empty: it is not; at most 512 bytes
   audits @16 :UInt32;           # of its measurements, repeated by others
   disputes @17 :UInt32;         # of those, that came out differently
+  hindrances @18 :List(Text);   # as in its hello
+}
+
+struct FleetInfo {
+  # The fleet in numbers, and what happened lately. Counts are since the coordinator's start.
+  epoch @0 :UInt64;              # as in Welcome: another one, and all counts and events begin anew
+  startedAt @1 :Int64;           # of the coordinator; nanoseconds since 1970-01-01 UTC, as all times here
+  now @2 :Int64;
+  version @3 :Text;              # of the coordinator; at most 512 bytes
+  http @4 :Text;                 # HOST:PORT of its /metrics; empty: not known; at most 512 bytes
+  queuedCpu @5 :UInt64;          # jobs that wait for a worker, by the device they ask for
+  queuedCuda @6 :UInt64;
+  queuedAny @7 :UInt64;
+  leasedJobs @8 :UInt64;
+  oldestQueuedAt @9 :Int64;      # when the one that waits longest was accepted, about; 0: none waits
+  acceptedJobs @10 :UInt64;
+  finishedJobs @11 :UInt64;      # with an outcome
+  failedJobs @12 :UInt64;        # of those, without a measurement
+  sharedJobs @13 :UInt64;        # of those, answered from the store or with an equal job's outcome
+  workersReady @14 :UInt32;
+  workersDraining @15 :UInt32;
+  workersLost @16 :UInt32;
+  workersQuarantined @17 :UInt32;
+  storageFull @18 :Bool;
+  stopping @19 :Bool;
+  failures @20 :List(FailureCount);  # by code, without zeros; at most 256
+  lastEvent @21 :UInt64;         # the newest one; 0: none yet
+  events @22 :List(Event);       # at most 1,000
+}
+
+struct FailureCount {
+  code @0 :Text;                 # as in Failure; at most 64 bytes
+  count @1 :UInt64;
+}
+
+struct Event {
+  sequence @0 :UInt64;           # ascends; gaps are events that are no longer kept
+  at @1 :Int64;
+  kind @2 :Text;                 # "worker.joined"; there may be kinds that a reader does not know; at most 64 bytes
+  subject @3 :Text;              # a worker's name; empty: none; at most 512 bytes
+  batch @4 :UInt64;              # 0: none
+  count @5 :UInt64;              # jobs or leases; what of, the kind says
+  text @6 :Text;                 # for people; at most 512 bytes
 }
 
 struct Drain {

@@ -44,6 +44,7 @@ struct WorkerHello {
   capabilities @11 :List(Text);  # as in ClientHello
   maxThreads @12 :UInt32 = 1;  # the most that a kernel may use here; 0 refused
   labels @13 :List(Text);      # that jobs may demand; at most 64 of 256 bytes
+  hindrances @14 :List(Text);  # what may make its figures worse than they need be, for people; at most 32 of 256 bytes
 }
 
 enum CanaryState {

@@ -1,6 +1,8 @@
 #include "storage/batch_table.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -32,14 +34,20 @@ Result<StoredBatch> ReadBatch(Query& row) {
   return batch;
 }
 
-Result<std::vector<StoredBatch>> ReadBatches(Query& query) {
+// The sound ones, `max` at most.
+Result<std::vector<StoredBatch>> ReadBatches(Query& query, std::size_t max) {
   std::vector<StoredBatch> batches;
-  while (true) {
+  while (batches.size() < max) {
     LF_TRY(const bool more, query.Next());
-    if (!more) return batches;
-    LF_TRY(StoredBatch batch, ReadBatch(query));
-    batches.push_back(batch);
+    if (!more) break;
+    auto batch = ReadBatch(query);
+    if (batch) {
+      batches.push_back(*batch);
+    } else if (batch.error().kind != ErrorKind::kCorrupt) {
+      return std::unexpected(std::move(batch).error());
+    }
   }
+  return batches;
 }
 
 }  // namespace
@@ -48,6 +56,7 @@ Status BatchTable::Save(const StoredBatch& batch) {
   LF_TRY(Query query, connection_.Start(R"sql(
     INSERT INTO batches VALUES (?,?,?,?,?,?,?,?,?,?)
     ON CONFLICT (id) DO UPDATE SET
+      client = excluded.client, accepted_at = excluded.accepted_at,
       closed = excluded.closed, cancelled = excluded.cancelled, job_count = excluded.job_count,
       finished = excluded.finished, failed = excluded.failed, from_store = excluded.from_store,
       checksum = excluded.checksum)sql"));
@@ -74,16 +83,76 @@ Result<std::optional<StoredBatch>> BatchTable::Find(BatchId batch) {
 }
 
 Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
-  LF_TRY(Query query, connection_.Start("SELECT * FROM batches ORDER BY id DESC LIMIT ?"));
-  query.Add(max);
-  return ReadBatches(query);
+  LF_TRY(Query query, connection_.Start("SELECT * FROM batches ORDER BY id DESC"));
+  return ReadBatches(query, max);
 }
 
 Result<std::vector<StoredBatch>> BatchTable::ListUnfinished() {
   LF_TRY(Query query,
          connection_.Start(
              "SELECT * FROM batches WHERE closed = 0 OR finished < job_count ORDER BY id"));
-  return ReadBatches(query);
+  return ReadBatches(query, std::numeric_limits<std::size_t>::max());
+}
+
+Result<std::vector<BatchId>> BatchTable::DamagedUnfinished() {
+  LF_TRY(Query query,
+         connection_.Start(
+             "SELECT * FROM batches WHERE closed = 0 OR finished < job_count ORDER BY id"));
+  std::vector<BatchId> damaged;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return damaged;
+    const auto batch = ReadBatch(query);
+    if (batch) continue;
+    if (batch.error().kind != ErrorKind::kCorrupt) return std::unexpected(batch.error());
+    query.Rewind();
+    damaged.push_back({query.Int<std::uint64_t>()});
+  }
+}
+
+Result<StoredBatch> BatchTable::Rebuild(BatchId id) {
+  StoredBatch batch{.batch = id, .closed = true};
+  bool is_known = false;  // whose it is
+  {
+    LF_TRY(Query request,
+           connection_.Start("SELECT * FROM requests WHERE batch = ? ORDER BY first_index DESC"));
+    request.Add(id.value);
+    while (true) {
+      LF_TRY(const bool more, request.Next());
+      if (!more) break;
+      Uuid client;
+      const auto bytes = request.Blob();
+      if (bytes.size() == client.bytes.size()) {
+        std::memcpy(client.bytes.data(), bytes.data(), bytes.size());
+      }
+      request.Skip();  // request_id
+      request.Skip();  // digest
+      request.Skip();  // batch
+      const auto end = request.Int<std::uint32_t>() + request.Int<std::uint32_t>();
+      const WallTime accepted_at{Nanos(request.Int64())};
+      if (!request.ChecksumMatches()) continue;
+      is_known = true;
+      batch.client = client;
+      batch.accepted_at = accepted_at;  // of the first, in the end
+      batch.job_count = std::max(batch.job_count, end);
+    }
+  }
+  if (!is_known) return Damaged("batches", id);
+  LF_TRY(Query jobs, connection_.Start("SELECT coalesce(max(idx) + 1, 0) FROM jobs "
+                                       "WHERE batch = ?"));
+  jobs.Add(id.value);
+  LF_TRY_VOID(jobs.Next());
+  batch.job_count = std::max(batch.job_count, jobs.Int<std::uint32_t>());
+  LF_TRY(Query outcomes, connection_.Start(R"sql(
+    SELECT coalesce(max(sequence), 0), count(*) FILTER (WHERE result IS NULL),
+           count(*) FILTER (WHERE source = 'stored')
+    FROM outcomes WHERE batch = ?)sql"));
+  outcomes.Add(id.value);
+  LF_TRY_VOID(outcomes.Next());
+  batch.finished = outcomes.Int<std::uint32_t>();
+  batch.failed = outcomes.Int<std::uint32_t>();
+  batch.from_store = outcomes.Int<std::uint32_t>();
+  return batch;
 }
 
 Result<std::uint64_t> BatchTable::NextId() {

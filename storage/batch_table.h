@@ -17,8 +17,14 @@ class BatchTable {
 
   Status Save(const StoredBatch& batch);  // inserts or replaces it
   Result<std::optional<StoredBatch>> Find(BatchId batch);
+  // Both leave damaged rows out: Find() is kCorrupt for these.
   Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
   Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
+  Result<std::vector<BatchId>> DamagedUnfinished();
+  // What the requests, jobs and outcomes of a batch say of it, for when its own row is damaged. Was
+  // it open, that is lost: it is closed; was it cancelled, it is not said to be. kCorrupt: no sound
+  // request of it is there, so nobody knows whose it was. Looks at all requests.
+  Result<StoredBatch> Rebuild(BatchId batch);
   Result<std::uint64_t> NextId();
 
   // kExists: the client sent this request before.

@@ -114,7 +114,9 @@ struct Store::Impl {
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status Learn(const JobFinished& finished);
-  Result<StoredBatch*> Touch(BatchId batch);
+  enum class IfRebuilt { kIsClosed, kIsOpen };
+  Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
+  Status RebuildBatches();
   Status LoadResultKeys();
 
   WriterLock lock;  // freed last
@@ -146,6 +148,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_TRY(const std::uint64_t epoch, BeginEpoch(*connection));
   LF_FAILPOINT("store.epoch_begun");
   auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
+  LF_TRY_VOID(impl->RebuildBatches());
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
@@ -178,6 +181,25 @@ Status Store::Impl::LoadResultKeys() {
     return sealed.error().kind == ErrorKind::kFull ? Status{} : sealed;
   }
   keys->Publish({});
+  return {};
+}
+
+// So that a damaged row keeps nobody from the jobs of its batch, nor from those of others.
+Status Store::Impl::RebuildBatches() {
+  LF_TRY(const std::vector<BatchId> damaged, batches.DamagedUnfinished());
+  for (const BatchId id : damaged) {
+    const auto rebuilt = batches.Rebuild(id);
+    Status saved;
+    if (rebuilt) {
+      log::Warning("store.batch_rebuilt batch={}", id);
+      saved = batches.Save(*rebuilt);
+    } else {
+      log::Error("store.batch_lost batch={} reason={}", id, rebuilt.error().message);
+      if (rebuilt.error().kind != ErrorKind::kCorrupt) return std::unexpected(rebuilt.error());
+    }
+    // Without room it stays as it is, left aside, until the next start.
+    if (!saved && saved.error().kind != ErrorKind::kFull) return saved;
+  }
   return {};
 }
 
@@ -253,11 +275,18 @@ Status Store::Impl::CheckEpoch() {
 }
 
 // The batch as the transaction under way leaves it.
-Result<StoredBatch*> Store::Impl::Touch(BatchId id) {
+Result<StoredBatch*> Store::Impl::Touch(BatchId id, IfRebuilt if_rebuilt) {
   if (const auto known = touched.find(id); known != touched.end()) return &known->second;
-  LF_TRY(const auto stored, batches.Find(id));
-  if (!stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
-  return &touched.emplace(id, *stored).first->second;
+  auto stored = batches.Find(id);
+  if (!stored && stored.error().kind == ErrorKind::kCorrupt) {
+    log::Warning("store.batch_rebuilt batch={}", id);
+    LF_TRY(StoredBatch rebuilt, batches.Rebuild(id));
+    rebuilt.closed = if_rebuilt == IfRebuilt::kIsClosed;
+    return &touched.emplace(id, rebuilt).first->second;
+  }
+  if (!stored) return std::unexpected(std::move(stored).error());
+  if (!*stored) return Fail(ErrorKind::kInvalid, fmt::format("there is no batch {}", id));
+  return &touched.emplace(id, **stored).first->second;
 }
 
 Status Store::Impl::On(const JobsAccepted& accepted) {
@@ -271,7 +300,8 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
         id,
         StoredBatch{.batch = id, .client = accepted.client, .accepted_at = accepted.accepted_at});
   }
-  LF_TRY(StoredBatch * batch, Touch(id));
+  // The coordinator takes jobs for open batches only.
+  LF_TRY(StoredBatch * batch, Touch(id, IfRebuilt::kIsOpen));
   if (batch->closed) {
     return Fail(ErrorKind::kInvalid, fmt::format("batch {} is closed to more jobs", id));
   }

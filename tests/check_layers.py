@@ -23,10 +23,11 @@ MAY_INCLUDE = {
     JOB: [BASE, LOOPTREE],
     WIRE: [BASE, LOOPTREE, JOB, "schema"],
     "monitoring": [BASE],
+    "monitoring/host": [BASE],
     "storage": [BASE, LOOPTREE, JOB],
     "coordinator": [*COMMON, "storage", "monitoring"],
-    "worker": [*COMMON, "monitoring"],
-    "client": COMMON,
+    "worker": [*COMMON, "monitoring", "monitoring/host"],
+    "client": [*COMMON, "monitoring/host"],
 }
 
 # Exceptions with a reason: (file, folder that it may include from besides).

@@ -21,11 +21,12 @@ struct ChildLimits {
 enum class ChildRole : std::uint8_t {
   kCompiler,
   kReference,  // computes what outputs must be
-  kVerifier,  // runs kernels once, away from the timing slot
-  kExecutor,  // times them, on it
+  kVerifier,   // runs kernels once, away from the timing slot
+  kExecutor,   // times them, on it
+  kDevice,     // holds a GPU, on which kernels run: what they can reach there is not this process
 };
-inline constexpr ChildRole kLastChildRole = ChildRole::kExecutor;
-inline constexpr bool RunsKernels(ChildRole role) { 
+inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
+inline constexpr bool RunsKernels(ChildRole role) {
   return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
 }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"

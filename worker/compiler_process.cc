@@ -38,15 +38,24 @@ Status CompilerProcess::EnsureChild() {
 std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
                                                                 const CodeArena::Place& place,
                                                                 const CompileOptions& options) {
+  return Ask(tree, {.code_address = place.address(),
+                    .max_code_bytes = place.size(),
+                    .threads = options.threads,
+                    .ir = looptree::IrTextOf(tree)});
+}
+
+std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::LoopTree& tree,
+                                                                std::uint64_t max_code_bytes) {
+  return Ask(tree, {.max_code_bytes = max_code_bytes, .ir = looptree::IrTextOf(tree)});
+}
+
+std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::LoopTree& tree,
+                                                            const CompileRequest& request) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(ToCompileFailure(
         {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
   }
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
-  const CompileRequest request{.code_address = place.address(),
-                               .max_code_bytes = place.size(),
-                               .threads = options.threads,
-                               .ir = looptree::IrTextOf(tree)};
   if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
     return Replaced(EndChild(*child_, sent.error().kind));
   }

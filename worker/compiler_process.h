@@ -31,8 +31,13 @@ class CompilerProcess {
   std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
                                                  const CodeArena::Place& place,
                                                  const CompileOptions& options = {});
+  // For code that has no place in memory of this host: at most `max_code_bytes` of it.
+  std::expected<CompiledKernel, Failure> Compile(const looptree::LoopTree& tree,
+                                                 std::uint64_t max_code_bytes);
 
  private:
+  std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
+                                             const CompileRequest& request);
   std::expected<CompiledKernel, Failure> Replaced(const ChildEnd& end);
 
   Nursery& nursery_;

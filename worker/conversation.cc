@@ -13,8 +13,7 @@ namespace {
 
 // Refusals that saying hello again cannot change.
 bool IsForGood(FailureCode code) {
-  return code == FailureCode::kVersionMismatch || code == FailureCode::kUnauthenticated ||
-         code == FailureCode::kForbidden;
+  return code == FailureCode::kVersionMismatch || code == FailureCode::kForbidden;
 }
 
 }  // namespace
@@ -87,6 +86,7 @@ struct Conversation::Hearer {
     }
     log::Warning("coordinator.refused code={} message=\"{}\"", InfoOf(failure.code).name,
                  failure.message);
+    if (failure.code == FailureCode::kUnauthenticated) return self.OnRevoked(now);
     self.is_registered_ = false;
     self.next_hello_ = now + std::max<Nanos>(self.options_.hello_interval,
                                              std::chrono::milliseconds(refused.retry_after_ms));
@@ -136,6 +136,21 @@ Status Conversation::Reconnect(Instant now) {
   is_registered_ = false;
   next_hello_ = now;
   last_heard_ = now;
+  return {};
+}
+
+// The key counts no more, and what this worker held is others' by now. A key may be authorized
+// again at any time, and a whole fleet's may be gone for a moment, so it goes on trying.
+Status Conversation::OnRevoked(Instant now) {
+  std::vector<LeaseId> lost;
+  for (const wire::HeldLease& held : runner_.Held()) lost.push_back(held.lease);
+  log::Warning("worker.key_revoked leases={} reports={}", lost.size(), unstored_.size());
+  runner_.Drop(lost);
+  unstored_.clear();
+  returned_.clear();
+  given_back_.clear();
+  LF_TRY_VOID(Reconnect(now));
+  next_hello_ = now + options_.hello_interval;
   return {};
 }
 

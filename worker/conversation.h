@@ -73,6 +73,7 @@ class Conversation {
   struct Hearer;  // one overload for each kind of command
 
   Status Reconnect(Instant now);
+  Status OnRevoked(Instant now);
   void TakeFinished(Instant now);
   void SendReturned();
   bool Lingers(Instant now) const;

@@ -1,13 +1,12 @@
 #include "worker/daemon.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,9 +17,8 @@
 #include "common/base/log.h"
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
-#include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
-#include "monitoring/http_server.h"
+#include "monitoring/host/host_sensors.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
 #include "worker/child_confinement.h"
@@ -35,7 +33,7 @@
 #include "worker/pipeline.h"
 #include "worker/reference_child.h"
 #include "worker/reference_process.h"
-#include "worker/session.h"
+#include "worker/service.h"
 #include "worker/slot_lock.h"
 #include "worker/timing_slot.h"
 #include "worker/worker_options.h"
@@ -43,8 +41,8 @@
 namespace loopfleet::worker {
 namespace {
 
-// A turn of the session's loop takes at most its longest wait; much more means that it is stuck.
-constexpr std::chrono::seconds kStuckAfter{30};
+constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
+                                  ChildRole::kExecutor};
 // While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
 
@@ -100,23 +98,6 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
   return programs;
 }
 
-monitoring::WorkerLabels MetricLabels() {
-  monitoring::WorkerLabels labels;
-  labels.outcomes = {"ok"};
-  for (const FailureInfo& info : FailureTable()) labels.outcomes.emplace_back(info.name);
-  for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
-    labels.stages.emplace_back(StageName(stage));
-  }
-  labels.stages.emplace_back(kSlotOverheadLabel);
-  labels.stages.emplace_back(kSlotHandoverLabel);
-  for (const ChildRole role :
-       {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier, ChildRole::kExecutor}) {
-    labels.children.emplace_back(ChildRoleName(role));
-  }
-  labels.restart_reasons = RestartReasons();
-  return labels;
-}
-
 // Everything else of this process and its compilers leaves the timing core alone.
 Status LeaveTimingCore(const CorePlan& cores) {
   if (!cores.others) {
@@ -142,30 +123,6 @@ Result<Isolation> FindIsolation(const WorkerConfig& config) {
   log::Warning("worker.sandbox isolation={} message=\"no filter of system calls on this host\"",
                IsolationName(isolation));
   return isolation;
-}
-
-void PrintReadyLine(const wire::WorkerHello& hello) {
-  const nlohmann::ordered_json line = {
-      {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
-  fmt::print("{}\n", line.dump());
-  std::fflush(stdout);
-}
-
-wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
-                            std::uint32_t max_threads, const std::string& http) {
-  wire::WorkerHello hello;
-  hello.worker = Uuid::Random();
-  hello.pid = static_cast<std::uint32_t>(::getpid());
-  hello.name = fmt::format("{}-{}", conditions.hardware.host, hello.pid);
-  hello.slots = config.slots;
-  hello.credit = config.slots * config.credit_per_slot;
-  hello.http = http;
-  hello.hardware = conditions.hardware;
-  hello.compiler = conditions.compiler;
-  hello.policy = conditions.policy;
-  hello.max_threads = max_threads;
-  hello.labels = config.labels;
-  return hello;
 }
 
 std::uint32_t PreparerCount(const WorkerConfig& config, const CorePlan& cores) {
@@ -210,13 +167,7 @@ double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
 }
 
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
-  std::optional<wire::PeerKeys> keys;
-  if (!config.keys.empty()) {
-    constexpr std::array kRoles = {wire::Role::kWorker};
-    LF_TRY(keys, wire::LoadPeerKeys(config.keys, kRoles));
-  }
-  LF_TRY_VOID(wire::CheckConnectEndpoint(config.coordinator,
-                                         keys ? wire::Protection::kKeys : wire::Protection::kNone));
+  LF_TRY(std::optional<wire::PeerKeys> keys, LoadWorkerKeys(config));
   LF_TRY(const CorePlan cores, PlanCores());
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
   LF_TRY(HardwareFacts hardware, ProbeHardware());
@@ -233,7 +184,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   const SystemClock clock;
   monitoring::Registry registry;
   monitoring::RegisterBuildInfo(registry, {.component = "worker", .version = LOOPFLEET_VERSION});
-  monitoring::WorkerMetrics metrics(registry, MetricLabels());
+  monitoring::WorkerMetrics metrics(registry, MetricLabels(kChildren));
   const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause cause) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
@@ -279,53 +230,54 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                      .clock = clock},
                     conditions, [&] { wakeup.Signal(); });
 
-  Pulse pulse(clock);
-  LF_TRY(const std::unique_ptr<monitoring::HttpServer> http,
-         monitoring::HttpServer::Start({.listen = config.http}, registry, [&] {
-           std::vector<std::string> reasons;
-           if (!nursery->IsAlive()) reasons.emplace_back("the process that starts children ended");
-           if (pulse.SinceLastBeat() > kStuckAfter) {
-             reasons.emplace_back("the session with the coordinator is stuck");
-           }
-           return reasons;
-         }));
-  const wire::WorkerHello hello = MakeHello(config, conditions, max_threads, http->address());
-  Session session({.coordinator = config.coordinator, .keys = std::move(keys)},
-                  {.context = context,
-                   .wakeup = wakeup,
-                   .runner = pipeline,
-                   .metrics = metrics,
-                   .clock = clock,
-                   .pulse = pulse,
-                   .canaries = [&] { return device.health(); },
-                   .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); },
-                   .check_children = [&]() -> Status {
-                     if (nursery->IsAlive()) return {};
-                     return Fail(ErrorKind::kClosed, "the process that starts children ended");
-                   }},
-                  hello);
-  signals->Watch([&] { session.RequestDrain(); });
-  PrintReadyLine(hello);
-  log::Info("worker.ready name={} coordinator={} http={} class=\"{}\" slot_core={}", hello.name,
-            config.coordinator, hello.http, hardware.hardware_class, cores.slot_core);
-  const Status ended = session.Run();
-  signals->Forget();  // it knows the session, which goes first
-  return ended;
+  const monitoring::HostSensors sensors({}, cores.slot_core);
+  registry.BeforeText([&] {
+    pipeline.SettleDuty();
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    metrics.SetHostClock(sensors.ClockHertz().value_or(kUnknown));
+    metrics.SetTemperature(sensors.TemperatureCelsius().value_or(kUnknown));
+    metrics.SetThrottles(sensors.Throttles());
+  });
+
+  wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
+  hello.hindrances = FindHindrances({.core = cores.slot_core}, isolation);
+  log::Info("worker.timing_core core={}", cores.slot_core);
+  return Serve(config,
+               {.keys = std::move(keys),
+                .context = context,
+                .wakeup = wakeup,
+                .runner = pipeline,
+                .nursery = *nursery,
+                .signals = *signals,
+                .registry = registry,
+                .metrics = metrics,
+                .clock = clock,
+                .canaries = [&] { return device.health(); },
+                .set_reference_clock = [&](double mhz) { device.SetReferenceClock(mhz); }},
+               hello);
 }
 
 }  // namespace
 
-int RunWorker(const WorkerConfig& config, const Backend& backend) {
+int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorker& gpu) {
   log::Init("loopfleet-worker", config.log_level);
-  const Status ended = RunUntilDrained(config, backend);
+  if (config.cuda_device && !gpu) {
+    log::Error("worker.failed message=\"--device cuda:{}: this build has no CUDA worker\"",
+               *config.cuda_device);
+    return kExitBadConfig;
+  }
+  const Status ended = config.cuda_device ? gpu(config) : RunUntilDrained(config, backend);
   if (ended) return 0;
   log::Error("worker.failed message=\"{}\"", ended.error().message);
-  return ended.error().kind == ErrorKind::kInvalid ? kExitBadConfig : kExitInternal;
+  const ErrorKind kind = ended.error().kind;
+  const bool cannot_be = kind == ErrorKind::kInvalid ||
+                         (config.cuda_device && kind == ErrorKind::kNotFound);  // no such device
+  return cannot_be ? kExitBadConfig : kExitInternal;
 }
 
-int WorkerMain(int argc, const char* const* argv, const Backend& backend) {
+int WorkerMain(int argc, const char* const* argv, const Backend& backend, const GpuWorker& gpu) {
   const std::expected<WorkerConfig, NoStart> config = ParseWorkerOptions(argc, argv);
-  if (config) return RunWorker(*config, backend);
+  if (config) return RunWorker(*config, backend, gpu);
   fmt::print(config.error().exit_code == 0 ? stdout : stderr, "{}", config.error().text);
   return config.error().exit_code;
 }

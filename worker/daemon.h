@@ -1,16 +1,24 @@
 #pragma once
 // The worker daemon as a function, so that test builds can run it with another backend.
 
+#include <functional>
+
+#include "common/base/result.h"
 #include "worker/backend.h"
 #include "worker/worker_config.h"
 
 namespace loopfleet::worker {
 
+// Runs a worker on the CUDA device that the configuration names, until it is drained. kNotFound:
+// what is missing on this host. None: the program has no such worker.
+using GpuWorker = std::function<Status(const WorkerConfig& config)>;
+
 // Builds every part, prints the ready line and runs until it is drained; returns the exit code. The
 // process must have one thread.
-int RunWorker(const WorkerConfig& config, const Backend& backend);
+int RunWorker(const WorkerConfig& config, const Backend& backend, const GpuWorker& gpu = nullptr);
 
 // The same from a command line: all that a main() has to do.
-int WorkerMain(int argc, const char* const* argv, const Backend& backend);
+int WorkerMain(int argc, const char* const* argv, const Backend& backend,
+               const GpuWorker& gpu = nullptr);
 
 }  // namespace loopfleet::worker

@@ -3,10 +3,12 @@
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
 #include "worker/emit/emit_command.h"
+#include "worker/gpu/gpu_daemon.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "emit") {
     return loopfleet::worker::EmitMain(argc - 1, argv + 1);
   }
-  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend());
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::CpuBackend(),
+                                       loopfleet::worker::RunGpuWorker);
 }

@@ -30,7 +30,6 @@ namespace {
 constexpr std::size_t kMaxControlBytes = 4096;
 // Preparing opens a compiler backend: milliseconds, but a loaded machine may take its time.
 constexpr std::chrono::seconds kPrepareTimeout{60};
-constexpr std::chrono::seconds kSpawnTimeout{10};
 constexpr std::chrono::seconds kEndTimeout{10};
 
 Instant In(Nanos duration) { return Instant(std::chrono::steady_clock::now()) + duration; }
@@ -69,7 +68,8 @@ class NurseryLoop {
         if (!request)
           return 0;  // the daemon ended; the children get SIGKILL when this process does
         ByteReader reader(*request);
-        Spawn(reader.GetEnum(kLastChildRole));
+        const auto number = reader.Get<std::uint64_t>();
+        Spawn(number, reader.GetEnum(kLastChildRole));
       }
     }
   }
@@ -96,8 +96,9 @@ class NurseryLoop {
     }
   }
 
-  void Spawn(ChildRole role) {
+  void Spawn(std::uint64_t number, ChildRole role) {
     ByteWriter reply;
+    reply.Put(number);
     Result<Child> child = TakeSpare(role);
     if (child) {
       reply.Put(static_cast<std::int64_t>(child->pid));
@@ -256,22 +257,31 @@ Nursery::~Nursery() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-Result<ChildProcess> Nursery::Spawn(ChildRole role) {
-  ByteWriter request;
-  request.Put(role);
+Result<ChildProcess> Nursery::Spawn(ChildRole role, Nanos timeout) {
   std::lock_guard lock(mutex_);
-  LF_TRY_VOID(channel_.Send(request.Take(), In(kSpawnTimeout)));
-  LF_TRY(Channel::Message reply, channel_.ReceiveWithFds(kMaxControlBytes, In(kSpawnTimeout)));
-  ByteReader reader(reply.bytes);
-  const auto pid = reader.Get<std::int64_t>();
-  if (pid < 0) {
-    return Fail(ErrorKind::kSystem, fmt::format("no {} child could be started: {}",
-                                                ChildRoleName(role), reader.GetText()));
+  const Instant deadline = In(timeout);
+  ByteWriter request;
+  request.Put(++last_request_);
+  request.Put(role);
+  LF_TRY_VOID(channel_.Send(request.Take(), deadline));
+  for (;;) {
+    LF_TRY(Channel::Message reply, channel_.ReceiveWithFds(kMaxControlBytes, deadline));
+    ByteReader reader(reply.bytes);
+    const auto number = reader.Get<std::uint64_t>();
+    const auto pid = reader.Get<std::int64_t>();
+    const bool is_ours = number == last_request_;
+    if (pid < 0 && is_ours) {
+      return Fail(ErrorKind::kSystem, fmt::format("no {} child could be started: {}",
+                                                  ChildRoleName(role), reader.GetText()));
+    }
+    if (pid < 0) continue;
+    LF_CHECK(reader.ok() && reply.fds.size() == 3, "the nursery answered with {} descriptors",
+             reply.fds.size());
+    ChildProcess child(static_cast<pid_t>(pid), Channel(std::move(reply.fds[0])),
+                       std::move(reply.fds[1]), std::move(reply.fds[2]));
+    if (is_ours) return child;
+    // The answer to a request that nobody waits for any more: that child is killed here.
   }
-  LF_CHECK(reader.ok() && reply.fds.size() == 3, "the nursery answered with {} descriptors",
-           reply.fds.size());
-  return ChildProcess(static_cast<pid_t>(pid), Channel(std::move(reply.fds[0])),
-                      std::move(reply.fds[1]), std::move(reply.fds[2]));
 }
 
 bool Nursery::IsAlive() const {

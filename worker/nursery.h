@@ -9,6 +9,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,18 +66,21 @@ class Nursery {
   Nursery& operator=(const Nursery&) = delete;
 
   // From any thread. The role is one of the programs'. kClosed: the nursery is gone, and the daemon
-  // can do no more work.
-  Result<ChildProcess> Spawn(ChildRole role);
+  // can do no more work. kTimeout: it did not answer in time; its late answer is nobody's.
+  Result<ChildProcess> Spawn(ChildRole role, Nanos timeout = kSpawnTimeout);
   bool IsAlive() const;
   pid_t pid() const { return pid_; }
 
  private:
+  static constexpr std::chrono::seconds kSpawnTimeout{10};
+
   Nursery(pid_t pid, Channel channel, UniqueFd pidfd);
 
   const pid_t pid_;
   const UniqueFd pidfd_;
   std::mutex mutex_;
-  Channel channel_;  // guarded by mutex_
+  Channel channel_;                 // guarded by mutex_
+  std::uint64_t last_request_ = 0;  // guarded by mutex_
 };
 
 }  // namespace loopfleet::worker

@@ -6,28 +6,23 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/looptree/key.h"
 #include "worker/code_hash.h"
+#include "worker/job_rebuild.h"
 
 namespace loopfleet::worker {
-namespace {
-
-std::optional<Failure> WrongDevice(const JobSpec& spec, const looptree::Benchmark& benchmark) {
-  if (PlacementOf(spec.device, benchmark.target) != Placement::kCuda) return std::nullopt;
-  return Failure{.code = FailureCode::kNoMatchingWorker,
-                 .message = "the job asks for a CUDA device; this worker has a CPU only"};
-}
-
-}  // namespace
-
 Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions conditions,
                    std::function<void()> on_finished)
     : options_(options),
       parts_(parts),
       conditions_(std::move(conditions)),
       on_finished_(std::move(on_finished)),
+      leases_(options.max_held),
       workloads_(options.workloads),
       arenas_(options.arenas),
+      duty_(parts.clock,
+            [this](Activity activity, Nanos spent) {
+              parts_.metrics.SlotSpent(ActivityName(activity), spent);
+            }),
       prepared_(options.max_prepared),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
@@ -36,13 +31,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
 }
 
 Pipeline::~Pipeline() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    waiting_.clear();
-    held_.clear();
-    changed_.notify_all();
-  }
+  leases_.Stop();
   parts_.slot.Stop();
   prepared_.Close();
   for (std::thread& thread : prepare_threads_) thread.join();
@@ -50,77 +39,36 @@ Pipeline::~Pipeline() {
 }
 
 bool Pipeline::Accept(wire::Lease lease) {
-  std::lock_guard lock(mutex_);
-  if (held_.size() >= options_.max_held) return false;
-  if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice: it is under way
-  waiting_.push_back({std::move(lease), parts_.clock.Now()});
-  changed_.notify_all();
-  return true;
+  const bool accepted = leases_.Accept(std::move(lease), parts_.clock.Now());
+  ShowHeld();
+  return accepted;
 }
-
 void Pipeline::Drop(std::span<const LeaseId> leases) {
-  std::lock_guard lock(mutex_);
-  for (const LeaseId lease : leases) {
-    held_.erase(lease);
-    std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.lease.lease == lease; });
-    std::erase_if(finished_, [&](const wire::Report& report) { return report.lease == lease; });
-  }
+  leases_.Drop(leases);
+  ShowHeld();
 }
-
 std::vector<LeaseId> Pipeline::DropUnstarted() {
-  std::lock_guard lock(mutex_);
-  waiting_.clear();
-  std::vector<LeaseId> dropped;
-  for (const auto& [lease, job] : held_) {
-    const bool is_finished = std::any_of(finished_.begin(), finished_.end(),
-                                         [&](const auto& report) { return report.lease == lease; });
-    if (!on_slot_.contains(lease) && !is_finished) dropped.push_back(lease);
-  }
-  for (const LeaseId lease : dropped) held_.erase(lease);
+  std::vector<LeaseId> dropped = leases_.DropUnstarted();
+  ShowHeld();
   return dropped;
 }
-
 std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
-  std::lock_guard lock(mutex_);
-  std::vector<LeaseId> dropped;
-  std::erase_if(waiting_, [&](const Waiting& waiting) {
-    const LeaseId lease = waiting.lease.lease;
-    if (std::ranges::find(leases, lease) == leases.end() || held_.erase(lease) == 0) return false;
-    dropped.push_back(lease);
-    return true;
-  });
+  std::vector<LeaseId> dropped = leases_.GiveBack(leases);
+  ShowHeld();
   return dropped;
 }
+std::vector<wire::Report> Pipeline::TakeFinished() { return leases_.TakeFinished(); }
+std::vector<wire::HeldLease> Pipeline::Held() const { return leases_.Held(); }
 
-std::vector<wire::Report> Pipeline::TakeFinished() {
-  std::lock_guard lock(mutex_);
-  for (const wire::Report& report : finished_) held_.erase(report.lease);
-  return std::exchange(finished_, {});
-}
-
-std::vector<wire::HeldLease> Pipeline::Held() const {
-  std::lock_guard lock(mutex_);
-  std::vector<wire::HeldLease> held;
-  for (const auto& [lease, job] : held_) held.push_back({.lease = lease, .job = job});
-  return held;
-}
-
-bool Pipeline::IsHeld(LeaseId lease) const {
-  std::lock_guard lock(mutex_);
-  return held_.contains(lease);
-}
-
-std::optional<Pipeline::Waiting> Pipeline::NextWaiting() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-  if (stopping_) return std::nullopt;
-  Waiting next = std::move(waiting_.front());
-  waiting_.pop_front();
-  return next;
+void Pipeline::ShowHeld() {
+  std::lock_guard lock(show_held_);  // or an older count could be the last one that is shown
+  const std::size_t unfinished = leases_.CountUnfinished();
+  duty_.SetHeld(unfinished);
+  parts_.metrics.SetHeld(unfinished);
 }
 
 void Pipeline::PrepareLoop(Preparer& preparer) {
-  while (std::optional<Waiting> next = NextWaiting()) {
+  while (std::optional<LeaseBook::Waiting> next = leases_.Next()) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
     evaluation.conditions->hardware =
@@ -129,7 +77,7 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
       Finish(next->lease.lease, next->lease.job, std::move(evaluation));
-    } else if (IsHeld(prepared->lease)) {
+    } else if (leases_.IsHeld(prepared->lease)) {
       prepared_.Push(*std::move(prepared));
     }
   }
@@ -142,34 +90,15 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
-  if (std::optional<Failure> failure = SenselessField(lease.spec)) return fail(*failure);
-  if (lease.spec.threads > options_.max_threads) {
-    return fail(
-        {.code = FailureCode::kNoMatchingWorker,
-         .message = fmt::format("the job asks for {} threads; this worker gives a kernel {}",
-                                lease.spec.threads, options_.max_threads)});
-  }
-  evaluation.conditions->threads = lease.spec.threads;
-  evaluation.conditions->cache = lease.spec.cache;
-  const std::expected<looptree::Replayed, Failure> replayed = ReplayJob(lease.spec);
+  std::optional<DutyCycle::Step> step(std::in_place, duty_, DutyCycle::Stage::kCompile);
+  const std::expected<looptree::Replayed, Failure> replayed =
+      RebuildJob(lease.spec,
+                 {.device = DeviceKind::kCpu,
+                  .max_threads = options_.max_threads,
+                  .max_tensor_bytes = options_.max_tensor_bytes,
+                  .max_flop_count = options_.max_flop_count},
+                 evaluation);
   if (!replayed) return fail(replayed.error());
-  evaluation.tree_key = looptree::KeyOf(replayed->tree);
-  evaluation.flop_count = looptree::FlopCount(replayed->tree.program());
-  if (std::optional<Failure> failure = WrongDevice(lease.spec, replayed->benchmark)) {
-    return fail(*std::move(failure));
-  }
-  if (const std::uint64_t bytes = looptree::TensorBytes(replayed->tree.program());
-      bytes > options_.max_tensor_bytes) {
-    return fail({.code = FailureCode::kRunOom,
-                 .message = fmt::format("inputs and outputs take {} bytes, this worker allows {}",
-                                        bytes, options_.max_tensor_bytes)});
-  }
-  if (evaluation.flop_count > options_.max_flop_count) {
-    return fail({.code = FailureCode::kLimitFlops,
-                 .message = fmt::format("one run is {} flop; this worker verifies outputs, and so"
-                                        " takes jobs, up to {}",
-                                        evaluation.flop_count, options_.max_flop_count)});
-  }
   const Instant rebuilt = parts_.clock.Now();
   evaluation.stages[Stage::kReplay] = rebuilt - start;
 
@@ -179,6 +108,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(compiled.error());
+  step.emplace(duty_, DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.no_effect = kernel.no_effect;
@@ -259,14 +189,8 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
   }
 }
 
-bool Pipeline::StartTiming(LeaseId lease) {
-  std::lock_guard lock(mutex_);
-  if (!held_.contains(lease)) return false;
-  on_slot_.insert(lease);
-  return true;
-}
-
 std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
+  duty_.SlotDoes(std::nullopt);
   for (;;) {
     RunCanariesIfDue();
     if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
@@ -277,8 +201,10 @@ std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
 void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
+  duty_.SlotDoes(Activity::kCanary);
   device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
                        parts_.clock.Now());
+  duty_.SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
@@ -288,12 +214,14 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
     std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
     if (!next) return;
-    if (!StartTiming(next->lease)) continue;
+    if (!leases_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
+    if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
     if (begun) {
+      duty_.SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
     } else {
       evaluation.verdict = begun.error();
@@ -316,6 +244,22 @@ std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Sample
                              done.evaluation.conditions->hardware);
 }
 
+void Pipeline::ShowWorth(const Evaluation& evaluation) {
+  // That a kernel takes longer than a bound is what such a job asks.
+  const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
+  duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
+  if (!evaluation.ok()) return;
+  const Measurement& measurement = evaluation.measurement();
+  parts_.metrics.Measured(GradeName(measurement.grade), measurement.spread);
+  if (measurement.grade != Grade::kA) return;
+  const std::optional<double> disagreement =
+      repeats_.Observe({.code_hash = evaluation.code_hash,
+                        .threads = evaluation.conditions->threads,
+                        .cache = evaluation.conditions->cache},
+                       measurement.elapsed_ns);
+  if (disagreement) parts_.metrics.Repeated(*disagreement);
+}
+
 void Pipeline::TimeLoop() {
   std::deque<Prepared> on_slot;
   for (FillSlot(on_slot); !on_slot.empty(); FillSlot(on_slot)) {
@@ -323,8 +267,13 @@ void Pipeline::TimeLoop() {
     on_slot.pop_front();
     Evaluation& evaluation = done.evaluation;
     const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
+    duty_.KernelCameOff();
     // The core is not to wait while this result is looked at.
-    if (!on_slot.empty()) FillSlot(on_slot);
+    if (on_slot.empty()) {
+      duty_.SlotDoes(Activity::kVerify);
+    } else {
+      FillSlot(on_slot);
+    }
     if (timed) {
       parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
       parts_.metrics.StageTook(kSlotHandoverLabel, Nanos(timed->handover_ns));
@@ -336,6 +285,7 @@ void Pipeline::TimeLoop() {
     } else {
       evaluation.verdict = std::move(measured).error();
     }
+    ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
 }
@@ -346,13 +296,12 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
     log::Info("job.failed job={} lease={} code={} message=\"{}\"", job, lease,
               OutcomeLabel(evaluation), evaluation.failure().message);
   }
-  {
-    std::lock_guard lock(mutex_);
-    on_slot_.erase(lease);
-    if (!held_.contains(lease)) return;  // dropped meanwhile: nobody wants it
-    finished_.push_back({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
+  const bool is_wanted =
+      leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
+  ShowHeld();
+  if (is_wanted) {
+    on_finished_();
   }
-  on_finished_();
 }
 
 void Pipeline::Count(const Evaluation& evaluation) {

@@ -4,14 +4,11 @@
 // bounded: code is made and verified ahead of time, never timed ahead.
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -23,8 +20,11 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
+#include "worker/duty_cycle.h"
+#include "worker/lease_book.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
+#include "worker/repeat_watch.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -78,11 +78,10 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the slot's time up to now. From any thread.
+  void SettleDuty() { duty_.Settle(); }
+
  private:
-  struct Waiting {
-    wire::Lease lease;
-    Instant accepted_at;
-  };
   struct Prepared {
     LeaseId lease;
     JobId job;
@@ -103,7 +102,6 @@ class Pipeline final : public LeaseRunner {
   std::expected<Measurement, Failure> Judge(Prepared& done, const Samples& samples);
   // Begins what is prepared; waits for something if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
-  std::optional<Waiting> NextWaiting();
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
@@ -111,25 +109,21 @@ class Pipeline final : public LeaseRunner {
   std::expected<Nanos, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
                                                           const Workload& workload);
-  bool StartTiming(LeaseId lease);
-  bool IsHeld(LeaseId lease) const;
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
+  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
+  void ShowHeld();
 
   const Options options_;
   Parts parts_;
   const Conditions conditions_;
   const std::function<void()> on_finished_;
+  LeaseBook leases_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_, like all down to finished_
-  std::deque<Waiting> waiting_;
-  std::map<LeaseId, JobId> held_;  // a lease that is not in here is nobody's business any more
-  std::set<LeaseId> on_slot_;
-  std::vector<wire::Report> finished_;  // their leases are in held_ until they are taken
+  DutyCycle duty_;
+  RepeatWatch repeats_;  // the timing thread's
+  std::mutex show_held_;
 
   BoundedQueue<Prepared> prepared_;
   std::vector<std::thread> prepare_threads_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct WorkerConfig {
   std::string keys;                                  // directory; "": without keys
   std::string http = "127.0.0.1:0";                  // HOST:PORT of /metrics and /healthz
   std::vector<std::string> labels;                   // that jobs may demand
+  std::optional<int> cuda_device;                    // its number; none: kernels run on the CPU
   std::uint32_t slots = 1;                           // kernels timed at once; only 1 works
   std::chrono::milliseconds compile_limit{10'000};   // of one kernel
   std::chrono::milliseconds run_limit{10'000};       // of one run of a kernel

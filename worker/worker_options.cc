@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/wire/hardware_label.h"
 #include "common/wire/key_directory.h"
 
 namespace loopfleet::worker {
@@ -42,7 +44,10 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   const CLI::Range limit_range(std::int64_t{1}, std::int64_t{600'000});
   app.add_option("--coordinator", config.coordinator, "The coordinator's endpoint for workers")
       ->capture_default_str();
-  app.add_option("--device", wishes.device, "What to run kernels on: cpu")->capture_default_str();
+  app.add_option("--device", wishes.device,
+                 "What to run kernels on: cpu, or a CUDA device by its number, as nvidia-smi "
+                 "counts: cuda:0")
+      ->capture_default_str();
   app.add_option("--slots", config.slots, "How many kernels to time at once; only 1 for now")
       ->capture_default_str();
   app.add_option("--max-threads", config.max_threads,
@@ -85,9 +90,6 @@ std::optional<log::Level> ParseLevel(const std::string& name) {
   return std::nullopt;
 }
 
-// Those by the hardware are not for anybody to claim.
-constexpr std::array<std::string_view, 3> kOwnLabels = {"device=", "isa=", "host="};
-
 std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
   if (labels.size() > kMostLabels) {
     return fmt::format("--labels: {} labels; at most {}", labels.size(), kMostLabels);
@@ -98,22 +100,32 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
       return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),
                          kMostLabelBytes);
     }
-    for (const std::string_view own : kOwnLabels) {
-      if (!label.starts_with(own)) continue;
+    if (wire::IsHardwareLabel(label)) {
       return fmt::format("--labels '{}': the hardware gives a worker its labels {}", label,
-                         fmt::join(kOwnLabels, ", "));
+                         fmt::join(wire::kHardwareLabels, ", "));
     }
   }
   return std::nullopt;
 }
 
+// Of "cuda:3": 3.
+std::optional<int> CudaDevice(std::string_view name) {
+  constexpr std::string_view kPrefix = "cuda:";
+  constexpr int kMostDevices = 64;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  int number = -1;
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
+  if (error != std::errc() || rest != end || number < 0 || number >= kMostDevices) {
+    return std::nullopt;
+  }
+  return number;
+}
+
 // The first wish that this version cannot fulfil.
 std::optional<std::string> Unfulfillable(const WorkerConfig& config, const Wishes& wishes) {
-  if (wishes.device.starts_with("cuda")) {
-    return fmt::format("--device {}: this build has no CUDA worker", wishes.device);
-  }
-  if (wishes.device != "cpu") {
-    return fmt::format("--device {}: there is no such device; use cpu", wishes.device);
+  if (wishes.device != "cpu" && !CudaDevice(wishes.device)) {
+    return fmt::format("--device {}: there is no such device; use cpu, or cuda:0", wishes.device);
   }
   if (config.slots != 1) {
     return fmt::format(
@@ -166,6 +178,7 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
       return BadConfig(fmt::format("loopfleet-worker: --keys: {}\n", keys.error().message));
     }
   }
+  config.cuda_device = CudaDevice(wishes.device);
   config.sandbox = wishes.sandbox == "full" ? SandboxDemand::kFull : SandboxDemand::kAny;
   config.log_level = *level;
   config.compile_limit = std::chrono::milliseconds(wishes.compile_limit_ms);

@@ -153,7 +153,8 @@ bool WorkloadCache::IsMaking(const looptree::Program& program, std::uint64_t see
 void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload) {
   newest_first_.push_front(workload);
   bytes_ += workload->bytes();
-  while (bytes_ > options_.max_bytes && newest_first_.size() > 1) {
+  while (newest_first_.size() > 1 &&
+         (bytes_ > options_.max_bytes || newest_first_.size() > options_.max_count)) {
     bytes_ -= newest_first_.back()->bytes();
     newest_first_.pop_back();
   }

@@ -63,13 +63,16 @@ std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const loopt
                                                                      std::uint64_t seed,
                                                                      const ReferenceMaker& maker);
 
-// The workloads used last, within a bound on their bytes. Which values a kernel will see cannot be
-// known outside: the seeds come from the operating system at start, and vary from job to job.
-// Safe from any thread; what one thread is making, others wait for.
+// The workloads used last, within bounds on their bytes and their number. Which values a kernel
+// will see cannot be known outside: the seeds come from the operating system at start, and vary
+// from job to job. Safe from any thread; what one thread is making, others wait for.
 class WorkloadCache {
  public:
   struct Options {
     std::size_t max_bytes = std::size_t{512} << 20;
+    // Each has two descriptors, and a process may have 1,024 by default on most systems: small ones
+    // would run out of descriptors long before they run out of bytes.
+    std::size_t max_count = 256;
     std::uint32_t seeds = 2;  // different inputs for each program
   };
   explicit WorkloadCache(const Options& options);

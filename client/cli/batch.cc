@@ -10,6 +10,7 @@
 #include "client/cli/outcome_text.h"
 #include "client/cli/table.h"
 #include "client/outcome_json.h"
+#include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -21,35 +22,14 @@ struct BatchFlags {
   bool jsonl = false;
 };
 
-std::string_view StateName(wire::BatchState state) {
-  switch (state) {
-    case wire::BatchState::kOpen: return "open";
-    case wire::BatchState::kRunning: return "running";
-    case wire::BatchState::kFinished: return "finished";
-    case wire::BatchState::kCancelled: return "cancelled";
-  }
-  return "";
-}
-
-Json InfoJson(const wire::BatchInfo& info) {
-  return Json{{"batch", info.batch.value},
-              {"state", StateName(info.state)},
-              {"submitted_at", TimeText(info.submitted_at)},
-              {"jobs", info.job_count},
-              {"finished", info.finished},
-              {"failed", info.failed},
-              {"from_store", info.from_store},
-              {"client", info.client.ToString()}};
-}
-
 void PrintInfo(const wire::BatchInfo& info, bool json) {
   if (json) {
-    fmt::print("{}\n", Dump(InfoJson(info)));
+    fmt::print("{}\n", Dump(wire::BatchJson(info)));
     return;
   }
   fmt::print(
       "batch {}: {}, {} of {} jobs finished, {} failed, {} from the store, submitted {} UTC\n",
-      info.batch, StateName(info.state), info.finished, info.job_count, info.failed,
+      info.batch, wire::BatchStateName(info.state), info.finished, info.job_count, info.failed,
       info.from_store, TimeText(info.submitted_at));
 }
 
@@ -60,13 +40,13 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
   if (!list) return Report(list.error());
   if (flags.json) {
     Json array = Json::array();
-    for (const auto& info : list->batches) array.push_back(InfoJson(info));
+    for (const auto& info : list->batches) array.push_back(wire::BatchJson(info));
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
   Table table({"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)"});
   for (const auto& info : list->batches) {
-    table.Add({fmt::format("{}", info.batch), std::string(StateName(info.state)),
+    table.Add({fmt::format("{}", info.batch), std::string(wire::BatchStateName(info.state)),
                std::to_string(info.job_count), std::to_string(info.finished),
                std::to_string(info.failed), std::to_string(info.from_store),
                TimeText(info.submitted_at)});

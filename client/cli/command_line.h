@@ -73,14 +73,19 @@ class CommandLine {
 // Each command, one file for each noun.
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
+void AddCompletionCommands(CommandLine& line);
+void AddCampaignCommands(CommandLine& line);
 void AddDbCommands(CommandLine& line);
+void AddDoctorCommand(CommandLine& line);
 void AddEvalCommand(CommandLine& line);
 void AddExportCommand(CommandLine& line);
+void AddFleetCommands(CommandLine& line);
 void AddJobCommands(CommandLine& line);
 void AddKeygenCommand(CommandLine& line);
 void AddLocalCommand(CommandLine& line);
 void AddReplayCommand(CommandLine& line);
 void AddSubmitCommand(CommandLine& line);
+void AddWatchCommands(CommandLine& line);
 void AddWorkerCommands(CommandLine& line);
 
 }  // namespace loopfleet::client

@@ -6,15 +6,20 @@ int main(int argc, char** argv) {
   using namespace loopfleet::client;
   CommandLine line;
   AddLocalCommand(line);
+  AddWatchCommands(line);
   AddEvalCommand(line);
   AddExportCommand(line);
   AddSubmitCommand(line);
   AddBatchCommands(line);
+  AddCampaignCommands(line);
   AddJobCommands(line);
   AddWorkerCommands(line);
+  AddFleetCommands(line);
   AddBenchmarkCommands(line);
   AddReplayCommand(line);
   AddKeygenCommand(line);
   AddDbCommands(line);
+  AddDoctorCommand(line);
+  AddCompletionCommands(line);
   return line.Execute(argc, argv);
 }

@@ -13,8 +13,8 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/table.h"
-#include "client/cli/worker_state_name.h"
 #include "client/outcome_json.h"
+#include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {
@@ -35,14 +35,6 @@ std::string TimeText(WallTime when) {
   return text;
 }
 
-Json DrainJson(const wire::WorkerInfo& info) {
-  if (!info.drain) return nullptr;
-  return Json{{"target", info.drain->target},
-              {"reason", info.drain->reason},
-              {"by", info.drain->by},
-              {"since", TimeText(info.drain->since)}};
-}
-
 // Why it gets no jobs, for people.
 std::string WhyText(const wire::WorkerInfo& info) {
   if (info.drain) {
@@ -52,32 +44,6 @@ std::string WhyText(const wire::WorkerInfo& info) {
   return info.quarantine;
 }
 
-Json WorkerJson(const wire::WorkerInfo& info) {
-  return Json{{"worker", info.worker.ToString()},
-              {"name", info.name},
-              {"state", WorkerStateName(info.state)},
-              {"pid", info.pid},
-              {"host", info.hardware.host},
-              {"device", DeviceKindName(info.hardware.device)},
-              {"slots", info.slots},
-              {"leased_jobs", info.leased_jobs},
-              {"finished_jobs", info.finished_jobs},
-              {"since_heartbeat_ms", info.since_heartbeat_ms},
-              {"max_threads", info.max_threads},
-              {"drain", DrainJson(info)},
-              {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
-              {"audits", info.audits},
-              {"disputes", info.disputes},
-              {"labels", info.labels},
-              {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
-              {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
-              {"hardware", HardwareJson(info.hardware)},
-              {"compiler",
-               {{"llvm", info.compiler.llvm},
-                {"tier", info.compiler.tier},
-                {"revision", info.compiler.revision}}}};
-}
-
 int RunList(const WorkerFlags& flags, const CommandRun& run) {
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
@@ -85,13 +51,13 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   if (!list) return Report(list.error());
   if (flags.json) {
     Json array = Json::array();
-    for (const auto& info : list->workers) array.push_back(WorkerJson(info));
+    for (const auto& info : list->workers) array.push_back(wire::WorkerJson(info));
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
   for (const auto& info : list->workers) {
-    table.Add({info.name, std::string(WorkerStateName(info.state)), std::to_string(info.pid),
+    table.Add({info.name, std::string(wire::WorkerStateName(info.state)), std::to_string(info.pid),
                std::string(DeviceKindName(info.hardware.device)), std::to_string(info.leased_jobs),
                std::to_string(info.finished_jobs),
                fmt::format("{:.1f} s ago", info.since_heartbeat_ms / 1e3),
@@ -121,7 +87,7 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   const HardwareFacts& hardware = info.hardware;
   std::string text = fmt::format("{} ({})\n", info.name, info.worker.ToString());
   text += fmt::format("state: {}, {} jobs leased, {} finished, heard {:.1f} s ago\n",
-                      WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
+                      wire::WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
   if (const std::string why = WhyText(info); !why.empty()) text += fmt::format("why: {}\n", why);
   text += fmt::format("audits: {} of its measurements repeated elsewhere, {} disputed\n",
@@ -136,6 +102,9 @@ std::string WorkerText(const wire::WorkerInfo& info) {
   text += info.canary_ratio > 0
               ? fmt::format("canaries: {:.4f} of their time at start\n", info.canary_ratio)
               : std::string("canaries: not compared yet\n");
+  for (const std::string& hindrance : info.hindrances) {
+    text += fmt::format("spoils its figures: {}\n", hindrance);
+  }
   text += fmt::format("class: {}\n", hardware.hardware_class);
   text += fmt::format("compiler: LLVM {} tier {} revision {}\n", info.compiler.llvm,
                       info.compiler.tier, info.compiler.revision);
@@ -156,7 +125,7 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
     return kExitFailed;
   }
   if (flags.json) {
-    fmt::print("{}\n", Dump(WorkerJson(found.front())));
+    fmt::print("{}\n", Dump(wire::WorkerJson(found.front())));
   } else {
     fmt::print("{}", WorkerText(found.front()));
   }
@@ -194,12 +163,13 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish
   if (!concerned) return Report(concerned.error());
   if (flags.json) {
     Json array = Json::array();
-    for (const auto& info : concerned->workers) array.push_back(WorkerJson(info));
+    for (const auto& info : concerned->workers) array.push_back(wire::WorkerJson(info));
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
-    fmt::print("{}: {}, {} jobs leased\n", info.name, WorkerStateName(info.state), info.leased_jobs);
+    fmt::print("{}: {}, {} jobs leased\n", info.name, wire::WorkerStateName(info.state),
+               info.leased_jobs);
   }
   if (concerned->workers.empty()) fmt::print("no worker of that name is connected now\n");
   return kExitOk;

@@ -14,6 +14,7 @@
 #include "client/outcome_json.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
+#include "common/base/check.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::python {
@@ -54,9 +55,15 @@ nb::bytes EncodeSubmit(std::uint64_t number, const nb::bytes& request_id, std::u
   wire::SubmitJobs message{.request_id = UuidOf(request_id)};
   if (append_to != 0) message.append_to = BatchId{append_to};
   message.end = more_follows ? wire::BatchEnd::kMoreFollows : wire::BatchEnd::kComplete;
-  message.jobs.reserve(jobs.size());
-  for (const Job* job : jobs) message.jobs.push_back(job->spec);
-  return Encoded(number, std::move(message));
+  std::vector<const JobSpec*> specs;
+  specs.reserve(jobs.size());
+  for (const Job* job : jobs) specs.push_back(&job->spec);
+  std::string frame;
+  {
+    nb::gil_scoped_release unlocked;
+    frame = wire::EncodeSubmission(number, message, specs);
+  }
+  return BytesOf(frame);
 }
 
 nb::bytes EncodeFetch(std::uint64_t number, std::uint64_t batch, std::uint64_t after,
@@ -115,6 +122,7 @@ nb::dict WorkerDict(const wire::WorkerInfo& info) {
   dict["leased_jobs"] = info.leased_jobs;
   dict["finished_jobs"] = info.finished_jobs;
   dict["max_threads"] = info.max_threads;
+  dict["labels"] = info.labels;
   dict["hardware"] = ToPython(client::HardwareJson(info.hardware));
   dict["peak_gflops"] = info.hardware.peaks.flop_per_second / 1e9;
   return dict;
@@ -137,10 +145,8 @@ struct ReplyParts {
                           nb::make_tuple(std::string(info.name), text, refused.failure.action_index,
                                          refused.retry_after_ms, info.retryable));
   }
-  nb::object operator()(wire::OutcomePage& page) const {
-    nb::list outcomes;
-    for (Outcome& outcome : page.outcomes) outcomes.append(nb::cast(std::move(outcome)));
-    return nb::make_tuple("outcomes", nb::make_tuple(BatchDict(page.batch), outcomes));
+  nb::object operator()(const wire::OutcomePage&) const {
+    LF_CHECK(false, "a page is decoded in columns");
   }
   nb::object operator()(const wire::BatchInfo& info) const {
     return nb::make_tuple("batch", BatchDict(info));
@@ -156,7 +162,7 @@ struct ReplyParts {
     return nb::make_tuple("workers", workers);
   }
   nb::object operator()(const wire::JobInfo& info) const {
-    return nb::make_tuple("job", info.outcome ? nb::cast(*info.outcome) : nb::none());
+    return nb::make_tuple("job", info.outcome ? nb::cast(RowOf(*info.outcome)) : nb::none());
   }
   nb::object operator()(const wire::JobExplanation& explanation) const {
     nb::dict content;
@@ -169,12 +175,22 @@ struct ReplyParts {
     content["worker"] = explanation.worker;
     return nb::make_tuple("explanation", content);
   }
-  nb::object operator()(wire::OutcomeList& list) const {
+  nb::object operator()(const wire::OutcomeList& list) const {
     nb::list outcomes;
-    for (Outcome& outcome : list.outcomes) outcomes.append(nb::cast(std::move(outcome)));
-    return nb::make_tuple(
-        "outcome_list",
-        nb::make_tuple(outcomes, list.next.batch.value, list.next.sequence, list.is_end));
+    for (const Outcome& outcome : list.outcomes) outcomes.append(nb::cast(RowOf(outcome)));
+    return nb::make_tuple("outcome_list", nb::make_tuple(outcomes, list.next.batch.value,
+                                                         list.next.sequence, list.is_end));
+  }
+  nb::object operator()(const wire::FleetInfo& fleet) const {
+    nb::dict content;
+    content["epoch"] = fleet.epoch;
+    content["queued"] = fleet.queued_cpu + fleet.queued_cuda + fleet.queued_any;
+    content["leased"] = fleet.leased_jobs;
+    content["accepted"] = fleet.accepted_jobs;
+    content["finished"] = fleet.finished_jobs;
+    content["failed"] = fleet.failed_jobs;
+    content["workers_ready"] = fleet.workers_ready;
+    return nb::make_tuple("fleet", content);
   }
   nb::object operator()(const wire::UnknownMember&) const {
     return nb::make_tuple("unknown", nb::none());
@@ -183,29 +199,42 @@ struct ReplyParts {
 
 nb::tuple DecodeReply(const nb::bytes& bytes) {
   const std::string_view frame(bytes.c_str(), bytes.size());
-  std::optional<std::expected<wire::CoordinatorReply, Failure>> reply;
+  std::optional<std::expected<std::variant<wire::CoordinatorReply, wire::ColumnPage>, Failure>>
+      reply;
   {
     nb::gil_scoped_release unlocked;
-    reply = wire::DecodeCoordinatorReply(frame);
+    reply = wire::DecodeCoordinatorReplyInColumns(frame);
   }
   if (!*reply) Raise(reply->error());
-  const nb::object parts = std::visit(ReplyParts{}, (*reply)->message);
-  return nb::make_tuple((*reply)->number, parts[0], parts[1]);
+  if (auto* page = std::get_if<wire::ColumnPage>(&**reply)) {
+    return nb::make_tuple(
+        page->number, "outcomes",
+        nb::make_tuple(BatchDict(page->batch), RowsOf(std::move(page->outcomes))));
+  }
+  const auto& other = std::get<wire::CoordinatorReply>(**reply);
+  const nb::object parts = std::visit(ReplyParts{}, other.message);
+  return nb::make_tuple(other.number, parts[0], parts[1]);
 }
 
-// What a coordinator would answer, for tests and benchmarks of this side.
+// What a coordinator would answer, for tests and benchmarks of this side, with at most so many
+// samples a row.
 nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
-                     const std::vector<const Outcome*>& outcomes) {
+                     const std::vector<const OutcomeRow*>& outcomes, std::size_t most_samples) {
   wire::OutcomePage page;
   page.batch = {.batch = BatchId{batch},
                 .client = Uuid::Random(),
                 .state = wire::BatchState::kFinished,
                 .job_count = static_cast<std::uint32_t>(outcomes.size()),
                 .finished = static_cast<std::uint32_t>(outcomes.size())};
-  for (const Outcome* outcome : outcomes) {
-    page.outcomes.push_back(*outcome);
+  for (const OutcomeRow* outcome : outcomes) {
+    page.outcomes.push_back(outcome->Whole());
     page.outcomes.back().job.batch = BatchId{batch};
     page.outcomes.back().sequence = page.outcomes.size();
+    if (!outcome->ok()) continue;
+    Measurement& measurement = std::get<Measurement>(page.outcomes.back().evaluation.verdict);
+    if (measurement.samples_ns.size() <= most_samples) continue;
+    measurement.samples_ns.resize(most_samples);
+    measurement.sample_flags.resize(most_samples);
   }
   return BytesOf(
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(page)}));
@@ -242,7 +271,8 @@ void BindFrames(nb::module_& module) {
       "number"_a, "batch"_a);
   module.def("decode_reply", &DecodeReply, "frame"_a,
              "(number, kind, content). JobError MALFORMED.");
-  module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a);
+  module.def("encode_page", &EncodePage, "number"_a, "batch"_a, "outcomes"_a,
+             "most_samples"_a = wire::kMaxSamples);
   module.def("failure_of", &FailureOf, "job"_a,
              "(code, message, action_index) of why a coordinator would refuse it, or None.");
   module.attr("MAX_JOBS_PER_MESSAGE") = wire::kMaxJobsPerMessage;

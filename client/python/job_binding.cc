@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -30,6 +31,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint8_t kNoGrade = 255;
 
 std::vector<std::string> NamesOf(const std::vector<looptree::Action>& actions) {
   std::vector<std::string> names;
@@ -63,31 +65,37 @@ Job SimpleJob(std::string benchmark, const std::vector<std::string>& names) {
                       .actions = *std::move(actions)}};
 }
 
-double Figure(const Outcome& outcome, double Measurement::* field) {
-  const Evaluation& evaluation = outcome.evaluation;
-  return evaluation.ok() ? evaluation.measurement().*field : kNone;
+double Gflops(const OutcomeRow& outcome) {
+  const wire::EvaluationColumns& figures = outcome.figures();  // without a time: not-a-number
+  return static_cast<double>(figures.flop_count[outcome.row]) / figures.elapsed_ns[outcome.row];
 }
 
-double Gflops(const Outcome& outcome) {
-  const Evaluation& evaluation = outcome.evaluation;
-  return evaluation.ok() ? GflopPerSecond(evaluation.flop_count, evaluation.measurement()) : kNone;
+double PeakGflops(const OutcomeRow& outcome) {
+  const Conditions* conditions = outcome.figures().conditions_of(outcome.row);
+  return conditions == nullptr ? 0.0 : conditions->hardware.peaks.flop_per_second / 1e9;
 }
 
-std::string StatusOf(const Outcome& outcome) {
-  return outcome.evaluation.ok() ? "ok"
-                                 : std::string(InfoOf(outcome.evaluation.failure().code).name);
+std::string StatusOf(const OutcomeRow& outcome) {
+  if (outcome.ok()) return "ok";
+  return std::string(InfoOf(outcome.figures().failure(outcome.row).code).name);
 }
 
-std::string MessageOf(const Outcome& outcome) {
-  if (outcome.evaluation.ok()) return "";
-  const Failure& failure = outcome.evaluation.failure();
+std::string MessageOf(const OutcomeRow& outcome) {
+  if (outcome.ok()) return "";
+  const Failure& failure = outcome.figures().failure(outcome.row);
   return failure.message.empty() ? std::string(InfoOf(failure.code).advice) : failure.message;
 }
 
+std::vector<looptree::Action> ActionsOf(const OutcomeRow& outcome) {
+  const auto& [page, row] = outcome;
+  return {page->actions.begin() + page->action_offsets[row],
+          page->actions.begin() + page->action_offsets[row + 1]};
+}
+
 // An outcome that is made on this side: of a job that could not be sent, or that was not answered.
-Outcome FailedOutcome(const std::string& code, const std::string& message,
-                      std::optional<std::uint32_t> action_index, std::uint32_t index,
-                      std::string benchmark, const std::vector<std::string>& actions) {
+OutcomeRow FailedOutcome(const std::string& code, const std::string& message,
+                         std::optional<std::uint32_t> action_index, std::uint32_t index,
+                         std::string benchmark, const std::vector<std::string>& actions) {
   const auto known = ParseFailureCode(code);
   if (!known) throw nb::value_error(fmt::format("unknown failure code '{}'", code).c_str());
   Outcome outcome;
@@ -97,130 +105,168 @@ Outcome FailedOutcome(const std::string& code, const std::string& message,
   outcome.benchmark = looptree::BenchmarkUri{std::move(benchmark)};
   // Actions that do not exist have no value: the failure's text names them.
   if (auto parsed = looptree::ParseActions(actions)) outcome.actions = *std::move(parsed);
-  return outcome;
+  return RowOf(outcome);
 }
 
-// Texts that repeat: each once, and for each row which.
+using Rows = std::vector<const OutcomeRow*>;
+
+// What `figure(row)` says of each, as an array.
+template <class T, class Figure>
+Array<T> Gather(const Rows& rows, Figure&& figure) {
+  std::vector<T> values(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) values[i] = static_cast<T>(figure(*rows[i]));
+  return ToArray(std::move(values));
+}
+
+template <class T, class Column>
+Array<T> GatherFigures(const Rows& rows, Column wire::EvaluationColumns::* column) {
+  return Gather<T>(rows, [&](const OutcomeRow& o) { return (o.figures().*column)[o.row]; });
+}
+
+template <class T, class Column>
+Array<T> GatherPlaces(const Rows& rows, Column wire::OutcomeColumns::* column) {
+  return Gather<T>(rows, [&](const OutcomeRow& o) { return ((*o.page).*column)[o.row]; });
+}
+
+Array<std::int64_t> GatherStage(const Rows& rows, Stage stage) {
+  return Gather<std::int64_t>(
+      rows, [&](const OutcomeRow& o) { return o.figures().stages[o.row][stage].count(); });
+}
+
+// Texts that repeat: each once, and for each row which. A page holds each of its texts once, so it
+// is looked at once for each page, too.
 class TextTable {
  public:
-  void Add(const std::string& text) {
-    const auto [found, is_new] =
-        numbers_.try_emplace(text, static_cast<std::int32_t>(texts_.size()));
-    if (is_new) texts_.push_back(text);
-    codes_.push_back(found->second);
+  // `entry`: the text's number in the page.
+  void Add(const wire::OutcomeColumns& page, std::uint32_t entry, const std::string& text) {
+    if (&page != page_) {
+      page_ = &page;
+      known_ = &known_of_[page_];
+    }
+    if (entry >= known_->size()) known_->resize(entry + 1, kUnknown);
+    std::int32_t& code = (*known_)[entry];
+    if (code == kUnknown) {
+      const auto [found, is_new] =
+          numbers_.try_emplace(text, static_cast<std::int32_t>(texts_.size()));
+      if (is_new) texts_.push_back(text);
+      code = found->second;
+    }
+    codes_.push_back(code);
   }
   nb::object Take() { return nb::make_tuple(ToArray(std::move(codes_)), nb::cast(texts_)); }
 
  private:
+  static constexpr std::int32_t kUnknown = -1;
+  const wire::OutcomeColumns* page_ = nullptr;
+  std::vector<std::int32_t>* known_ = nullptr;
+  std::unordered_map<const wire::OutcomeColumns*, std::vector<std::int32_t>> known_of_;
   std::unordered_map<std::string, std::int32_t> numbers_;
   std::vector<std::string> texts_;
   std::vector<std::int32_t> codes_;
 };
 
-struct Columns {
-  std::vector<std::uint32_t> index, attempts, threads;
-  std::vector<std::uint16_t> status;
-  std::vector<std::uint8_t> grade, source, sample_flags, tree_keys;
-  std::vector<std::uint64_t> flop_count, iterations;
-  std::vector<double> elapsed, low, high, least, mean, spread, gflops, clock_before, clock_after,
-      samples;
-  std::vector<std::int64_t> sample_offsets = {0}, action_offsets = {0}, finished_at, queue, replay,
-                            compile, verify, measure;
-  std::vector<double> peak;
-  TextTable worker, benchmark, hardware_class, policy, compiler;
-
-  void Add(const Outcome& outcome);
-};
-
-void Columns::Add(const Outcome& outcome) {
-  const Evaluation& evaluation = outcome.evaluation;
-  const bool ok = evaluation.ok();
-  index.push_back(outcome.job.index);
-  status.push_back(ok ? 0 : static_cast<std::uint16_t>(evaluation.failure().code));
-  attempts.push_back(outcome.attempts);
-  source.push_back(static_cast<std::uint8_t>(outcome.source));
-  finished_at.push_back(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(outcome.finished_at.time_since_epoch())
-          .count());
-  elapsed.push_back(Figure(outcome, &Measurement::elapsed_ns));
-  low.push_back(Figure(outcome, &Measurement::elapsed_low_ns));
-  high.push_back(Figure(outcome, &Measurement::elapsed_high_ns));
-  least.push_back(Figure(outcome, &Measurement::elapsed_min_ns));
-  mean.push_back(Figure(outcome, &Measurement::elapsed_mean_ns));
-  spread.push_back(Figure(outcome, &Measurement::spread));
-  gflops.push_back(Gflops(outcome));
-  grade.push_back(ok ? static_cast<std::uint8_t>(evaluation.measurement().grade) : 255);
-  flop_count.push_back(evaluation.flop_count);
-  iterations.push_back(ok ? evaluation.measurement().iterations_per_sample : 0);
-  clock_before.push_back(Figure(outcome, &Measurement::clock_before_mhz));
-  clock_after.push_back(Figure(outcome, &Measurement::clock_after_mhz));
-  if (ok) {
-    const Measurement& measurement = evaluation.measurement();
-    samples.insert(samples.end(), measurement.samples_ns.begin(), measurement.samples_ns.end());
-    sample_flags.insert(sample_flags.end(), measurement.sample_flags.begin(),
-                        measurement.sample_flags.end());
+void AddSamples(const Rows& rows, nb::dict& dict) {
+  std::vector<std::int64_t> offsets = {0};
+  offsets.reserve(rows.size() + 1);
+  for (const OutcomeRow* o : rows) {
+    const auto& at = o->figures().sample_offsets;
+    offsets.push_back(offsets.back() + at[o->row + 1] - at[o->row]);
   }
-  sample_offsets.push_back(static_cast<std::int64_t>(samples.size()));
-  const looptree::TreeKey key = evaluation.tree_key.value_or(looptree::TreeKey{});
-  tree_keys.insert(tree_keys.end(), key.bytes.begin(), key.bytes.end());
-  queue.push_back(evaluation.stages[Stage::kQueue].count());
-  replay.push_back(evaluation.stages[Stage::kReplay].count());
-  compile.push_back(evaluation.stages[Stage::kCompile].count());
-  verify.push_back(evaluation.stages[Stage::kVerify].count());
-  measure.push_back(evaluation.stages[Stage::kMeasure].count());
-  worker.Add(outcome.worker);
-  benchmark.Add(TextOf(outcome.benchmark));
-  const Conditions none;
-  const Conditions& conditions = evaluation.conditions ? *evaluation.conditions : none;
-  hardware_class.Add(conditions.hardware.hardware_class);
-  policy.Add(conditions.policy);
-  compiler.Add(conditions.compiler.revision);
-  threads.push_back(evaluation.conditions ? conditions.threads : 0);
-  peak.push_back(conditions.hardware.peaks.flop_per_second > 0
-                     ? conditions.hardware.peaks.flop_per_second / 1e9
-                     : kNone);
+  std::vector<double> samples(static_cast<std::size_t>(offsets.back()));
+  std::vector<std::uint8_t> flags(samples.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const wire::EvaluationColumns& from = rows[i]->figures();
+    const std::uint32_t first = from.sample_offsets[rows[i]->row];
+    const auto count = offsets[i + 1] - offsets[i];
+    std::copy_n(from.samples_ns.begin() + first, count, samples.begin() + offsets[i]);
+    std::copy_n(from.sample_flags.begin() + first, count, flags.begin() + offsets[i]);
+  }
+  dict["samples_ns"] = ToArray(std::move(samples));
+  dict["sample_flags"] = ToArray(std::move(flags));
+  dict["sample_offsets"] = ToArray(std::move(offsets));
 }
 
-nb::dict ColumnsOf(const std::vector<const Outcome*>& outcomes) {
-  Columns columns;
-  {
-    nb::gil_scoped_release unlocked;
-    for (const Outcome* outcome : outcomes) columns.Add(*outcome);
+void AddTreeKeys(const Rows& rows, nb::dict& dict) {
+  constexpr std::size_t kWidth = sizeof(looptree::TreeKey::bytes);
+  std::vector<std::uint8_t> keys(rows.size() * kWidth);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const looptree::TreeKey& key = rows[i]->figures().tree_keys[rows[i]->row];
+    std::copy_n(key.bytes.begin(), kWidth, keys.data() + i * kWidth);
   }
+  dict["tree_key"] = ToArray(std::move(keys), kWidth);
+}
+
+void AddTexts(const Rows& rows, nb::dict& dict) {
+  static const Conditions none;
+  TextTable worker, benchmark, hardware_class, policy, compiler;
+  const std::string nobody;
+  for (const OutcomeRow* o : rows) {
+    const wire::OutcomeColumns& page = *o->page;
+    const std::uint32_t by = page.worker[o->row];
+    worker.Add(page, by, by == 0 ? nobody : page.worker_table[by - 1]);
+    benchmark.Add(page, page.benchmark[o->row],
+                  std::visit([](const auto& kind) -> const std::string& { return kind.text; },
+                             page.benchmark_of(o->row)));
+    const std::uint32_t under = page.evaluations.conditions[o->row];
+    const Conditions* known = page.evaluations.conditions_of(o->row);
+    const Conditions& conditions = known == nullptr ? none : *known;
+    hardware_class.Add(page, under, conditions.hardware.hardware_class);
+    policy.Add(page, under, conditions.policy);
+    compiler.Add(page, under, conditions.compiler.revision);
+  }
+  dict["worker"] = worker.Take();
+  dict["benchmark"] = benchmark.Take();
+  dict["hardware_class"] = hardware_class.Take();
+  dict["policy"] = policy.Take();
+  dict["compiler"] = compiler.Take();
+}
+
+nb::dict ColumnsOf(const Rows& rows) {
+  using Figures = wire::EvaluationColumns;
+  using Places = wire::OutcomeColumns;
+  const auto clock = [&](std::vector<double> Figures::* column) {
+    return Gather<double>(
+        rows, [&](const OutcomeRow& o) { return o.ok() ? (o.figures().*column)[o.row] : kNone; });
+  };
   nb::dict dict;
-  dict["index"] = ToArray(std::move(columns.index));
-  dict["status"] = ToArray(std::move(columns.status));
-  dict["gflops"] = ToArray(std::move(columns.gflops));
-  dict["elapsed_ns"] = ToArray(std::move(columns.elapsed));
-  dict["elapsed_low_ns"] = ToArray(std::move(columns.low));
-  dict["elapsed_high_ns"] = ToArray(std::move(columns.high));
-  dict["elapsed_min_ns"] = ToArray(std::move(columns.least));
-  dict["elapsed_mean_ns"] = ToArray(std::move(columns.mean));
-  dict["spread"] = ToArray(std::move(columns.spread));
-  dict["grade"] = ToArray(std::move(columns.grade));
-  dict["flop_count"] = ToArray(std::move(columns.flop_count));
-  dict["iterations_per_sample"] = ToArray(std::move(columns.iterations));
-  dict["clock_before_mhz"] = ToArray(std::move(columns.clock_before));
-  dict["clock_after_mhz"] = ToArray(std::move(columns.clock_after));
-  dict["samples_ns"] = ToArray(std::move(columns.samples));
-  dict["sample_flags"] = ToArray(std::move(columns.sample_flags));
-  dict["sample_offsets"] = ToArray(std::move(columns.sample_offsets));
-  dict["tree_key"] = ToArray(std::move(columns.tree_keys), 16);
-  dict["source"] = ToArray(std::move(columns.source));
-  dict["attempts"] = ToArray(std::move(columns.attempts));
-  dict["threads"] = ToArray(std::move(columns.threads));
-  dict["peak_gflops"] = ToArray(std::move(columns.peak));
-  dict["finished_at_ns"] = ToArray(std::move(columns.finished_at));
-  dict["queue_ns"] = ToArray(std::move(columns.queue));
-  dict["replay_ns"] = ToArray(std::move(columns.replay));
-  dict["compile_ns"] = ToArray(std::move(columns.compile));
-  dict["verify_ns"] = ToArray(std::move(columns.verify));
-  dict["measure_ns"] = ToArray(std::move(columns.measure));
-  dict["worker"] = columns.worker.Take();
-  dict["benchmark"] = columns.benchmark.Take();
-  dict["hardware_class"] = columns.hardware_class.Take();
-  dict["policy"] = columns.policy.Take();
-  dict["compiler"] = columns.compiler.Take();
+  dict["index"] = GatherPlaces<std::uint32_t>(rows, &Places::index);
+  dict["status"] = GatherFigures<std::uint16_t>(rows, &Figures::status);
+  dict["gflops"] = Gather<double>(rows, &Gflops);
+  dict["elapsed_ns"] = GatherFigures<double>(rows, &Figures::elapsed_ns);
+  dict["elapsed_low_ns"] = GatherFigures<double>(rows, &Figures::elapsed_low_ns);
+  dict["elapsed_high_ns"] = GatherFigures<double>(rows, &Figures::elapsed_high_ns);
+  dict["elapsed_min_ns"] = GatherFigures<double>(rows, &Figures::elapsed_min_ns);
+  dict["elapsed_mean_ns"] = GatherFigures<double>(rows, &Figures::elapsed_mean_ns);
+  dict["spread"] = GatherFigures<double>(rows, &Figures::spread);
+  dict["grade"] = Gather<std::uint8_t>(rows, [](const OutcomeRow& o) {
+    return o.ok() ? static_cast<std::uint8_t>(o.figures().grade[o.row]) : kNoGrade;
+  });
+  dict["flop_count"] = GatherFigures<std::uint64_t>(rows, &Figures::flop_count);
+  dict["iterations_per_sample"] =
+      GatherFigures<std::uint64_t>(rows, &Figures::iterations_per_sample);
+  dict["clock_before_mhz"] = clock(&Figures::clock_before_mhz);
+  dict["clock_after_mhz"] = clock(&Figures::clock_after_mhz);
+  AddSamples(rows, dict);
+  AddTreeKeys(rows, dict);
+  dict["source"] = GatherPlaces<std::uint8_t>(rows, &Places::source);
+  dict["attempts"] = GatherPlaces<std::uint32_t>(rows, &Places::attempts);
+  dict["threads"] = Gather<std::uint32_t>(rows, [](const OutcomeRow& o) {
+    const Conditions* conditions = o.figures().conditions_of(o.row);
+    return conditions == nullptr ? 0 : conditions->threads;
+  });
+  dict["peak_gflops"] = Gather<double>(rows, [](const OutcomeRow& o) {
+    const double peak = PeakGflops(o);
+    return peak > 0 ? peak : kNone;
+  });
+  dict["finished_at_ns"] = Gather<std::int64_t>(rows, [](const OutcomeRow& o) {
+    return o.page->finished_at[o.row].time_since_epoch().count();
+  });
+  dict["queue_ns"] = GatherStage(rows, Stage::kQueue);
+  dict["replay_ns"] = GatherStage(rows, Stage::kReplay);
+  dict["compile_ns"] = GatherStage(rows, Stage::kCompile);
+  dict["verify_ns"] = GatherStage(rows, Stage::kVerify);
+  dict["measure_ns"] = GatherStage(rows, Stage::kMeasure);
+  AddTexts(rows, dict);
   return dict;
 }
 
@@ -233,90 +279,105 @@ nb::list FailureCodes() {
   return codes;
 }
 
+// A time, not-a-number of a failed job.
+auto FigureOf(std::vector<double> wire::EvaluationColumns::* column) {
+  return [column](const OutcomeRow& o) { return (o.figures().*column)[o.row]; };
+}
+
 void BindOutcome(nb::module_& module) {
-  nb::class_<Outcome>(module, "Outcome",
-                      "What became of one job. Figures of a failed one are not-a-number.")
-      .def_prop_ro("batch", [](const Outcome& o) { return o.job.batch.value; })
+  using Figures = wire::EvaluationColumns;
+  nb::class_<OutcomeRow>(module, "Outcome",
+                         "What became of one job. Figures of a failed one are not-a-number.")
+      .def_prop_ro("batch", [](const OutcomeRow& o) { return o.page->batch.value; })
       .def_prop_ro(
-          "index", [](const Outcome& o) { return o.job.index; },
+          "index", [](const OutcomeRow& o) { return o.page->index[o.row]; },
           "The job's place in its batch, from 0.")
-      .def_prop_ro("sequence", [](const Outcome& o) { return o.sequence; })
-      .def_prop_ro("ok", [](const Outcome& o) { return o.evaluation.ok(); })
+      .def_prop_ro("sequence", [](const OutcomeRow& o) { return o.page->sequence[o.row]; })
+      .def_prop_ro("ok", &OutcomeRow::ok)
       .def_prop_ro("status", &StatusOf, "\"ok\", or the failure's code.")
       .def_prop_ro("message", &MessageOf, "Why it failed, in one line; \"\" if it did not.")
       .def_prop_ro(
           "retryable",
-          [](const Outcome& o) {
-            return !o.evaluation.ok() && InfoOf(o.evaluation.failure().code).retryable;
+          [](const OutcomeRow& o) {
+            return !o.ok() && InfoOf(o.figures().failure(o.row).code).retryable;
           },
           "Whether the same job may succeed later, unchanged.")
       .def_prop_ro("action_index",
-                   [](const Outcome& o) {
-                     return o.evaluation.ok() ? std::nullopt : o.evaluation.failure().action_index;
+                   [](const OutcomeRow& o) {
+                     return o.ok() ? std::nullopt : o.figures().failure(o.row).action_index;
                    })
       .def_prop_ro("gflops", &Gflops, "10^9 floating-point operations per second.")
-      .def_prop_ro(
-          "elapsed_ns", [](const Outcome& o) { return Figure(o, &Measurement::elapsed_ns); },
-          "Median time of one run, in nanoseconds.")
-      .def_prop_ro("elapsed_low_ns",
-                   [](const Outcome& o) { return Figure(o, &Measurement::elapsed_low_ns); })
-      .def_prop_ro("elapsed_high_ns",
-                   [](const Outcome& o) { return Figure(o, &Measurement::elapsed_high_ns); })
-      .def_prop_ro("elapsed_min_ns",
-                   [](const Outcome& o) { return Figure(o, &Measurement::elapsed_min_ns); })
-      .def_prop_ro("elapsed_mean_ns",
-                   [](const Outcome& o) { return Figure(o, &Measurement::elapsed_mean_ns); })
-      .def_prop_ro("spread", [](const Outcome& o) { return Figure(o, &Measurement::spread); })
+      .def_prop_ro("elapsed_ns", FigureOf(&Figures::elapsed_ns),
+                   "Median time of one run, in nanoseconds.")
+      .def_prop_ro("elapsed_low_ns", FigureOf(&Figures::elapsed_low_ns))
+      .def_prop_ro("elapsed_high_ns", FigureOf(&Figures::elapsed_high_ns))
+      .def_prop_ro("elapsed_min_ns", FigureOf(&Figures::elapsed_min_ns))
+      .def_prop_ro("elapsed_mean_ns", FigureOf(&Figures::elapsed_mean_ns))
+      .def_prop_ro("spread", FigureOf(&Figures::spread))
       .def_prop_ro(
           "grade",
-          [](const Outcome& o) {
-            return o.evaluation.ok() ? std::string(GradeName(o.evaluation.measurement().grade))
-                                     : std::string();
+          [](const OutcomeRow& o) {
+            return o.ok() ? std::string(GradeName(o.figures().grade[o.row])) : std::string();
           },
           "\"A\", \"B\" or \"C\"; \"\" of a failed job.")
       .def_prop_ro(
           "samples_ns",
-          [](const Outcome& o) {
-            return ToArray(o.evaluation.ok() ? o.evaluation.measurement().samples_ns
-                                             : std::vector<double>{});
+          [](const OutcomeRow& o) {
+            const Figures& from = o.figures();
+            return ToArray(
+                std::vector<double>(from.samples_ns.begin() + from.sample_offsets[o.row],
+                                    from.samples_ns.begin() + from.sample_offsets[o.row + 1]));
           },
           nb::rv_policy::reference)  // the array owns what it shows
-      .def_prop_ro("flop_count", [](const Outcome& o) { return o.evaluation.flop_count; })
+      .def_prop_ro("flop_count", [](const OutcomeRow& o) { return o.figures().flop_count[o.row]; })
       .def_prop_ro("tree_key",
-                   [](const Outcome& o) {
-                     return o.evaluation.tree_key ? o.evaluation.tree_key->ToString()
-                                                  : std::string();
+                   [](const OutcomeRow& o) {
+                     return o.figures().tree_key_known[o.row]
+                                ? o.figures().tree_keys[o.row].ToString()
+                                : std::string();
+                   })
+      .def_prop_ro("peak_gflops", &PeakGflops, "The device's measured peak; 0: not known.")
+      .def_prop_ro(
+          "source",
+          [](const OutcomeRow& o) { return std::string(OutcomeSourceName(o.page->source[o.row])); },
+          "\"measured\", \"stored\" or \"coalesced\".")
+      .def_prop_ro("attempts", [](const OutcomeRow& o) { return o.page->attempts[o.row]; })
+      .def_prop_ro("worker",
+                   [](const OutcomeRow& o) {
+                     const std::uint32_t by = o.page->worker[o.row];
+                     return by == 0 ? std::string() : o.page->worker_table[by - 1];
                    })
       .def_prop_ro(
-          "peak_gflops",
-          [](const Outcome& o) {
-            return o.evaluation.conditions
-                       ? o.evaluation.conditions->hardware.peaks.flop_per_second / 1e9
-                       : 0.0;
-          },
-          "The device's measured peak; 0: not known.")
-      .def_prop_ro(
-          "source", [](const Outcome& o) { return std::string(OutcomeSourceName(o.source)); },
-          "\"measured\", \"stored\" or \"coalesced\".")
-      .def_prop_ro("attempts", [](const Outcome& o) { return o.attempts; })
-      .def_prop_ro("worker", [](const Outcome& o) { return o.worker; })
-      .def_prop_ro(
-          "benchmark", [](const Outcome& o) { return TextOf(o.benchmark); },
+          "benchmark", [](const OutcomeRow& o) { return TextOf(o.page->benchmark_of(o.row)); },
           "The URI, or the IR text of a program that was sent.")
-      .def_prop_ro("actions", [](const Outcome& o) { return NamesOf(o.actions); })
+      .def_prop_ro("actions", [](const OutcomeRow& o) { return NamesOf(ActionsOf(o)); })
       .def(
-          "to_dict", [](const Outcome& o) { return ToPython(client::OutcomeJson(o)); },
+          "to_dict", [](const OutcomeRow& o) { return ToPython(client::OutcomeJson(o.Whole())); },
           "All there is, with the fields of `loopfleet eval --json`.")
-      .def("__repr__", [](const Outcome& o) {
-        if (!o.evaluation.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
+      .def("__repr__", [](const OutcomeRow& o) {
+        if (!o.ok()) return fmt::format("<Outcome {}: {}>", StatusOf(o), MessageOf(o));
         return fmt::format("<Outcome {:.4g} GFLOP/s, {:.4g} ns, grade {}, {}>", Gflops(o),
-                           o.evaluation.measurement().elapsed_ns,
-                           GradeName(o.evaluation.measurement().grade),
-                           OutcomeSourceName(o.source));
+                           o.figures().elapsed_ns[o.row], GradeName(o.figures().grade[o.row]),
+                           OutcomeSourceName(o.page->source[o.row]));
       });
 }
 
 }  // namespace
+
+nb::list RowsOf(wire::OutcomeColumns page) {
+  const auto shared = std::make_shared<const wire::OutcomeColumns>(std::move(page));
+  nb::list rows;
+  for (std::uint32_t row = 0; row < shared->rows(); ++row) {
+    rows.append(nb::cast(OutcomeRow{.page = shared, .row = row}));
+  }
+  return rows;
+}
+
+OutcomeRow RowOf(const Outcome& outcome) {
+  auto page = std::make_shared<wire::OutcomeColumns>();
+  page->Append(outcome);
+  return {.page = std::move(page), .row = 0};
+}
 
 void BindJobs(nb::module_& module) {
   nb::class_<Job>(module, "Job",
@@ -340,8 +401,8 @@ void BindJobs(nb::module_& module) {
              "Many outcomes as NumPy arrays, one entry a row, which own what C++ made.");
   module.def(
       "iso_time",
-      [](const Outcome& outcome) {
-        const auto since = outcome.finished_at.time_since_epoch();
+      [](const OutcomeRow& outcome) {
+        const auto since = outcome.page->finished_at[outcome.row].time_since_epoch();
         const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count() % 1000;
         return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms);

@@ -3,14 +3,32 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
+#include <memory>
+
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
+#include "common/wire/outcome_columns.h"
 
 namespace loopfleet::python {
 
 struct Job {
   JobSpec spec;
 };
+
+// An outcome: one row of the page that it came with, which lives as long as any of its rows does.
+struct OutcomeRow {
+  std::shared_ptr<const wire::OutcomeColumns> page;
+  std::uint32_t row = 0;
+
+  const wire::EvaluationColumns& figures() const { return page->evaluations; }
+  bool ok() const { return figures().ok(row); }
+  Outcome Whole() const { return page->Row(row); }
+};
+
+// All rows of a page as a Python list.
+nanobind::list RowsOf(wire::OutcomeColumns page);
+OutcomeRow RowOf(const Outcome& outcome);
 
 void BindJobs(nanobind::module_& module);
 

@@ -21,12 +21,19 @@ inline constexpr std::uint32_t kMaxBatchesPerList = 1000;
 inline constexpr std::uint32_t kMaxWorkersPerList = 10'000;
 inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels each they fit
 
+inline constexpr std::uint32_t kMaxEventsPerList = 1000;
+inline constexpr std::uint32_t kMaxFailureCounts = 256;
+inline constexpr std::size_t kMaxKindBytes = 64;  // of an event, and the name of a failure code
+inline constexpr std::size_t kMaxHindrances = 32;
+inline constexpr std::size_t kMaxHindranceBytes = 256;
+
 // Of one job, encoded; and of its texts.
 inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;
 inline constexpr std::size_t kMaxTagBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxLabels = kMostLabels;
-inline constexpr std::size_t kMaxLabelBytes = kMostLabelBytes;  // also an affinity, also a capability
+inline constexpr std::size_t kMaxLabelBytes =
+    kMostLabelBytes;  // also an affinity, also a capability
 
 // Of what is said about a job. Encode cuts failure texts and facts to these by itself.
 inline constexpr std::size_t kMaxFactBytes = 512;  // names, hardware and compiler facts

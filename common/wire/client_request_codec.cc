@@ -24,13 +24,25 @@ ClientHello ReadHello(schema::ClientHello::Reader reader) {
           .capabilities = ReadCapabilities(reader.getCapabilities())};
 }
 
-// All of it but the request id.
-void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
-  LF_CHECK(submit.jobs.size() <= kMaxJobsPerMessage, "{} jobs", submit.jobs.size());
+const JobSpec& Itself(const JobSpec& spec) { return spec; }
+const JobSpec& Itself(const JobSpec* spec) { return *spec; }
+
+template <class Jobs>
+void WriteJobs(const Jobs& jobs, schema::SubmitJobs::Builder builder) {
+  LF_CHECK(jobs.size() <= kMaxJobsPerMessage, "{} jobs", jobs.size());
+  auto list = builder.initJobs(static_cast<unsigned>(jobs.size()));
+  for (unsigned i = 0; i < list.size(); ++i) WriteJobSpec(Itself(jobs[i]), list[i]);
+}
+
+void WriteHead(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
   if (submit.append_to) builder.setAppendTo(submit.append_to->value);
   builder.setMoreFollows(submit.end == BatchEnd::kMoreFollows);
-  auto jobs = builder.initJobs(static_cast<unsigned>(submit.jobs.size()));
-  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobSpec(submit.jobs[i], jobs[i]);
+}
+
+// All of it but the request id.
+void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder) {
+  WriteHead(submit, builder);
+  WriteJobs(submit.jobs, builder);
 }
 
 JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
@@ -106,6 +118,14 @@ ListOutcomes ReadListOutcomes(schema::ListOutcomes::Reader reader) {
           ReadText(reader.getBenchmarkPrefix(), kMaxUriBytes, "the benchmark's prefix")};
 }
 
+ShowFleet ReadShowFleet(schema::ShowFleet::Reader reader) {
+  const std::uint32_t max = reader.getMaxEvents();
+  if (max > kMaxEventsPerList) {
+    RefuseMalformed(fmt::format("max_events is {}; at most {}", max, kMaxEventsPerList));
+  }
+  return {.after_event = reader.getAfterEvent(), .max_events = max};
+}
+
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -128,6 +148,11 @@ struct RequestWriter {
   void operator()(const ListWorkers&) { builder.setListWorkers(); }
   void operator()(const SetDrain& set) { WriteSetDrain(set, builder.initSetDrain()); }
   void operator()(const ListOutcomes& list) { WriteListOutcomes(list, builder.initListOutcomes()); }
+  void operator()(const ShowFleet& show) {
+    auto wire = builder.initShowFleet();
+    wire.setAfterEvent(show.after_event);
+    wire.setMaxEvents(show.max_events);
+  }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -147,6 +172,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::LIST_WORKERS: return ListWorkers{};
     case schema::ClientRequest::SET_DRAIN: return ReadSetDrain(reader.getSetDrain());
     case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
+    case schema::ClientRequest::SHOW_FLEET: return ReadShowFleet(reader.getShowFleet());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }
@@ -162,13 +188,21 @@ std::size_t ContentSize(const SubmitJobs& submit) {
 }  // namespace
 
 std::string Encode(const ClientRequest& request) {
-  const auto* submit = std::get_if<SubmitJobs>(&request.message);
-  return EncodeFrame<schema::ClientRequest>(
-      submit != nullptr ? ContentSize(*submit) : kMessageOverheadBytes,
-      [&](schema::ClientRequest::Builder builder) {
-        builder.setNumber(request.number);
-        std::visit(RequestWriter{builder}, request.message);
-      });
+  return EncodeFrame<schema::ClientRequest>([&](schema::ClientRequest::Builder builder) {
+    builder.setNumber(request.number);
+    std::visit(RequestWriter{builder}, request.message);
+  });
+}
+
+std::string EncodeSubmission(std::uint64_t number, const SubmitJobs& submit,
+                             std::span<const JobSpec* const> jobs) {
+  return EncodeFrame<schema::ClientRequest>([&](schema::ClientRequest::Builder builder) {
+    builder.setNumber(number);
+    auto wire = builder.initSubmit();
+    wire.setRequestId(DataOf(submit.request_id));
+    WriteHead(submit, wire);
+    WriteJobs(jobs, wire);
+  });
 }
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame) {

@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "common/job/failure.h"
 #include "common/wire/message.h"
+#include "common/wire/outcome_columns.h"
 
 namespace loopfleet::wire {
 
@@ -19,6 +22,9 @@ namespace loopfleet::wire {
 // Texts that people read (failures, names, facts) are cut and made UTF-8 where they are not; jobs
 // are not touched.
 std::string Encode(const ClientRequest& request);
+// A SubmitJobs with jobs that lie elsewhere; its own are not looked at.
+std::string EncodeSubmission(std::uint64_t number, const SubmitJobs& submit,
+                             std::span<const JobSpec* const> jobs);
 std::string Encode(const CoordinatorReply& reply);
 std::string Encode(const WorkerMessage& message);
 std::string Encode(const WorkerCommand& command);
@@ -32,6 +38,14 @@ struct DecodeFailure {
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame);
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame);
+// The same, with the outcomes of a page left in columns.
+struct ColumnPage {
+  std::uint64_t number = 0;
+  BatchInfo batch;
+  OutcomeColumns outcomes;
+};
+std::expected<std::variant<CoordinatorReply, ColumnPage>, Failure> DecodeCoordinatorReplyInColumns(
+    std::string_view frame);
 std::expected<WorkerMessage, Failure> DecodeWorkerMessage(std::string_view frame);
 std::expected<WorkerCommand, Failure> DecodeWorkerCommand(std::string_view frame);
 
@@ -45,6 +59,7 @@ std::size_t EncodedSize(const JobSpec& spec);
 std::size_t EncodedSize(const Evaluation& evaluation);  // of a Report
 std::size_t EncodedSize(const Outcome& outcome);
 std::size_t EncodedSize(const WorkerInfo& worker);
+std::size_t EncodedSize(const FleetEvent& event);
 
 // Why the decoder would refuse a message with this job (bounds.h, not UTF-8, not a number), so that
 // a sender can answer for that job alone and send the others.

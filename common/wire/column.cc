@@ -35,21 +35,19 @@ void WriteTextColumn(std::span<const std::string* const> texts,
   }
 }
 
-std::vector<std::string> ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
-                                        std::size_t max_bytes, std::string_view name) {
+TextRows ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
+                        std::size_t max_bytes, std::string_view name) {
   const auto bytes = reader.getBytes();
   const auto offsets = ReadOffsets(reader.getOffsets(), rows, bytes.size(), name);
-  std::vector<std::string> texts;
-  texts.reserve(rows);
+  TextRows texts{.bytes = {reinterpret_cast<const char*>(bytes.begin()), bytes.size()},
+                 .offsets = VectorOf<std::uint32_t>(offsets)};
   for (std::uint32_t i = 0; i < rows; ++i) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.begin()) + offsets[i],
-                                offsets[i + 1] - offsets[i]);
+    const std::string_view text = texts[i];
     if (text.size() > max_bytes) {
       RefuseMalformed(
           fmt::format("row {} of '{}' has {} bytes; at most {}", i, name, text.size(), max_bytes));
     }
     if (!IsUtf8(text)) RefuseMalformed(fmt::format("row {} of '{}' is not UTF-8", i, name));
-    texts.emplace_back(text);
   }
   return texts;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/wire/frame.h"
+#include "common/wire/outcome_columns.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {
@@ -27,6 +28,14 @@ List OneForEachRow(List list, std::uint32_t rows, std::string_view name) {
   return list;
 }
 
+// All entries of a list.
+template <class T, class List>
+std::vector<T> VectorOf(List list) {
+  std::vector<T> values(list.size());
+  for (std::uint32_t i = 0; i < list.size(); ++i) values[i] = list[i];
+  return values;
+}
+
 // `offsets`, if they cut `total` entries into `rows` pieces.
 capnp::List<std::uint32_t>::Reader ReadOffsets(capnp::List<std::uint32_t>::Reader offsets,
                                                std::uint32_t rows, std::size_t total,
@@ -35,8 +44,8 @@ capnp::List<std::uint32_t>::Reader ReadOffsets(capnp::List<std::uint32_t>::Reade
 void WriteTextColumn(std::span<const std::string* const> texts,
                      schema::TextColumn::Builder builder);
 // Each text is UTF-8 of at most `max_bytes`.
-std::vector<std::string> ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
-                                        std::size_t max_bytes, std::string_view name);
+TextRows ReadTextColumn(schema::TextColumn::Reader reader, std::uint32_t rows,
+                        std::size_t max_bytes, std::string_view name);
 
 // Distinct values in the order of their first use. Holds pointers to the values that it was given.
 template <class T, class Hash = std::hash<T>>

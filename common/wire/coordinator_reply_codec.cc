@@ -169,6 +169,10 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   if (!info.labels.empty()) {
     WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
   }
+  if (!info.hindrances.empty()) {
+    WriteTexts(info.hindrances,
+               builder.initHindrances(static_cast<unsigned>(info.hindrances.size())));
+  }
 }
 
 WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
@@ -191,6 +195,7 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.audits = reader.getAudits();
   info.disputes = reader.getDisputes();
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
+  info.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   return info;
 }
 
@@ -314,6 +319,96 @@ OutcomeList ReadOutcomeList(schema::OutcomeList::Reader reader) {
   return list;
 }
 
+void WriteEvent(const FleetEvent& event, schema::Event::Builder builder) {
+  builder.setSequence(event.sequence);
+  builder.setAt(NanosOf(event.at));
+  builder.setKind(TextOf(ToUtf8(event.kind, kMaxKindBytes)));
+  builder.setSubject(TextOf(FactText(event.subject)));
+  if (event.batch) builder.setBatch(event.batch->value);
+  builder.setCount(event.count);
+  builder.setText(TextOf(FactText(event.text)));
+}
+
+FleetEvent ReadEvent(schema::Event::Reader reader) {
+  FleetEvent event{.sequence = reader.getSequence(),
+                   .at = WallTimeOf(reader.getAt()),
+                   .kind = ReadText(reader.getKind(), kMaxKindBytes, "the kind of an event"),
+                   .subject = ReadFact(reader.getSubject(), "the subject of an event")};
+  if (reader.getBatch() != 0) event.batch = BatchId{reader.getBatch()};
+  event.count = reader.getCount();
+  event.text = ReadFact(reader.getText(), "the text of an event");
+  return event;
+}
+
+void WriteFleet(const FleetInfo& fleet, schema::FleetInfo::Builder builder) {
+  builder.setEpoch(fleet.epoch);
+  builder.setStartedAt(NanosOf(fleet.started_at));
+  builder.setNow(NanosOf(fleet.now));
+  builder.setVersion(TextOf(FactText(fleet.version)));
+  builder.setHttp(TextOf(FactText(fleet.http)));
+  builder.setQueuedCpu(fleet.queued_cpu);
+  builder.setQueuedCuda(fleet.queued_cuda);
+  builder.setQueuedAny(fleet.queued_any);
+  builder.setLeasedJobs(fleet.leased_jobs);
+  if (fleet.oldest_queued_at) builder.setOldestQueuedAt(NanosOf(*fleet.oldest_queued_at));
+  builder.setAcceptedJobs(fleet.accepted_jobs);
+  builder.setFinishedJobs(fleet.finished_jobs);
+  builder.setFailedJobs(fleet.failed_jobs);
+  builder.setSharedJobs(fleet.shared_jobs);
+  builder.setWorkersReady(fleet.workers_ready);
+  builder.setWorkersDraining(fleet.workers_draining);
+  builder.setWorkersLost(fleet.workers_lost);
+  builder.setWorkersQuarantined(fleet.workers_quarantined);
+  builder.setStorageFull(fleet.storage_full);
+  builder.setStopping(fleet.stopping);
+  LF_CHECK(fleet.failures.size() <= kMaxFailureCounts, "{} failures", fleet.failures.size());
+  auto failures = builder.initFailures(static_cast<unsigned>(fleet.failures.size()));
+  for (unsigned i = 0; i < failures.size(); ++i) {
+    failures[i].setCode(TextOf(ToUtf8(fleet.failures[i].code, kMaxKindBytes)));
+    failures[i].setCount(fleet.failures[i].count);
+  }
+  builder.setLastEvent(fleet.last_event);
+  LF_CHECK(fleet.events.size() <= kMaxEventsPerList, "{} events", fleet.events.size());
+  auto events = builder.initEvents(static_cast<unsigned>(fleet.events.size()));
+  for (unsigned i = 0; i < events.size(); ++i) WriteEvent(fleet.events[i], events[i]);
+}
+
+FleetInfo ReadFleet(schema::FleetInfo::Reader reader) {
+  FleetInfo fleet;
+  fleet.epoch = reader.getEpoch();
+  fleet.started_at = WallTimeOf(reader.getStartedAt());
+  fleet.now = WallTimeOf(reader.getNow());
+  fleet.version = ReadFact(reader.getVersion(), "the coordinator's version");
+  fleet.http = ReadFact(reader.getHttp(), "the coordinator's metrics address");
+  fleet.queued_cpu = reader.getQueuedCpu();
+  fleet.queued_cuda = reader.getQueuedCuda();
+  fleet.queued_any = reader.getQueuedAny();
+  fleet.leased_jobs = reader.getLeasedJobs();
+  if (reader.getOldestQueuedAt() != 0) {
+    fleet.oldest_queued_at = WallTimeOf(reader.getOldestQueuedAt());
+  }
+  fleet.accepted_jobs = reader.getAcceptedJobs();
+  fleet.finished_jobs = reader.getFinishedJobs();
+  fleet.failed_jobs = reader.getFailedJobs();
+  fleet.shared_jobs = reader.getSharedJobs();
+  fleet.workers_ready = reader.getWorkersReady();
+  fleet.workers_draining = reader.getWorkersDraining();
+  fleet.workers_lost = reader.getWorkersLost();
+  fleet.workers_quarantined = reader.getWorkersQuarantined();
+  fleet.storage_full = reader.getStorageFull();
+  fleet.stopping = reader.getStopping();
+  for (const auto failure : Bounded(reader.getFailures(), kMaxFailureCounts, "the failures")) {
+    fleet.failures.push_back(
+        {.code = ReadText(failure.getCode(), kMaxKindBytes, "a failure's code"),
+         .count = failure.getCount()});
+  }
+  fleet.last_event = reader.getLastEvent();
+  for (const auto event : Bounded(reader.getEvents(), kMaxEventsPerList, "the events")) {
+    fleet.events.push_back(ReadEvent(event));
+  }
+  return fleet;
+}
+
 struct ReplyWriter {
   schema::CoordinatorReply::Builder builder;
   void operator()(const Welcome& welcome) { WriteWelcome(welcome, builder.initWelcome()); }
@@ -331,6 +426,7 @@ struct ReplyWriter {
     for (unsigned i = 0; i < wire.size(); ++i) WriteWorker(list.workers[i], wire[i]);
   }
   void operator()(const OutcomeList& list) { WriteOutcomeList(list, builder.initOutcomeList()); }
+  void operator()(const FleetInfo& fleet) { WriteFleet(fleet, builder.initFleet()); }
   void operator()(const JobExplanation& explanation) {
     WriteExplanation(explanation, builder.initExplanation());
   }
@@ -349,51 +445,40 @@ CoordinatorMessage ReadMessage(schema::CoordinatorReply::Reader reader) {
     case schema::CoordinatorReply::JOB: return ReadJobInfo(reader.getJob());
     case schema::CoordinatorReply::WORKERS: return ReadWorkers(reader.getWorkers());
     case schema::CoordinatorReply::OUTCOME_LIST: return ReadOutcomeList(reader.getOutcomeList());
+    case schema::CoordinatorReply::FLEET: return ReadFleet(reader.getFleet());
     case schema::CoordinatorReply::EXPLANATION: return ReadExplanation(reader.getExplanation());
   }
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
 
-// About how large the message will be.
-struct SizeHint {
-  std::size_t operator()(const OutcomePage& page) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const Outcome& outcome : page.outcomes) bytes += EncodedSize(outcome);
-    return bytes;
-  }
-  std::size_t operator()(const OutcomeList& list) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const Outcome& outcome : list.outcomes) bytes += EncodedSize(outcome);
-    return bytes;
-  }
-  std::size_t operator()(const WorkerList& list) const {
-    std::size_t bytes = kMessageOverheadBytes;
-    for (const WorkerInfo& worker : list.workers) bytes += EncodedSize(worker);
-    return bytes;
-  }
-  std::size_t operator()(const JobExplanation& explanation) const {
-    return kMessageOverheadBytes + (explanation.outcome ? EncodedSize(*explanation.outcome) : 0);
-  }
-  template <class Small>
-  std::size_t operator()(const Small&) const {
-    return kMessageOverheadBytes;
-  }
-};
-
 }  // namespace
 
 std::string Encode(const CoordinatorReply& reply) {
-  return EncodeFrame<schema::CoordinatorReply>(std::visit(SizeHint{}, reply.message),
-                                               [&](schema::CoordinatorReply::Builder builder) {
-                                                 builder.setNumber(reply.number);
-                                                 std::visit(ReplyWriter{builder}, reply.message);
-                                               });
+  return EncodeFrame<schema::CoordinatorReply>([&](schema::CoordinatorReply::Builder builder) {
+    builder.setNumber(reply.number);
+    std::visit(ReplyWriter{builder}, reply.message);
+  });
 }
 
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame) {
   return DecodeFrame<schema::CoordinatorReply>(frame, [](schema::CoordinatorReply::Reader reader) {
     return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
   });
+}
+
+std::expected<std::variant<CoordinatorReply, ColumnPage>, Failure> DecodeCoordinatorReplyInColumns(
+    std::string_view frame) {
+  return DecodeFrame<schema::CoordinatorReply>(
+      frame,
+      [](schema::CoordinatorReply::Reader reader) -> std::variant<CoordinatorReply, ColumnPage> {
+        if (!reader.isOutcomes()) {
+          return CoordinatorReply{.number = reader.getNumber(), .message = ReadMessage(reader)};
+        }
+        const auto page = reader.getOutcomes();
+        ColumnPage columns{.number = reader.getNumber(), .batch = ReadBatchInfo(page.getBatch())};
+        columns.outcomes = ReadOutcomeColumns(columns.batch.batch, page.getOutcomes());
+        return columns;
+      });
 }
 
 }  // namespace loopfleet::wire

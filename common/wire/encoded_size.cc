@@ -88,9 +88,15 @@ std::size_t EncodedSize(const Outcome& outcome) {
          TextBytes(outcome.tag);
 }
 
+std::size_t EncodedSize(const FleetEvent& event) {
+  constexpr std::size_t kEventBytes = 64;
+  return kEventBytes + TextBytes(event.kind) + FactBytes(event.subject) + FactBytes(event.text);
+}
+
 std::size_t EncodedSize(const WorkerInfo& worker) {
   std::size_t labels = 0;
   for (const std::string& label : worker.labels) labels += kPointerBytes + TextBytes(label);
+  for (const std::string& text : worker.hindrances) labels += kPointerBytes + TextBytes(text);
   return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
          HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler) +
          FactBytes(worker.quarantine) + (worker.drain ? DrainBytes(*worker.drain) : 0);

@@ -31,35 +31,38 @@ std::uint16_t StatusOf(const Evaluation& evaluation) {
 struct TimeColumn {
   std::string_view name;
   double Measurement::* member;
+  std::vector<double> EvaluationColumns::* column;
   capnp::List<double>::Reader (Columns::Reader::*get)() const;
   capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
 };
 constexpr TimeColumn kTimeColumns[] = {
-    {"elapsed", &Measurement::elapsed_ns, &Columns::Reader::getElapsed,
-     &Columns::Builder::initElapsed},
-    {"elapsedLow", &Measurement::elapsed_low_ns, &Columns::Reader::getElapsedLow,
-     &Columns::Builder::initElapsedLow},
-    {"elapsedHigh", &Measurement::elapsed_high_ns, &Columns::Reader::getElapsedHigh,
-     &Columns::Builder::initElapsedHigh},
-    {"elapsedMin", &Measurement::elapsed_min_ns, &Columns::Reader::getElapsedMin,
-     &Columns::Builder::initElapsedMin},
-    {"elapsedMean", &Measurement::elapsed_mean_ns, &Columns::Reader::getElapsedMean,
-     &Columns::Builder::initElapsedMean},
-    {"spread", &Measurement::spread, &Columns::Reader::getSpread, &Columns::Builder::initSpread},
+    {"elapsed", &Measurement::elapsed_ns, &EvaluationColumns::elapsed_ns,
+     &Columns::Reader::getElapsed, &Columns::Builder::initElapsed},
+    {"elapsedLow", &Measurement::elapsed_low_ns, &EvaluationColumns::elapsed_low_ns,
+     &Columns::Reader::getElapsedLow, &Columns::Builder::initElapsedLow},
+    {"elapsedHigh", &Measurement::elapsed_high_ns, &EvaluationColumns::elapsed_high_ns,
+     &Columns::Reader::getElapsedHigh, &Columns::Builder::initElapsedHigh},
+    {"elapsedMin", &Measurement::elapsed_min_ns, &EvaluationColumns::elapsed_min_ns,
+     &Columns::Reader::getElapsedMin, &Columns::Builder::initElapsedMin},
+    {"elapsedMean", &Measurement::elapsed_mean_ns, &EvaluationColumns::elapsed_mean_ns,
+     &Columns::Reader::getElapsedMean, &Columns::Builder::initElapsedMean},
+    {"spread", &Measurement::spread, &EvaluationColumns::spread, &Columns::Reader::getSpread,
+     &Columns::Builder::initSpread},
 };
 
 // Added after version 1.0: an older sender leaves them empty, which is 0 in every row.
 struct ClockColumn {
   std::string_view name;
   double Measurement::* member;
+  std::vector<double> EvaluationColumns::* column;
   capnp::List<double>::Reader (Columns::Reader::*get)() const;
   capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
 };
 constexpr ClockColumn kClockColumns[] = {
-    {"clockBeforeMhz", &Measurement::clock_before_mhz, &Columns::Reader::getClockBeforeMhz,
-     &Columns::Builder::initClockBeforeMhz},
-    {"clockAfterMhz", &Measurement::clock_after_mhz, &Columns::Reader::getClockAfterMhz,
-     &Columns::Builder::initClockAfterMhz},
+    {"clockBeforeMhz", &Measurement::clock_before_mhz, &EvaluationColumns::clock_before_mhz,
+     &Columns::Reader::getClockBeforeMhz, &Columns::Builder::initClockBeforeMhz},
+    {"clockAfterMhz", &Measurement::clock_after_mhz, &EvaluationColumns::clock_after_mhz,
+     &Columns::Reader::getClockAfterMhz, &Columns::Builder::initClockAfterMhz},
 };
 
 struct StageColumn {
@@ -216,151 +219,154 @@ void WriteNoEffect(Rows rows, Columns::Builder builder) {
 // ---- reading
 // --------------------------------------------------------------------------------------
 
-// The rows' statuses: failed rows hold a Failure with the code, the others an empty Measurement.
-void ReadStatus(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  const auto status = OneForEachRow(reader.getStatus(), reader.getRows(), "status");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (status[i] == kStatusOk) continue;
-    rows[i].verdict = Failure{.code = ReadFailureCode(status[i])};
+// All entries of a list, if there is one for each row.
+template <class T, class List>
+std::vector<T> ReadColumn(List list, std::uint32_t rows, std::string_view name) {
+  return VectorOf<T>(OneForEachRow(list, rows, name));
+}
+
+void ReadStatus(Columns::Reader reader, EvaluationColumns& columns) {
+  columns.status = ReadColumn<std::uint16_t>(reader.getStatus(), reader.getRows(), "status");
+  for (const std::uint16_t status : columns.status) {
+    if (status != kStatusOk) ReadFailureCode(status);
   }
 }
 
-Measurement& MeasurementOf(Evaluation& row) { return std::get<Measurement>(row.verdict); }
-
-void ReadTimes(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  for (const TimeColumn& column : kTimeColumns) {
-    const auto list = OneForEachRow((reader.*column.get)(), reader.getRows(), column.name);
-    for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].ok()) {
-        MeasurementOf(rows[i]).*column.member = ReadFinite(list[i], column.name);
-      } else if (!std::isnan(list[i])) {
-        RefuseMalformed(fmt::format("row {} failed and has a value in '{}'", i, column.name));
+void ReadTimes(Columns::Reader reader, EvaluationColumns& columns) {
+  for (const TimeColumn& each : kTimeColumns) {
+    auto& column = columns.*each.column;
+    column = ReadColumn<double>((reader.*each.get)(), reader.getRows(), each.name);
+    for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+      if (columns.ok(i)) {
+        ReadFinite(column[i], each.name);
+      } else if (!std::isnan(column[i])) {
+        RefuseMalformed(fmt::format("row {} failed and has a value in '{}'", i, each.name));
       }
     }
   }
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].ok()) continue;
-    const Measurement& measurement = rows[i].measurement();
-    if (measurement.elapsed_ns <= 0 || measurement.elapsed_min_ns <= 0) {
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (columns.ok(i) && (columns.elapsed_ns[i] <= 0 || columns.elapsed_min_ns[i] <= 0)) {
       RefuseMalformed(fmt::format("row {} was measured and has no time above 0", i));
     }
   }
 }
 
-void ReadClocks(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  for (const ClockColumn& column : kClockColumns) {
-    const auto list = (reader.*column.get)();
+void ReadClocks(Columns::Reader reader, EvaluationColumns& columns) {
+  for (const ClockColumn& each : kClockColumns) {
+    auto& column = columns.*each.column;
+    column.assign(columns.rows(), 0.0);
+    const auto list = (reader.*each.get)();
     if (list.size() == 0) continue;  // of an older sender
-    OneForEachRow(list, reader.getRows(), column.name);
-    for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].ok()) MeasurementOf(rows[i]).*column.member = ReadAmount(list[i], column.name);
+    OneForEachRow(list, reader.getRows(), each.name);
+    for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+      if (columns.ok(i)) column[i] = ReadAmount(list[i], each.name);
     }
   }
 }
 
-void ReadGrades(Columns::Reader reader, std::vector<Evaluation>& rows) {
+void ReadGrades(Columns::Reader reader, EvaluationColumns& columns) {
   const auto grade = OneForEachRow(reader.getGrade(), reader.getRows(), "grade");
   const auto iterations =
       OneForEachRow(reader.getIterationsPerSample(), reader.getRows(), "iterationsPerSample");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].ok()) continue;
-    MeasurementOf(rows[i]).grade = kGrades.FromWire(static_cast<schema::Grade>(grade[i]));
-    MeasurementOf(rows[i]).iterations_per_sample = iterations[i];
+  columns.grade.assign(columns.rows(), Grade::kA);
+  columns.iterations_per_sample.assign(columns.rows(), 0);
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (!columns.ok(i)) continue;
+    columns.grade[i] = kGrades.FromWire(static_cast<schema::Grade>(grade[i]));
+    columns.iterations_per_sample[i] = iterations[i];
   }
 }
 
-void ReadSamples(Columns::Reader reader, std::vector<Evaluation>& rows) {
+void ReadSamples(Columns::Reader reader, EvaluationColumns& columns) {
   const auto samples = reader.getSamples();
   const auto flags = reader.getSampleFlags();
   const auto offsets =
       ReadOffsets(reader.getSampleOffsets(), reader.getRows(), samples.size(), "samples");
   OneForEachRow(flags, samples.size(), "sampleFlags");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+  columns.sample_offsets = VectorOf<std::uint32_t>(offsets);
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
     const std::uint32_t count = offsets[i + 1] - offsets[i];
     if (count == 0) continue;
-    if (!rows[i].ok()) RefuseMalformed(fmt::format("row {} failed and has samples", i));
+    if (!columns.ok(i)) RefuseMalformed(fmt::format("row {} failed and has samples", i));
     if (count > kMaxSamples) {
       RefuseMalformed(fmt::format("row {} has {} samples; at most {}", i, count, kMaxSamples));
     }
-    Measurement& measurement = MeasurementOf(rows[i]);
-    measurement.samples_ns.reserve(count);
-    for (std::uint32_t k = offsets[i]; k < offsets[i + 1]; ++k) {
-      measurement.samples_ns.push_back(ReadFinite(samples[k], "samples"));
-    }
-    measurement.sample_flags.assign(flags.begin() + offsets[i], flags.begin() + offsets[i + 1]);
   }
+  columns.samples_ns = VectorOf<double>(samples);
+  for (const double sample : columns.samples_ns) ReadFinite(sample, "samples");
+  columns.sample_flags.assign(flags.begin(), flags.end());
 }
 
-void ReadKernels(Columns::Reader reader, std::vector<Evaluation>& rows) {
+void ReadKernels(Columns::Reader reader, EvaluationColumns& columns) {
   constexpr std::uint32_t kKeyBytes = sizeof(looptree::TreeKey::bytes);
-  const auto known = OneForEachRow(reader.getTreeKeyKnown(), reader.getRows(), "treeKeyKnown");
-  const auto keys = OneForEachRow(reader.getTreeKeys(), reader.getRows() * kKeyBytes, "treeKeys");
-  const auto flop_count = OneForEachRow(reader.getFlopCount(), reader.getRows(), "flopCount");
-  const auto scratch = OneForEachRow(reader.getScratchBytes(), reader.getRows(), "scratchBytes");
-  auto hashes =
-      ReadTextColumn(reader.getCodeHash(), reader.getRows(), kMaxCodeHashBytes, "codeHash");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (known[i]) {
-      looptree::TreeKey& key = rows[i].tree_key.emplace();
-      std::copy_n(keys.begin() + i * kKeyBytes, kKeyBytes, key.bytes.begin());
-    }
-    rows[i].flop_count = flop_count[i];
-    rows[i].scratch_bytes = scratch[i];
-    rows[i].code_hash = std::move(hashes[i]);
+  const std::uint32_t rows = reader.getRows();
+  const auto keys = OneForEachRow(reader.getTreeKeys(), rows * kKeyBytes, "treeKeys");
+  const auto known = OneForEachRow(reader.getTreeKeyKnown(), rows, "treeKeyKnown");
+  columns.tree_key_known.resize(rows);
+  columns.tree_keys.resize(rows);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    columns.tree_key_known[i] = known[i];
+    if (!known[i]) continue;
+    std::copy_n(keys.begin() + i * kKeyBytes, kKeyBytes, columns.tree_keys[i].bytes.begin());
   }
+  columns.flop_count = ReadColumn<std::uint64_t>(reader.getFlopCount(), rows, "flopCount");
+  columns.scratch_bytes = ReadColumn<std::uint64_t>(reader.getScratchBytes(), rows, "scratchBytes");
+  columns.code_hash = ReadTextColumn(reader.getCodeHash(), rows, kMaxCodeHashBytes, "codeHash");
 }
 
-void ReadConditionsTable(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  std::vector<Conditions> table;
+void ReadConditionsTable(Columns::Reader reader, EvaluationColumns& columns) {
+  auto& table = columns.conditions_table;
   const auto wire_table = Bounded(reader.getConditionsTable(), reader.getRows(), "conditionsTable");
   for (const auto entry : wire_table) table.push_back(ReadConditions(entry));
-  const auto column = OneForEachRow(reader.getConditions(), reader.getRows(), "conditions");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (column[i] == 0) continue;
-    if (column[i] > table.size()) {
-      RefuseMalformed(
-          fmt::format("row {} refers to conditions {} of {}", i, column[i], table.size()));
-    }
-    rows[i].conditions = table[column[i] - 1];
-  }
-}
-
-void ReadStages(Columns::Reader reader, std::vector<Evaluation>& rows) {
-  for (const StageColumn& column : kStageColumns) {
-    const auto list = OneForEachRow((reader.*column.get)(), reader.getRows(), column.name);
-    for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      if (list[i] < 0) RefuseMalformed(fmt::format("row {} of '{}' is below 0", i, column.name));
-      rows[i].stages[column.stage] = Nanos(list[i]);
+  columns.conditions =
+      ReadColumn<std::uint32_t>(reader.getConditions(), reader.getRows(), "conditions");
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (columns.conditions[i] > table.size()) {
+      RefuseMalformed(fmt::format("row {} refers to conditions {} of {}", i, columns.conditions[i],
+                                  table.size()));
     }
   }
 }
 
-void ReadFailures(Columns::Reader reader, std::vector<Evaluation>& rows) {
+void ReadStages(Columns::Reader reader, EvaluationColumns& columns) {
+  columns.stages.resize(columns.rows());
+  for (const StageColumn& each : kStageColumns) {
+    const auto list = OneForEachRow((reader.*each.get)(), reader.getRows(), each.name);
+    for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+      if (list[i] < 0) RefuseMalformed(fmt::format("row {} of '{}' is below 0", i, each.name));
+      columns.stages[i][each.stage] = Nanos(list[i]);
+    }
+  }
+}
+
+void ReadFailures(Columns::Reader reader, EvaluationColumns& columns) {
   const auto list = reader.getFailures();
   std::uint32_t next = 0;
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].ok()) continue;
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (columns.ok(i)) continue;
     if (next >= list.size() || list[next].getRow() != i) {
       RefuseMalformed(fmt::format("row {} failed and has no failure", i));
     }
     Failure failure = ReadFailure(list[next++].getFailure());
-    if (failure.code != rows[i].failure().code) {
+    if (static_cast<std::uint16_t>(failure.code) != columns.status[i]) {
       RefuseMalformed(fmt::format("row {} has a status and a failure that differ", i));
     }
-    rows[i].verdict = std::move(failure);
+    columns.failures.emplace_back(i, std::move(failure));
   }
   if (next != list.size()) RefuseMalformed("there are more failures than failed rows");
 }
 
-void ReadNoEffect(Columns::Reader reader, std::vector<Evaluation>& rows) {
+void ReadNoEffect(Columns::Reader reader, EvaluationColumns& columns) {
   std::int64_t last = -1;
   for (const auto entry : reader.getNoEffect()) {
-    if (entry.getRow() >= rows.size() || std::int64_t{entry.getRow()} <= last) {
+    if (entry.getRow() >= columns.rows() || std::int64_t{entry.getRow()} <= last) {
       RefuseMalformed("rows of 'noEffect' do not ascend within the rows");
     }
     last = entry.getRow();
-    rows[entry.getRow()].no_effect = ReadTexts(
-        entry.getNotes(), {.entries = kMaxNotes, .entry_bytes = kMaxNoteBytes}, "noEffect");
+    columns.no_effect.emplace_back(
+        entry.getRow(),
+        ReadTexts(entry.getNotes(), {.entries = kMaxNotes, .entry_bytes = kMaxNoteBytes},
+                  "noEffect"));
   }
 }
 
@@ -379,21 +385,29 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteNoEffect(rows, builder);
 }
 
-std::vector<Evaluation> ReadEvaluations(Columns::Reader reader) {
+EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
   if (reader.getRows() > kMaxOutcomesPerPage) {
     RefuseMalformed(fmt::format("{} rows; at most {}", reader.getRows(), kMaxOutcomesPerPage));
   }
-  std::vector<Evaluation> rows(reader.getRows());
-  ReadStatus(reader, rows);
-  ReadTimes(reader, rows);
-  ReadGrades(reader, rows);
-  ReadSamples(reader, rows);
-  ReadKernels(reader, rows);
-  ReadConditionsTable(reader, rows);
-  ReadStages(reader, rows);
-  ReadClocks(reader, rows);
-  ReadFailures(reader, rows);
-  ReadNoEffect(reader, rows);
+  EvaluationColumns columns;
+  ReadStatus(reader, columns);
+  ReadTimes(reader, columns);
+  ReadGrades(reader, columns);
+  ReadSamples(reader, columns);
+  ReadKernels(reader, columns);
+  ReadConditionsTable(reader, columns);
+  ReadStages(reader, columns);
+  ReadClocks(reader, columns);
+  ReadFailures(reader, columns);
+  ReadNoEffect(reader, columns);
+  return columns;
+}
+
+std::vector<Evaluation> ReadEvaluations(Columns::Reader reader) {
+  const EvaluationColumns columns = ReadEvaluationColumns(reader);
+  std::vector<Evaluation> rows;
+  rows.reserve(columns.rows());
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) rows.push_back(columns.Row(i));
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/job/outcome.h"
+#include "common/wire/outcome_columns.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {
@@ -13,6 +14,7 @@ namespace loopfleet::wire {
 // At most kMaxOutcomesPerPage.
 void WriteEvaluations(std::span<const Evaluation* const> evaluations,
                       schema::EvaluationColumns::Builder builder);
+EvaluationColumns ReadEvaluationColumns(schema::EvaluationColumns::Reader reader);
 std::vector<Evaluation> ReadEvaluations(schema::EvaluationColumns::Reader reader);
 
 }  // namespace loopfleet::wire

@@ -1,7 +1,6 @@
 #include "common/wire/field.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "common/wire/utf8.h"
 
@@ -33,9 +32,8 @@ Uuid ReadUuidNotNil(capnp::Data::Reader data, std::string_view what) {
   return uuid;
 }
 
-double ReadFinite(double value, std::string_view what) {
-  if (!std::isfinite(value)) RefuseMalformed(fmt::format("{} is not a finite number", what));
-  return value;
+void RefuseNotFinite(std::string_view what) {
+  RefuseMalformed(fmt::format("{} is not a finite number", what));
 }
 
 double ReadAmount(double value, std::string_view what) {

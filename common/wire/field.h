@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
+#include "common/wire/bounds.h"
 #include "common/wire/frame.h"
 
 namespace loopfleet::wire {
@@ -34,7 +36,13 @@ Uuid ReadUuidNotNil(capnp::Data::Reader data, std::string_view what);
 inline std::int64_t NanosOf(WallTime time) { return time.time_since_epoch().count(); }
 inline WallTime WallTimeOf(std::int64_t nanos) { return WallTime(Nanos(nanos)); }
 
-double ReadFinite(double value, std::string_view what);
+[[noreturn]] void RefuseNotFinite(std::string_view what);
+// Inline: columns have a hundred thousand of them.
+inline double ReadFinite(double value, std::string_view what) {
+  if (!std::isfinite(value)) [[unlikely]]
+    RefuseNotFinite(what);
+  return value;
+}
 double ReadAmount(double value, std::string_view what);  // finite, and not below 0
 
 // `list`, if it is not longer than `max`.
@@ -50,6 +58,8 @@ struct TextListBounds {
   std::size_t entries = 0;
   std::size_t entry_bytes = 0;
 };
+inline constexpr TextListBounds kHindranceBounds{.entries = kMaxHindrances,
+                                                 .entry_bytes = kMaxHindranceBytes};
 std::vector<std::string> ReadTexts(capnp::List<capnp::Text>::Reader list,
                                    const TextListBounds& bounds, std::string_view what);
 void WriteTexts(std::span<const std::string> texts, capnp::List<capnp::Text>::Builder list);

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <kj/io.h>
 
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
+#include "common/base/check.h"
 #include "common/wire/bounds.h"
 #include "common/wire/utf8.h"
 
@@ -27,7 +31,7 @@ void RefuseUnsupported(std::string message) {
   throw Refusal{Failure{.code = FailureCode::kUnsupported, .message = std::move(message)}};
 }
 
-kj::Array<capnp::word> AlignedWords(std::string_view frame) {
+kj::ArrayPtr<const capnp::word> AlignedWords(std::string_view frame, kj::Array<capnp::word>& copy) {
   if (frame.empty()) RefuseMalformed("the frame is empty");
   if (frame.size() > kMaxMessageBytes) {
     RefuseMalformed(
@@ -37,9 +41,24 @@ kj::Array<capnp::word> AlignedWords(std::string_view frame) {
     RefuseMalformed(fmt::format("the frame has {} bytes, which is not a multiple of {}: cut short?",
                                 frame.size(), sizeof(capnp::word)));
   }
-  auto words = kj::heapArray<capnp::word>(frame.size() / sizeof(capnp::word));
-  std::memcpy(words.begin(), frame.data(), frame.size());
-  return words;
+  const std::size_t count = frame.size() / sizeof(capnp::word);
+  if (reinterpret_cast<std::uintptr_t>(frame.data()) % alignof(capnp::word) == 0) {
+    return kj::arrayPtr(reinterpret_cast<const capnp::word*>(frame.data()), count);
+  }
+  copy = kj::heapArray<capnp::word>(count);
+  std::memcpy(copy.begin(), frame.data(), frame.size());
+  return copy;
+}
+
+kj::ArrayPtr<capnp::word> MessageScratch() {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  constexpr std::size_t kWords = kMaxMessageBytes / sizeof(capnp::word);
+  // calloc: a page that no message has reached is not there.
+  thread_local const std::unique_ptr<void, Free> memory(std::calloc(kWords, sizeof(capnp::word)));
+  LF_CHECK(memory != nullptr, "no memory for a message");
+  return kj::arrayPtr(static_cast<capnp::word*>(memory.get()), kWords);
 }
 
 capnp::ReaderOptions BoundsFor(std::size_t frame_words) {

@@ -26,17 +26,20 @@ struct Refusal {
 [[noreturn]] void RefuseMalformed(std::string message);
 [[noreturn]] void RefuseUnsupported(std::string message);
 
-// An aligned copy of a frame's bytes; refuses what cannot be a message by its size.
-kj::Array<capnp::word> AlignedWords(std::string_view frame);
+// A frame's words where they lie, or an aligned copy, which `copy` holds; refuses what cannot be a
+// message by its size.
+kj::ArrayPtr<const capnp::word> AlignedWords(std::string_view frame, kj::Array<capnp::word>& copy);
+// Zeroed memory for a message that this thread builds: one message at a time, which leaves it
+// zeroed. A fresh megabyte for each would cost 250 page faults, which is more than filling it.
+kj::ArrayPtr<capnp::word> MessageScratch();
 capnp::ReaderOptions BoundsFor(std::size_t frame_words);
 Failure FailureOf(const kj::Exception& exception);
 std::string Serialize(capnp::MessageBuilder& builder);
 
-// The message that `fill(Root::Builder)` makes. `size_bytes`: about how large it will be; memory
-// for that much is set aside at once.
+// The message that `fill(Root::Builder)` makes.
 template <class Root, class Fill>
-std::string EncodeFrame(std::size_t size_bytes, Fill&& fill) {
-  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size_bytes / sizeof(capnp::word) + 1));
+std::string EncodeFrame(Fill&& fill) {
+  capnp::MallocMessageBuilder builder(MessageScratch());
   fill(builder.initRoot<Root>());
   return Serialize(builder);
 }
@@ -46,7 +49,8 @@ template <class Root, class Read>
 auto DecodeFrame(std::string_view frame, Read&& read)
     -> std::expected<std::invoke_result_t<Read&, typename Root::Reader>, Failure> {
   try {
-    const kj::Array<capnp::word> words = AlignedWords(frame);
+    kj::Array<capnp::word> copy;
+    const kj::ArrayPtr<const capnp::word> words = AlignedWords(frame, copy);
     capnp::FlatArrayMessageReader reader(words, BoundsFor(words.size()));
     if (reader.getEnd() != words.end()) RefuseMalformed("bytes follow the end of the message");
     return read(reader.getRoot<Root>());

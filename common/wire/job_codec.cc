@@ -61,13 +61,6 @@ struct SourceWriter {
 
 std::string StringOf(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
 
-std::vector<looptree::Action> ReadActions(ActionList::Reader list) {
-  std::vector<looptree::Action> actions;
-  actions.reserve(list.size());
-  for (std::uint32_t i = 0; i < list.size(); ++i) actions.push_back(ReadAction(list[i], i));
-  return actions;
-}
-
 void WriteLaterFields(const JobSpec& spec, schema::JobSpec::Builder builder) {
   builder.setPriority(spec.priority);
   builder.setThreads(spec.threads);
@@ -96,6 +89,32 @@ void ReadLaterFields(schema::JobSpec::Reader reader, JobSpec& spec) {
   spec.max_age_s = reader.getMaxAgeS();
 }
 
+// The actions without a parameter, by their members' numbers: a page has tens of thousands.
+constexpr auto kPlainActions = [] {
+  std::array<looptree::Action, schema::Action::DUMMY + 1> table{};
+  table[schema::Action::TOGGLE_MODE] = looptree::ToggleMode{};
+  table[schema::Action::TOGGLE_THREAD] = looptree::ToggleThread{};
+  table[schema::Action::IDLE_SPLIT] = looptree::IdleSplit{};
+  table[schema::Action::UP] = looptree::Up{};
+  table[schema::Action::DOWN] = looptree::Down{};
+  table[schema::Action::SWAP_UP] = looptree::SwapUp{};
+  table[schema::Action::SWAP_DOWN] = looptree::SwapDown{};
+  table[schema::Action::MERGE] = looptree::Merge{};
+  table[schema::Action::UNROLL] = looptree::Unroll{};
+  table[schema::Action::VECTORIZE] = looptree::Vectorize{};
+  table[schema::Action::UNDO] = looptree::Undo{};
+  table[schema::Action::DUMMY] = looptree::Dummy{};
+  return table;
+}();
+
+[[noreturn]] void RefuseAction(std::size_t which, std::uint32_t index) {
+  if (which == schema::Action::NONE) RefuseMalformed(fmt::format("action {} is empty", index));
+  throw Refusal{
+      {.code = FailureCode::kUnsupported,
+       .message = fmt::format("action {} is of kind {}, not known to this version", index, which),
+       .action_index = index}};
+}
+
 }  // namespace
 
 void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder list,
@@ -103,27 +122,19 @@ void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder
   for (const looptree::Action& action : actions) std::visit(ActionWriter{list[first++]}, action);
 }
 
-looptree::Action ReadAction(schema::Action::Reader reader, std::uint32_t index) {
-  switch (reader.which()) {
-    case schema::Action::NONE: RefuseMalformed(fmt::format("action {} is empty", index));
-    case schema::Action::TOGGLE_MODE: return looptree::ToggleMode{};
-    case schema::Action::TOGGLE_THREAD: return looptree::ToggleThread{};
-    case schema::Action::IDLE_SPLIT: return looptree::IdleSplit{};
-    case schema::Action::UP: return looptree::Up{};
-    case schema::Action::DOWN: return looptree::Down{};
-    case schema::Action::SWAP_UP: return looptree::SwapUp{};
-    case schema::Action::SWAP_DOWN: return looptree::SwapDown{};
-    case schema::Action::SPLIT: return looptree::Split{reader.getSplit()};
-    case schema::Action::MERGE: return looptree::Merge{};
-    case schema::Action::UNROLL: return looptree::Unroll{};
-    case schema::Action::VECTORIZE: return looptree::Vectorize{};
-    case schema::Action::UNDO: return looptree::Undo{};
-    case schema::Action::DUMMY: return looptree::Dummy{};
+void ReadActions(ActionList::Reader list, std::uint32_t first, std::uint32_t count,
+                 std::vector<looptree::Action>& actions) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto reader = list[first + i];
+    const auto which = static_cast<std::size_t>(reader.which());
+    if (which == schema::Action::SPLIT) {
+      actions.emplace_back(looptree::Split{reader.getSplit()});
+    } else if (which < kPlainActions.size() && which != schema::Action::NONE) [[likely]] {
+      actions.push_back(kPlainActions[which]);
+    } else {
+      RefuseAction(which, i);
+    }
   }
-  throw Refusal{{.code = FailureCode::kUnsupported,
-                 .message = fmt::format("action {} is of kind {}, not known to this version", index,
-                                        static_cast<std::uint16_t>(reader.which())),
-                 .action_index = index}};
 }
 
 void WriteSource(const looptree::Source& source, schema::Source::Builder builder) {
@@ -158,7 +169,9 @@ void WriteJobSpec(const JobSpec& spec, schema::JobSpec::Builder builder) {
 JobSpec ReadJobSpec(schema::JobSpec::Reader reader) {
   JobSpec spec;
   spec.source = ReadSource(reader.getSource());
-  spec.actions = ReadActions(reader.getActions());
+  const auto actions = reader.getActions();
+  spec.actions.reserve(actions.size());
+  ReadActions(actions, 0, actions.size(), spec.actions);
   spec.rules = kRuleSets.FromWire(reader.getRules());
   spec.on_illegal = kOnIllegals.FromWire(reader.getOnIllegal());
   spec.merge_all_first = reader.getMergeAllFirst();

@@ -17,8 +17,9 @@ using ActionList = capnp::List<schema::Action>;
 
 void WriteActions(std::span<const looptree::Action> actions, ActionList::Builder list,
                   std::uint32_t first);
-// `index`: the action's place in its job, for the refusal.
-looptree::Action ReadAction(schema::Action::Reader reader, std::uint32_t index);
+// Adds `count` from `first` on to `actions`. A refusal names the place after `first`.
+void ReadActions(ActionList::Reader list, std::uint32_t first, std::uint32_t count,
+                 std::vector<looptree::Action>& actions);
 
 void WriteSource(const looptree::Source& source, schema::Source::Builder builder);
 looptree::Source ReadSource(schema::Source::Reader reader);

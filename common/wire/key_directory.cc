@@ -23,9 +23,9 @@ constexpr std::array kAuthorizable = {Role::kClient, Role::kWorker, Role::kAdmin
 Status CheckDirectory(const fs::path& dir) {
   struct stat info{};
   if (::stat(dir.c_str(), &info) != 0) {
-    return Fail(
-        errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kSystem,
-        fmt::format("cannot read the keys directory {}: {}", dir.native(), std::strerror(errno)));
+    const int why = errno;
+    return Fail(KindOfReadError(why), fmt::format("cannot read the keys directory {}: {}",
+                                                  dir.native(), std::strerror(why)));
   }
   if (!S_ISDIR(info.st_mode)) {
     return Fail(ErrorKind::kInvalid, fmt::format("{} is not a directory of keys", dir.native()));
@@ -53,7 +53,7 @@ Result<std::vector<std::string>> NamesIn(const fs::path& dir, std::string_view s
     if (name.ends_with(suffix) && !name.starts_with('.')) names.push_back(std::move(name));
   }
   if (error) {
-    return Fail(ErrorKind::kSystem,
+    return Fail(KindOfReadError(error.value()),
                 fmt::format("cannot list {}: {}", dir.native(), error.message()));
   }
   std::ranges::sort(names);
@@ -72,7 +72,8 @@ std::string RolesIn(std::span<const Role> roles) {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-// Why the file authorizes nobody; empty if it does. An error: the system could not read it now.
+// Why the file authorizes nobody; empty if it does. An error: nothing can be read now, for want of
+// descriptors or memory.
 Result<std::string> AddFrom(const fs::path& path, Role role, AuthorizedKeys& keys) {
   const std::string name = path.stem().native();
   if (const Status fine = CheckKeyName(name); !fine) {

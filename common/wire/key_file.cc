@@ -102,6 +102,12 @@ Result<PublicKeyFile> PublicPart(const Fields& fields, Role fallback) {
   return file;
 }
 
+std::unexpected<Error> CannotRead(const std::filesystem::path& path) {
+  const int why = errno;
+  return Fail(KindOfReadError(why),
+              fmt::format("cannot read {}: {}", path.native(), std::strerror(why)));
+}
+
 enum class Secrecy { kPublic, kSecret };
 
 Status CheckMode(const std::filesystem::path& path, const struct stat& info, Secrecy secrecy) {
@@ -146,24 +152,17 @@ Status ReadFile(const std::filesystem::path& path, Secrecy secrecy, std::string&
       return Fail(ErrorKind::kInvalid,
                   fmt::format("{} is a symbolic link; put the file itself there", path.native()));
     }
-    return Fail(errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kSystem,
-                fmt::format("cannot read {}: {}", path.native(), std::strerror(errno)));
+    return CannotRead(path);
   }
   struct stat info{};
-  if (::fstat(file.get(), &info) != 0) {
-    return Fail(ErrorKind::kSystem,
-                fmt::format("cannot read {}: {}", path.native(), std::strerror(errno)));
-  }
+  if (::fstat(file.get(), &info) != 0) return CannotRead(path);
   LF_TRY_VOID(CheckMode(path, info, secrecy));
   text.resize(kMaxFileBytes + 1);
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return Fail(ErrorKind::kSystem,
-                  fmt::format("cannot read {}: {}", path.native(), std::strerror(errno)));
-    }
+    if (got < 0) return CannotRead(path);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
@@ -218,6 +217,11 @@ std::string Body(Role role, std::string_view name, const PublicKey& key) {
 }
 
 }  // namespace
+
+ErrorKind KindOfReadError(int why) {
+  if (why == EMFILE || why == ENFILE || why == ENOMEM) return ErrorKind::kSystem;
+  return why == ENOENT ? ErrorKind::kNotFound : ErrorKind::kInvalid;
+}
 
 Status CheckKeyName(std::string_view name) {
   const auto fine = [](char c) {

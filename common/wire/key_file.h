@@ -43,7 +43,11 @@ Result<SecretKeyFile> ParseSecretKeyFile(std::string_view text, Role fallback);
 std::string FormatPublicKeyFile(const PublicKeyFile& file);
 std::string FormatSecretKeyFile(const SecretKeyFile& file);
 
-// kNotFound, kInvalid (mode, owner, not a plain file), kCorrupt.
+// What an errno of opening or reading says: kSystem, descriptors or memory are short, which says
+// nothing of what was to be read; kNotFound; else kInvalid, which it stays until somebody mends it.
+ErrorKind KindOfReadError(int why);
+
+// kNotFound, kInvalid (mode, owner, not a plain file, not readable), kCorrupt; kSystem.
 Result<PublicKeyFile> LoadPublicKeyFile(const std::filesystem::path& path, Role fallback);
 Result<SecretKeyFile> LoadSecretKeyFile(const std::filesystem::path& path, Role fallback);
 

@@ -99,38 +99,35 @@ void WriteTags(Rows rows, Columns::Builder builder) {
 // ---- reading
 // --------------------------------------------------------------------------------------
 
-void ReadEvaluationsOf(Columns::Reader reader, std::vector<Outcome>& rows) {
-  auto evaluations = ReadEvaluations(reader.getEvaluations());
-  rows.resize(evaluations.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].evaluation = std::move(evaluations[i]);
-}
-
-void ReadPlaces(BatchId batch, Columns::Reader reader, std::vector<Outcome>& rows) {
-  const auto index = OneForEachRow(reader.getIndex(), RowCount(rows), "index");
-  const auto sequence = OneForEachRow(reader.getSequence(), RowCount(rows), "sequence");
-  const auto source = OneForEachRow(reader.getSource(), RowCount(rows), "source");
-  const auto attempts = OneForEachRow(reader.getAttempts(), RowCount(rows), "attempts");
-  const auto finished_at = OneForEachRow(reader.getFinishedAt(), RowCount(rows), "finishedAt");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    rows[i].job = {.batch = batch, .index = index[i]};
-    rows[i].sequence = sequence[i];
-    rows[i].source = kSources.FromWire(static_cast<schema::OutcomeSource>(source[i]));
-    rows[i].attempts = attempts[i];
-    rows[i].finished_at = WallTimeOf(finished_at[i]);
+void ReadPlaces(Columns::Reader reader, OutcomeColumns& columns) {
+  const std::uint32_t rows = columns.rows();
+  const auto index = OneForEachRow(reader.getIndex(), rows, "index");
+  const auto sequence = OneForEachRow(reader.getSequence(), rows, "sequence");
+  const auto source = OneForEachRow(reader.getSource(), rows, "source");
+  const auto attempts = OneForEachRow(reader.getAttempts(), rows, "attempts");
+  const auto finished_at = OneForEachRow(reader.getFinishedAt(), rows, "finishedAt");
+  columns.index = VectorOf<std::uint32_t>(index);
+  columns.sequence = VectorOf<std::uint64_t>(sequence);
+  columns.attempts = VectorOf<std::uint32_t>(attempts);
+  columns.source.reserve(rows);
+  columns.finished_at.reserve(rows);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    columns.source.push_back(kSources.FromWire(static_cast<schema::OutcomeSource>(source[i])));
+    columns.finished_at.push_back(WallTimeOf(finished_at[i]));
   }
 }
 
-void ReadWorkers(Columns::Reader reader, std::vector<Outcome>& rows) {
-  const auto table =
-      ReadTexts(reader.getWorkerTable(), {.entries = rows.size(), .entry_bytes = kMaxFactBytes},
+void ReadWorkers(Columns::Reader reader, OutcomeColumns& columns) {
+  columns.worker_table =
+      ReadTexts(reader.getWorkerTable(), {.entries = columns.rows(), .entry_bytes = kMaxFactBytes},
                 "workerTable");
-  const auto column = OneForEachRow(reader.getWorker(), RowCount(rows), "worker");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (column[i] == 0) continue;
-    if (column[i] > table.size()) {
-      RefuseMalformed(fmt::format("row {} refers to worker {} of {}", i, column[i], table.size()));
+  const auto column = OneForEachRow(reader.getWorker(), columns.rows(), "worker");
+  columns.worker = VectorOf<std::uint32_t>(column);
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (columns.worker[i] > columns.worker_table.size()) {
+      RefuseMalformed(fmt::format("row {} refers to worker {} of {}", i, columns.worker[i],
+                                  columns.worker_table.size()));
     }
-    rows[i].worker = table[column[i] - 1];
   }
 }
 
@@ -146,44 +143,39 @@ std::vector<looptree::Source> ReadBenchmarkTable(Columns::Reader reader, std::ui
   return table;
 }
 
-void ReadBenchmarks(Columns::Reader reader, std::vector<Outcome>& rows) {
-  const auto table = ReadBenchmarkTable(reader, RowCount(rows));
-  const auto column = OneForEachRow(reader.getBenchmark(), RowCount(rows), "benchmark");
+void ReadBenchmarks(Columns::Reader reader, OutcomeColumns& columns) {
+  columns.benchmark_table = ReadBenchmarkTable(reader, columns.rows());
+  const auto& table = columns.benchmark_table;
+  const auto column = OneForEachRow(reader.getBenchmark(), columns.rows(), "benchmark");
+  columns.benchmark = VectorOf<std::uint32_t>(column);
   std::size_t bytes = 0;
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    if (column[i] >= table.size()) {
-      RefuseMalformed(
-          fmt::format("row {} refers to benchmark {} of {}", i, column[i], table.size()));
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
+    if (columns.benchmark[i] >= table.size()) {
+      RefuseMalformed(fmt::format("row {} refers to benchmark {} of {}", i, columns.benchmark[i],
+                                  table.size()));
     }
-    bytes += TextOfSource(table[column[i]]).size();
+    bytes += TextOfSource(columns.benchmark_of(i)).size();
     if (bytes > kMaxPageSourceBytes) {
       RefuseMalformed(
           fmt::format("the rows' programs need more than {} bytes", kMaxPageSourceBytes));
     }
-    rows[i].benchmark = table[column[i]];
   }
 }
 
-void ReadActionsOf(Columns::Reader reader, std::vector<Outcome>& rows) {
+void ReadActionsOf(Columns::Reader reader, OutcomeColumns& columns) {
   constexpr std::size_t kMaxActions = looptree::Limits{}.actions;
   const auto actions = reader.getActions();
   const auto offsets =
-      ReadOffsets(reader.getActionOffsets(), RowCount(rows), actions.size(), "actions");
-  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      ReadOffsets(reader.getActionOffsets(), columns.rows(), actions.size(), "actions");
+  columns.action_offsets = VectorOf<std::uint32_t>(offsets);
+  columns.actions.reserve(actions.size());
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) {
     const std::uint32_t count = offsets[i + 1] - offsets[i];
     if (count > kMaxActions) {
       RefuseMalformed(fmt::format("row {} has {} actions; at most {}", i, count, kMaxActions));
     }
-    rows[i].actions.reserve(count);
-    for (std::uint32_t k = 0; k < count; ++k) {
-      rows[i].actions.push_back(ReadAction(actions[offsets[i] + k], k));
-    }
+    ReadActions(actions, offsets[i], count, columns.actions);
   }
-}
-
-void ReadTags(Columns::Reader reader, std::vector<Outcome>& rows) {
-  auto tags = ReadTextColumn(reader.getTag(), RowCount(rows), kMaxTagBytes, "tag");
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].tag = std::move(tags[i]);
 }
 
 }  // namespace
@@ -197,14 +189,22 @@ void WriteOutcomes(Rows rows, Columns::Builder builder) {
   WriteTags(rows, builder);
 }
 
+OutcomeColumns ReadOutcomeColumns(BatchId batch, Columns::Reader reader) {
+  OutcomeColumns columns{.batch = batch,
+                         .evaluations = ReadEvaluationColumns(reader.getEvaluations())};
+  ReadPlaces(reader, columns);
+  ReadWorkers(reader, columns);
+  ReadBenchmarks(reader, columns);
+  ReadActionsOf(reader, columns);
+  columns.tag = ReadTextColumn(reader.getTag(), columns.rows(), kMaxTagBytes, "tag");
+  return columns;
+}
+
 std::vector<Outcome> ReadOutcomes(BatchId batch, Columns::Reader reader) {
+  const OutcomeColumns columns = ReadOutcomeColumns(batch, reader);
   std::vector<Outcome> rows;
-  ReadEvaluationsOf(reader, rows);
-  ReadPlaces(batch, reader, rows);
-  ReadWorkers(reader, rows);
-  ReadBenchmarks(reader, rows);
-  ReadActionsOf(reader, rows);
-  ReadTags(reader, rows);
+  rows.reserve(columns.rows());
+  for (std::uint32_t i = 0; i < columns.rows(); ++i) rows.push_back(columns.Row(i));
   return rows;
 }
 

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "common/job/outcome.h"
+#include "common/wire/outcome_columns.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {
 
 // All of one batch, at most kMaxOutcomesPerPage.
 void WriteOutcomes(std::span<const Outcome> outcomes, schema::OutcomeColumns::Builder builder);
+OutcomeColumns ReadOutcomeColumns(BatchId batch, schema::OutcomeColumns::Reader reader);
 std::vector<Outcome> ReadOutcomes(BatchId batch, schema::OutcomeColumns::Reader reader);
 
 }  // namespace loopfleet::wire

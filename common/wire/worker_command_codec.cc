@@ -92,19 +92,10 @@ WorkerCommand ReadCommand(schema::WorkerCommand::Reader reader) {
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
 
-std::size_t SizeHint(const WorkerCommand& command) {
-  std::size_t bytes = kMessageOverheadBytes;
-  if (const auto* leases = std::get_if<Leases>(&command)) {
-    for (const Lease& lease : leases->leases) bytes += EncodedSize(lease.spec);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 std::string Encode(const WorkerCommand& command) {
   return EncodeFrame<schema::WorkerCommand>(
-      SizeHint(command),
       [&](schema::WorkerCommand::Builder builder) { std::visit(CommandWriter{builder}, command); });
 }
 

@@ -4,6 +4,7 @@
 #include "common/wire/column.h"
 #include "common/wire/evaluation_codec.h"
 #include "common/wire/facts_codec.h"
+#include "common/wire/hardware_label.h"
 #include "common/wire/hello_codec.h"
 #include "common/wire/job_codec.h"
 #include "schema/worker.capnp.h"
@@ -45,6 +46,10 @@ void WriteHello(const WorkerHello& hello, schema::WorkerHello::Builder builder) 
   if (!hello.labels.empty()) {
     WriteTexts(hello.labels, builder.initLabels(static_cast<unsigned>(hello.labels.size())));
   }
+  if (!hello.hindrances.empty()) {
+    WriteTexts(hello.hindrances,
+               builder.initHindrances(static_cast<unsigned>(hello.hindrances.size())));
+  }
 }
 
 std::vector<HeldLease> ReadHeld(capnp::List<schema::HeldLease>::Reader list) {
@@ -77,6 +82,13 @@ WorkerHello ReadHello(schema::WorkerHello::Reader reader) {
   if (hello.max_threads == 0) RefuseMalformed("a worker whose kernels have no thread");
   hello.labels = ReadTexts(reader.getLabels(),
                            {.entries = kMaxLabels, .entry_bytes = kMaxLabelBytes}, "labels");
+  for (const std::string& label : hello.labels) {
+    if (IsHardwareLabel(label)) {
+      RefuseMalformed(
+          fmt::format("a worker claims the label '{}', which its hardware gives", label));
+    }
+  }
+  hello.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   return hello;
 }
 
@@ -164,19 +176,10 @@ WorkerMessage ReadMessage(schema::WorkerMessage::Reader reader) {
   return UnknownMember{.member = static_cast<std::uint16_t>(reader.which())};
 }
 
-std::size_t SizeHint(const WorkerMessage& message) {
-  std::size_t bytes = kMessageOverheadBytes;
-  if (const auto* reports = std::get_if<Reports>(&message)) {
-    for (const Report& report : reports->reports) bytes += EncodedSize(report.evaluation);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 std::string Encode(const WorkerMessage& message) {
   return EncodeFrame<schema::WorkerMessage>(
-      SizeHint(message),
       [&](schema::WorkerMessage::Builder builder) { std::visit(MessageWriter{builder}, message); });
 }
 

@@ -67,7 +67,8 @@ class SmallDiskFleet(Fleet):
         """Large jobs, answered at once by their failure, so that they need room and no worker."""
         jobs = [{"benchmark": "benchmark://mm-v0/mm8_8_8", "actions": ["split_1000000"],
                  "tag": "t" * 20000} for _ in range(count)]
-        return self.command("submit", "-", stdin=fleet.lines(jobs))
+        # The client waits for room, as it is told to; here until its time is over.
+        return self.command("--timeout", "5", "submit", "-", stdin=fleet.lines(jobs))
 
 
 class DiskFullTest(unittest.TestCase):

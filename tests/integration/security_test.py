@@ -231,10 +231,22 @@ class LiveChanges(KeyedFleet):
         fleet.wait_until(lambda: self.workers_as(root), "the worker is registered", LIMIT_S)
         os.remove(self.authorized("node7", "worker"))
         self.assertEqual(self.workers_as(root), [])
-        # Told at its next message, it ends: nobody could use what it measures.
-        self.assertEqual(worker.process.wait(LIMIT_S), 78)
-        worker.process.stdout.close()
-        self.assertIn("UNAUTHENTICATED", worker.log.read_text())
+        # Told at its next message, it drops what it has and goes on trying, as one that was never
+        # authorized does: keys that are gone for a moment must not end a fleet.
+        fleet.wait_until(lambda: "UNAUTHENTICATED" in worker.log.read_text(), "it is told", LIMIT_S)
+        shutil.copy(node / "node7.key", self.authorized("node7", "worker"))
+        fleet.wait_until(lambda: self.workers_as(root), "it is back", LIMIT_S)
+        self.assertIsNone(worker.process.poll())
+
+    def test_a_moment_without_keys_ends_no_worker(self):
+        root, node = self.peer("root", "admin"), self.peer("node7", "worker")
+        worker = self.start_worker(node)
+        fleet.wait_until(lambda: self.workers_as(root), "the worker is registered", LIMIT_S)
+        (self.keys / "authorized").chmod(0o775)
+        fleet.wait_until(lambda: "UNAUTHENTICATED" in worker.log.read_text(), "it is told", LIMIT_S)
+        (self.keys / "authorized").chmod(0o755)
+        fleet.wait_until(lambda: self.workers_as(root), "it is back", LIMIT_S)
+        self.assertIsNone(worker.process.poll())
 
     def test_replacing_a_key_revokes_the_old_one(self):
         old = self.peer("alice")

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -134,6 +135,60 @@ def test_every_format_holds_the_same(batch, tmp_path):
     assert sorted(check(tmp_path / "csv")) == ["data/test.csv: missing", "data/train.csv: changed"]
 
 
+@pytest.fixture(scope="module")
+def exported(batch, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("readers") / "data"
+    export([row_of(outcome) for outcome in batch], folder)
+    return folder
+
+
+def best_of_each(folder, part):
+    """What a reader is asked for: rows, failed ones, the best GFLOP/s and the samples of all."""
+    rows = parts_of(folder)[part]
+    return (len(rows), sum(row["status"] != "ok" for row in rows),
+            max((row["gflops"] for row in rows if row["status"] == "ok"), default=None),
+            sum(len(row["samples_ns"]) for row in rows))
+
+
+def test_pandas_reads_an_export(exported):
+    for part in PARTS:
+        frame = pd.read_parquet(exported / "data" / f"{part}.parquet")
+        got = (len(frame), int((frame.status != "ok").sum()), frame.gflops.max(), int(frame.samples_ns.map(len).sum()))
+        assert got == best_of_each(exported, part)
+        assert frame.gflops.isna().sum() == got[1], "a failed row has no figure"
+
+
+def test_polars_reads_an_export(exported):
+    polars = pytest.importorskip("polars")
+    for part in PARTS:
+        frame = polars.read_parquet(exported / "data" / f"{part}.parquet")
+        got = (frame.height, frame.filter(polars.col("status") != "ok").height, frame["gflops"].max(),
+               frame["samples_ns"].list.len().sum())
+        assert got == best_of_each(exported, part)
+
+
+def test_duckdb_reads_an_export(exported):
+    duckdb = pytest.importorskip("duckdb")
+    for part in PARTS:
+        (got,) = duckdb.connect().execute(
+            "SELECT count(*), count(*) FILTER (status <> 'ok'), max(gflops), sum(len(samples_ns)) FROM read_parquet(?)",
+            [str(exported / "data" / f"{part}.parquet")]).fetchall()
+        assert (*got[:3], int(got[3] or 0)) == best_of_each(exported, part)
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_hugging_faces_datasets_reads_an_export(format, batch, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    folder = tmp_path / "data"
+    summary = export([row_of(outcome) for outcome in batch], folder, format=format)
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert {part: len(loaded[part]) for part in loaded} == dict(summary.rows), "the card names the parts"
+    programs = {part: set(loaded[part]["program"]) for part in PARTS}
+    assert not programs["train"] & programs["test"] and not programs["train"] & programs["validation"]
+    assert set(loaded["train"].column_names) == set(FIELDS)
+
+
 def test_an_export_appears_whole_or_not_at_all(tmp_path):
     def rows():
         raise RuntimeError("the source broke")
@@ -226,17 +281,47 @@ def questions(folder):
 
 
 def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path):
-    spec = campaign.Spec("big", 5_000, ["mm64_256_16_range-v0"], seed=1, max_length=3)
+    total = 20_000
+    spec = campaign.Spec("big", total, ["mm64_256_16_range-v0"], seed=1, max_length=3)
     campaign.run(spec, tmp_path / "once", Null())
     for interruption in range(5):
-        client = Null(200 + 500 * interruption)
+        client = Null(200 + 1500 * interruption)
         campaign.run(spec, tmp_path / "often", client, stop=lambda: client.left <= 0)
         with open(tmp_path / "often/outcomes.jsonl", "ab") as file:
             file.write(b'{"point": 12345, "copy": 0, "outc')  # killed in the middle of a line
     progress = campaign.run(spec, tmp_path / "often", Null())
-    assert progress.done == 5_000
+    assert progress.done == total
     once = questions(tmp_path / "once")
-    assert len(once) == 5_000 and once == questions(tmp_path / "often")
+    assert len(once) == total and once == questions(tmp_path / "often")
+
+
+class TwoHosts(Null):
+    """A fleet of two hosts that fit and others that do not."""
+
+    def workers(self):
+        fits = {"state": "ready", "device": "cpu", "max_threads": 1, "labels": ["quiet", "device=cpu"]}
+        return [{**fits, "host": "b"}, {**fits, "host": "a"}, {**fits, "host": "a"},
+                {**fits, "host": "c", "state": "draining"}, {**fits, "host": "d", "device": "cuda"},
+                {**fits, "host": "e", "labels": []}]
+
+
+def test_a_share_of_points_is_measured_on_several_hosts(tmp_path):
+    spec = campaign.Spec("pairs", 400, ["mm64_256_16_range-v0"], seed=1, max_length=3, labels=["quiet"],
+                         paired_share=0.25, paired_times=2)
+    assert campaign.hosts_of(spec, TwoHosts().workers()) == ["a", "b"]
+    by_point = {}
+    for point in campaign.points(spec):
+        by_point.setdefault(point.index, []).append(campaign.job_of(spec, point, ["a", "b"]))
+    pairs = [jobs for jobs in by_point.values() if len(jobs) > 1]
+    assert 60 < len(pairs) < 140 and all(len(jobs) == 2 for jobs in pairs)
+    for first, second in pairs:
+        assert {first["labels"][1], second["labels"][1]} == {"host=a", "host=b"}
+        assert first["labels"][0] == second["labels"][0] == "quiet" and first["affinity"] != second["affinity"]
+        assert (first["benchmark"], first["actions"]) == (second["benchmark"], second["actions"])
+        assert second["fresh"], "a stored result is no second measurement"
+    assert all("affinity" not in jobs[0] and jobs[0]["labels"] == ["quiet"] for jobs in by_point.values() if len(jobs) == 1)
+    progress = campaign.run(spec, tmp_path / "c", TwoHosts())
+    assert progress.done == 400 + len(pairs)
 
 
 def test_a_folder_belongs_to_one_specification(spec, tmp_path):
@@ -248,12 +333,27 @@ def test_a_folder_belongs_to_one_specification(spec, tmp_path):
 
 def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
     (tmp_path / "spec.toml").write_text(SPEC.replace("300", "60"))
-    command = [sys.executable, "-m", "loopfleet.campaign", "run", "spec.toml", "--address", cluster.address]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    loopfleet_command = [os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "campaign"]
+    environment = {**os.environ, "LOOPFLEET_PYTHON": sys.executable}
+
+    def run(command, **environ):
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240,
+                              env={**environment, **environ})
+
+    done = run([*loopfleet_command, "run", "spec.toml", "--address", cluster.address])
     assert done.returncode == 0, done.stderr
     assert "60 of 60 points" in done.stdout
     rows = list(campaign.outcomes(tmp_path / "small"))
     assert {row["outcome"]["status"] for row in rows} <= {"ok", "failed"}
     assert sum(row["outcome"]["status"] == "ok" for row in rows) > 0
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    again = run([sys.executable, "-m", "loopfleet.campaign", "run", "spec.toml", "--address", cluster.address])
     assert again.returncode == 0 and "60 of 60 points" in again.stdout
+    shown = run([*loopfleet_command, "show", "spec.toml"])
+    assert shown.returncode == 0 and "60 of 60 points" in shown.stdout
+
+    (tmp_path / "spec.toml").write_text("points = 0")
+    assert run([*loopfleet_command, "run", "spec.toml"]).returncode == 78
+    without = run([*loopfleet_command, "show", "spec.toml"], PYTHONPATH="")
+    assert without.returncode == 78 and "pip install" in without.stderr
+    nothing = run([*loopfleet_command, "show", "spec.toml"], LOOPFLEET_PYTHON="/nonexistent/python")
+    assert nothing.returncode == 78 and "/nonexistent/python" in nothing.stderr

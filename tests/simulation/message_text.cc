@@ -30,6 +30,10 @@ std::string TextOf(const wire::SetDrain& m) {
 std::string TextOf(const wire::ListOutcomes& m) {
   return fmt::format("list outcomes(after {}.{})", m.after.batch, m.after.sequence);
 }
+std::string TextOf(const wire::ShowFleet& m) {
+  return fmt::format("show fleet(after {})", m.after_event);
+}
+std::string TextOf(const wire::FleetInfo& m) { return fmt::format("fleet(epoch {})", m.epoch); }
 std::string TextOf(const wire::UnknownMember& m) { return fmt::format("unknown({})", m.member); }
 
 std::string TextOf(const wire::Welcome& m) { return fmt::format("welcome(epoch {})", m.epoch); }

@@ -273,6 +273,9 @@ struct SimulatedCoordinator::Doer {
                           effect.question),
                next);
   }
+  void operator()(coordinator::SendFleet& effect) const {
+    self.Reply(effect.peer, effect.number, std::move(effect.known), next);
+  }
   void operator()(coordinator::SendJob& effect) const {
     self.Reply(effect.peer, effect.number, self.disk_->Job(effect.job, effect.live), next);
   }

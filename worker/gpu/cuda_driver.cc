@@ -39,11 +39,23 @@ struct Functions {
   int (*fill)(CudaAddress, unsigned, std::size_t) = nullptr;
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**) = nullptr;
+  int (*stream_create)(void**, unsigned) = nullptr;
+  int (*copy_async)(CudaAddress, CudaAddress, std::size_t, void*) = nullptr;
+  int (*fill_async)(CudaAddress, unsigned, std::size_t, void*) = nullptr;
   int (*event_create)(void**, unsigned) = nullptr;
   int (*event_destroy)(void*) = nullptr;
   int (*event_record)(void*, void*) = nullptr;
   int (*event_query)(void*) = nullptr;
   int (*event_elapsed)(float*, void*, void*) = nullptr;
+  // Those that an older driver may not have: null then.
+  int (*device_bus_id)(char*, int, int) = nullptr;
+  int (*capture_begin)(void*, int) = nullptr;
+  int (*capture_end)(void*, void**) = nullptr;
+  int (*graph_instantiate)(void**, void*, unsigned long long) = nullptr;
+  int (*graph_launch)(void*, void*) = nullptr;
+  int (*graph_destroy)(void*) = nullptr;
+  int (*graph_exec_destroy)(void*) = nullptr;
+  bool is_fake = false;
 };
 
 CudaCode Code(int result) { return static_cast<CudaCode>(result); }
@@ -74,6 +86,11 @@ class LibCuda final : public CudaDriver {
     facts.compute_capability = 10 * major + minor;
     facts.memory_bytes = static_cast<std::int64_t>(memory);
     facts.l2_bytes = l2;
+    facts.is_fake = cu_.is_fake;
+    std::array<char, 32> bus{};
+    if (cu_.device_bus_id != nullptr && cu_.device_bus_id(bus.data(), bus.size(), device) == 0) {
+      facts.bus_id = bus.data();
+    }
     return CudaCode::kSuccess;
   }
 
@@ -82,7 +99,9 @@ class LibCuda final : public CudaDriver {
     if (const int result = cu_.device_get(&device, ordinal); result != 0) return Code(result);
     void* context = nullptr;
     if (const int result = cu_.context_retain(&context, device); result != 0) return Code(result);
-    return Code(cu_.context_set(context));
+    if (const int result = cu_.context_set(context); result != 0) return Code(result);
+    // Not the default stream, which cannot be captured; but one that waits for it and it for this.
+    return Code(cu_.stream_create(&stream_, 0));
   }
   CudaCode LeaveContext(int ordinal) override {
     int device = 0;
@@ -112,16 +131,51 @@ class LibCuda final : public CudaDriver {
     return Code(cu_.fill(to, word, words));
   }
 
+  CudaCode StartFill(CudaAddress to, std::uint32_t word, std::uint64_t words) override {
+    return Code(cu_.fill_async(to, word, words, stream_));
+  }
+
+  CudaCode StartCopy(CudaAddress to, CudaAddress from, std::uint64_t bytes) override {
+    return Code(cu_.copy_async(to, from, bytes, stream_));
+  }
+
+  CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) override {
+    if (cu_.capture_begin == nullptr || cu_.capture_end == nullptr ||
+        cu_.graph_instantiate == nullptr || cu_.graph_launch == nullptr ||
+        cu_.graph_destroy == nullptr || cu_.graph_exec_destroy == nullptr) {
+      return CudaCode::kNotSupported;
+    }
+    constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+    if (const int result = cu_.capture_begin(stream_, kRelaxed); result != 0) return Code(result);
+    CudaCode first = CudaCode::kSuccess;
+    for (const Launch& launch : launches) {
+      const CudaCode code = Start(launch);
+      if (first == CudaCode::kSuccess) first = code;
+    }
+    void* graph = nullptr;
+    const int ended = cu_.capture_end(stream_, &graph);
+    if (first == CudaCode::kSuccess) first = Code(ended);
+    if (first == CudaCode::kSuccess) {
+      first = Code(cu_.graph_instantiate(&batch.handle, graph, 0));
+    }
+    if (graph != nullptr) cu_.graph_destroy(graph);
+    return first;
+  }
+  CudaCode DestroyBatch(Batch batch) override { return Code(cu_.graph_exec_destroy(batch.handle)); }
+  CudaCode StartBatch(Batch batch) override {
+    return Code(cu_.graph_launch(batch.handle, stream_));
+  }
+
   CudaCode Start(const Launch& launch) override {
     std::vector<CudaAddress> values = launch.arguments;
     std::vector<void*> arguments;
     for (CudaAddress& value : values) arguments.push_back(&value);
     return Code(cu_.launch(launch.function.handle, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
-                           nullptr, arguments.data(), nullptr));
+                           stream_, arguments.data(), nullptr));
   }
   CudaCode CreateEvent(Event& event) override { return Code(cu_.event_create(&event.handle, 0)); }
   CudaCode DestroyEvent(Event event) override { return Code(cu_.event_destroy(event.handle)); }
-  CudaCode Record(Event event) override { return Code(cu_.event_record(event.handle, nullptr)); }
+  CudaCode Record(Event event) override { return Code(cu_.event_record(event.handle, stream_)); }
   CudaCode Query(Event event) override { return Code(cu_.event_query(event.handle)); }
   CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) override {
     return Code(cu_.event_elapsed(&milliseconds, from.handle, to.handle));
@@ -129,6 +183,7 @@ class LibCuda final : public CudaDriver {
 
  private:
   const Functions cu_;
+  void* stream_ = nullptr;  // goes with the context
 };
 
 }  // namespace
@@ -138,6 +193,11 @@ bool IsSticky(CudaCode code) {
     case CudaCode::kEccUncorrectable:
     case CudaCode::kIllegalAddress:
     case CudaCode::kLaunchTimeout:
+    case CudaCode::kNotInitialized:
+    case CudaCode::kDeinitialized:
+    case CudaCode::kDeviceUnavailable:
+    case CudaCode::kNoDevice:
+    case CudaCode::kContextIsDestroyed:
     case CudaCode::kHardwareStackError:
     case CudaCode::kIllegalInstruction:
     case CudaCode::kMisalignedAddress:
@@ -155,6 +215,13 @@ std::string NameOf(CudaCode code) {
     case CudaCode::kSuccess: what = "success"; break;
     case CudaCode::kInvalidValue: what = "invalid value"; break;
     case CudaCode::kOutOfMemory: what = "out of memory"; break;
+    case CudaCode::kNotInitialized: what = "driver not initialised"; break;
+    case CudaCode::kDeinitialized: what = "driver shutting down"; break;
+    case CudaCode::kStubLibrary: what = "a stub library stands in the driver's place"; break;
+    case CudaCode::kDeviceUnavailable: what = "device not available"; break;
+    case CudaCode::kContextIsDestroyed: what = "context destroyed"; break;
+    case CudaCode::kNotSupported: what = "not supported"; break;
+    case CudaCode::kDriverMismatch: what = "driver and its kernel module do not match"; break;
     case CudaCode::kNoDevice: what = "no device"; break;
     case CudaCode::kInvalidDevice: what = "no such device"; break;
     case CudaCode::kInvalidImage: what = "invalid image"; break;
@@ -187,9 +254,12 @@ Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
   }
   Functions cu;
   const char* missing = nullptr;
-  const auto find = [&](const char* symbol, auto& function) {
+  const auto find_optional = [&](const char* symbol, auto& function) {
     function =
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+  };
+  const auto find = [&](const char* symbol, auto& function) {
+    find_optional(symbol, function);
     if (function == nullptr) missing = symbol;
   };
   find("cuInit", cu.init);
@@ -211,6 +281,17 @@ Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
   find("cuMemcpyDtoH_v2", cu.copy_out);
   find("cuMemsetD32_v2", cu.fill);
   find("cuLaunchKernel", cu.launch);
+  find("cuStreamCreate", cu.stream_create);
+  find("cuMemcpyDtoDAsync_v2", cu.copy_async);
+  find("cuMemsetD32Async", cu.fill_async);
+  find_optional("cuDeviceGetPCIBusId", cu.device_bus_id);
+  find_optional("cuStreamBeginCapture_v2", cu.capture_begin);
+  find_optional("cuStreamEndCapture", cu.capture_end);
+  find_optional("cuGraphInstantiateWithFlags", cu.graph_instantiate);
+  find_optional("cuGraphLaunch", cu.graph_launch);
+  find_optional("cuGraphDestroy", cu.graph_destroy);
+  find_optional("cuGraphExecDestroy", cu.graph_exec_destroy);
+  cu.is_fake = ::dlsym(library, kFakeDriverMark) != nullptr;
   find("cuEventCreate", cu.event_create);
   find("cuEventDestroy_v2", cu.event_destroy);
   find("cuEventRecord", cu.event_record);

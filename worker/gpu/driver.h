@@ -20,6 +20,10 @@ enum class CudaCode : int {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kDeinitialized = 4,
+  kStubLibrary = 34,
+  kDeviceUnavailable = 46,
   kNoDevice = 100,
   kInvalidDevice = 101,
   kEccUncorrectable = 214,
@@ -31,12 +35,15 @@ enum class CudaCode : int {
   kIllegalAddress = 700,
   kOutOfResources = 701,
   kLaunchTimeout = 702,
+  kContextIsDestroyed = 709,
   kHardwareStackError = 714,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
   kInvalidAddressSpace = 717,
   kInvalidPc = 718,
   kLaunchFailed = 719,
+  kNotSupported = 801,
+  kDriverMismatch = 803,
   kUnknown = 999,
 };
 
@@ -57,13 +64,22 @@ class CudaDriver {
   struct Event {
     void* handle = nullptr;
   };
+  // Launches that are handed to the device at once (a CUDA graph): for kernels that take less time
+  // than launching them does.
+  struct Batch {
+    void* handle = nullptr;
+  };
   struct Facts {
     std::string name;
+    std::string bus_id;          // "00000000:3B:00.0"; "" where the driver does not say
     int compute_capability = 0;  // 10 * major + minor
     int driver_version = 0;      // of CUDA, 13000 for 13.0
     int multiprocessors = 0;
     std::int64_t memory_bytes = 0;
     std::int64_t l2_bytes = 0;
+    // No GPU, but a library that tests put in the driver's place: it says so of itself, and no
+    // figure that it gives may be taken for one of a device.
+    bool is_fake = false;
   };
   struct Launch {
     Function function;
@@ -91,12 +107,21 @@ class CudaDriver {
 
   // Queued, one after the other; the call does not wait.
   virtual CudaCode Start(const Launch& launch) = 0;
+  virtual CudaCode StartFill(CudaAddress to, std::uint32_t word, std::uint64_t words) = 0;
+  virtual CudaCode StartCopy(CudaAddress to, CudaAddress from, std::uint64_t bytes) = 0;
+  // kNotSupported: this driver has no batches.
+  virtual CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) = 0;
+  virtual CudaCode DestroyBatch(Batch batch) = 0;
+  virtual CudaCode StartBatch(Batch batch) = 0;
   virtual CudaCode CreateEvent(Event& event) = 0;
   virtual CudaCode DestroyEvent(Event event) = 0;
   virtual CudaCode Record(Event event) = 0;
   virtual CudaCode Query(Event event) = 0;  // kNotReady: it has not come yet
   virtual CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) = 0;
 };
+
+// The symbol by which a library that tests put in the driver's place gives itself away.
+inline constexpr const char* kFakeDriverMark = "loopfleet_fake_cuda_driver";
 
 // kNotFound, with what to do: there is no driver; kSystem: it is too old to have what is needed.
 Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& library = "libcuda.so.1");

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <thread>
 #include <utility>
+
+#include "worker/verification.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -85,6 +85,7 @@ Result<std::unique_ptr<GpuDevice>> GpuDevice::Open(CudaDriver& driver, const Opt
 GpuDevice::~GpuDevice() {
   // A lost device answers nothing but errors: the process ends, and the driver tidies up.
   if (lost_) return;
+  if (evictor_ != 0) (void)driver_.Free(evictor_);
   if (begin_.handle != nullptr) (void)driver_.DestroyEvent(begin_);
   if (end_.handle != nullptr) (void)driver_.DestroyEvent(end_);
   if (entered_) (void)driver_.LeaveContext(options_.ordinal);
@@ -92,8 +93,17 @@ GpuDevice::~GpuDevice() {
 
 GpuDevice::Loaded::~Loaded() {
   if (device_.lost_) return;
-  for (CudaAddress buffer : buffers_) (void)device_.driver_.Free(buffer);
+  if (batch_.handle != nullptr) (void)device_.driver_.DestroyBatch(batch_);
+  for (const auto& buffers : copies_) {
+    for (CudaAddress buffer : buffers) (void)device_.driver_.Free(buffer);
+  }
   if (module_.handle != nullptr) (void)device_.driver_.UnloadModule(module_);
+}
+
+std::uint64_t GpuDevice::Loaded::bytes() const {
+  std::uint64_t elements = 0;
+  for (const BufferSpec& spec : specs_) elements += spec.element_count;
+  return elements * sizeof(float);
 }
 
 std::expected<std::unique_ptr<GpuDevice::Loaded>, Failure> GpuDevice::Load(
@@ -102,17 +112,11 @@ std::expected<std::unique_ptr<GpuDevice::Loaded>, Failure> GpuDevice::Load(
   std::unique_ptr<Loaded> loaded(new Loaded(*this));
   LF_TRY_VOID(Succeeds(driver_.LoadModule(code, loaded->module_), "loading the kernel"));
   loaded->specs_ = kernel.buffers;
-  for (const BufferSpec& spec : kernel.buffers) {
-    CudaAddress address = 0;
-    const std::uint64_t bytes = std::max<std::uint64_t>(spec.element_count, 1) * sizeof(float);
-    LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, address), "allocating its buffers"));
-    loaded->buffers_.push_back(address);
-  }
+  LF_TRY(auto buffers, AllocateBuffers(*loaded));
+  loaded->copies_.push_back(std::move(buffers));
   for (const GpuLaunch& launch : kernel.launches) {
-    CudaDriver::Launch start{.function = {},
-                             .blocks = launch.blocks,
-                             .threads = launch.threads,
-                             .arguments = loaded->buffers_};
+    CudaDriver::Launch start{
+        .function = {}, .blocks = launch.blocks, .threads = launch.threads, .arguments = {}};
     LF_TRY_VOID(Succeeds(driver_.FindFunction(loaded->module_, launch.symbol, start.function),
                          "looking for " + launch.symbol));
     loaded->launches_.push_back(std::move(start));
@@ -120,8 +124,33 @@ std::expected<std::unique_ptr<GpuDevice::Loaded>, Failure> GpuDevice::Load(
   return loaded;
 }
 
-std::expected<void, Failure> GpuDevice::StartAll(const Loaded& kernel) {
-  for (const CudaDriver::Launch& launch : kernel.launches_) {
+// All of them, or none is left allocated.
+std::expected<std::vector<CudaAddress>, Failure> GpuDevice::AllocateBuffers(const Loaded& kernel) {
+  std::vector<CudaAddress> buffers;
+  for (const BufferSpec& spec : kernel.specs_) {
+    CudaAddress address = 0;
+    const std::uint64_t bytes = std::max<std::uint64_t>(spec.element_count, 1) * sizeof(float);
+    auto allocated = Succeeds(driver_.Allocate(bytes, address), "allocating its buffers");
+    if (!allocated) {
+      if (!lost_) {
+        for (const CudaAddress buffer : buffers) (void)driver_.Free(buffer);
+      }
+      return std::unexpected(std::move(allocated).error());
+    }
+    buffers.push_back(address);
+  }
+  return buffers;
+}
+
+std::vector<CudaDriver::Launch> GpuDevice::LaunchesOf(const Loaded& kernel,
+                                                      std::size_t copy) const {
+  std::vector<CudaDriver::Launch> launches = kernel.launches_;
+  for (CudaDriver::Launch& launch : launches) launch.arguments = kernel.copies_[copy];
+  return launches;
+}
+
+std::expected<void, Failure> GpuDevice::StartAll(const Loaded& kernel, std::size_t copy) {
+  for (const CudaDriver::Launch& launch : LaunchesOf(kernel, copy)) {
     LF_TRY_VOID(Succeeds(driver_.Start(launch), "launching the kernel"));
   }
   return {};
@@ -145,45 +174,150 @@ std::expected<void, Failure> GpuDevice::WaitFor(CudaDriver::Event event,
   }
 }
 
-std::expected<std::vector<looptree::Tensor>, Failure> GpuDevice::Run(
-    Loaded& kernel, const std::vector<looptree::Tensor>& inputs) {
-  const std::uint32_t poison =
-      std::bit_cast<std::uint32_t>(std::numeric_limits<float>::quiet_NaN());
-  for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
-    const BufferSpec& spec = kernel.specs_[i];
-    const bool input = spec.role == BufferSpec::Role::kInput;
-    if (input && (i >= inputs.size() || inputs[i].size() != spec.element_count)) {
-      return std::unexpected(Failure{.code = FailureCode::kDeviceFault,
-                                     .message = fmt::format("input {} has the wrong size", i)});
+std::expected<void, Failure> GpuDevice::SetInputs(Loaded& kernel, Inputs inputs) {
+  for (const auto& buffers : kernel.copies_) {
+    for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
+      if (kernel.specs_[i].role != BufferSpec::Role::kInput) continue;
+      if (i >= inputs.size() || inputs[i].size() != kernel.specs_[i].element_count) {
+        return std::unexpected(Failure{.code = FailureCode::kDeviceFault,
+                                       .message = fmt::format("input {} has the wrong size", i)});
+      }
+      LF_TRY_VOID(Succeeds(driver_.CopyIn(buffers[i], inputs[i].data(), inputs[i].size_bytes()),
+                           "filling its buffers"));
     }
-    LF_TRY_VOID(
-        Succeeds(input ? driver_.CopyIn(kernel.buffers_[i], inputs[i].data(), inputs[i].size() * 4)
-                       : driver_.Fill(kernel.buffers_[i], poison, spec.element_count),
-                 "filling its buffers"));
+  }
+  return {};
+}
+
+std::expected<void, Failure> GpuDevice::Run(Loaded& kernel, Inputs inputs, Outputs outputs) {
+  LF_TRY_VOID(SetInputs(kernel, inputs));
+  const std::vector<CudaAddress>& buffers = kernel.copies_.front();
+  for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
+    if (kernel.specs_[i].role == BufferSpec::Role::kInput) continue;
+    LF_TRY_VOID(Succeeds(driver_.Fill(buffers[i], kPoisonBits, kernel.specs_[i].element_count),
+                         "filling its buffers"));
   }
   LF_TRY_VOID(StartAll(kernel));
   LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
   LF_TRY_VOID(WaitFor(end_, options_.run_limit));
-  std::vector<looptree::Tensor> outputs;
+  std::size_t output = 0;
   for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
     if (kernel.specs_[i].role != BufferSpec::Role::kOutput) continue;
-    looptree::Tensor output(kernel.specs_[i].element_count);
-    LF_TRY_VOID(Succeeds(driver_.CopyOut(output.data(), kernel.buffers_[i], output.size() * 4),
-                         "reading its outputs"));
-    outputs.push_back(std::move(output));
+    if (output >= outputs.size() || outputs[output].size() != kernel.specs_[i].element_count) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kDeviceFault,
+                  .message = fmt::format("output {} has the wrong size", output)});
+    }
+    LF_TRY_VOID(
+        Succeeds(driver_.CopyOut(outputs[output].data(), buffers[i], outputs[output].size_bytes()),
+                 "reading its outputs"));
+    ++output;
   }
+  return {};
+}
+
+std::expected<std::vector<looptree::Tensor>, Failure> GpuDevice::Run(
+    Loaded& kernel, const std::vector<looptree::Tensor>& inputs) {
+  const std::vector<std::span<const float>> from(inputs.begin(), inputs.end());
+  std::vector<looptree::Tensor> outputs;
+  for (const BufferSpec& spec : kernel.specs_) {
+    if (spec.role == BufferSpec::Role::kOutput) outputs.emplace_back(spec.element_count);
+  }
+  const std::vector<std::span<float>> to(outputs.begin(), outputs.end());
+  LF_TRY_VOID(Run(kernel, from, to));
   return outputs;
+}
+
+std::expected<int, Failure> GpuDevice::AddCopies(Loaded& kernel, int copies) {
+  while (static_cast<int>(kernel.copies_.size()) < copies) {
+    auto buffers = AllocateBuffers(kernel);
+    if (!buffers) {
+      if (buffers.error().code == FailureCode::kRunOom) break;
+      return std::unexpected(std::move(buffers).error());
+    }
+    for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
+      LF_TRY_VOID(Succeeds(driver_.StartCopy((*buffers)[i], kernel.copies_.front()[i],
+                                             kernel.specs_[i].element_count * sizeof(float)),
+                           "copying its buffers"));
+    }
+    kernel.copies_.push_back(*std::move(buffers));
+  }
+  return static_cast<int>(kernel.copies_.size());
+}
+
+std::expected<bool, Failure> GpuDevice::HandOverTogether(Loaded& kernel, int runs) {
+  std::vector<CudaDriver::Launch> launches;
+  for (int run = 0; run < runs; ++run) {
+    const auto copy = static_cast<std::size_t>(run) % kernel.copies_.size();
+    for (CudaDriver::Launch& launch : LaunchesOf(kernel, copy)) {
+      launches.push_back(std::move(launch));
+    }
+  }
+  const CudaCode code = driver_.MakeBatch(launches, kernel.batch_);
+  if (code == CudaCode::kNotSupported) return false;
+  LF_TRY_VOID(Succeeds(code, "handing launches over together"));
+  kernel.batch_runs_ = runs;
+  return true;
+}
+
+std::expected<double, Failure> GpuDevice::ElapsedNs() {
+  LF_TRY_VOID(WaitFor(end_, options_.run_limit));
+  float milliseconds = 0;
+  LF_TRY_VOID(
+      Succeeds(driver_.ElapsedMilliseconds(begin_, end_, milliseconds), "reading its time"));
+  constexpr double kNsPerMs = 1e6;
+  return double{milliseconds} * kNsPerMs;
 }
 
 std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs) {
   LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
-  for (int i = 0; i < runs; ++i) LF_TRY_VOID(StartAll(kernel));
+  if (kernel.batch_runs_ > 0 && runs % kernel.batch_runs_ == 0) {
+    for (int run = 0; run < runs; run += kernel.batch_runs_) {
+      LF_TRY_VOID(Succeeds(driver_.StartBatch(kernel.batch_), "launching the kernel"));
+    }
+  } else {
+    for (int run = 0; run < runs; ++run) {
+      LF_TRY_VOID(StartAll(kernel, static_cast<std::size_t>(run) % kernel.copies_.size()));
+    }
+  }
   LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
-  LF_TRY_VOID(WaitFor(end_, options_.run_limit * runs));
-  float milliseconds = 0;
-  LF_TRY_VOID(
-      Succeeds(driver_.ElapsedMilliseconds(begin_, end_, milliseconds), "reading its time"));
-  return double{milliseconds} * 1e6;
+  return ElapsedNs();
+}
+
+std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int times) {
+  CudaAddress memory[2] = {0, 0};
+  const auto timed = [&]() -> std::expected<double, Failure> {
+    for (CudaAddress& address : memory) {
+      LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, address), "allocating memory to copy"));
+      LF_TRY_VOID(Succeeds(driver_.Fill(address, 0, bytes / sizeof(float)), "filling it"));
+    }
+    LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
+    for (int i = 0; i < times; ++i) {
+      LF_TRY_VOID(Succeeds(driver_.StartCopy(memory[0], memory[1], bytes), "copying memory"));
+    }
+    LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
+    return ElapsedNs();
+  }();
+  for (const CudaAddress address : memory) {
+    if (address != 0 && !lost_) (void)driver_.Free(address);
+  }
+  return timed;
+}
+
+std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel) {
+  // Twice the cache: whatever its policy of replacement, next to nothing of the kernel's is left.
+  const auto bytes = static_cast<std::uint64_t>(facts_.l2_bytes) * 2;
+  if (evictor_ == 0 && bytes > 0) {
+    LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, evictor_), "allocating memory to evict with"));
+  }
+  if (bytes > 0) {
+    LF_TRY_VOID(
+        Succeeds(driver_.StartFill(evictor_, 0, bytes / sizeof(float)), "evicting the cache"));
+  }
+  LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
+  LF_TRY_VOID(StartAll(kernel));
+  LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
+  return ElapsedNs();
 }
 
 std::expected<void, Failure> GpuDevice::CheckMemory() {

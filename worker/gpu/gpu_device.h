@@ -11,6 +11,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class GpuDevice {
 
   const CudaDriver::Facts& facts() const { return facts_; }
   bool lost() const { return lost_; }
+  std::chrono::nanoseconds Now() const { return options_.clock(); }
 
   // Code (a cubin for this device, or PTX, which the driver assembles) with memory for its buffers.
   class Loaded {
@@ -45,6 +47,7 @@ class GpuDevice {
     ~Loaded();
     Loaded(const Loaded&) = delete;
     Loaded& operator=(const Loaded&) = delete;
+    std::uint64_t bytes() const;  // of one copy of the buffers
 
    private:
     friend class GpuDevice;
@@ -52,19 +55,40 @@ class GpuDevice {
     GpuDevice& device_;
     CudaDriver::Module module_;
     std::vector<BufferSpec> specs_;
-    std::vector<CudaAddress> buffers_;
-    std::vector<CudaDriver::Launch> launches_;
+    std::vector<std::vector<CudaAddress>> copies_;  // of the buffers; the first is what Run uses
+    std::vector<CudaDriver::Launch> launches_;      // without arguments
+    CudaDriver::Batch batch_;                       // of batch_runs_ runs; null: none
+    int batch_runs_ = 0;
   };
   // COMPILE_ERROR: the driver does not take the code; RUN_OOM: there is not so much memory.
   std::expected<std::unique_ptr<Loaded>, Failure> Load(const GpuKernel& kernel,
                                                        const std::string& code);
 
-  // Inputs in, outputs and scratch full of NaN, one run, outputs out. RUN_TIMEOUT, RUN_CRASH.
+  using Inputs = std::span<const std::span<const float>>;
+  using Outputs = std::span<const std::span<float>>;
+  // Inputs in, outputs and scratch full of poison (worker/verification.h), one run, outputs out.
+  // RUN_TIMEOUT, RUN_CRASH.
+  std::expected<void, Failure> Run(Loaded& kernel, Inputs inputs, Outputs outputs);
   std::expected<std::vector<looptree::Tensor>, Failure> Run(
       Loaded& kernel, const std::vector<looptree::Tensor>& inputs);
-  // `runs` in a row on what the buffers hold, by the device's own clock: nanoseconds of all of
-  // them.
+
+  // ---- timing, by the device's own clock, on what the buffers hold
+
+  std::expected<void, Failure> SetInputs(Loaded& kernel, Inputs inputs);  // of every copy
+  // Runs go round among so many copies of the buffers from here on, so that what a run works on is
+  // no longer in the cache; fewer if there is no memory for them. They hold what the buffers do.
+  // How many there are now.
+  std::expected<int, Failure> AddCopies(Loaded& kernel, int copies);
+  // From here on runs are handed over so many at a time, a multiple of the copies. False: this
+  // driver cannot.
+  std::expected<bool, Failure> HandOverTogether(Loaded& kernel, int runs);
+  // `runs` in a row, a multiple of those that are handed over together: nanoseconds of all of them.
   std::expected<double, Failure> Time(Loaded& kernel, int runs);
+  // So many bytes from one place of its memory to another, `times` over: nanoseconds of all of
+  // them. RUN_OOM: there is not so much memory.
+  std::expected<double, Failure> TimeCopies(std::uint64_t bytes, int times);
+  // One run after the cache was filled with something else.
+  std::expected<double, Failure> TimeCold(Loaded& kernel);
 
   // A known kernel with a known result, and memory that keeps what is written to it. To be run
   // before the next lease after anything went wrong. DEVICE_FAULT if either is not as it should be.
@@ -77,7 +101,10 @@ class GpuDevice {
   // What `code` means for a job; and `lost_` from here on if it is sticky.
   Failure FailureOf(CudaCode code, std::string_view doing);
   std::expected<void, Failure> Succeeds(CudaCode code, std::string_view doing);
-  std::expected<void, Failure> StartAll(const Loaded& kernel);
+  std::expected<void, Failure> StartAll(const Loaded& kernel, std::size_t copy = 0);
+  std::vector<CudaDriver::Launch> LaunchesOf(const Loaded& kernel, std::size_t copy) const;
+  std::expected<std::vector<CudaAddress>, Failure> AllocateBuffers(const Loaded& kernel);
+  std::expected<double, Failure> ElapsedNs();
   // Until all that was started has ended, or the limit is reached: then the device is lost, as a
   // running kernel cannot be ended.
   std::expected<void, Failure> WaitFor(CudaDriver::Event event, std::chrono::nanoseconds limit);
@@ -88,6 +115,7 @@ class GpuDevice {
   CudaDriver::Facts facts_;
   CudaDriver::Event begin_;
   CudaDriver::Event end_;
+  CudaAddress evictor_ = 0;  // memory to fill the cache with; 0: not needed yet
   bool entered_ = false;
   bool lost_ = false;
 };

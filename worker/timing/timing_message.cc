@@ -89,8 +89,10 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
   const bool can_be =
       reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
       std::ranges::all_of(samples.ns, IsAboveZero) &&
-      std::ranges::all_of(
-          samples.flags, [](auto flag) { return flag <= (kSampleContended | kSamplePreempted); }) &&
+      std::ranges::all_of(samples.flags,
+                          [](auto flag) {
+                            return flag <= (kSampleContended | kSamplePreempted | kSampleThrottled);
+                          }) &&
       IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
       IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz);
   if (!can_be) return std::nullopt;

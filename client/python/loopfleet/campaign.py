@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 from . import _core
 from ._core import JobError, Outcome, Walk
 from .client import Client
-from .errors import DeadlineExceeded, LoopfleetError
+from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 
 _WINDOW = 1000  # points on their way at once: what an interruption makes ask again
 
@@ -93,6 +93,7 @@ class Point:
     copy: int
     benchmark: str
     actions: list[str]
+    copies: int = 1
 
     @property
     def key(self) -> tuple[int, int]:
@@ -119,7 +120,7 @@ def points_at(spec: Spec, index: int) -> list[Point]:
             break
         walk.step(int(legal[int(rng.integers(len(legal)))]))
     copies = spec.paired_times if rng.random() < spec.paired_share else 1
-    return [Point(index, copy, chosen, walk.history) for copy in range(copies)]
+    return [Point(index, copy, chosen, walk.history, copies) for copy in range(copies)]
 
 
 def _default_actions(dialect: str) -> list[str]:
@@ -129,17 +130,34 @@ def _default_actions(dialect: str) -> list[str]:
             "vectorize"]
 
 
-def job_of(spec: Spec, point: Point) -> dict[str, Any]:
+def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
+    """Names of hosts with a worker that could run the campaign's jobs."""
+    fitting = [worker for worker in workers
+               if worker["state"] == "ready" and worker["device"] == _device(spec) and worker["max_threads"] >= spec.threads
+               and set(spec.labels) <= set(worker["labels"])]
+    return sorted({worker["host"] for worker in fitting})
+
+
+def _device(spec: Spec) -> str:
+    if spec.device in ("cpu", "cuda"):
+        return spec.device
+    return "cuda" if all("cuda" in benchmark for benchmark in spec.benchmarks) else "cpu"
+
+
+def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """``hosts``: where copies of a point are to be measured, each on another one as far as there are several."""
     made: dict[str, Any] = {"benchmark": point.benchmark, "actions": point.actions, "rules": spec.rules,
                             "threads": spec.threads, "cache": spec.cache,
                             "tag": {"campaign": spec.name, "point": point.index, "copy": point.copy}}
     for name in ("merge_all_first", "device", "labels", "precision", "budget_ms", "cut_above_ns"):
         if getattr(spec, name):
             made[name] = getattr(spec, name)
-    if point.copy or spec.paired_share:
+    if point.copies > 1:
         # Copies of a point have keys of their own, so that they are spread over the workers.
         made["affinity"] = f"{spec.name[:100]}-{point.index}-{point.copy}"
         made["fresh"] = point.copy > 0
+    if point.copies > 1 and len(hosts) > 1:
+        made["labels"] = [*spec.labels, f"host={hosts[(point.index + point.copy) % len(hosts)]}"]
     return made
 
 
@@ -220,6 +238,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
         left = (total - len(log.done)) / rate if rate > 0 else None
         return Progress(len(log.done), log.failed, total, rate, left)
 
+    hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
     waiting = _unanswered(spec, log.done)
     on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
     try:
@@ -234,7 +253,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
                     fresh.append(point)
                     total += point.copy > 0
             if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
-                tickets = client.send(job_of(spec, point) for point in fresh)
+                tickets = client.send(job_of(spec, point, hosts) for point in fresh)
                 on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})
             elif fresh:
                 waiting = _chained(fresh, waiting)
@@ -248,7 +267,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
             for ticket, outcome in arrived:
                 point, turns = on_their_way.pop(ticket)
                 if not outcome.ok and outcome.retryable and turns:
-                    (again,) = client.send([job_of(spec, point)])
+                    (again,) = client.send([job_of(spec, point, hosts)])
                     on_their_way[again] = (point, turns - 1)
                 else:
                     log.add(point, outcome)
@@ -298,6 +317,10 @@ def main(arguments: list[str] | None = None) -> int:
     interrupted: list[int] = []
     try:
         spec = read_spec(given.spec)
+    except LoopfleetError as error:
+        print(f"loopfleet-campaign: {error}", file=sys.stderr)
+        return 78
+    try:
         folder = Path(given.out or Path(given.spec).parent / spec.name)
         if given.command == "show":
             log = Log(folder, spec)
@@ -318,7 +341,7 @@ def main(arguments: list[str] | None = None) -> int:
             progress = run(spec, folder, client, on_progress=say, stop=lambda: bool(interrupted))
     except (LoopfleetError, JobError) as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
-        return 1
+        return 69 if isinstance(error, CoordinatorUnavailable) else 1
     print(f"{folder}: {progress}")
     if interrupted:
         print("interrupted; the same command goes on where it was", file=sys.stderr)

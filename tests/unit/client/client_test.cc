@@ -122,6 +122,71 @@ TEST(ClientTest, OffersJobsAgainWhenTheQueueIsFull) {
   EXPECT_EQ(submissions, 3);
 }
 
+// Says no with `code` to everybody's first two messages of each kind.
+FakeCoordinator::Mind Reluctant(FailureCode code, std::atomic<int>& refusals) {
+  return [code, &refusals, hellos = 0, others = 0](const wire::ClientRequest& request) mutable {
+    const bool is_hello = std::holds_alternative<wire::ClientHello>(request.message);
+    if (++(is_hello ? hellos : others) < 3) {
+      ++refusals;
+      return Reply(wire::Refused{.failure = {.code = code}, .retry_after_ms = 20});
+    }
+    if (is_hello) return Reply(wire::Welcome{.coordinator = "fake", .epoch = 7});
+    if (std::holds_alternative<wire::SubmitJobs>(request.message)) {
+      return Reply(wire::Accepted{.batch = {9}, .job_count = 1});
+    }
+    return Reply(wire::OutcomePage{.batch = {.batch = {3}, .state = wire::BatchState::kRunning}});
+  };
+}
+
+class PassingRefusals : public testing::TestWithParam<FailureCode> {};
+
+TEST_P(PassingRefusals, AreWaitedForByEveryCall) {
+  std::atomic<int> refusals = 0;
+  FakeCoordinator coordinator(kAnyPort, Reluctant(GetParam(), refusals));
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  EXPECT_EQ(refusals, 2);
+  const auto page = client->Fetch({3}, 0, 0s);
+  ASSERT_TRUE(page.has_value()) << page.error().message;
+  EXPECT_EQ(refusals, 4);
+}
+
+TEST_P(PassingRefusals, AreWaitedForNoLongerThanTheLimit) {
+  FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) -> Reply {
+                                return wire::Refused{.failure = {.code = GetParam()}};
+                              }));
+  ClientOptions options = Patient(coordinator.endpoint());
+  options.busy_limit = 50ms;
+  auto client = Client::Connect(options);
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  const auto list = client->ListWorkers();
+  ASSERT_FALSE(list.has_value());
+  EXPECT_EQ(list.error().refusal.value().code, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(ClientTest, PassingRefusals,
+                         testing::Values(FailureCode::kBusy, FailureCode::kQuotaExceeded,
+                                         FailureCode::kStorageFull, FailureCode::kShuttingDown),
+                         [](const auto& info) { return std::string(InfoOf(info.param).name); });
+
+TEST(ClientTest, SaysWhatTheTimeWasSpentOn) {
+  FakeCoordinator coordinator(
+      kAnyPort, Greeting([](const auto&) -> Reply {
+        return wire::Refused{.failure = {.code = FailureCode::kBusy, .message = "no room"}};
+      }));
+  auto client = Client::Connect(Patient(coordinator.endpoint()));
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  // On a slow machine not even the first answer comes within a short time: then a longer one.
+  for (Nanos limit = 200ms; limit < 60s; limit *= 4) {
+    client->AllowGoodbye(limit);  // a deadline
+    const auto list = client->ListWorkers();
+    ASSERT_FALSE(list.has_value());
+    ASSERT_EQ(list.error().kind, ErrorKind::kTimeout);
+    if (list.error().message.find("BUSY: no room") != std::string::npos) return;
+  }
+  FAIL() << "it never did";
+}
+
 TEST(ClientTest, GreetsACoordinatorThatDoesNotKnowItAnyMore) {
   std::atomic<int> hellos = 0;
   FakeCoordinator coordinator(kAnyPort, [&](const wire::ClientRequest& request) -> Reply {

@@ -263,6 +263,31 @@ TEST(Core, AnAuditThatNobodyIsThereForEnds) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kExpired);
 }
 
+// An audit waits for x, which is busy with the second job.
+struct WaitingAudit : Fleet {
+  WaitingAudit() {
+    WorkerHello("x", 51);
+    Submit("c", {{.tree = 1}, {.tree = 2}});
+    Write();
+    busy = TakeLeases("x").at(0);
+    Answer("w", TakeLeases("w").at(0), 100);
+    Write();
+    Settle();
+    EXPECT_TRUE(core->state().audits.waiting.contains(audit));
+  }
+  JobId audit = MakeJobId(2, 0);
+  wire::Lease busy;
+};
+
+TEST(Core, WhyAnAuditWaitsIsExplained) {
+  WaitingAudit h;
+  const auto told = h.TakeReply<wire::JobExplanation>("c", h.Ask("c", wire::ExplainJob{h.audit}));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reason,
+            "queued: it repeats a measurement of worker 50 as an audit, and waits for another "
+            "worker of that hardware to have nothing else to do");
+}
+
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {
   Fleet h;
   h.WorkerHello("x", 51);

@@ -171,6 +171,8 @@ void Harness::Restart() {
   pages.clear();
   from_storage.clear();
   shown_jobs.clear();
+  shown_fleets.clear();
+  observations.clear();
   commands.clear();
   Start();
 }
@@ -185,9 +187,10 @@ void Harness::Note(Effect effect) {
                         [&](SendOutcomes& page) { pages.push_back(std::move(page)); },
                         [&](AnswerFromStorage& answer) { from_storage.push_back(answer); },
                         [&](SendJob& job) { shown_jobs.push_back(std::move(job)); },
+                        [&](SendFleet& fleet) { shown_fleets.push_back(std::move(fleet)); },
                         [&](SendToWorker& command) { commands.push_back(std::move(command)); },
                         [&](Persist& persist) { unwritten.push_back(std::move(persist)); },
-                        [&](Observation&) {}},
+                        [&](Observation& one) { observations.push_back(std::move(one)); }},
              effect);
 }
 
@@ -202,6 +205,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs) {
 
 std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sent sent) {
   Submission submission{.peer = peer,
+                        .key = keys[peer],
                         .number = ++last_number_,
                         .request_id = Named(sent.request),
                         .digest = fmt::format("{}/{}", sent.request, sent.content),
@@ -212,7 +216,7 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
     submission.jobs.push_back(Admitted(wish));
     admitted_[submission.digest].push_back(submission.jobs.back().admission);
   }
-  if (const auto client = core->ClientOf(peer)) {
+  if (const auto client = core->ClientOf(peer, keys[peer])) {
     submission.seen = disk.FindRequest(*client, submission.request_id);
   }
   const std::uint64_t number = submission.number;
@@ -221,7 +225,8 @@ std::uint64_t Harness::Submit(const PeerId& peer, std::vector<JobWish> jobs, Sen
 }
 
 std::uint64_t Harness::Ask(const PeerId& peer, ClientQuestion question) {
-  Give(ClientAsked{.peer = peer, .number = ++last_number_, .question = std::move(question)});
+  Give(ClientAsked{
+      .peer = peer, .number = ++last_number_, .question = std::move(question), .key = keys[peer]});
   return last_number_;
 }
 
@@ -244,7 +249,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
 }
 
 void Harness::Say(const PeerId& peer, wire::WorkerMessage message) {
-  Give(WorkerSaid{.peer = peer, .message = std::move(message)});
+  Give(WorkerSaid{.peer = peer, .message = std::move(message), .key = keys[peer]});
 }
 
 void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::DrainState drain) {

@@ -118,11 +118,14 @@ class Harness {
   Moment now{.instant = Instant(seconds(1000)), .wall = WallTime(seconds(1'700'000'000))};
   Limits limits;
   FakeDisk disk;
+  std::map<PeerId, KeyText> keys;  // that connections came with
   std::unique_ptr<Core> core;
   std::vector<ReplyToClient> replies;
   std::vector<SendOutcomes> pages;
   std::vector<AnswerFromStorage> from_storage;
   std::vector<SendJob> shown_jobs;
+  std::vector<SendFleet> shown_fleets;
+  std::vector<Observation> observations;
   std::vector<SendToWorker> commands;
   std::deque<Persist> unwritten;
 

@@ -226,7 +226,8 @@ TEST(CoreQueue, WhoLacksLabelsGetsNoAnswerOfOthers) {
   h.WorkerHello("x", 51, {.credit = 9, .labels = {"quiet"}});
   h.Submit("c", {{.tree = 1}, {.tree = 1, .labels = {"quiet"}}});
   h.Write();
-  EXPECT_EQ(JobsOf(h.TakeLeases("x")), std::vector{MakeJobId(1, 1)});  // it does not follow the first
+  EXPECT_EQ(JobsOf(h.TakeLeases("x")),
+            std::vector{MakeJobId(1, 1)});  // it does not follow the first
 }
 
 TEST(CoreQueue, DifferentDemandsAreBounded) {
@@ -241,6 +242,28 @@ TEST(CoreQueue, DifferentDemandsAreBounded) {
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 2))), FailureCode::kQuotaExceeded);
   EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 3)));
   EXPECT_FALSE(h.disk.outcomes.contains(MakeJobId(1, 0)));
+}
+
+// Also those that an affinity binds to one worker: each would be looked at for each job it gets.
+TEST(CoreQueue, DifferentDemandsOfOneWorkerAreBounded) {
+  Limits limits;
+  limits.max_demands = 2;  // and four for each worker
+  Queue h(limits);
+  const std::vector<std::string> labels{"a", "b", "c", "d", "e", "f", "g", "h"};
+  h.WorkerHello("w", 50, {.labels = labels});
+  h.Submit("c", {{.tree = 1, .affinity = "episode"}});
+  h.Write();
+  ASSERT_EQ(h.TakeLeases("w").size(), 1U);
+  std::vector<JobWish> jobs;
+  for (const std::string& label : labels) {
+    jobs.push_back({.tree = static_cast<std::uint8_t>(10 + jobs.size()),
+                    .labels = {label},
+                    .affinity = "episode"});
+  }
+  h.Submit("c", jobs);
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 2U);
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 7))), FailureCode::kQuotaExceeded);
 }
 
 // ---- affinity ----

@@ -59,6 +59,7 @@ struct TwoClients : Harness {
     batch = MustAccept("a", submitted).batch;
   }
   void Hello(const PeerId& peer, std::uint8_t client, Role role) {
+    keys[peer] = "key of " + peer;
     AskAs(peer, role, wire::ClientHello{.client = Named(client)});
   }
   std::uint64_t AskAs(const PeerId& peer, Role role, ClientQuestion question) {
@@ -110,6 +111,50 @@ TEST(CoreSecurity, AClientThatSaidNoHelloOwnsNothing) {
   EXPECT_EQ(h.RefusalOf("c", request), FailureCode::kUnauthenticated);
   h.Write();
   EXPECT_TRUE(h.disk.outcomes.empty());
+}
+
+// A peer chooses its routing id: b's key over a connection that calls itself "a" is not a.
+TEST(CoreSecurity, ARoutingIdIdentifiesNobody) {
+  TwoClients h;
+  h.keys["a"] = "key of b";
+  const auto submitted = h.Submit("a", {{.tree = 4}});
+  EXPECT_EQ(h.RefusalOf("a", submitted), FailureCode::kUnauthenticated);
+  h.Give(ClientAsked{.peer = "a",
+                     .number = 77,
+                     .question = wire::CancelBatch{h.batch},
+                     .role = Role::kClient,
+                     .key = "key of b"});
+  EXPECT_EQ(h.RefusalOf("a", 77), FailureCode::kUnauthenticated);
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+  EXPECT_EQ(h.disk.jobs.size(), 3u);
+}
+
+TEST(CoreSecurity, ARoutingIdMakesNoWorker) {
+  TwoClients h;
+  h.keys["w"] = "key of w";
+  h.WorkerHello("w", 50);
+  const wire::Lease lease = h.TakeLeases("w").at(0);
+  h.keys["w"] = "key of another";
+  h.Report("w", lease);
+  EXPECT_TRUE(h.TakeCommand<wire::HelloWanted>("w"));
+  h.Say("w", wire::Goodbye{});
+  h.Write();
+  EXPECT_TRUE(h.disk.outcomes.empty());
+  EXPECT_EQ(h.core->Leased(), 1u);
+}
+
+TEST(CoreSecurity, OneKeyDoesNotTakeThePlaceOfAllWorkers) {
+  Limits limits;
+  limits.max_workers_per_key = 1;
+  Harness h(limits);
+  h.keys = {{"w", "key"}, {"x", "key"}, {"y", "another"}};
+  h.WorkerHello("w", 50);
+  h.WorkerHello("x", 51);
+  EXPECT_EQ(h.TakeCommand<wire::Refused>("x")->failure.code, FailureCode::kBusy);
+  h.WorkerHello("w", 50);  // is there already
+  h.WorkerHello("y", 52);
+  EXPECT_EQ(h.core->state().workers.size(), 2u);
 }
 
 TEST(CoreSecurity, EveryClientMayReadABatch) {
@@ -286,13 +331,25 @@ TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
   const auto waiting =
       h.AskAs("a", Role::kClient, wire::FetchOutcomes{.batch = h.batch, .wait_ms = 10'000});
   h.Give(KeysRevoked{{"key of a"}});
-  EXPECT_FALSE(h.core->ClientOf("a").has_value());
-  EXPECT_TRUE(h.core->ClientOf("b").has_value());
+  EXPECT_FALSE(h.core->ClientOf("a", "key of a").has_value());
+  EXPECT_TRUE(h.core->ClientOf("b", "key of b").has_value());
   h.AskAs("root", Role::kAdmin, wire::CancelBatch{h.batch});
   h.Write();
   EXPECT_FALSE(h.TakePage("a", waiting)) << "the outcomes are not for it any more";
   h.Pass(seconds(20));
   EXPECT_FALSE(h.TakePage("a", waiting));
+}
+
+// One need not say hello to wait for a batch that others may read.
+TEST(CoreRevocation, AStrangerThatWaitsIsToldNothingMore) {
+  TwoClients h;
+  const auto waiting =
+      h.AskAs("a9", Role::kClient, wire::FetchOutcomes{.batch = h.batch, .wait_ms = 10'000});
+  h.Give(KeysRevoked{{"key of a9"}});
+  h.AskAs("root", Role::kAdmin, wire::CancelBatch{h.batch});
+  h.Write();
+  h.Pass(seconds(20));
+  EXPECT_FALSE(h.TakePage("a9", waiting));
 }
 
 TEST(CoreRevocation, WhatWasUnderWayIsAnsweredToNobody) {

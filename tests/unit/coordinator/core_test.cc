@@ -501,13 +501,15 @@ TEST(Core, AFetchEndsWhenItsTimeIsOver) {
 TEST(Core, WaitersAreBounded) {
   Harness h({.max_waiters = 3, .max_waiters_per_client = 2});
   h.ClientHello("c", 1);
-  h.ClientHello("d", 1);
+  h.ClientHello("c2", 1);
+  h.ClientHello("d", 2);
   h.Submit("c", {{.tree = 1}});
   h.Write();
   const wire::FetchOutcomes fetch{.batch = BatchId{1}, .wait_ms = 60'000};
   h.Ask("c", fetch);
   h.Ask("c", fetch);
-  const auto own = h.TakeReply<wire::Refused>("c", h.Ask("c", fetch));
+  const auto own = h.TakeReply<wire::Refused>("c2", h.Ask("c2", fetch));
+  ASSERT_TRUE(own) << "over another connection it is the same client";
   EXPECT_EQ(own->failure.code, FailureCode::kQuotaExceeded);
   h.Ask("d", fetch);
   const auto all = h.TakeReply<wire::Refused>("d", h.Ask("d", fetch));

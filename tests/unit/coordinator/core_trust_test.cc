@@ -98,6 +98,22 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   EXPECT_EQ(h.core->state().batches.size(), 0U);
 }
 
+// Results are found by the time that they are stamped with.
+TEST(Core, ResultsOfBeforeTheClockWasSetAreInDoubtToo) {
+  OneLease h;
+  h.Report("w", h.lease);
+  h.Write();
+  const WallTime stamped = h.disk.outcomes.at(h.lease.job).finished_at;
+  h.Pass(seconds(1));
+  h.now.wall += std::chrono::hours(1);
+  h.Pass(seconds(1));
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Write();
+  ASSERT_EQ(h.disk.suspected.size(), 1U);
+  EXPECT_LE(h.disk.suspected[0].since, stamped);
+  EXPECT_GE(h.disk.suspected[0].since, stamped - seconds(20));
+}
+
 TEST(Core, ABatchOfItsOwnThatThereIsNoRoomForIsDropped) {
   OneLease h;
   h.Report("w", h.lease);

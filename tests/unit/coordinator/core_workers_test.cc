@@ -164,11 +164,18 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
       },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1; },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).samples_ns.clear(); },
-      [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; },
-      [](Evaluation& e) { e.tree_key.reset(); },
+      [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; }, [](Evaluation& e) { e.tree_key.reset(); },
       [](Evaluation& e) { e.conditions.reset(); },
       [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },
-      [](Evaluation& e) { e.conditions->policy = "another"; }};
+      [](Evaluation& e) { e.conditions->policy = "another"; },
+      [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
+      // Sums of such durations overflow, and what is stored then no client can read.
+      [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },
+      [](Evaluation& e) { e.stages[Stage::kMeasure] = Nanos::max(); },
+      [](Evaluation& e) {
+        e.verdict = Failure{.code = FailureCode::kRunTimeout, .message = "test"};
+        e.stages[Stage::kQueue] = Nanos::max();
+      }};
   for (std::size_t i = 0; i < lies.size(); ++i) {
     OneLease h;
     Evaluation evaluation = h.GoodEvaluation(h.lease);

@@ -152,6 +152,27 @@ TEST_F(KeyedShellTest, NoMessageOfARevokedWorkerIsActedUpon) {
   EXPECT_EQ(workers().size(), 0u);
 }
 
+// Whoever has an admin's key cannot drain in the name of another.
+TEST_F(KeyedShellTest, WhoDrainsIsWhoseKeyItIs) {
+  const auto root_keys = Authorize(Role::kAdmin, "root");
+  wire::Dealer root = Connect(coordinator_->clients, root_keys);
+  Ask(root, wire::ClientHello{.client = Uuid::Random()});
+  const auto node_keys = Authorize(Role::kWorker, "node7");
+  wire::Dealer node = Connect(coordinator_->workers, node_keys);
+  Exchange(node, wire::Encode(
+                     wire::WorkerHello{.worker = Uuid::Random(),
+                                       .name = "host",
+                                       .credit = 1,
+                                       .hardware = {.hardware_class = "class"},
+                                       .compiler = {.llvm = "0", .tier = "none", .revision = "0"},
+                                       .policy = "policy"}));
+  const auto drained = Ask(root, wire::SetDrain{.target = "node7/host", .by = "somebody else"});
+  const auto* list = std::get_if<wire::WorkerList>(&drained.message);
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(list->workers.size(), 1u);
+  EXPECT_EQ(list->workers[0].drain.value().by, "root");
+}
+
 // The same name with another key is the same client, over a new connection.
 TEST_F(KeyedShellTest, ANewKeyOfTheSameNameOwnsTheOldBatches) {
   wire::PeerKeys old_keys = Authorize(Role::kClient, "alice");

@@ -161,5 +161,94 @@ TEST(Core, ACancelledJobEndsItsReservation) {
   EXPECT_EQ(h.TakeLeases("x").size(), 1U);
 }
 
+// A was lost with a worker and queued; D, its equal of another client, stands in line behind it.
+// Then x has room, and is reserved for A, but has something to finish first.
+struct LostAndEqual : Harness {
+  LostAndEqual() {
+    ClientHello("c", 1);
+    ClientHello("d", 2);
+    WorkerHello("w", 50, Announcing());
+    Submit("c", {{.tree = 7}});
+    Write();
+    a = TakeLeases("w").at(0).job;
+    WorkerHello("x", 51, Announcing(2));
+    Submit("d", {{.tree = 8}, {.tree = 9}});  // had its turn: c is next
+    Write();
+    busy = TakeLeases("x");
+    EXPECT_EQ(busy.size(), 2U);
+    for (int beat = 0; beat < 4; ++beat) {  // w is lost by then
+      Pass(seconds(1));
+      Heartbeat("x", {busy[0].lease, busy[1].lease});
+    }
+    Submit("d", {{.tree = 7}});
+    Write();
+    Report("x", busy[0]);
+    EXPECT_TRUE(std::holds_alternative<Retrying>(core->state().jobs.Find(a)->progress));
+  }
+  JobId a;
+  std::vector<wire::Lease> busy;
+};
+
+TEST(Core, AJobThatWaitsToRunAloneAnswersItsEquals) {
+  LostAndEqual h;
+  h.WorkerHello("y", 52, Announcing());
+  EXPECT_TRUE(h.TakeLeases("y").empty()) << "an equal of a job that waits is not to pass it";
+  h.Report("x", h.busy[1]);
+  const auto alone = h.TakeLeases("x");
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_EQ(alone[0].job, h.a);
+  h.Report("x", alone[0]);
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), 4U);
+}
+
+TEST(Core, WhyAJobWaitsToRunAloneIsExplained) {
+  LostAndEqual h;
+  const auto told = h.TakeReply<wire::JobExplanation>("c", h.Ask("c", wire::ExplainJob{h.a}));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->reason,
+            "queued: 1 worker went away with it, so it is to run alone: worker 51 is reserved for "
+            "it, and finishes 1 job first");
+}
+
+// ---- what a worker says that it holds
+
+TEST(Core, AWorkerInQuarantineKeepsNothing) {
+  OneLease h;
+  h.Heartbeat("w", {h.lease.lease});
+  h.Give(WorkerUnreachable{.peer = "w"});
+  h.Say("w2",
+        wire::WorkerHello{.worker = Named(50), .name = "worker 50"});  // with nothing: it is lost
+  h.Say("w2", wire::Heartbeat{.canary_ratio = 1.5, .canary = wire::CanaryState::kDrifting});
+  h.WorkerHello("w3", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  const auto revoked = h.TakeCommand<wire::Revoke>("w3");
+  ASSERT_TRUE(revoked);
+  EXPECT_EQ(revoked->leases, std::vector{h.lease.lease});
+  EXPECT_EQ(h.core->Leased(), 0U);
+}
+
+TEST(Core, ALeaseThatWasNeverGrantedForAJobIsNotAdopted) {
+  OneLease h;
+  h.Submit("c", {{.tree = 8}});
+  h.Write();
+  h.WorkerHello("x", 51,
+                {.device = DeviceKind::kCuda,
+                 .held = {{.lease = LeaseId{h.lease.lease.value - 1}, .job = MakeJobId(2, 0)}}});
+  EXPECT_TRUE(h.TakeCommand<wire::Revoke>("x"));
+  EXPECT_EQ(h.core->Leased(), 1U);
+}
+
+TEST(Core, AfterARestartOnlyWhoMayRunAJobKeepsIt) {
+  OneLease h;
+  h.Restart();
+  h.WorkerHello(
+      "x", 51,
+      {.device = DeviceKind::kCuda, .held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_TRUE(h.TakeCommand<wire::Revoke>("x"));
+  h.WorkerHello("w", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w"));
+  EXPECT_EQ(h.core->Leased(), 1U);
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator

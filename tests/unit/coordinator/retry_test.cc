@@ -1,11 +1,10 @@
 // Which failures are given another turn, and where.
 
-#include "coordinator/retry_rules.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "coordinator/retry_rules.h"
 #include "tests/unit/coordinator/core_harness.h"
 
 namespace loopfleet::coordinator {
@@ -123,6 +122,33 @@ TEST(Core, WhatAnotherWorkerMeasuresIsTheOutcome) {
   h.Write();
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 0)).evaluation.ok());
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, 0)).worker, "worker 51");
+}
+
+TEST(Core, ASecondOpinionThatComesBackUnrunIsAskedOfAnother) {
+  TwoWorkers h;
+  h.ReportFailure("w", h.lease, kWrongOutput);
+  const wire::Lease second = h.TakeLeases("x").at(0);
+  h.WorkerHello("y", 52);
+  h.Say("x", wire::Returned{.leases = {second.lease}});
+  h.Pass(milliseconds(100));
+  std::vector<wire::Lease> third = h.TakeLeases("x");  // x did not fail it: it may be asked again
+  if (third.empty()) third = h.TakeLeases("y");
+  ASSERT_EQ(third.size(), 1U);
+  EXPECT_EQ(third[0].attempt, 2U) << "what came back unrun does not count";
+}
+
+TEST(RetryTable, EveryOneHasItsTurn) {
+  RetryTable retries;
+  for (std::uint32_t index = 0; index < 10; ++index) retries.Add({.job = MakeJobId(1, index)});
+  EXPECT_EQ(retries.Next(20).size(), 10U);
+  EXPECT_EQ(retries.Next(20).front().second.job, MakeJobId(1, 0));
+  std::set<std::uint32_t> seen;
+  for (int turn = 0; turn < 4; ++turn) {
+    const auto some = retries.Next(3);
+    EXPECT_EQ(some.size(), 3U);
+    for (const auto& [order, entry] : some) seen.insert(entry.job.index);
+  }
+  EXPECT_EQ(seen.size(), 10U);
 }
 
 TEST(Core, WithoutASecondOpinionTheFirstStands) {

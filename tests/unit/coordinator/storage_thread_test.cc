@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
+#include "coordinator/health.h"
 #include "coordinator/observer.h"
 #include "storage/store_reader.h"
 #include "tests/support/crash_vfs.h"
@@ -100,7 +102,7 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   const Event event = Events(1).at(0);
   ASSERT_TRUE(std::holds_alternative<PersistRefused>(event));
   EXPECT_EQ(std::get<PersistRefused>(event).token, other);
-  EXPECT_TRUE(thread->is_full());
+  EXPECT_EQ(thread->trouble(), ErrorKind::kFull);
   EXPECT_FALSE(thread->fatal());
 }
 
@@ -129,7 +131,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
         std::vector<Event> events;
         Await("storage", [&] {
           events = thread.TakeEvents();
-          return !events.empty() || thread.fatal() || thread.is_full();
+          return !events.empty() || thread.fatal() || thread.trouble().has_value();
         });
         EXPECT_FALSE(thread.fatal()) << thread.fatal()->message;
         return events;
@@ -144,7 +146,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
       }
       thread.Write(ToPersist(2, Failed(1), WhenFull::kKeepTrying));  // a running worker's report
       if (next().empty()) disk.Mend();
-      Await("the report", [&] { return !thread.is_full(); });
+      Await("the report", [&] { return !thread.trouble().has_value(); });
       disk.Mend();
       thread.Write(ToPersist(3, Acceptance(3, 10), WhenFull::kKeepTrying));
       Await("what comes after", [&] {
@@ -172,6 +174,36 @@ TEST_F(StorageThreadTest, ADiskThatFillsAtEachOperation) {
 }
 TEST_F(StorageThreadTest, ADiskThatFailsAtEachOperation) {
   ExpectToOutlast(loopfleet::DiskFault::kIoError);
+}
+
+// A disk that fails is not a disk that is full: an operator would delete files in vain.
+TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
+  using loopfleet::CrashVfs;
+  for (const auto& [fault, kind, part] :
+       {std::tuple(DiskFault::kFull, ErrorKind::kFull, "no room"),
+        std::tuple(DiskFault::kIoError, ErrorKind::kSystem, "cannot be written to")}) {
+    PrivateDir fresh;
+    CrashVfs disk;
+    auto on_it = storage::Store::Open(fresh.path() / "test.db").value();
+    disk.FailAt(disk.operations() + 1, fault, CrashVfs::Lasting::kUntilMended);
+    StorageThread writer(*on_it, metrics, clock, wakeup);
+    writer.Write(ToPersist(1, Acceptance(1, 10), WhenFull::kKeepTrying));
+    Await("the trouble", [&] { return writer.trouble().has_value(); });
+    EXPECT_EQ(writer.trouble(), kind);
+    EXPECT_FALSE(writer.fatal());
+    Health health(clock);
+    health.LoopTurned(clock.Now());
+    health.StorageHas(writer.trouble());
+    const std::vector<std::string> reasons = health.Reasons();
+    ASSERT_FALSE(reasons.empty());
+    EXPECT_NE(reasons.back().find(part), std::string::npos) << reasons.back();
+    disk.Mend();
+    Await("the end of it", [&] { return !writer.trouble().has_value(); });
+    health.StorageHas(writer.trouble());
+    for (const std::string& reason : health.Reasons()) {
+      EXPECT_EQ(reason.find("database"), std::string::npos) << reason;
+    }
+  }
 }
 
 TEST_F(StorageThreadTest, WhatContradictsTheDatabaseIsFatal) {

@@ -119,6 +119,37 @@ TEST(HttpServer, HealthFollowsTheCallback) {
   EXPECT_EQ(json["reasons"], nlohmann::json({"no heartbeat for 12 s", "disk \"full\""}));
 }
 
+TEST(HttpServer, ReadinessAsksHealthToo) {
+  Registry registry;
+  std::atomic<bool> stuck = false;
+  std::atomic<bool> registered = false;
+  const auto server =
+      Serve(registry,
+            [&] { return stuck ? std::vector<std::string>{"stuck"} : std::vector<std::string>{}; },
+            {.ready = [&] {
+              return registered ? std::vector<std::string>{} : std::vector<std::string>{"alone"};
+            }});
+  Answer answer = Get(server->address(), "/readyz");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(nlohmann::json::parse(answer.body)["reasons"], nlohmann::json({"alone"}));
+  EXPECT_EQ(Get(server->address(), "/healthz").status, 200);
+  registered = true;
+  answer = Get(server->address(), "/readyz");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(nlohmann::json::parse(answer.body), nlohmann::json({{"status", "ready"}}));
+  stuck = true;
+  EXPECT_EQ(Get(server->address(), "/readyz").status, 503);
+}
+
+TEST(HttpServer, SaysItsVersion) {
+  Registry registry;
+  const auto server = Serve(registry, {}, {.build = {.component = "worker", .version = "0.1.0"}});
+  const Answer answer = Get(server->address(), "/version");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(nlohmann::json::parse(answer.body),
+            nlohmann::json({{"component", "worker"}, {"version", "0.1.0"}}));
+}
+
 TEST(HttpServer, AnExceptionInTheCallbackIsAnAnswer) {
   Registry registry;
   const auto server =

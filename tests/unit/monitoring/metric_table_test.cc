@@ -27,7 +27,7 @@ TEST(MetricTable, RowsAreFoundByTheirEnum) {
     EXPECT_EQ(&SpecOf(spec.metric), &spec);
   }
   EXPECT_EQ(SpecOf(Metric::kWorkerConnected).name, "loopfleet_worker_connected");
-  EXPECT_EQ(MetricTable().back().metric, Metric::kQuarantines);
+  EXPECT_EQ(MetricTable().back().metric, Metric::kWorkerThrottles);
 }
 
 TEST(MetricTable, HistogramsHaveRisingBucketsAndNothingElseHasAny) {
@@ -42,6 +42,32 @@ TEST(MetricTable, SumsOverAllTargetsCountNothingTwice) {
     const bool worker_name = spec.name.starts_with("loopfleet_worker_");
     EXPECT_EQ(worker_name, spec.home == MetricHome::kWorker) << spec.name;
   }
+}
+
+// Labels whose values somebody outside can choose would make a series for each value.
+TEST(MetricTable, NoLabelNamesWhatIsUnbounded) {
+  const std::set<std::string_view> bounded = {
+      "access", "activity", "child",  "code",  "component", "device",  "grade",  "outcome",
+      "reason", "result",   "source", "stage", "state",     "verdict", "version"};
+  for (const MetricSpec& spec : MetricTable()) {
+    for (const std::string_view label : spec.labels) {
+      EXPECT_TRUE(bounded.contains(label))
+          << spec.name << " has the label " << label
+          << ": add it here once its values are known to be few and fixed";
+    }
+  }
+}
+
+TEST(MetricTable, UnitsAreReadOffTheNames) {
+  const auto unit = [](Metric metric) { return NameOf(UnitOf(SpecOf(metric))); };
+  EXPECT_EQ(unit(Metric::kStartTimestamp), "seconds since 1970");
+  EXPECT_EQ(unit(Metric::kWorkerSlotSeconds), "seconds");
+  EXPECT_EQ(unit(Metric::kDatabaseBytes), "bytes");
+  EXPECT_EQ(unit(Metric::kWorkerPeakBandwidth), "per second");
+  EXPECT_EQ(unit(Metric::kWorkerPeakFlops), "per second");
+  EXPECT_EQ(unit(Metric::kWorkerHostClock), "hertz");
+  EXPECT_EQ(unit(Metric::kWorkerSpread), "ratio");
+  EXPECT_EQ(unit(Metric::kJobsSubmitted), "");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <sstream>
 #include <string>
@@ -28,6 +30,8 @@ const WorkerLabels kWorkerLabels = {
     .stages = {"replay", "compile", "verify", "measure"},
     .children = {"compiler", "executor"},
     .restart_reasons = {"crash", "timeout"},
+    .activities = {"idle", "measure", "lost"},
+    .grades = {"A", "B"},
 };
 
 // The value of a series written exactly as in the text format; fails the test if it is not there.
@@ -62,11 +66,13 @@ std::set<std::string> TableNames(MetricHome home) {
 TEST(Metrics, EachDaemonShowsTheTablesMetricsFromTheStart) {
   Registry coordinator;
   RegisterBuildInfo(coordinator, {.component = "coordinator", .version = "0.1.0"});
+  RegisterProcess(coordinator);
   CoordinatorMetrics coordinator_metrics(coordinator, kCoordinatorLabels);
   EXPECT_EQ(FamilyNames(coordinator), TableNames(MetricHome::kCoordinator));
 
   Registry worker;
   RegisterBuildInfo(worker, {.component = "worker", .version = "0.1.0"});
+  RegisterProcess(worker);
   WorkerMetrics worker_metrics(worker, kWorkerLabels);
   EXPECT_EQ(FamilyNames(worker), TableNames(MetricHome::kWorker));
 }
@@ -153,6 +159,93 @@ TEST(WorkerMetrics, CountsAttemptsAndRestarts) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_worker_connected"), 1);
   metrics.Disconnected();
   EXPECT_EQ(ValueOf(registry, "loopfleet_worker_connected"), 0);
+}
+
+TEST(CoordinatorMetrics, ShowsHowLongTheOldestJobWaitsAndWhatTheDatabaseTakes) {
+  Registry registry;
+  CoordinatorMetrics metrics(registry, kCoordinatorLabels);
+  const std::string oldest = "loopfleet_queue_oldest_job_timestamp_seconds";
+  EXPECT_TRUE(std::isnan(ValueOf(registry, oldest)));
+  metrics.SetOldestQueued(1'700'000'000s);
+  EXPECT_EQ(ValueOf(registry, oldest), 1'700'000'000);
+  metrics.SetOldestQueued(std::nullopt);
+  EXPECT_TRUE(std::isnan(ValueOf(registry, oldest)));
+  metrics.SetDatabaseSpace({.database_bytes = 1, .disk_free_bytes = 2, .disk_size_bytes = 3});
+  EXPECT_EQ(ValueOf(registry, "loopfleet_database_bytes"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_database_disk_free_bytes"), 2);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_database_disk_size_bytes"), 3);
+}
+
+TEST(WorkerMetrics, SaysWhatTheSlotDidAndHowGoodFiguresAre) {
+  Registry registry;
+  WorkerMetrics metrics(registry, kWorkerLabels);
+  metrics.SlotSpent("measure", 300ms);
+  metrics.SlotSpent("measure", 200ms);
+  metrics.SlotSpent("lost", 1s);
+  metrics.SetHeld(3);
+  metrics.Measured("A", 0.004);
+  metrics.Measured("B", 0.03);
+  metrics.Repeated(0.0005);
+  EXPECT_NEAR(ValueOf(registry, "loopfleet_worker_slot_seconds_total{activity=\"measure\"}"), 0.5,
+              1e-9);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_slot_seconds_total{activity=\"lost\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_slot_seconds_total{activity=\"idle\"}"), 0);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_held_leases"), 3);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_measurements_total{grade=\"A\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_spread_ratio_bucket{le=\"0.01\"}"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_spread_ratio_count"), 2);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_repeat_disagreement_ratio_bucket{le=\"0.001\"}"),
+            1);
+}
+
+TEST(WorkerMetrics, WhatTheHostDoesNotSayIsNoNumberAndThrottlesNeverGoBack) {
+  Registry registry;
+  WorkerMetrics metrics(registry, kWorkerLabels);
+  EXPECT_TRUE(std::isnan(ValueOf(registry, "loopfleet_worker_temperature_celsius")));
+  EXPECT_TRUE(std::isnan(ValueOf(registry, "loopfleet_worker_host_clock_hertz")));
+  metrics.SetTemperature(61.5);
+  metrics.SetHostClock(3.2e9);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_temperature_celsius"), 61.5);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_host_clock_hertz"), 3.2e9);
+  for (const std::uint64_t seen : {2, 7, 5, 9}) metrics.SetThrottles(seen);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_worker_throttle_events_total"), 9);
+}
+
+TEST(Metrics, AProcessSaysWhatItTakes) {
+  Registry registry;
+  RegisterProcess(registry);
+  const double first = ValueOf(registry, "loopfleet_process_cpu_seconds_total");
+  EXPECT_GT(ValueOf(registry, "loopfleet_start_timestamp_seconds"), 1.7e9);
+  EXPECT_GT(ValueOf(registry, "loopfleet_process_resident_bytes"), 1e5);
+  EXPECT_GT(ValueOf(registry, "loopfleet_process_open_descriptors"), 2);
+  EXPECT_GE(ValueOf(registry, "loopfleet_process_cpu_seconds_total"), first);
+}
+
+// Whatever comes in, the number of series stays what it was at the start.
+TEST(Metrics, TheNumberOfSeriesNeverGrows) {
+  Registry registry;
+  RegisterProcess(registry);
+  CoordinatorMetrics coordinator(registry, kCoordinatorLabels);
+  WorkerMetrics worker(registry, kWorkerLabels);
+  const auto count = [&] {
+    const std::string text = registry.ToText();
+    return std::ranges::count(text, '\n');
+  };
+  const auto before = count();
+  for (int i = 0; i < 2'000; ++i) {
+    const std::string odd = "benchmark://mm-v0/mm" + std::to_string(i);
+    coordinator.JobCompleted(odd);
+    coordinator.OutcomeFrom(odd);
+    coordinator.SetQueued(odd, 1);
+    coordinator.StageTook(odd, 1ms);
+    coordinator.Refused(odd);
+    coordinator.JobRetried(odd);
+    worker.JobCompleted(odd);
+    worker.StageTook(odd, 1ms);
+    worker.ChildRestarted("executor", odd);
+    worker.Repeated(i * 1e-3);
+  }
+  EXPECT_EQ(count(), before);
 }
 
 TEST(Metrics, CountExactlyFromManyThreadsWhileBeingScraped) {

@@ -1,5 +1,6 @@
 // write_metrics FOLDER: writes what both daemons' /metrics show at their start to coordinator.prom
-// and worker.prom, and every name a query may use to `names`, for check_prometheus_config.sh.
+// and worker.prom, every name a query may use to `names`, and the table of docs/METRICS.md to
+// `table.md`, for check_prometheus_config.sh.
 
 #include <fstream>
 #include <string>
@@ -7,12 +8,37 @@
 #include "monitoring/metric_table.h"
 #include "monitoring/metrics.h"
 
+namespace {
+
+using namespace loopfleet::monitoring;
+
+const char* NameOf(MetricHome home) {
+  switch (home) {
+    case MetricHome::kCoordinator: return "coordinator";
+    case MetricHome::kWorker: return "worker";
+    case MetricHome::kBoth: return "both";
+  }
+  return "";
+}
+
+void WriteTable(std::ostream& out) {
+  out << "| name | where | type | unit | labels | what it says |\n|---|---|---|---|---|---|\n";
+  for (const MetricSpec& spec : MetricTable()) {
+    out << "| `" << spec.name << "` | " << NameOf(spec.home) << " | " << NameOf(spec.type) << " | "
+        << NameOf(UnitOf(spec)) << " | ";
+    for (const auto label : spec.labels) out << (label == spec.labels.front() ? "" : ", ") << label;
+    out << " | " << spec.help << " |\n";
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace loopfleet::monitoring;
   if (argc != 2) return 2;
   const std::string folder = argv[1];
 
   Registry coordinator;
+  RegisterProcess(coordinator);
   RegisterBuildInfo(coordinator, {.component = "coordinator", .version = "0.1.0"});
   CoordinatorMetrics coordinator_metrics(coordinator, {.outcomes = {"ok", "WRONG_OUTPUT"},
                                                        .sources = {"measured", "stored"},
@@ -24,13 +50,19 @@ int main(int argc, char** argv) {
   std::ofstream(folder + "/coordinator.prom") << coordinator.ToText();
 
   Registry worker;
+  RegisterProcess(worker);
   RegisterBuildInfo(worker, {.component = "worker", .version = "0.1.0"});
   WorkerMetrics worker_metrics(worker, {.outcomes = {"ok", "RUN_CRASH"},
                                         .stages = {"compile", "measure"},
                                         .children = {"compiler", "executor"},
-                                        .restart_reasons = {"crash", "timeout"}});
+                                        .restart_reasons = {"crash", "timeout"},
+                                        .activities = {"idle", "measure"},
+                                        .grades = {"A", "B", "C"}});
   worker_metrics.JobCompleted("ok");
   std::ofstream(folder + "/worker.prom") << worker.ToText();
+
+  std::ofstream table(folder + "/table.md");
+  WriteTable(table);
 
   std::ofstream names(folder + "/names");
   for (const MetricSpec& spec : MetricTable()) {

@@ -179,11 +179,72 @@ TEST_F(CorruptionTest, ADamagedJobDoesNotKeepTheCoordinatorFromStarting) {
   EXPECT_EQ(recovery.damaged, (std::vector<JobId>{{{1}, 2}}));
 }
 
+// Whichever column of its row is damaged, a batch is what its requests, jobs and outcomes say.
+TEST_F(CorruptionTest, ADamagedBatchIsRebuiltAtTheStart) {
+  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(2, {spec_})}));
+  const StoredBatch before = OpenReader()->FindBatch({1}).value().value();
+  // (`finished` + 1 would make it a batch that is over: the next test.)
+  ForEachColumn("batches", {"id", "finished"}, "id = 1", [&](StoreReader& reader) {
+    const auto list = reader.ListBatches(10).value();
+    ASSERT_EQ(list.size(), 1u) << "the sound one";
+    EXPECT_EQ(list[0].batch, BatchId{2});
+    EXPECT_EQ(reader.NewestBatch().value().value().batch, BatchId{2});
+    const auto store = OpenStore();
+    const Recovery recovery = store->Recover().value();
+    ASSERT_EQ(recovery.unfinished.size(), 2u);
+    const StoredBatch& batch = recovery.unfinished[0];
+    EXPECT_EQ(batch.batch, BatchId{1});
+    EXPECT_EQ(batch.client, before.client);
+    EXPECT_EQ(batch.accepted_at, before.accepted_at);
+    EXPECT_TRUE(batch.closed);
+    EXPECT_FALSE(batch.cancelled);
+    EXPECT_EQ(batch.job_count, 3u);
+    EXPECT_EQ(batch.finished, 2u);
+    EXPECT_EQ(batch.failed, 1u);
+    EXPECT_EQ(batch.from_store, 0u);
+    ASSERT_EQ(recovery.jobs.size(), 2u);
+    EXPECT_EQ(recovery.jobs[0].job, (JobId{{1}, 2}));
+    EXPECT_TRUE(recovery.damaged.empty());
+    EXPECT_TRUE(reader.FindBatch({1})) << "everybody reads the new row";
+  });
+}
+
 TEST_F(CorruptionTest, ADamagedCountIsNotBuiltUpon) {
   Damage("batches", "finished", "id = 1");
   const std::vector<Write> group = {
       JobFinished{SomeOutcome({.index = 2, .sequence = 3}, spec_, SomeMeasurement(1))}};
-  ExpectCorrupt(OpenStore()->Apply(group), "row 1 of table batches");
+  ASSERT_TRUE(OpenStore()->Apply(group)) << "its outcomes say that 2 were finished";
+  const StoredBatch batch = OpenReader()->FindBatch({1}).value().value();
+  EXPECT_EQ(batch.finished, 3u);
+  EXPECT_EQ(batch.failed, 1u);
+  EXPECT_TRUE(batch.closed);
+}
+
+TEST_F(CorruptionTest, ABatchThatIsDamagedWhileItIsOpenTakesMoreJobs) {
+  JobsAccepted open = SomeBatch(2, {spec_});
+  open.closes_batch = false;
+  const auto store = OpenStore();
+  ASSERT_TRUE(store->Apply(std::vector<Write>{open}));
+  Damage("batches", "accepted_at", "id = 2");
+  JobsAccepted more = SomeBatch(2, {spec_, spec_});
+  more.request_id.bytes[0] ^= 1;
+  more.new_batch = false;
+  more.first_index = 1;
+  ASSERT_TRUE(store->Apply(std::vector<Write>{more}));
+  EXPECT_EQ(OpenReader()->FindBatch({2}).value().value().job_count, 3u);
+}
+
+// Nobody knows whose it was: it alone is left aside, and says why.
+TEST_F(CorruptionTest, ABatchThatCannotBeRebuiltKeepsNoOtherFromItsJobs) {
+  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(2, {spec_})}));
+  Damage("batches", "accepted_at", "id = 1");
+  Damage("requests", "digest", "batch = 1");
+  const Recovery recovery = OpenStore()->Recover().value();
+  ASSERT_EQ(recovery.unfinished.size(), 1u);
+  EXPECT_EQ(recovery.unfinished[0].batch, BatchId{2});
+  ASSERT_EQ(recovery.jobs.size(), 1u);
+  EXPECT_EQ(recovery.jobs[0].job, (JobId{{2}, 0}));
+  ExpectCorrupt(OpenReader()->FindBatch({1}), "row 1 of table batches");
 }
 
 TEST_F(CorruptionTest, OneBitInTheFile) {

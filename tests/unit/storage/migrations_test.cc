@@ -67,6 +67,31 @@ TEST_F(MigrationsTest, ADatabaseOfVersion1IsBroughtHereWithAllItsRows) {
   EXPECT_TRUE(store->Recover()->reference_clocks.empty());
 }
 
+// tests/golden/storage/version3.db was written by the programs of version 3 while the conversation
+// in tests/golden/conversation/2026-11-22-ed7fed4 was recorded: two measurements and a failure.
+TEST_F(MigrationsTest, ADatabaseOfVersion3IsBroughtHereWithAllItsRows) {
+  std::filesystem::copy_file(
+      std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version3.db", path());
+  ASSERT_EQ(NumberByHand("PRAGMA user_version"), 3);
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10);
+  ASSERT_TRUE(outcomes) << outcomes.error().message;
+  ASSERT_EQ(outcomes->size(), 3U);
+  std::size_t measured = 0;
+  for (const Outcome& outcome : *outcomes) {
+    if (!outcome.evaluation.ok()) {
+      EXPECT_EQ(outcome.evaluation.failure().code, FailureCode::kInvalidAction);
+      continue;
+    }
+    ++measured;
+    const auto found = OpenReader()->FindResult(KeyFor(outcome.evaluation));
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_TRUE(*found);
+  }
+  EXPECT_EQ(measured, 2U);
+}
+
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {
   OpenStore();
   RunByHand(fmt::format("PRAGMA user_version = {}", kVersion + 1));

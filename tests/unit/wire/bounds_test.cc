@@ -115,6 +115,9 @@ TEST(Bounds, OfWorkerMessages) {
   ExpectMalformed(with([](auto& h) { h.credit = kMaxLeasesPerMessage + 1; }), "credit is 4097");
   ExpectMalformed(with([](auto& h) { h.held[0].lease = {}; }), "id 0");
   ExpectMalformed(with([](auto& h) { h.hardware.clock_mhz = NAN; }), "clock");
+  for (const char* label : {"device=cuda", "isa=avx512", "host=n1"}) {
+    ExpectMalformed(with([&](auto& h) { h.labels = {"quiet", label}; }), label);
+  }
   ExpectMalformed(Heartbeat{.held = {LeaseId{0}}}, "id 0");
   ExpectMalformed(Heartbeat{.held = std::vector(kMaxLeasesPerMessage + 1, LeaseId{1})},
                   "held leases has 4097 entries");

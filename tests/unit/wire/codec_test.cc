@@ -49,6 +49,57 @@ TEST(Codec, WorkerCommandsRoundTrip) {
       DecodeWorkerCommand);
 }
 
+TEST(Codec, APageInColumnsIsThePageInRows) {
+  for (std::uint64_t seed = 0; seed < kRounds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomMessages random(seed);
+    OutcomePage page;
+    page.batch.batch = BatchId{seed + 1};
+    const std::uint64_t rows = random.Below(8);
+    for (std::uint64_t i = 0; i < rows; ++i)
+      page.outcomes.push_back(random.AnOutcome(page.batch.batch));
+    const auto decoded =
+        DecodeCoordinatorReplyInColumns(Encode(CoordinatorReply{.number = 7, .message = page}));
+    ASSERT_TRUE(decoded.has_value());
+    const auto& columns = std::get<ColumnPage>(*decoded);
+    EXPECT_EQ(columns.number, 7u);
+    EXPECT_EQ(columns.batch, page.batch);
+    ASSERT_EQ(columns.outcomes.rows(), rows);
+    OutcomeColumns appended;
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      EXPECT_EQ(columns.outcomes.Row(i), page.outcomes[i]);
+      appended.Append(page.outcomes[i]);
+    }
+    for (std::uint32_t i = 0; i < rows; ++i) EXPECT_EQ(appended.Row(i), page.outcomes[i]);
+  }
+}
+
+TEST(Codec, JobsThatLieElsewhereTravelAsIfInTheMessage) {
+  RandomMessages random(1);
+  SubmitJobs submit{.request_id = Uuid::Random(), .append_to = BatchId{4}};
+  std::vector<const JobSpec*> elsewhere;
+  for (int i = 0; i < 5; ++i) submit.jobs.push_back(random.Spec());
+  const std::vector<JobSpec> jobs = submit.jobs;
+  for (const JobSpec& job : jobs) elsewhere.push_back(&job);
+  const std::string expected = Encode(ClientRequest{.number = 3, .message = submit});
+  submit.jobs.clear();
+  EXPECT_EQ(EncodeSubmission(3, submit, elsewhere), expected);
+}
+
+TEST(Codec, OtherRepliesAreTheSameInColumns) {
+  for (std::size_t kind = 0; kind < kReplyKinds; ++kind) {
+    RandomMessages random(kind);
+    const CoordinatorReply reply = random.Reply(kind);
+    const auto decoded = DecodeCoordinatorReplyInColumns(Encode(reply));
+    ASSERT_TRUE(decoded.has_value());
+    if (std::holds_alternative<OutcomePage>(reply.message)) {
+      EXPECT_TRUE(std::holds_alternative<ColumnPage>(*decoded));
+    } else {
+      EXPECT_EQ(std::get<CoordinatorReply>(*decoded), reply);
+    }
+  }
+}
+
 TEST(Codec, DefaultsOfASpecSurvive) {
   const JobSpec spec;
   const auto decoded = DecodeWorkerCommand(Encode(WorkerCommand{

@@ -3,11 +3,15 @@
 #include "common/wire/key_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "common/base/unique_fd.h"
 #include "common/wire/key_directory.h"
 #include "tests/unit/wire/private_directory.h"
 
@@ -264,6 +268,40 @@ TEST_F(KeyDirectoryTest, BadFilesAuthorizeNobody) {
   EXPECT_TRUE(told("chmod 644"));
 }
 
+// What cannot even be opened (a socket: by nobody; mode 0: by none but root) is such a file, too.
+TEST_F(KeyDirectoryTest, AFileThatCannotBeOpenedKeepsNobodyElseOut) {
+  const fs::path clients = AuthorizedDir(dir_, Role::kClient);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = (clients / "x.key").native();
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  std::size_t problems = 1;
+  if (::geteuid() != 0) {
+    Authorize(Role::kClient, "closed", KeyPair::Generate().public_key);
+    ASSERT_EQ(::chmod((clients / "closed.key").c_str(), 0), 0);
+    ++problems;
+  }
+  const auto loaded = LoadAuthorizedKeys(dir_);
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ(loaded->keys.size(), 3u);
+  ASSERT_EQ(loaded->problems.size(), problems);
+  EXPECT_NE(loaded->problems.back().find("x.key: "), std::string::npos) << loaded->problems.back();
+}
+
+// Want of descriptors says nothing of any file: that is an error, and the keys stay as they are.
+TEST_F(KeyDirectoryTest, WantOfDescriptorsIsNoFilesFault) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto file =
+      LoadPublicKeyFile(AuthorizedDir(dir_, Role::kClient) / "alice.key", Role::kClient);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ExpectError(file, "Too many open files", ErrorKind::kSystem);
+}
+
 TEST_F(KeyDirectoryTest, DirectoriesThatOthersMayWriteAuthorizeNobody) {
   for (const fs::path& place : {dir_, dir_ / "authorized", AuthorizedDir(dir_, Role::kAdmin)}) {
     ASSERT_EQ(::chmod(place.c_str(), 0775), 0);
@@ -273,6 +311,8 @@ TEST_F(KeyDirectoryTest, DirectoriesThatOthersMayWriteAuthorizeNobody) {
   EXPECT_TRUE(LoadAuthorizedKeys(dir_).has_value());
   fs::remove_all(AuthorizedDir(dir_, Role::kWorker));
   ExpectError(LoadAuthorizedKeys(dir_), "workers: No such file", ErrorKind::kNotFound);
+  fs::create_symlink("workers", AuthorizedDir(dir_, Role::kWorker));  // one that leads nowhere
+  ExpectError(LoadAuthorizedKeys(dir_), "workers: Too many levels", ErrorKind::kInvalid);
 }
 
 TEST_F(KeyDirectoryTest, TheCoordinatorsOwnKey) {

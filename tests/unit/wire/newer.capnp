@@ -67,7 +67,8 @@ struct ClientRequest {
     explainJob @10 :Job.JobId;
     setDrain @11 :Client.SetDrain;
     listOutcomes @12 :Client.ListOutcomes;
-    pauseBatch @13 :UInt64;  # new
+    showFleet @13 :Client.ShowFleet;
+    pauseBatch @14 :UInt64;  # new
   }
 }
 
@@ -85,7 +86,8 @@ struct CoordinatorReply {
     workers @9 :List(Client.WorkerInfo);
     jobExplanation @10 :Client.JobExplanation;
     outcomeList @11 :Client.OutcomeList;
-    explanation @12 :Text;   # new
+    fleet @12 :Client.FleetInfo;
+    explanation @13 :Text;   # new
   }
 }
 

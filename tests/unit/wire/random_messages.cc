@@ -358,10 +358,51 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
             .after = {.batch = BatchId{Id()}, .sequence = random_.Next()},
             .max_outcomes = static_cast<std::uint32_t>(Below(kMaxOutcomesPerPage) + 1),
             .benchmark_prefix = Text()};
+      case 11:
+        return ShowFleet{.after_event = random_.Next(),
+                         .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();
   return {.number = random_.Next(), .message = message};
+}
+
+FleetInfo RandomMessages::Fleet() {
+  FleetInfo fleet{.epoch = random_.Next(),
+                  .started_at = Batch().submitted_at,
+                  .now = Batch().submitted_at,
+                  .version = Text(),
+                  .http = Text(),
+                  .queued_cpu = random_.Next(),
+                  .queued_cuda = random_.Next(),
+                  .queued_any = random_.Next(),
+                  .leased_jobs = random_.Next(),
+                  .accepted_jobs = random_.Next(),
+                  .finished_jobs = random_.Next(),
+                  .failed_jobs = random_.Next(),
+                  .shared_jobs = random_.Next(),
+                  .workers_ready = Number32(),
+                  .workers_draining = Number32(),
+                  .workers_lost = Number32(),
+                  .workers_quarantined = Number32(),
+                  .storage_full = Flip(),
+                  .stopping = Flip(),
+                  .last_event = random_.Next()};
+  if (Flip()) fleet.oldest_queued_at = WallTime(Nanos(Below(1'000'000'000) + 1));
+  for (std::size_t i = Below(4); i > 0; --i) {
+    fleet.failures.push_back({.code = "RUN_CRASH", .count = random_.Next()});
+  }
+  for (std::size_t i = Below(5); i > 0; --i) {
+    FleetEvent event{.sequence = random_.Next(),
+                     .at = Batch().submitted_at,
+                     .kind = "worker.joined",
+                     .subject = Text(),
+                     .count = random_.Next(),
+                     .text = Text()};
+    if (Flip()) event.batch = BatchId{Id()};
+    fleet.events.push_back(std::move(event));
+  }
+  return fleet;
 }
 
 CoordinatorReply RandomMessages::Reply(std::size_t kind) {
@@ -396,6 +437,7 @@ CoordinatorReply RandomMessages::Reply(std::size_t kind) {
         for (Outcome& outcome : list.outcomes) outcome.job.batch = BatchId{Id()};
         return list;
       }
+      case 10: return Fleet();
       default: LF_CHECK(false, "no reply of kind {}", kind);
     }
   }();

@@ -27,6 +27,7 @@ class RandomMessages {
   Outcome AnOutcome(BatchId batch);
   WorkerInfo Worker();
   JobExplanation Explanation();
+  FleetInfo Fleet();
 
   std::uint64_t Below(std::uint64_t bound) { return random_.Below(bound); }
 

@@ -14,7 +14,11 @@ using std::chrono::seconds;
 class ListedRunner final : public LeaseRunner {
  public:
   bool Accept(wire::Lease) override { return true; }
-  void Drop(std::span<const LeaseId>) override {}
+  void Drop(std::span<const LeaseId> leases) override {
+    for (const LeaseId lease : leases) {
+      std::erase_if(held, [&](const wire::HeldLease& one) { return one.lease == lease; });
+    }
+  }
   std::vector<LeaseId> DropUnstarted() override { return {}; }
   std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) override {
     return {leases.begin(), leases.end()};
@@ -31,8 +35,12 @@ class RecordedLine final : public Conversation::Line {
     sent.push_back(message);
     return true;
   }
-  Status Reconnect() override { return {}; }
+  Status Reconnect() override {
+    ++connections;
+    return {};
+  }
   std::vector<wire::WorkerMessage> sent;
+  int connections = 0;
 };
 
 class ConversationTest : public testing::Test {
@@ -99,6 +107,33 @@ TEST_F(ConversationTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
   Hear(wire::ReportsStored{.leases = {{1}}});
   Pass(seconds(600));
   EXPECT_TRUE(TakeReports().empty());
+}
+
+// A moment without authorized keys must not end a fleet.
+TEST_F(ConversationTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
+  runner.held = {{.lease = {1}, .job = {.batch = {1}}}, {.lease = {2}, .job = {.batch = {1}}}};
+  Finish(3);
+  Turn();
+  line.sent.clear();
+  const auto revoked = [] {
+    return wire::Refused{.failure = {.code = FailureCode::kUnauthenticated, .message = "revoked"}};
+  };
+  Hear(revoked());
+  EXPECT_EQ(line.connections, 2) << "over a new connection, whose handshake says who it is";
+  EXPECT_FALSE(conversation.is_registered());
+  EXPECT_TRUE(runner.held.empty());
+  Turn();
+  EXPECT_TRUE(line.sent.empty()) << "not at once, again and again";
+  now += seconds(1);
+  Turn();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_TRUE(std::get<wire::WorkerHello>(line.sent[0]).held.empty());
+  Hear(revoked());
+  now += seconds(1);
+  Turn();
+  EXPECT_EQ(line.sent.size(), 2U);
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
+  EXPECT_TRUE(conversation.is_registered());
 }
 
 // Found by the simulation (seed 106 of its first version): a report that the coordinator cannot

@@ -10,6 +10,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "worker/byte_codec.h"
@@ -177,6 +179,33 @@ TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
   EXPECT_EQ(Ask(*child, "seal"), "sealed");
   EXPECT_EQ(Ask(*child, "fork"), "refused");
   ::close(leaked);
+}
+
+// As one that the host held up for longer than anybody waits.
+TEST(NurseryStartTest, ALateAnswerIsNotTheNextRequests) {
+  const auto saying = [](std::string_view role) {
+    return [role](Channel& channel) {
+      while (channel.Receive(std::nullopt, 1000)) {
+        if (!channel.Send(role, std::nullopt)) break;
+      }
+      return 0;
+    };
+  };
+  const ChildPrograms programs{.by_role = {{ChildRole::kCompiler, {.run = saying("compiler")}},
+                                           {ChildRole::kExecutor, {.run = saying("executor")}}}};
+  const auto nursery = Nursery::Start(programs).value();
+  ASSERT_EQ(::kill(nursery->pid(), SIGSTOP), 0);
+  const auto late = nursery->Spawn(ChildRole::kCompiler, std::chrono::milliseconds(20));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
+  ASSERT_EQ(::kill(nursery->pid(), SIGCONT), 0);
+  for (const auto& [role, word] : std::initializer_list<std::pair<ChildRole, std::string>>{
+           {ChildRole::kExecutor, "executor"}, {ChildRole::kCompiler, "compiler"}}) {
+    auto child = nursery->Spawn(role, std::chrono::seconds(120));
+    ASSERT_TRUE(child) << child.error().message;
+    ASSERT_TRUE(child->channel().Send("who?", Soon()));
+    EXPECT_EQ(child->channel().Receive(Soon(), 1000).value(), word);
+  }
 }
 
 TEST(NurseryStartTest, APreparationThatCrashesIsAnError) {

@@ -22,7 +22,11 @@ class PipelineTest : public ChildrenFixture {
         .outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
         .stages = {"replay", "compile", "verify", "measure", "slot_overhead", "slot_handover"},
         .children = {"compiler", "verifier", "executor"},
-        .restart_reasons = RestartReasons()};
+        .restart_reasons = RestartReasons(),
+        .grades = {"A", "B", "C"}};
+    for (std::size_t i = 0; i < kActivities; ++i) {
+      labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
+    }
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
     const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
     compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);

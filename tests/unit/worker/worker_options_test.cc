@@ -81,10 +81,11 @@ TEST(WorkerOptionsTest, HelpIsNoMistake) {
 }
 
 TEST(WorkerOptionsTest, WhatThisVersionCannotDoIsRefusedByName) {
-  const NoStart cuda = Refusal({"--device", "cuda:0"});
-  EXPECT_EQ(cuda.exit_code, kExitBadConfig);
-  EXPECT_NE(cuda.text.find("no CUDA worker"), std::string::npos);
-  EXPECT_EQ(Refusal({"--device", "tpu"}).exit_code, kExitBadConfig);
+  for (const char* device : {"tpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0 ", "cuda:64"}) {
+    const NoStart refused = Refusal({"--device", device});
+    EXPECT_EQ(refused.exit_code, kExitBadConfig) << device;
+    EXPECT_NE(refused.text.find("cuda:0"), std::string::npos) << refused.text;
+  }
   EXPECT_EQ(Refusal({"--slots", "2"}).exit_code, kExitBadConfig);
   EXPECT_EQ(Refusal({"--slots", "0"}).exit_code, kExitBadConfig);
   EXPECT_EQ(Refusal({"--keys", "/etc/keys"}).exit_code, kExitBadConfig);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "tests/unit/worker/fake_backend.h"
@@ -46,6 +48,20 @@ TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
   ASSERT_TRUE(cache.Get(big, ComputeHere));  // drives everything else out
   ASSERT_TRUE(cache.Get(big, ComputeHere));
   EXPECT_NE(cache.Get(tree, ComputeHere).value(), first);
+}
+
+int OpenDescriptors() {
+  const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(entries), end(entries)));
+}
+
+TEST(WorkloadTest, ManySmallOnesDoNotUseUpTheDescriptors) {
+  WorkloadCache cache({.max_count = 8, .seeds = 1});
+  const int before = OpenDescriptors();
+  for (int size = 1; size <= 50; ++size) ASSERT_TRUE(cache.Get(AddOf(size).start, ComputeHere));
+  EXPECT_LE(OpenDescriptors(), before + 2 * 8);
+  const auto kept = cache.Get(AddOf(50).start, ComputeHere).value();
+  EXPECT_EQ(cache.Get(AddOf(50).start, ComputeHere).value(), kept);
 }
 
 TEST(WorkloadTest, WhatOneThreadMakesTheOthersWaitFor) {

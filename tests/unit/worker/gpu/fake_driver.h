@@ -38,6 +38,10 @@ class FakeDriver final : public CudaDriver {
   int live_allocations() const { return static_cast<int>(memory_.size()); }
   int live_modules = 0;
   int live_events = 0;
+  int live_batches = 0;
+  int batches_started = 0;
+  int evictions = 0;
+  float launch_ms = 0.25F;  // what each launch takes
   int contexts = 0;
 
   CudaCode DeviceCount(int& count) override {
@@ -115,6 +119,35 @@ class FakeDriver final : public CudaDriver {
     ++started_;
     return CudaCode::kSuccess;
   }
+  CudaCode StartFill(CudaAddress to, std::uint32_t word, std::uint64_t words) override {
+    ++evictions;
+    return Fill(to, word, words);
+  }
+  CudaCode StartCopy(CudaAddress to, CudaAddress from, std::uint64_t bytes) override {
+    std::memcpy(At(to), At(from), bytes);
+    ++started_;
+    return Called("StartCopy");
+  }
+  CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) override {
+    const CudaCode code = Called("MakeBatch");
+    if (code == CudaCode::kSuccess) {
+      batch.handle = new std::vector<Launch>(launches);
+      ++live_batches;
+    }
+    return code;
+  }
+  CudaCode DestroyBatch(Batch batch) override {
+    delete static_cast<std::vector<Launch>*>(batch.handle);
+    --live_batches;
+    return Called("DestroyBatch");
+  }
+  CudaCode StartBatch(Batch batch) override {
+    ++batches_started;
+    for (const Launch& launch : *static_cast<std::vector<Launch>*>(batch.handle)) {
+      if (const CudaCode code = Start(launch); code != CudaCode::kSuccess) return code;
+    }
+    return CudaCode::kSuccess;
+  }
   CudaCode CreateEvent(Event& event) override {
     const CudaCode code = Called("CreateEvent");
     if (code == CudaCode::kSuccess) event.handle = &event_times_[++live_events];
@@ -132,10 +165,9 @@ class FakeDriver final : public CudaDriver {
     if (launches_never_end) return CudaCode::kNotReady;
     return Called("Query");
   }
-  // Each launch takes a quarter of a millisecond.
   CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) override {
-    milliseconds =
-        0.25F * static_cast<float>(*static_cast<int*>(to.handle) - *static_cast<int*>(from.handle));
+    milliseconds = launch_ms * static_cast<float>(*static_cast<int*>(to.handle) -
+                                                  *static_cast<int*>(from.handle));
     return Called("ElapsedMilliseconds");
   }
 

@@ -1,0 +1,170 @@
+// What looking costs: /metrics and the queue while 100 pages are watched live and 64 connections
+// are half open, beside the same coordinator with nobody there. Rounds alternate, so that what the
+// machine does besides falls on both.
+//
+//   bench_page [ROUNDS [JOBS]]
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bench/metrics_page.h"
+#include "bench/page_crowd.h"
+#include "bench/queue_rig.h"
+#include "bench/result_line.h"
+#include "bench/stub_workers.h"
+
+namespace loopfleet::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Forty times a second: enough of them for a 99th percentile; the same on both sides.
+constexpr std::chrono::milliseconds kScrapePause{25};
+constexpr PageCrowdOptions kCrowd{};
+
+struct Round {
+  double jobs_per_second = 0;
+  double coordinator_cpu_seconds = 0;
+  std::vector<double> scrape_ms;
+};
+
+// Scrapes as long as it lives.
+class Scraper {
+ public:
+  explicit Scraper(std::string address)
+      : address_(std::move(address)), thread_([this] { Run(); }) {}
+  ~Scraper() {
+    if (thread_.joinable()) (void)Stop();
+  }
+
+  Result<std::vector<double>> Stop() {
+    stop_ = true;
+    thread_.join();
+    LF_TRY_VOID(std::move(status_));
+    return std::move(took_ms_);
+  }
+
+ private:
+  void Run() {
+    while (!stop_ && status_) {
+      const auto begin = SteadyClock::now();
+      const auto metrics = ReadMetrics(address_);
+      if (!metrics) {
+        status_ = std::unexpected(metrics.error());
+      } else if (metrics->empty()) {
+        status_ = Fail(ErrorKind::kUnavailable, "/metrics was refused");
+      }
+      took_ms_.push_back(
+          std::chrono::duration<double, std::milli>(SteadyClock::now() - begin).count());
+      std::this_thread::sleep_for(kScrapePause);
+    }
+  }
+
+  std::string address_;
+  std::atomic<bool> stop_ = false;
+  Status status_;
+  std::vector<double> took_ms_;
+  std::thread thread_;
+};
+
+Result<Round> RunJobs(const QueueRig& rig, const std::vector<JobSpec>& jobs) {
+  LF_TRY(auto client, rig.Connect());
+  Scraper scraper(rig.cluster().http());
+  const QueueRig::Watch watch(rig);
+  const auto batch = client.Submit(jobs);
+  if (!batch) return std::unexpected(ToError(batch.error()));
+  LF_TRY_VOID(AwaitStored(client, *batch));
+  const QueueCost cost = watch.Read();
+  Round round{.jobs_per_second = static_cast<double>(jobs.size()) / cost.seconds,
+              .coordinator_cpu_seconds = cost.coordinator_cpu_seconds};
+  LF_TRY(round.scrape_ms, scraper.Stop());
+  return round;
+}
+
+double Quantile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
+}
+
+struct Side {
+  std::vector<double> rates;
+  std::vector<double> scrape_ms;
+  double cpu_seconds = 0;
+
+  void Add(Round round) {
+    rates.push_back(round.jobs_per_second);
+    scrape_ms.insert(scrape_ms.end(), round.scrape_ms.begin(), round.scrape_ms.end());
+    cpu_seconds += round.coordinator_cpu_seconds;
+  }
+};
+
+Status Run(std::uint32_t rounds, std::uint32_t count) {
+  LF_TRY(const auto rig, QueueRig::Start());
+  const StubWorkers workers({.coordinator = rig.cluster().worker_address()});
+  const std::vector<JobSpec> jobs(count, NullJob());
+  LF_TRY_VOID(RunJobs(rig, jobs));  // what is only needed once
+  Side alone;
+  Side watched;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < 2 * rounds; ++i) {
+    const bool is_watched = i % 4 == 1 || i % 4 == 2;  // A B B A
+    std::unique_ptr<PageCrowd> crowd;
+    if (is_watched) {
+      PageCrowdOptions options = kCrowd;
+      options.address = rig.cluster().http();
+      crowd = std::make_unique<PageCrowd>(options);
+    }
+    LF_TRY(Round round, RunJobs(rig, jobs));
+    if (crowd != nullptr && crowd->viewers() != kCrowd.viewers) {
+      return Fail(ErrorKind::kUnavailable, fmt::format("{} of {} viewers were there at the end",
+                                                       crowd->viewers(), kCrowd.viewers));
+    }
+    if (crowd != nullptr) bytes += crowd->bytes();
+    (is_watched ? watched : alone).Add(std::move(round));
+  }
+  const std::string beside = "the same coordinator with nobody watching, rounds alternating";
+  Print({.bench = "page",
+         .name = fmt::format("null jobs, {} viewers and {} half-open connections", kCrowd.viewers,
+                             kCrowd.half_open),
+         .value = Quantile(watched.rates, 0.5),
+         .unit = "jobs/s",
+         .peer = beside,
+         .peer_value = Quantile(alone.rates, 0.5),
+         .details = {{"rounds", rounds},
+                     {"jobs", count},
+                     {"coordinator_cpu_us_per_job", watched.cpu_seconds / rounds / count * 1e6},
+                     {"coordinator_cpu_us_per_job_alone", alone.cpu_seconds / rounds / count * 1e6},
+                     {"viewers_received_mb", static_cast<double>(bytes) / 1e6}}});
+  Print({.bench = "page",
+         .name = fmt::format("/metrics p99, {} viewers and {} half-open connections, queue busy",
+                             kCrowd.viewers, kCrowd.half_open),
+         .value = Quantile(watched.scrape_ms, 0.99),
+         .unit = "ms",
+         .peer = beside,
+         .peer_value = Quantile(alone.scrape_ms, 0.99),
+         .details = {{"scrapes", watched.scrape_ms.size()},
+                     {"p50_ms", Quantile(watched.scrape_ms, 0.5)},
+                     {"most_ms", Quantile(watched.scrape_ms, 1)}}});
+  return {};
+}
+
+}  // namespace
+}  // namespace loopfleet::bench
+
+int main(int argc, char** argv) {
+  const auto number = [&](int at, std::uint32_t otherwise) {
+    return argc > at ? static_cast<std::uint32_t>(std::atoi(argv[at])) : otherwise;
+  };
+  const auto status = loopfleet::bench::Run(number(1, 6), number(2, 150'000));
+  if (status) return 0;
+  fmt::print(stderr, "bench page: {}\n", status.error().message);
+  return 1;
+}

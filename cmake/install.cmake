@@ -1,0 +1,69 @@
+# What `cmake --install` puts where, in two components:
+#   programs   the command and the daemons, units for systemd, scripts and manifests
+#   library    the C++ client for find_package(loopfleet): loopfleet::client
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS loopfleet loopfleet-coordinator loopfleet-worker COMPONENT programs)
+install(PROGRAMS deploy/make_keys.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs)
+install(DIRECTORY deploy/slurm deploy/kubernetes
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet COMPONENT programs USE_SOURCE_PERMISSIONS)
+install(DIRECTORY monitoring/rules monitoring/targets monitoring/grafana
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)
+install(FILES monitoring/prometheus.yml monitoring/prometheus-file_sd.yml monitoring/prometheus-kubernetes.yml
+              monitoring/alertmanager.yml
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/loopfleet/monitoring COMPONENT programs)
+# Units name the programs by their paths.
+foreach(unit loopfleet-coordinator loopfleet-worker)
+  configure_file(deploy/systemd/${unit}.service.in ${CMAKE_BINARY_DIR}/systemd/${unit}.service @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/systemd/${unit}.service
+          DESTINATION lib/systemd/system COMPONENT programs)
+endforeach()
+
+set(library_dir ${CMAKE_INSTALL_LIBDIR}/loopfleet)  # liblf_base.a is no name for /usr/lib
+set(LOOPFLEET_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/loopfleet)
+set_target_properties(lf_client PROPERTIES EXPORT_NAME client)
+install(TARGETS lf_client lf_wire lf_schema lf_job lf_looptree lf_base lf_settings
+        EXPORT loopfleet ARCHIVE DESTINATION ${library_dir} COMPONENT library)
+install(DIRECTORY client common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loopfleet COMPONENT library
+        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "python" EXCLUDE)
+install(EXPORT loopfleet NAMESPACE loopfleet:: FILE loopfleet-targets.cmake
+        DESTINATION ${LOOPFLEET_PACKAGE_DIR} COMPONENT library)
+configure_package_config_file(cmake/loopfleet-config.cmake.in ${CMAKE_BINARY_DIR}/loopfleet-config.cmake
+                              INSTALL_DESTINATION ${LOOPFLEET_PACKAGE_DIR})
+# Until 1.0 a minor version may break things.
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/loopfleet-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/loopfleet-config.cmake ${CMAKE_BINARY_DIR}/loopfleet-config-version.cmake
+        DESTINATION ${LOOPFLEET_PACKAGE_DIR} COMPONENT library)
+
+# Manual pages and completions: what the programs say of themselves, so they are made after these.
+set(texts ${CMAKE_BINARY_DIR}/texts)
+set(text_files)
+find_package(Python3 3.9 COMPONENTS Interpreter)
+if(Python3_Interpreter_FOUND)
+  foreach(program loopfleet loopfleet-coordinator loopfleet-worker)
+    set(page ${texts}/man/${program}.1)
+    add_custom_command(OUTPUT ${page}
+      COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/cmake/write_man_pages.py
+              --version ${PROJECT_VERSION} --out ${page} $<TARGET_FILE:${program}>
+      DEPENDS ${program} ${CMAKE_SOURCE_DIR}/cmake/write_man_pages.py VERBATIM)
+    list(APPEND text_files ${page})
+    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+  endforeach()
+  loopfleet_note("manual pages" "on")
+else()
+  loopfleet_note("manual pages" "off: Python 3.9 not found (Debian: python3)")
+endif()
+function(loopfleet_completion shell file destination)
+  set(script ${texts}/${shell}/${file})
+  file(MAKE_DIRECTORY ${texts}/${shell})
+  add_custom_command(OUTPUT ${script} COMMAND loopfleet completion ${shell} > ${script}
+                     DEPENDS loopfleet VERBATIM)
+  set(text_files ${text_files} ${script} PARENT_SCOPE)
+  install(FILES ${script} DESTINATION ${CMAKE_INSTALL_DATADIR}/${destination} COMPONENT programs)
+endfunction()
+loopfleet_completion(bash loopfleet bash-completion/completions)
+loopfleet_completion(zsh _loopfleet zsh/site-functions)
+loopfleet_completion(fish loopfleet.fish fish/vendor_completions.d)
+add_custom_target(texts ALL DEPENDS ${text_files})

@@ -1,0 +1,98 @@
+#include "common/base/service_manager.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace loopfleet {
+namespace {
+
+std::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+template <class Number>
+Number NumberIn(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+// The watchdog's time, if it is meant for this process: $WATCHDOG_PID says for which one.
+Nanos WatchdogTime() {
+  const std::string_view pid = Environment("WATCHDOG_PID");
+  if (!pid.empty() && NumberIn<pid_t>(pid) != ::getpid()) return Nanos{0};
+  return std::chrono::microseconds(NumberIn<std::int64_t>(Environment("WATCHDOG_USEC")));
+}
+
+}  // namespace
+
+std::unique_ptr<ServiceManager> ServiceManager::FromEnvironment(std::function<bool()> is_alive) {
+  std::string address(Environment("NOTIFY_SOCKET"));
+  UniqueFd socket;
+  if (!address.empty()) {
+    if (address.size() < sizeof(sockaddr_un::sun_path)) {
+      socket = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    }
+    if (!socket) log::Warning("service.notify message=\"NOTIFY_SOCKET cannot be used\"");
+    if (address.front() == '@') address.front() = '\0';  // an abstract name
+  }
+  const Nanos watchdog = socket ? WatchdogTime() : Nanos{0};
+  return std::unique_ptr<ServiceManager>(
+      new ServiceManager(std::move(socket), std::move(address), watchdog, std::move(is_alive)));
+}
+
+ServiceManager::ServiceManager(UniqueFd socket, std::string address, Nanos watchdog,
+                               std::function<bool()> is_alive)
+    : socket_(std::move(socket)),
+      address_(std::move(address)),
+      watchdog_(watchdog),
+      is_alive_(std::move(is_alive)) {
+  if (watchdog_ > Nanos{0}) thread_ = std::thread([this] { Watch(); });
+}
+
+ServiceManager::~ServiceManager() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServiceManager::Ready() { Say("READY=1"); }
+void ServiceManager::Stopping() { Say("STOPPING=1"); }
+
+void ServiceManager::Say(std::string_view text) {
+  if (!socket_) return;
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path, address_.data(), address_.size());
+  // Abstract names have no end but their length; a path ends with its zero, which is there.
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
+  if (::sendto(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&to), size) < 0) {
+    log::Warning("service.notify text={} message=\"{}\"", text, std::strerror(errno));
+  }
+}
+
+void ServiceManager::Watch() {
+  std::unique_lock lock(mutex_);
+  // A third: one late wake-up does no harm.
+  while (!stop_changed_.wait_for(lock, watchdog_ / 3, [&] { return stop_; })) {
+    if (is_alive_()) Say("WATCHDOG=1");
+  }
+}
+
+}  // namespace loopfleet

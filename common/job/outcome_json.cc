@@ -1,0 +1,143 @@
+#include "common/job/outcome_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "common/looptree/action.h"
+
+namespace loopfleet {
+namespace {
+
+// JSON has no infinity: what is not a number is null.
+Json Figure(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+void AddMeasurement(Json& json, const Evaluation& evaluation) {
+  const Measurement none;
+  const bool ok = evaluation.ok();
+  const Measurement& measurement = ok ? evaluation.measurement() : none;
+  const auto figure = [&](double value) { return ok ? Figure(value) : Json(nullptr); };
+  json["elapsed_ns"] = figure(measurement.elapsed_ns);
+  json["elapsed_low_ns"] = figure(measurement.elapsed_low_ns);
+  json["elapsed_high_ns"] = figure(measurement.elapsed_high_ns);
+  json["elapsed_min_ns"] = figure(measurement.elapsed_min_ns);
+  json["elapsed_mean_ns"] = figure(measurement.elapsed_mean_ns);
+  json["samples_ns"] = measurement.samples_ns;
+  json["sample_flags"] = measurement.sample_flags;
+  json["accepted_samples"] = ok ? Json(AcceptedSamples(measurement)) : Json(nullptr);
+  const auto clock = [](double mhz) { return mhz > 0 ? Json(mhz) : Json(nullptr); };
+  json["clock_mhz"] = {{"before", clock(measurement.clock_before_mhz)},
+                       {"after", clock(measurement.clock_after_mhz)},
+                       {"moved", ClockMoved(measurement)}};
+  json["iterations_per_sample"] = ok ? Json(measurement.iterations_per_sample) : Json(nullptr);
+  json["gflop_per_second"] =
+      ok ? Figure(GflopPerSecond(evaluation.flop_count, measurement)) : Json(nullptr);
+  json["flop_count"] = evaluation.flop_count != 0 ? Json(evaluation.flop_count) : Json(nullptr);
+  json["spread"] = figure(measurement.spread);
+  json["grade"] = ok ? Json(GradeName(measurement.grade)) : Json(nullptr);
+}
+
+void AddConditions(Json& json, const Evaluation& evaluation) {
+  if (!evaluation.conditions) {
+    for (const char* field : {"hardware", "compiler", "threads", "cache", "policy", "isolation"}) {
+      json[field] = nullptr;
+    }
+    return;
+  }
+  const Conditions& conditions = *evaluation.conditions;
+  json["hardware"] = HardwareJson(conditions.hardware);
+  json["compiler"] = Json{{"llvm", conditions.compiler.llvm},
+                          {"tier", conditions.compiler.tier},
+                          {"revision", conditions.compiler.revision},
+                          {"code_hash", evaluation.code_hash}};
+  json["threads"] = conditions.threads;
+  json["cache"] = CacheStateName(conditions.cache);
+  json["policy"] = conditions.policy;
+  json["isolation"] = conditions.isolation;
+}
+
+// Null: the job did not pass the stage. "store" is always null, because an outcome cannot hold how
+// long its own writing took; the coordinator's loopfleet_job_stage_duration_seconds can.
+Json StagesJson(const StageDurations& stages) {
+  Json json = Json::object();
+  for (const Stage stage : kStages) {
+    const Nanos took = stages[stage];
+    json[std::string(StageName(stage))] = took > Nanos{0} ? Json(took.count()) : Json(nullptr);
+  }
+  return json;
+}
+
+Json TagJson(const std::string& tag) {
+  if (tag.empty()) return nullptr;
+  return Json::parse(tag, nullptr, /*allow_exceptions=*/false);
+}
+
+void AddQuestion(Json& json, const looptree::Source& source) {
+  if (const auto* ir = std::get_if<looptree::IrText>(&source)) {
+    json["benchmark"] = nullptr;
+    json["ir"] = ir->text;
+  } else {
+    json["benchmark"] = std::get<looptree::BenchmarkUri>(source).text;
+  }
+}
+
+}  // namespace
+
+Json FailureJson(const Failure& failure) {
+  const FailureInfo& info = InfoOf(failure.code);
+  Json json;
+  json["code"] = info.name;
+  json["message"] = failure.message.empty() ? std::string(info.advice) : failure.message;
+  json["action_index"] = failure.action_index ? Json(*failure.action_index) : Json(nullptr);
+  if (failure.signal != 0) json["signal"] = failure.signal;
+  json["retryable"] = info.retryable;
+  return json;
+}
+
+Json HardwareJson(const HardwareFacts& facts) {
+  const auto rate = [](double per_second) {
+    return per_second > 0 ? Json(per_second / 1e9) : Json(nullptr);
+  };
+  return Json{{"class", facts.hardware_class},
+              {"model", facts.model},
+              {"isa", facts.isa},
+              {"clock_mhz", facts.clock_mhz},
+              {"microcode", facts.microcode},
+              {"host", facts.host},
+              {"kernel", facts.kernel},
+              {"peak_gflop_per_second", rate(facts.peaks.flop_per_second)},
+              {"read_gb_per_second", rate(facts.peaks.read_bytes_per_second)},
+              {"triad_gb_per_second", rate(facts.peaks.triad_bytes_per_second)}};
+}
+
+Json OutcomeJson(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  Json json;
+  AddQuestion(json, outcome.benchmark);
+  json["actions"] = Json::array();
+  for (const auto& action : outcome.actions)
+    json["actions"].push_back(looptree::ActionName(action));
+  json["job"] = fmt::format("{}", outcome.job);
+  json["tree_key"] = evaluation.tree_key ? Json(evaluation.tree_key->ToString()) : Json(nullptr);
+  json["status"] = evaluation.ok() ? "ok" : "failed";
+  if (!evaluation.ok()) json["error"] = FailureJson(evaluation.failure());
+  AddMeasurement(json, evaluation);
+  // Null: it failed before any worker had it.
+  const bool nobody_had_it =
+      outcome.source == OutcomeSource::kMeasured && !evaluation.ok() && outcome.attempts == 0;
+  json["source"] = nobody_had_it ? Json(nullptr) : Json(OutcomeSourceName(outcome.source));
+  json["attempts"] = outcome.attempts;
+  json["worker"] = outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker);
+  AddConditions(json, evaluation);
+  json["scratch_bytes"] = evaluation.conditions ? Json(evaluation.scratch_bytes) : Json(nullptr);
+  json["no_effect"] = evaluation.no_effect;
+  json["stages_ns"] = StagesJson(evaluation.stages);
+  json["tag"] = TagJson(outcome.tag);
+  return json;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+}  // namespace loopfleet

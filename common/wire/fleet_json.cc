@@ -1,0 +1,81 @@
+#include "common/wire/fleet_json.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+
+namespace loopfleet::wire {
+namespace {
+
+std::tm SecondsOf(WallTime when) {
+  return fmt::gmtime(std::chrono::floor<std::chrono::seconds>(when.time_since_epoch()).count());
+}
+
+}  // namespace
+
+std::string_view WorkerStateName(WorkerState state) {
+  switch (state) {
+    case WorkerState::kReady: return "ready";
+    case WorkerState::kDraining: return "draining";
+    case WorkerState::kLost: return "lost";
+    case WorkerState::kQuarantined: return "quarantined";
+  }
+  return "";
+}
+
+std::string_view BatchStateName(BatchState state) {
+  switch (state) {
+    case BatchState::kOpen: return "open";
+    case BatchState::kRunning: return "running";
+    case BatchState::kFinished: return "finished";
+    case BatchState::kCancelled: return "cancelled";
+  }
+  return "";
+}
+
+Json DrainJson(const Drain& drain) {
+  return Json{{"target", drain.target},
+              {"reason", drain.reason},
+              {"by", drain.by},
+              {"since", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", SecondsOf(drain.since))}};
+}
+
+Json WorkerJson(const WorkerInfo& info) {
+  return Json{{"worker", info.worker.ToString()},
+              {"name", info.name},
+              {"state", WorkerStateName(info.state)},
+              {"pid", info.pid},
+              {"host", info.hardware.host},
+              {"device", DeviceKindName(info.hardware.device)},
+              {"slots", info.slots},
+              {"leased_jobs", info.leased_jobs},
+              {"finished_jobs", info.finished_jobs},
+              {"since_heartbeat_ms", info.since_heartbeat_ms},
+              {"max_threads", info.max_threads},
+              {"drain", info.drain ? DrainJson(*info.drain) : Json(nullptr)},
+              {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
+              {"audits", info.audits},
+              {"disputes", info.disputes},
+              {"labels", info.labels},
+              {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
+              {"hindrances", info.hindrances},
+              {"http", info.http.empty() ? Json(nullptr) : Json(info.http)},
+              {"hardware", HardwareJson(info.hardware)},
+              {"compiler",
+               {{"llvm", info.compiler.llvm},
+                {"tier", info.compiler.tier},
+                {"revision", info.compiler.revision}}}};
+}
+
+Json BatchJson(const BatchInfo& info) {
+  return Json{{"batch", info.batch.value},
+              {"state", BatchStateName(info.state)},
+              {"submitted_at", fmt::format("{:%Y-%m-%d %H:%M:%S}", SecondsOf(info.submitted_at))},
+              {"jobs", info.job_count},
+              {"finished", info.finished},
+              {"failed", info.failed},
+              {"from_store", info.from_store},
+              {"client", info.client.ToString()}};
+}
+
+}  // namespace loopfleet::wire

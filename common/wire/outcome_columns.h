@@ -1,0 +1,90 @@
+#pragma once
+// OutcomeColumns: outcomes as they travel, one vector for each column, for those who want many
+// figures rather than many objects. What rarely differs between rows (conditions, programs, names)
+// is held once. Made by the decoder alone, which has checked it: every offset, index and figure is
+// good.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/job/outcome.h"
+
+namespace loopfleet::wire {
+
+// Texts end to end.
+struct TextRows {
+  std::string bytes;  // UTF-8
+  std::vector<std::uint32_t> offsets = {
+      0};  // rows + 1: row i is bytes [offsets[i], offsets[i + 1])
+  void Append(std::string_view text);
+  std::string_view operator[](std::uint32_t row) const {
+    return std::string_view(bytes).substr(offsets[row], offsets[row + 1] - offsets[row]);
+  }
+};
+
+// Each vector has one entry for each row unless it says otherwise; units as in Measurement.
+struct EvaluationColumns {
+  std::vector<std::uint16_t> status;  // 0: measured; else the failure's code
+  // Not-a-number in a row that failed.
+  std::vector<double> elapsed_ns, elapsed_low_ns, elapsed_high_ns, elapsed_min_ns, elapsed_mean_ns,
+      spread;
+  std::vector<double> clock_before_mhz, clock_after_mhz;  // 0 in a row that failed
+  std::vector<Grade> grade;                               // kA in a row that failed
+  std::vector<std::uint64_t> iterations_per_sample;
+  std::vector<std::uint32_t> sample_offsets = {0};  // rows + 1
+  std::vector<double> samples_ns;                   // of all rows, end to end
+  std::vector<std::uint8_t> sample_flags;           // one for each sample
+  std::vector<bool> tree_key_known;
+  std::vector<looptree::TreeKey> tree_keys;  // zeros where not known
+  std::vector<std::uint64_t> flop_count, scratch_bytes;
+  std::vector<std::uint32_t> conditions;  // 1-based index into conditions_table; 0: none
+  std::vector<Conditions> conditions_table;
+  TextRows code_hash;
+  std::vector<StageDurations> stages;
+  std::vector<std::pair<std::uint32_t, Failure>>
+      failures;  // (row, why), each failed row, ascending
+  std::vector<std::pair<std::uint32_t, std::vector<std::string>>>
+      no_effect;  // (row, notes), ascending
+
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(status.size()); }
+  bool ok(std::uint32_t row) const { return status[row] == 0; }
+  const Failure& failure(std::uint32_t row) const;  // of a failed row
+  // nullptr: no worker had it.
+  const Conditions* conditions_of(std::uint32_t row) const {
+    return conditions[row] == 0 ? nullptr : &conditions_table[conditions[row] - 1];
+  }
+  Evaluation Row(std::uint32_t row) const;
+  void Append(const Evaluation& evaluation);
+};
+
+struct OutcomeColumns {
+  BatchId batch;
+  EvaluationColumns evaluations;
+  std::vector<std::uint32_t> index;
+  std::vector<std::uint64_t> sequence;
+  std::vector<OutcomeSource> source;
+  std::vector<std::uint32_t> attempts;
+  std::vector<WallTime> finished_at;
+  std::vector<std::uint32_t> worker;  // 1-based index into worker_table; 0: none
+  std::vector<std::string> worker_table;
+  std::vector<std::uint32_t> benchmark;  // 0-based index into benchmark_table
+  std::vector<looptree::Source> benchmark_table;
+  std::vector<std::uint32_t> action_offsets = {0};  // rows + 1
+  std::vector<looptree::Action> actions;            // of all rows, end to end
+  TextRows tag;
+
+  std::uint32_t rows() const { return evaluations.rows(); }
+  const looptree::Source& benchmark_of(std::uint32_t row) const {
+    return benchmark_table[benchmark[row]];
+  }
+  Outcome Row(std::uint32_t row) const;
+  // One more row, of the same batch (the first one says which).
+  void Append(const Outcome& outcome);
+};
+
+}  // namespace loopfleet::wire

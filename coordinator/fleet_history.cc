@@ -1,0 +1,98 @@
+#include "coordinator/fleet_history.h"
+
+#include <algorithm>
+#include <ranges>
+
+namespace loopfleet::coordinator {
+
+void FleetHistory::Push(std::deque<Mark>& marks, Mark mark) {
+  marks.push_back(mark);
+  // One from before the span stays: the rate is over at least all of it.
+  while (marks.size() > 2 && mark.at - marks[1].at >= kRateSpan) marks.pop_front();
+}
+
+std::optional<double> FleetHistory::RateOf(const std::deque<Mark>& marks) {
+  if (marks.size() < 2) return std::nullopt;
+  const double seconds = std::chrono::duration<double>(marks.back().at - marks.front().at).count();
+  if (seconds <= 0) return std::nullopt;
+  return static_cast<double>(marks.back().finished - marks.front().finished) / seconds;
+}
+
+void FleetHistory::Add(const FleetSnapshot& snapshot,
+                       const std::vector<storage::StoredBatch>& batches) {
+  const Instant now = snapshot.at.instant;
+  if (!marks_.empty() && marks_.back().at == now) return;  // seen already
+  Push(marks_, {.at = now, .finished = snapshot.tally.finished()});
+
+  std::map<BatchId, std::deque<Mark>> shown;
+  for (const storage::StoredBatch& batch : batches) {
+    auto node = batch_marks_.extract(batch.batch);
+    std::deque<Mark>& marks = shown[batch.batch];
+    if (!node.empty()) marks = std::move(node.mapped());
+    Push(marks, {.at = now, .finished = batch.finished});
+  }
+  batch_marks_ = std::move(shown);
+
+  if (!step_began_) step_began_ = StepBegin{.at = now, .tally = snapshot.tally};
+  const Nanos passed = now - step_began_->at;
+  if (passed >= kStep) {
+    // After a stall, what was missed counts as one rate over all the steps that it took.
+    const auto count = std::min<std::int64_t>(passed / kStep, kSteps);
+    const Tally& before = step_began_->tally;
+    const std::uint64_t finished = snapshot.tally.finished() - before.finished();
+    const std::uint64_t failed = snapshot.tally.failed() - before.failed();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto share = [&](std::uint64_t total) {
+        return total * static_cast<std::uint64_t>(i + 1) / static_cast<std::uint64_t>(count) -
+               total * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(count);
+      };
+      steps_.push_back({.finished = share(finished), .failed = share(failed)});
+    }
+    while (steps_.size() > kSteps) steps_.pop_front();
+    steps_end_ = snapshot.at.wall;
+    step_began_ = StepBegin{.at = now, .tally = snapshot.tally};
+  }
+  if (now - canaries_at_ >= kStep) {
+    canaries_at_ = now;
+    AddCanaries(snapshot);
+  }
+}
+
+void FleetHistory::AddCanaries(const FleetSnapshot& snapshot) {
+  std::map<Uuid, std::deque<Canary>> kept;
+  for (const wire::WorkerInfo& worker : snapshot.workers | std::views::take(kMaxWorkers)) {
+    auto node = canaries_.extract(worker.worker);
+    std::deque<Canary>& canaries = kept[worker.worker];
+    if (!node.empty()) canaries = std::move(node.mapped());
+    const bool is_gone = worker.state == wire::WorkerState::kLost;
+    if (worker.canary_ratio > 0 && !is_gone) {
+      canaries.push_back({.at = snapshot.at.wall, .ratio = worker.canary_ratio});
+    }
+    while (canaries.size() > kSteps) canaries.pop_front();
+  }
+  canaries_ = std::move(kept);
+}
+
+FleetHistory::Step FleetHistory::Last(std::size_t count) const {
+  Step sum;
+  for (const Step& step : steps_ | std::views::reverse | std::views::take(count)) {
+    sum.finished += step.finished;
+    sum.failed += step.failed;
+  }
+  return sum;
+}
+
+double FleetHistory::JobsPerSecond() const { return RateOf(marks_).value_or(0); }
+
+std::optional<double> FleetHistory::JobsPerSecond(BatchId batch) const {
+  const auto found = batch_marks_.find(batch);
+  return found == batch_marks_.end() ? std::nullopt : RateOf(found->second);
+}
+
+const std::deque<FleetHistory::Canary>& FleetHistory::CanariesOf(const Uuid& worker) const {
+  static const std::deque<Canary> kNone;
+  const auto found = canaries_.find(worker);
+  return found == canaries_.end() ? kNone : found->second;
+}
+
+}  // namespace loopfleet::coordinator

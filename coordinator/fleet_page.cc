@@ -1,0 +1,291 @@
+#include "coordinator/fleet_page.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "common/base/log.h"
+#include "common/wire/fleet_json.h"
+#include "coordinator/job_view.h"
+#include "monitoring/page_file.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using monitoring::SiteReply;
+
+constexpr std::chrono::milliseconds kPeriod{500};
+// Also when nothing changed: whoever watches sees that it is live.
+constexpr std::chrono::seconds kLongestSilence{5};
+constexpr std::uint32_t kBatchesShown = 25;
+constexpr std::uint32_t kOutcomesShown = 100;
+// About 100 ms of reading where they are all in memory.
+constexpr std::uint32_t kOutcomesLookedAt = 20'000;
+constexpr int kShareOfTime = 100;  // one part in so many, for looking through outcomes
+constexpr std::chrono::minutes kLongestRest{1};
+constexpr std::chrono::seconds kInterest{30};  // somebody who asked is taken to look for so long
+constexpr int kNice = 5;
+
+SiteReply JsonReply(const Json& json) {
+  return {.body = std::make_shared<const std::string>(Dump(json) + "\n")};
+}
+
+SiteReply Refusal(int status, std::string_view code, std::string message) {
+  SiteReply reply = JsonReply({{"error", {{"code", code}, {"message", std::move(message)}}}});
+  reply.status = status;
+  if (status == 503) reply.retry_after_s = 5;
+  return reply;
+}
+
+SiteReply NotFound(std::string message) { return Refusal(404, "NOT_FOUND", std::move(message)); }
+
+SiteReply Unreadable(const Error& error) {
+  return Refusal(503, error.kind == ErrorKind::kCorrupt ? "STORAGE_CORRUPT" : "BUSY",
+                 error.message);
+}
+
+std::optional<std::uint64_t> Number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+// The value of one parameter; empty if the query does not have it.
+std::optional<std::string_view> Parameter(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view one = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), one.size() + 1));
+    if (one.substr(0, one.find('=')) != name) continue;
+    return one.size() > name.size() ? one.substr(name.size() + 1) : std::string_view();
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> After(std::string_view path, std::string_view prefix) {
+  if (!path.starts_with(prefix)) return std::nullopt;
+  return path.substr(prefix.size());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FleetPage>> FleetPage::Start(Parts parts) {
+  Readers readers;
+  LF_TRY(readers.live, storage::StoreReader::Open(parts.database));
+  LF_TRY(readers.recent, storage::RecentOutcomes::Open(parts.database));
+  LF_TRY(readers.questions, storage::StoreReader::Open(parts.database));
+  return std::unique_ptr<FleetPage>(new FleetPage(std::move(parts), std::move(readers)));
+}
+
+FleetPage::FleetPage(Parts parts, Readers readers)
+    : parts_(std::move(parts)), readers_(std::move(readers)), thread_([this] { Run(); }) {}
+
+FleetPage::~FleetPage() {
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  thread_.join();
+}
+
+void FleetPage::Run() {
+  // Of this thread alone. Where it is refused, nothing is lost but a little of the queue's time.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+  std::unique_lock lock(stop_mutex_);
+  while (!stop_) {
+    lock.unlock();
+    Look();
+    lock.lock();
+    stop_changed_.wait_for(lock, kPeriod, [this] { return stop_; });
+  }
+}
+
+void FleetPage::Look() {
+  const auto snapshot = parts_.board.newest();
+  if (snapshot == nullptr) return;
+  const auto batches = readers_.live->ListBatches(kBatchesShown);
+  if (!batches) {
+    log::Warning("page.unreadable reason={}", batches.error().message);
+    return;
+  }
+  const Instant now = parts_.clock.Now();
+  const bool has_news = !has_digest_ || snapshot->tally.finished() != outcomes_seen_;
+  const Nanos rest = std::min<Nanos>(outcomes_took_ * kShareOfTime, kLongestRest);
+  if (has_news && IsWatched(now) && now - looked_at_outcomes_ >= rest) {
+    outcomes_seen_ = snapshot->tally.finished();
+    LookAtOutcomes();
+  }
+  Json overview;
+  {
+    const std::lock_guard lock(facts_mutex_);
+    history_.Add(*snapshot, *batches);
+    overview = OverviewJson({.snapshot = *snapshot,
+                             .history = history_,
+                             .batches = *batches,
+                             .digest = digest_,
+                             .unhealthy = parts_.unhealthy(),
+                             .version = parts_.version});
+  }
+  Json lasting = overview;
+  lasting.erase("at_ms");
+  std::string text = Dump(lasting);
+  auto bytes = std::make_shared<const std::string>(Dump(overview));
+  const bool is_new = text != last_sent_ || now - sent_at_ >= kLongestSilence;
+  if (is_new) {
+    feed_.Publish(*bytes);
+    last_sent_ = std::move(text);
+    sent_at_ = now;
+  }
+  const std::lock_guard lock(facts_mutex_);
+  overview_ = std::move(bytes);
+}
+
+bool FleetPage::IsWatched(Instant now) const {
+  return feed_.watchers() > 0 || now - asked_at_.load() < kInterest;
+}
+
+void FleetPage::LookAtOutcomes() {
+  const Instant begin = parts_.clock.Now();
+  const auto outcomes = readers_.recent->Newest(kOutcomesLookedAt);
+  if (outcomes) {
+    OutcomeDigest digest = Digest(*outcomes, kOutcomesLookedAt);
+    const std::lock_guard lock(facts_mutex_);
+    digest_ = std::move(digest);
+    has_digest_ = true;
+  } else {
+    log::Warning("page.unreadable reason={}", outcomes.error().message);
+  }
+  looked_at_outcomes_ = parts_.clock.Now();
+  outcomes_took_ = looked_at_outcomes_ - begin;
+}
+
+bool FleetPage::Has(std::string_view path) const {
+  return path.starts_with("/api/") || path == "/" ||
+         std::ranges::find(monitoring::PageFiles(), path, &monitoring::PageFile::path) !=
+             monitoring::PageFiles().end();
+}
+
+SiteReply FleetPage::Answer(const monitoring::SiteRequest& request) {
+  if (request.path.starts_with("/api/")) return Api(request);
+  const std::string_view path = request.path == "/" ? "/index.html" : request.path;
+  for (const monitoring::PageFile& file : monitoring::PageFiles()) {
+    if (file.path != path) continue;
+    return {.content_type = file.content_type,
+            .body = std::make_shared<const std::string>(file.gzip),
+            .encoding = monitoring::Encoding::kGzip};
+  }
+  return {.status = 404,
+          .content_type = "text/plain; charset=utf-8",
+          .body = std::make_shared<const std::string>(
+              "this coordinator was built without the page (LOOPFLEET_PAGE=OFF); its facts are at "
+              "/api/overview\n")};
+}
+
+SiteReply FleetPage::Api(const monitoring::SiteRequest& request) {
+  asked_at_ = parts_.clock.Now();
+  const std::string_view path = request.path;
+  if (path == "/api/overview") {
+    const std::lock_guard lock(facts_mutex_);
+    if (overview_ == nullptr) return Refusal(503, "BUSY", "the coordinator has only just started");
+    return {.body = overview_};
+  }
+  if (path == "/api/live") {
+    auto stream = feed_.Watch();
+    if (stream == nullptr) {
+      return Refusal(
+          503, "BUSY",
+          fmt::format("{} pages are watched live already, that is the most", feed_.max_watchers()));
+    }
+    return {.content_type = "text/event-stream", .stream = std::move(stream)};
+  }
+  if (path == "/api/workers") return Workers();
+  if (const auto id = After(path, "/api/worker/")) return WorkerOf(*id);
+  if (const auto id = After(path, "/api/batch/")) return BatchOf(*id, request.query);
+  if (const auto id = After(path, "/api/job/")) return JobOf(*id);
+  return NotFound(fmt::format(
+      "there is no {}; there are /api/overview, /api/live, /api/workers, /api/worker/ID, "
+      "/api/batch/ID and /api/job/BATCH.INDEX",
+      path));
+}
+
+SiteReply FleetPage::Workers() const {
+  const auto snapshot = parts_.board.newest();
+  if (snapshot == nullptr) return Refusal(503, "BUSY", "the coordinator has only just started");
+  Json workers = Json::array();
+  for (const wire::WorkerInfo& worker : snapshot->workers) {
+    workers.push_back(wire::WorkerJson(worker));
+  }
+  return JsonReply(workers);
+}
+
+SiteReply FleetPage::WorkerOf(std::string_view id) const {
+  const auto snapshot = parts_.board.newest();
+  if (snapshot == nullptr) return Refusal(503, "BUSY", "the coordinator has only just started");
+  const auto uuid = Uuid::Parse(id);
+  const auto found = uuid ? std::ranges::find(snapshot->workers, *uuid, &wire::WorkerInfo::worker)
+                          : snapshot->workers.end();
+  if (found == snapshot->workers.end()) return NotFound(fmt::format("there is no worker {}", id));
+  Json json = wire::WorkerJson(*found);
+  const std::lock_guard lock(facts_mutex_);
+  json["canaries"] = Json::array();
+  for (const FleetHistory::Canary& canary : history_.CanariesOf(*uuid)) {
+    const auto at_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(canary.at.time_since_epoch());
+    json["canaries"].push_back({{"at_ms", at_ms.count()}, {"ratio", canary.ratio}});
+  }
+  const auto noise = digest_.by_worker.find(found->name);
+  json["noise"] = noise == digest_.by_worker.end() ? Json(nullptr) : *noise;
+  return JsonReply(json);
+}
+
+SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
+  const auto number = Number(id);
+  if (!number) return NotFound(fmt::format("there is no batch '{}': give its number", id));
+  const std::lock_guard asking(asking_);
+  const auto batch = readers_.questions->FindBatch(BatchId{*number});
+  if (!batch) return Unreadable(batch.error());
+  if (!*batch) return NotFound(fmt::format("there is no batch {}", id));
+  std::uint64_t after = 0;
+  if (const auto text = Parameter(query, "after")) {
+    const auto value = Number(*text);
+    if (!value) return Refusal(400, "MALFORMED", "?after= takes the sequence of an outcome");
+    after = *value;
+  } else if (Parameter(query, "newest") && (*batch)->finished > kOutcomesShown) {
+    after = (*batch)->finished - kOutcomesShown;
+  }
+  const auto outcomes = readers_.questions->ReadOutcomes(BatchId{*number}, after, kOutcomesShown);
+  if (!outcomes) return Unreadable(outcomes.error());
+  Json json;
+  {
+    const std::lock_guard lock(facts_mutex_);
+    json = BatchViewJson(**batch, history_);
+  }
+  json["outcomes"] = Json::array();
+  for (const Outcome& outcome : *outcomes) json["outcomes"].push_back(OutcomeRowJson(outcome));
+  return JsonReply(json);
+}
+
+SiteReply FleetPage::JobOf(std::string_view id) {
+  const auto dot = id.find('.');
+  const auto batch = Number(id.substr(0, dot));
+  const auto index = dot == std::string_view::npos ? std::nullopt : Number(id.substr(dot + 1));
+  if (!batch || !index || *index > UINT32_MAX) {
+    return NotFound(fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", id));
+  }
+  const JobId job{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
+  const auto stored = [&] {
+    const std::lock_guard asking(asking_);
+    return readers_.questions->ReadJob(job);
+  }();
+  if (!stored) return Unreadable(stored.error());
+  if (!*stored) return NotFound(fmt::format("there is no job {}", id));
+  return JsonReply(JobViewJson(job, **stored));
+}
+
+}  // namespace loopfleet::coordinator

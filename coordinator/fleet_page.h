@@ -1,0 +1,100 @@
+#pragma once
+// FleetPage: the coordinator's web page, read-only. Its files (monitoring/page), and
+//
+//   /api/overview        the first screen's facts (fleet_view.h)
+//   /api/live            the same as server-sent events, when they change, at most twice a second
+//   /api/workers         every worker, as `loopfleet worker list --json`
+//   /api/worker/ID       one, with its canaries and noise
+//   /api/batch/ID        one, and its outcomes ?after=SEQUENCE (100 at a time), or ?newest
+//   /api/job/BATCH.INDEX one, as job_view.h says
+//
+// One thread of its own looks at the newest snapshot and at the database, and makes the live bytes
+// that all who watch share. It reads through its own connections, at a lower priority. While
+// somebody looks, it spends at most a hundredth of its time on looking through outcomes, else none:
+// the first look after a while may show what was known at the last one. The event loop only leaves
+// snapshots. Answers to single questions are read on the server's threads, one at a time.
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "coordinator/fleet_history.h"
+#include "coordinator/fleet_snapshot.h"
+#include "coordinator/fleet_view.h"
+#include "monitoring/live_feed.h"
+#include "monitoring/site.h"
+#include "storage/recent_outcomes.h"
+#include "storage/store_reader.h"
+
+namespace loopfleet::coordinator {
+
+class FleetPage final : public monitoring::Site {
+ public:
+  struct Parts {
+    const SnapshotBoard& board;
+    const Clock& clock;
+    std::filesystem::path database;
+    std::function<std::vector<std::string>()> unhealthy;  // what /healthz says
+    std::string version;
+  };
+  // Its thread runs when this returns. Errors: the database cannot be opened.
+  static Result<std::unique_ptr<FleetPage>> Start(Parts parts);
+  ~FleetPage() override;
+
+  bool Has(std::string_view path) const override;
+  monitoring::SiteReply Answer(const monitoring::SiteRequest& request) override;
+  void CloseStreams() override { feed_.Close(); }
+
+ private:
+  struct Readers {
+    std::unique_ptr<storage::StoreReader> live;       // of the thread
+    std::unique_ptr<storage::RecentOutcomes> recent;  // of the thread
+    std::unique_ptr<storage::StoreReader> questions;  // of whoever asks, under asking_
+  };
+  FleetPage(Parts parts, Readers readers);
+
+  void Run();
+  void Look();
+  bool IsWatched(Instant now) const;
+  void LookAtOutcomes();
+  monitoring::SiteReply Api(const monitoring::SiteRequest& request);
+  monitoring::SiteReply Workers() const;
+  monitoring::SiteReply WorkerOf(std::string_view id) const;
+  monitoring::SiteReply BatchOf(std::string_view id, std::string_view query);
+  monitoring::SiteReply JobOf(std::string_view id);
+
+  const Parts parts_;
+  const Readers readers_;
+  monitoring::LiveFeed feed_{{}};
+
+  // The thread's own.
+  Instant looked_at_outcomes_{};
+  Nanos outcomes_took_{0};
+  std::uint64_t outcomes_seen_ = 0;  // how many had finished then
+  bool has_digest_ = false;
+  std::string last_sent_;  // without its time
+  Instant sent_at_{};
+
+  mutable std::mutex facts_mutex_;  // what both the thread and the answers use:
+  FleetHistory history_;
+  OutcomeDigest digest_;
+  std::shared_ptr<const std::string> overview_;
+
+  std::mutex asking_;
+  std::atomic<Instant> asked_at_{Instant{}};
+
+  std::mutex stop_mutex_;
+  std::condition_variable stop_changed_;
+  bool stop_ = false;  // guarded by stop_mutex_
+  std::thread thread_;
+};
+
+}  // namespace loopfleet::coordinator

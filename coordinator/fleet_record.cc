@@ -1,0 +1,123 @@
+#include "coordinator/fleet_record.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+std::string TextOf(const WorkerChanged& changed) {
+  switch (changed.change) {
+    case WorkerChange::kReattached: return fmt::format("kept {} leases", changed.leases);
+    case WorkerChange::kLeft:
+    case WorkerChange::kLost:
+      return changed.leases == 0 ? "" : fmt::format("{} leases go to others", changed.leases);
+    case WorkerChange::kQuarantined: return "it gets no jobs: see `loopfleet worker list`";
+    case WorkerChange::kJoined:
+    case WorkerChange::kRefused:
+    case WorkerChange::kReleased:
+    case WorkerChange::kDrained:
+    case WorkerChange::kResumed: return "";
+  }
+  LF_CHECK(false, "worker change {}", static_cast<int>(changed.change));
+}
+
+}  // namespace
+
+std::string_view NameOf(WorkerChange change) {
+  switch (change) {
+    case WorkerChange::kJoined: return "joined";
+    case WorkerChange::kReattached: return "reattached";
+    case WorkerChange::kLeft: return "left";
+    case WorkerChange::kLost: return "lost";
+    case WorkerChange::kRefused: return "refused";
+    case WorkerChange::kQuarantined: return "quarantined";
+    case WorkerChange::kReleased: return "released";
+    case WorkerChange::kDrained: return "drained";
+    case WorkerChange::kResumed: return "resumed";
+  }
+  LF_CHECK(false, "worker change {}", static_cast<int>(change));
+}
+
+FleetRecord::FleetRecord(const Clock& clock, const Options& options)
+    : clock_(clock), version_(options.version), started_at_(clock.WallNow()), events_(clock) {}
+
+void FleetRecord::Recovered(std::uint64_t epoch, std::size_t batches, std::size_t jobs) {
+  events_.Add({.kind = "coordinator.started",
+               .count = jobs,
+               .text = fmt::format("start number {}; {} jobs of {} batches were unfinished", epoch,
+                                   jobs, batches)});
+}
+
+void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
+  accepted_ += accepted.count;
+  if (!accepted.batch || accepted.first_index > 0) return;  // nobody's, or known
+  events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.count});
+}
+
+void FleetRecord::Finished(const FinishedJob& finished) {
+  ++finished_;
+  if (finished.failure) {
+    ++failures_[*finished.failure];
+  } else if (finished.source != OutcomeSource::kMeasured) {
+    ++shared_;
+  }
+}
+
+void FleetRecord::BatchFinished(const BatchWasFinished& finished) {
+  events_.Add({.kind = finished.cancelled ? "batch.cancelled" : "batch.finished",
+               .batch = finished.batch,
+               .count = finished.jobs});
+}
+
+void FleetRecord::Changed(const WorkerChanged& changed) {
+  events_.Add({.kind = fmt::format("worker.{}", NameOf(changed.change)),
+               .subject = changed.name,
+               .count = changed.leases,
+               .text = TextOf(changed)});
+}
+
+void FleetRecord::Implausible(const ReportWasImplausible& report) {
+  events_.Add({.kind = "report.implausible", .subject = report.worker, .text = report.reason});
+}
+
+void FleetRecord::Disagreed(const WorkersDisagreed& disagreed) {
+  events_.Add({.kind = "workers.disagreed",
+               .subject = disagreed.failed,
+               .text = fmt::format("{} of job {}, which {} measured", InfoOf(disagreed.code).name,
+                                   disagreed.job, disagreed.measured)});
+}
+
+void FleetRecord::SetStorageFull(bool full) {
+  if (std::exchange(storage_full_, full) == full) return;
+  events_.Add({.kind = full ? "storage.full" : "storage.has_room",
+               .text = full ? "no room on the disk of the database: nothing is accepted" : ""});
+}
+
+void FleetRecord::Stopping() { events_.Add({.kind = "coordinator.stopping"}); }
+
+wire::FleetInfo FleetRecord::Complete(wire::FleetInfo fleet,
+                                      const wire::ShowFleet& question) const {
+  fleet.started_at = started_at_;
+  fleet.now = clock_.WallNow();
+  fleet.version = version_;
+  fleet.http = http_;
+  fleet.accepted_jobs = accepted_;
+  fleet.finished_jobs = finished_;
+  fleet.shared_jobs = shared_;
+  fleet.storage_full = storage_full_;
+  fleet.last_event = events_.last();
+  fleet.events = events_.After(question.after_event, question.max_events);
+  if (oldest_queued_) fleet.oldest_queued_at = WallTime(*oldest_queued_);
+  for (const auto& [code, count] : failures_) {
+    fleet.failed_jobs += count;
+    fleet.failures.push_back({.code = std::string(InfoOf(code).name), .count = count});
+  }
+  return fleet;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,182 @@
+#include "coordinator/job_view.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/looptree/text.h"
+#include "common/looptree/walk.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+using looptree::AgentWalk;
+using looptree::Benchmark;
+using looptree::SimpleWalk;
+
+std::string_view NameOf(looptree::RuleSet rules) {
+  switch (rules) {
+    case looptree::RuleSet::kStructural: return "structural";
+    case looptree::RuleSet::kLoopNest: return "loop_nest";
+    case looptree::RuleSet::kLoopNest58: return "loop_nest_58";
+  }
+  return "";
+}
+
+// What each action did.
+class Trail {
+ public:
+  void Add(const looptree::Action& action, bool legal, std::string tree) {
+    Json step = {{"action", looptree::ActionName(action)}, {"legal", legal}};
+    bytes_ += tree.size();
+    if (steps_.size() < kMaxShownSteps && bytes_ <= kMaxStepBytes) {
+      step["loop_tree"] = std::move(tree);
+    } else {
+      step["loop_tree"] = nullptr;
+    }
+    steps_.push_back(std::move(step));
+  }
+  bool IsFull() const { return steps_.size() >= kMaxShownSteps || bytes_ > kMaxStepBytes; }
+  Json Take() { return std::move(steps_); }
+
+ private:
+  Json steps_ = Json::array();
+  std::size_t bytes_ = 0;
+};
+
+void WalkAgent(const JobSpec& spec, const Benchmark& benchmark, Trail& trail) {
+  AgentWalk walk(benchmark, spec.rules);
+  if (spec.merge_all_first && !walk.MergeAll()) return;
+  for (const looptree::Action& action : spec.actions) {
+    const bool legal = walk.Apply(action).has_value();
+    trail.Add(action, legal,
+              trail.IsFull() ? std::string()
+                             : looptree::TreeText(walk.tree(), {.dialect = benchmark.dialect,
+                                                                .target = benchmark.target,
+                                                                .cursor = walk.cursor()}));
+    if (!legal && spec.on_illegal == looptree::OnIllegal::kReject) return;
+  }
+}
+
+void WalkSimple(const JobSpec& spec, const Benchmark& benchmark, Trail& trail) {
+  SimpleWalk walk(benchmark);
+  for (const looptree::Action& action : spec.actions) {
+    if (!walk.Apply(action)) return trail.Add(action, false, "");
+    const auto tree = walk.Tree();
+    if (!tree) return;
+    trail.Add(
+        action, true,
+        looptree::TreeText(*tree, {.dialect = benchmark.dialect, .target = benchmark.target}));
+  }
+}
+
+Json TrailJson(const JobSpec& spec) {
+  Trail trail;
+  const auto benchmark = looptree::OpenBenchmark(spec.source);
+  if (!benchmark) return trail.Take();
+  if (benchmark->dialect == looptree::Dialect::kAgent) {
+    WalkAgent(spec, *benchmark, trail);
+  } else {
+    WalkSimple(spec, *benchmark, trail);
+  }
+  return trail.Take();
+}
+
+Json TreeJson(const JobSpec& spec) {
+  const auto replayed = ReplayJob(spec);
+  if (!replayed) return nullptr;
+  return looptree::TreeText(replayed->tree, {.dialect = replayed->benchmark.dialect,
+                                             .target = replayed->benchmark.target});
+}
+
+// Between single quotes a shell takes everything as it is, but for the quote.
+std::string Quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+Json Command(std::string_view what, std::string command) {
+  return {{"what", what}, {"command", std::move(command)}};
+}
+
+Json CommandsJson(JobId id, const JobSpec& spec) {
+  Json line;
+  if (const auto* ir = std::get_if<looptree::IrText>(&spec.source)) {
+    line["ir"] = ir->text;
+  } else {
+    line["uri"] = std::get<looptree::BenchmarkUri>(spec.source).text;
+  }
+  line["actions"] = Json::array();
+  for (const auto& action : spec.actions) line["actions"].push_back(looptree::ActionName(action));
+  if (spec.rules == looptree::RuleSet::kLoopNest) line["rules"] = "loop_nest";
+  if (spec.rules == looptree::RuleSet::kLoopNest58) line["features"] = "agent58";
+  if (spec.merge_all_first) line["merge_all_first"] = true;
+  line["every_step"] = true;
+  return Json::array(
+      {Command("every step of its tree",
+               fmt::format("echo {} | loopfleet replay", Quoted(Dump(line)))),
+       Command("its portable C", fmt::format("loopfleet job code {} --format c", id)),
+       Command("its LLVM IR", fmt::format("loopfleet job code {} --format llvm-ir", id)),
+       Command("its assembly", fmt::format("loopfleet job code {} --format asm", id)),
+       Command("where it is and why", fmt::format("loopfleet job explain {}", id)),
+       Command("all that is known of it", fmt::format("loopfleet job show {} --json", id))});
+}
+
+Json ActionNames(const std::vector<looptree::Action>& actions) {
+  Json names = Json::array();
+  for (const auto& action : actions) names.push_back(looptree::ActionName(action));
+  return names;
+}
+
+}  // namespace
+
+Json JobViewJson(JobId id, const storage::StoredJob& job) {
+  const JobSpec& spec = job.spec;
+  Json json;
+  json["job"] = fmt::format("{}", id);
+  json["state"] = job.outcome ? "finished" : "unfinished";
+  const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
+  json["benchmark"] = uri != nullptr ? Json(uri->text) : Json(nullptr);
+  json["actions"] = ActionNames(spec.actions);
+  json["asked"] = {
+      {"rules", NameOf(spec.rules)},         {"threads", spec.threads},
+      {"cache", CacheStateName(spec.cache)}, {"labels", spec.labels},
+      {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAnew}};
+  json["loop_tree"] = TreeJson(spec);
+  json["trail"] = TrailJson(spec);
+  json["commands"] = CommandsJson(id, spec);
+  json["outcome"] = job.outcome ? OutcomeJson(*job.outcome) : Json(nullptr);
+  return json;
+}
+
+Json OutcomeRowJson(const Outcome& outcome) {
+  const Evaluation& evaluation = outcome.evaluation;
+  const auto* uri = std::get_if<looptree::BenchmarkUri>(&outcome.benchmark);
+  Json row = {{"job", fmt::format("{}", outcome.job)},
+              {"sequence", outcome.sequence},
+              {"benchmark", uri != nullptr ? Json(uri->text) : Json(nullptr)},
+              {"actions", ActionNames(outcome.actions)},
+              {"status", evaluation.ok() ? "ok" : "failed"},
+              {"worker", outcome.worker.empty() ? Json(nullptr) : Json(outcome.worker)}};
+  if (evaluation.ok()) {
+    const Measurement& measurement = evaluation.measurement();
+    row["gflop_per_second"] = GflopPerSecond(evaluation.flop_count, measurement);
+    row["elapsed_ns"] = measurement.elapsed_ns;
+    row["grade"] = GradeName(measurement.grade);
+  } else {
+    row["error"] = FailureJson(evaluation.failure());
+  }
+  return row;
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,27 @@
+#pragma once
+// Tally: what happened since the coordinator started, as plain counts. Belongs to the event loop;
+// others get copies (fleet_snapshot.h).
+
+#include <cstdint>
+
+#include "coordinator/effect.h"
+
+namespace loopfleet::coordinator {
+
+class Tally {
+ public:
+  void Count(const Observation& observation);
+
+  std::uint64_t accepted() const { return accepted_; }
+  std::uint64_t finished() const { return finished_; }  // failed ones too
+  std::uint64_t failed() const { return failed_; }
+  std::uint64_t from_store() const { return from_store_; }
+
+ private:
+  std::uint64_t accepted_ = 0;
+  std::uint64_t finished_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint64_t from_store_ = 0;
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,7 @@
+#!/bin/bash
+# healthy.sh PORT: whether the daemon in this container says 200 at /healthz. No curl in the image.
+set -euo pipefail
+exec 3<>"/dev/tcp/127.0.0.1/${1:?the port of --http}"
+printf 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n' >&3
+read -r _ status _ <&3
+[ "$status" = 200 ]

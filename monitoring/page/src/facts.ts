@@ -1,0 +1,202 @@
+// What the coordinator's /api answers (coordinator/fleet_view.cc, job_view.cc; common/wire/fleet_json.cc).
+
+export interface Noise {
+  measured: number;
+  spread: number | null;
+  measure_ms: number | null;
+  grades: Record<string, number>;
+}
+
+export interface Drain {
+  target: string;
+  reason: string;
+  by: string;
+  since: string;
+}
+
+export interface Pool {
+  class: string;
+  device: string;
+  model: string;
+  isa: string;
+  ready: number;
+  busy: number;
+  draining: number;
+  quarantined: number;
+  lost: number;
+  leased_jobs: number;
+  queued: number;
+  why_idle: string | null;
+  why_out: string[];
+  noise: Noise | null;
+}
+
+export interface Batch {
+  batch: number;
+  state: "open" | "running" | "finished" | "cancelled";
+  submitted_at: string;
+  submitted_at_ms: number;
+  jobs: number;
+  finished: number;
+  failed: number;
+  from_store: number;
+  client: string;
+  jobs_per_second: number | null;
+  eta_s: number | null;
+}
+
+export interface FailureGroup {
+  code: string;
+  jobs: number;
+  advice: string;
+  newest: { job: string; message: string; finished_at_ms: number };
+}
+
+export interface Best {
+  benchmark: string;
+  hardware_class: string;
+  gflop_per_second: number;
+  elapsed_ns: number;
+  grade: string;
+  actions: string;
+  job: string;
+  outcomes: number;
+}
+
+export interface Overview {
+  at_ms: number;
+  version: string;
+  coordinator: string;
+  epoch: number;
+  health: { state: "ok" | "warning" | "bad"; sentence: string; link: string };
+  cards: {
+    jobs_per_second: number;
+    queued: number;
+    leased: number;
+    eta_s: number | null;
+    workers_ready: number;
+    workers: number;
+    workers_lost: number;
+    finished_5m: number;
+    failed_5m: number;
+    turnaround: { p50_ms: number | null; p99_ms: number | null };
+    accepted_since_start: number;
+    finished_since_start: number;
+    from_store_since_start: number;
+  };
+  history: { step_s: number; steps: number; end_ms: number; finished: number[]; failed: number[] };
+  queued: { cpu: number; cuda: number; any: number };
+  pools: Pool[];
+  drains: Drain[];
+  batches: Batch[];
+  failures: FailureGroup[];
+  best: Best[];
+  looked_at: { outcomes: number; all: boolean; benchmarks: number };
+}
+
+export interface Hardware {
+  class: string;
+  model: string;
+  isa: string;
+  clock_mhz: number;
+  microcode: string;
+  host: string;
+  kernel: string;
+  peak_gflop_per_second: number | null;
+  read_gb_per_second: number | null;
+  triad_gb_per_second: number | null;
+}
+
+export interface Worker {
+  worker: string;
+  name: string;
+  state: "ready" | "draining" | "lost" | "quarantined";
+  pid: number;
+  host: string;
+  device: string;
+  slots: number;
+  leased_jobs: number;
+  finished_jobs: number;
+  since_heartbeat_ms: number;
+  max_threads: number;
+  drain: Drain | null;
+  quarantine: string | null;
+  audits: number;
+  disputes: number;
+  labels: string[];
+  canary_ratio: number | null;
+  http: string | null;
+  hardware: Hardware;
+  compiler: { llvm: string; tier: string; revision: string };
+}
+
+export interface WorkerDetail extends Worker {
+  canaries: { at_ms: number; ratio: number }[];
+  noise: Noise | null;
+}
+
+export interface JobFailure {
+  code: string;
+  message: string;
+  action_index: number | null;
+  signal?: number;
+  retryable: boolean;
+}
+
+export interface OutcomeRow {
+  job: string;
+  sequence: number;
+  benchmark: string | null;
+  actions: string[];
+  status: "ok" | "failed";
+  worker: string | null;
+  gflop_per_second?: number;
+  elapsed_ns?: number;
+  grade?: string;
+  error?: JobFailure;
+}
+
+export interface BatchDetail extends Batch {
+  outcomes: OutcomeRow[];
+}
+
+export interface Outcome {
+  tree_key: string | null;
+  status: "ok" | "failed";
+  error?: JobFailure;
+  elapsed_ns: number | null;
+  elapsed_low_ns: number | null;
+  elapsed_high_ns: number | null;
+  elapsed_min_ns: number | null;
+  samples_ns: number[];
+  sample_flags: number[];
+  accepted_samples: number | null;
+  gflop_per_second: number | null;
+  flop_count: number | null;
+  spread: number | null;
+  grade: string | null;
+  source: string | null;
+  attempts: number;
+  worker: string | null;
+  hardware: Hardware | null;
+  compiler: { llvm: string; tier: string; revision: string; code_hash: string } | null;
+  threads: number | null;
+  cache: string | null;
+  policy: string | null;
+  isolation: string | null;
+  no_effect: string[];
+  stages_ns: Record<string, number | null>;
+  tag: unknown;
+}
+
+export interface Job {
+  job: string;
+  state: "finished" | "unfinished";
+  benchmark: string | null;
+  actions: string[];
+  asked: { rules: string; threads: number; cache: string; labels: string[]; priority: number; fresh: boolean };
+  loop_tree: string | null;
+  trail: { action: string; legal: boolean; loop_tree: string | null }[];
+  commands: { what: string; command: string }[];
+  outcome: Outcome | null;
+}

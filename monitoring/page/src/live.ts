@@ -1,0 +1,85 @@
+// Where facts come from: the live stream of the first screen, and single questions, which are asked
+// again while what they are about may change.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Overview } from "./facts";
+
+export type Connection = "connecting" | "live" | "asking" | "lost";
+
+const ASK_AGAIN_MS = 5000;
+
+async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const reply = await fetch(path, { signal });
+  const body = await reply.json();
+  if (!reply.ok) throw new Error(body?.error?.message ?? `${path}: ${reply.status}`);
+  return body as T;
+}
+
+// The newest overview. Where the coordinator has no room for another live watcher, it is asked for
+// every few seconds instead.
+export function useOverview(): { overview: Overview | null; connection: Connection } {
+  const [overview, setOverview] = useState<Overview | null>(null);
+  const [connection, setConnection] = useState<Connection>("connecting");
+  useEffect(() => {
+    let timer = 0;
+    let over = false;
+    let source: EventSource | null = null;
+    const watch = () => {
+      source = new EventSource("/api/live");
+      source.onmessage = (event) => {
+        setOverview(JSON.parse(event.data));
+        setConnection("live");
+      };
+      source.onerror = () => {
+        if (source?.readyState === EventSource.CLOSED) {
+          poll();
+        } else {
+          setConnection("lost");
+        }
+      };
+    };
+    const poll = () => {
+      ask<Overview>("/api/overview").then(
+        (answer) => {
+          if (over) return;
+          setOverview(answer);
+          setConnection("asking");
+          timer = window.setTimeout(watch, ASK_AGAIN_MS);
+        },
+        () => {
+          if (over) return;
+          setConnection("lost");
+          timer = window.setTimeout(watch, ASK_AGAIN_MS);
+        },
+      );
+    };
+    watch();
+    return () => {
+      over = true;
+      source?.close();
+      window.clearTimeout(timer);
+    };
+  }, []);
+  return { overview, connection };
+}
+
+// The answer to one question, asked anew with each `turn`; the last one stays until the next is in.
+export function useAnswer<T>(path: string, turn: unknown): { answer: T | null; error: string | null } {
+  const [state, setState] = useState<{ path: string; answer: T | null; error: string | null }>({
+    path,
+    answer: null,
+    error: null,
+  });
+  useEffect(() => {
+    const abort = new AbortController();
+    ask<T>(path, abort.signal).then(
+      (answer) => setState({ path, answer, error: null }),
+      (error: Error) => {
+        if (error.name !== "AbortError") setState((old) => ({ ...old, path, error: error.message }));
+      },
+    );
+    return () => abort.abort();
+  }, [path, turn]);
+  // What was answered about something else is not shown.
+  return state.path === path ? state : { answer: null, error: null };
+}

@@ -1,0 +1,165 @@
+"""What deploy/ holds for Kubernetes and containers says what this version of the programs understands.
+Exit status 77 without PyYAML."""
+
+import copy
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+import fleet
+
+try:
+    import manifests
+except ImportError:
+    print("SKIPPED: python3-yaml is not installed (deploy/dependencies.sh --tests)")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+DOCKERFILE = ROOT / "deploy" / "container" / "Dockerfile"
+PROGRAM_OF_IMAGE = {"loopfleet-coordinator": "loopfleet-coordinator",
+                    "loopfleet-worker": "loopfleet-worker"}
+
+
+def version():
+    return re.search(r"project\(loopfleet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+def flags_of(name):
+    """Every flag that a program's --help tells."""
+    done = subprocess.run([fleet.program(name), "--help"], text=True, capture_output=True,
+                          timeout=fleet.COMMAND_LIMIT_S, check=True)
+    return set(re.findall(r"--[a-z][-a-z]*", done.stdout))
+
+
+class Kubernetes(unittest.TestCase):
+    def setUp(self):
+        self.kustomization, self.objects = manifests.load(KUBERNETES)
+
+    def test_every_name_that_is_used_is_there(self):
+        manifests.check_references(self.objects)
+
+    def test_mistakes_would_be_seen(self):
+        def refused(change):
+            objects = copy.deepcopy(self.objects)
+            change(objects)
+            with self.assertRaises(manifests.Wrong):
+                for (kind, name), o in objects.items():
+                    manifests.check_shape(o, {"apiVersion!": str, "kind!": str,
+                                              "metadata!": manifests.METADATA,
+                                              **manifests.KINDS[kind][1]}, name)
+                manifests.check_references(objects)
+
+        def pod(objects):
+            return objects["DaemonSet", "loopfleet-worker"]["spec"]["template"]
+
+        refused(lambda o: pod(o)["spec"].update(securtyContext={}))
+        refused(lambda o: pod(o)["spec"].pop("securityContext"))
+        refused(lambda o: pod(o)["spec"].update(nodeSelector={"loopfleet.io/worker": True}))
+        refused(lambda o: pod(o)["spec"]["containers"][0]["volumeMounts"].append(
+            {"name": "nothing", "mountPath": "/x"}))
+        refused(lambda o: pod(o)["spec"]["containers"][0]["ports"].clear())
+        refused(lambda o: pod(o)["metadata"]["labels"].clear())
+        refused(lambda o: o["Service", "loopfleet-coordinator"]["spec"]["selector"].update(app="x"))
+        refused(lambda o: o.pop(("Service", "loopfleet-coordinator")))
+
+    def test_the_programs_know_the_flags_and_images_are_of_this_version(self):
+        for name, template in manifests.pods(self.objects):
+            for container in manifests.containers(template):
+                self.assertIn(container["image"], PROGRAM_OF_IMAGE)
+                known = flags_of(PROGRAM_OF_IMAGE[container["image"]])
+                for argument in container.get("args", []):
+                    self.assertIn(argument.split("=")[0], known, name)
+        images = {i["name"]: i["newTag"] for i in self.kustomization["images"]}
+        self.assertEqual(images, {image: version() for image in PROGRAM_OF_IMAGE})
+
+    def test_nothing_runs_as_root_or_with_a_capability(self):
+        for name, template in manifests.pods(self.objects):
+            self.assertTrue(template["spec"]["securityContext"]["runAsNonRoot"], name)
+            self.assertFalse(template["spec"]["automountServiceAccountToken"], name)
+            for container in manifests.containers(template):
+                context = container["securityContext"]
+                self.assertEqual(context["capabilities"], {"drop": ["ALL"]}, name)
+                self.assertFalse(context["allowPrivilegeEscalation"], name)
+                self.assertTrue(context["readOnlyRootFilesystem"], name)
+
+    def test_the_worker_has_whole_cpus_of_its_own(self):
+        template = dict(manifests.pods(self.objects))["loopfleet-worker"]
+        for container in manifests.containers(template):
+            resources = container["resources"]
+            self.assertEqual(resources["requests"], resources["limits"])
+            self.assertTrue(resources["limits"]["cpu"].isdigit())
+
+    def test_kustomize_renders_it(self):
+        if shutil.which("kubectl") is None:
+            self.skipTest("SKIPPED: there is no kubectl")
+        done = subprocess.run(["kubectl", "kustomize", str(KUBERNETES)], text=True,
+                              capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for image in PROGRAM_OF_IMAGE:
+            self.assertIn(f"image: {image}:{version()}", done.stdout)
+
+
+class Container(unittest.TestCase):
+    def test_packages_stand_in_the_one_list_and_the_user_is_not_root(self):
+        text = DOCKERFILE.read_text()
+        self.assertNotIn("apt-get install", text)
+        self.assertGreaterEqual(text.count("dependencies.sh"), 2)
+        self.assertRegex(text, r"(?m)^USER 10001:10001$")
+        stages = re.split(r"(?m)^FROM .* AS ", text)[1:]
+        daemons = [s for s in stages if s.split()[0] in ("coordinator", "worker")]
+        self.assertEqual(len(daemons), 2)
+        for stage in daemons:
+            self.assertIn("HEALTHCHECK", stage)
+            name = re.search(r'ENTRYPOINT \["([-a-z]+)"\]', stage)[1]
+            flags = re.findall(r'"(--[-a-z]+)"', stage)
+            self.assertGreater(len(flags), 2)
+            self.assertLessEqual(set(flags), flags_of(name))
+        for source in re.findall(r"(?m)^COPY (\S+) \S+$", text):
+            self.assertTrue((ROOT / source).exists(), source)
+        for tag in re.findall(r"-t \S+:(\S+)", text):
+            self.assertEqual(tag, version())
+
+    def test_the_libraries_of_the_programs_are_among_the_runtime_packages(self):
+        if shutil.which("dpkg-query") is None:
+            self.skipTest("SKIPPED: this is no Debian")
+        listed = subprocess.run([str(ROOT / "deploy" / "dependencies.sh"), "--only-runtime", "--list"],
+                                text=True, capture_output=True, check=True).stdout.split()
+        # What they bring with them, directly or not.
+        there = set()
+        waiting = listed + ["libc6"]
+        while waiting:
+            package = waiting.pop()
+            if package in there:
+                continue
+            there.add(package)
+            depends = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", package], text=True,
+                                     capture_output=True).stdout
+            waiting += [re.match(r"[-+.a-z0-9]+", d.strip())[0] for d in depends.split(",") if d.strip()]
+        needed = set()
+        for name in ("loopfleet", "loopfleet-coordinator", "loopfleet-worker"):
+            libraries = subprocess.run(["ldd", fleet.program(name)], text=True, capture_output=True,
+                                       check=True).stdout
+            for path in re.findall(r"=> (\S+) \(", libraries):
+                real = str(pathlib.Path(path).resolve())
+                needed |= {real, real.removeprefix("/usr")}
+        # It fails for those that belong to no package, somebody's own, and prints the others.
+        owners = subprocess.run(["dpkg-query", "-S", *sorted(needed)], text=True,
+                                capture_output=True).stdout
+        for owner in re.findall(r"(?m)^([^:]+):", owners):
+            if not re.match("lib[a-z]+san", owner):  # a build with sanitizers
+                self.assertIn(owner, there, owners)
+
+    def test_the_health_check_hears_the_daemon(self):
+        script = str(ROOT / "deploy" / "container" / "healthy.sh")
+        with fleet.Fleet(workers=0) as f:
+            port = f.coordinator.ready["http"].rsplit(":", 1)[1]
+            self.assertEqual(subprocess.run([script, port]).returncode, 0)
+        self.assertNotEqual(subprocess.run([script, port], capture_output=True).returncode, 0)
+
+
+if __name__ == "__main__":
+    fleet.main()

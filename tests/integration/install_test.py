@@ -1,0 +1,126 @@
+"""What `cmake --install` leaves: programs that run from there, a package that a project of somebody else
+finds, builds and links with, and units that systemd accepts and rates as little exposed."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import fleet
+
+MOST_EXPOSURE = 2.0
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES CXX)
+find_package(loopfleet 0.1 CONFIG REQUIRED)
+add_executable(consumer consumer.cc)
+target_link_libraries(consumer PRIVATE loopfleet::client)
+"""
+PROGRAM = """
+#include <cstdio>
+
+#include "client/client.h"
+
+int main(int, char** argv) {
+  auto client = loopfleet::client::Client::Connect({.address = argv[1]});
+  if (!client) {
+    std::fprintf(stderr, "%s\\n", client.error().message.c_str());
+    return 1;
+  }
+  const auto workers = client->ListWorkers();
+  if (!workers) return 1;
+  std::printf("epoch %llu, %zu workers\\n", static_cast<unsigned long long>(client->epoch()),
+              workers->workers.size());
+}
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, capture_output=True, timeout=800,
+                          preexec_fn=fleet.die_with_parent, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-install-"))
+        cls.prefix = cls.dir / "prefix"
+        build = pathlib.Path(fleet.program("loopfleet")).parents[1]
+        for component in ("programs", "library"):
+            run("cmake", "--install", str(build), "--prefix", str(cls.prefix),
+                "--component", component)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def test_installed_programs_run_from_there_with_the_tree_out_of_sight(self):
+        command = str(self.prefix / "bin" / "loopfleet")
+        shown = run(command, "local", "--workers", "0", "--", "loopfleet", "worker", "list", "--json",
+                    env=fleet.clean_environment())
+        self.assertEqual(shown.strip(), "[]")
+        keys = self.dir / "keys"
+        run(str(self.prefix / "share" / "loopfleet" / "make_keys.sh"), str(keys), "--workers", "n1",
+            env=fleet.clean_environment(LOOPFLEET=command))
+        self.assertTrue((keys / "peers" / "n1" / "n1.key_secret").exists())
+
+    def test_a_project_of_somebody_else_finds_builds_and_links(self):
+        project = self.dir / "consumer"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(PROJECT)
+        (project / "consumer.cc").write_text(PROGRAM)
+        # Flags of a sanitizer, which the installed library of such a build needs.
+        cache = (pathlib.Path(fleet.program("loopfleet")).parents[1] / "CMakeCache.txt").read_text()
+        sanitize = re.search(r"^LOOPFLEET_SANITIZE:\w+=(.*)$", cache, re.MULTILINE)[1]
+        flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={sanitize}"] if sanitize else []
+        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.MULTILINE)[1]
+        run("cmake", "-S", str(project), "-B", str(project / "build"), "-G", "Ninja",
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_CXX_COMPILER={compiler}", *flags)
+        run("cmake", "--build", str(project / "build"))
+        with fleet.Fleet(workers=0) as f:
+            said = run(str(project / "build" / "consumer"), f.address)
+        self.assertEqual(said, "epoch 1, 0 workers\n")
+        # Another minor version may break things, so it is not taken for this one.
+        (project / "CMakeLists.txt").write_text(PROJECT.replace("0.1", "0.2"))
+        done = subprocess.run(["cmake", "-S", str(project), "-B", str(project / "other"),
+                               f"-DCMAKE_PREFIX_PATH={self.prefix}"], text=True, capture_output=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("0.1", done.stderr)
+
+    def test_units_are_whole_and_little_exposed(self):
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("SKIPPED: there is no systemd-analyze")
+        for name in ("loopfleet-coordinator", "loopfleet-worker"):
+            unit = self.prefix / "lib" / "systemd" / "system" / f"{name}.service"
+            rated = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit))
+            exposure = float(re.search(r"Overall exposure level for \S+: ([\d.]+)", rated)[1])
+            self.assertLessEqual(exposure, MOST_EXPOSURE, rated)
+            # `verify` looks for programs: ours where they are now.
+            text = unit.read_text()
+            program = re.search(rf"^ExecStart=(\S+/{name})\b", text, re.MULTILINE)[1]
+            here = self.dir / unit.name
+            here.write_text(text.replace(program, str(self.prefix / "bin" / name)))
+            verified = subprocess.run(["systemd-analyze", "verify", "--man=no", str(here)], text=True,
+                                      capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+            about_us = [line for line in verified.stderr.splitlines() if unit.name in line]
+            self.assertEqual(about_us, [])
+
+    def test_units_use_flags_that_there_are(self):
+        for name in ("loopfleet-coordinator", "loopfleet-worker"):
+            text = (self.prefix / "lib" / "systemd" / "system" / f"{name}.service").read_text()
+            command = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE)[1]
+            flags = set(re.findall(r"--[a-z][-a-z]*", command))
+            known = run(str(self.prefix / "bin" / name), "--help")
+            self.assertTrue(flags)
+            for flag in flags:
+                self.assertIn(flag, known)
+            self.assertNotIn("@", re.sub(r"(?m)^(#|SystemCallFilter).*$", "", text))
+
+
+if __name__ == "__main__":
+    fleet.main()

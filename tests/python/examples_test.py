@@ -1,0 +1,113 @@
+"""The examples of client/python/examples, at the size of a smoke test. What their long runs gave is in docs/EXAMPLES.md."""
+
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopfleet
+from loopfleet import compiler_gym
+
+EXAMPLES = Path(os.environ["LOOPFLEET_SOURCE"]) / "client/python/examples"
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(name, *arguments): an example's main(), with its output in tmp_path."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *arguments, "--out", str(tmp_path / "out")])
+        importlib.import_module(name).main()
+        assert (tmp_path / "out.png").stat().st_size > 1000
+        return tmp_path / "out.json"
+
+    return run
+
+
+def test_the_port_of_compilergyms_code(run, capsys):
+    pytest.importorskip("matplotlib")
+    run("compiler_gym_walk", "--sizes", "1024", "--most", "4")
+    said = capsys.readouterr().out
+    assert "cursor 1, size 4, tail 0" in said and "for a in 256 : L0 cpu_parallel [thread]\n for a' in 4 : L1" in said
+
+
+@pytest.mark.parametrize("name, agent", [("ppo", "PPO"), ("dqn", "DQN")])
+def test_an_agent_races_random_search(name, agent, run):
+    pytest.importorskip("torch", reason="tests/python/make_environment.sh --learning installs it")
+    pytest.importorskip("matplotlib")
+    facts = json.loads(run(name, "--steps", "1280", "--held-out", "1", "--evaluations", "4", "--seeds", "1").read_text())
+    assert facts["training_steps"] >= 1280
+    assert set(facts["speedup_of_the_best"]) == {agent, "random search"}
+    trained, held_out = importlib.import_module("race").matmuls(24, 8)
+    assert len({*trained, *held_out}) == 32, "none in both"
+    assert facts["benchmarks"] == held_out[:1]
+
+
+def test_cost_models_of_an_exported_campaign(run, tmp_path):
+    pytest.importorskip("torch", reason="tests/python/make_environment.sh --learning installs it")
+    pytest.importorskip("xgboost")
+    facts = json.loads(run("cost_model", "--points", "240", "--programs", "16", "--epochs", "4", "--folder",
+                           str(tmp_path / "work")).read_text())
+    assert set(facts["models"]) == {"xgboost", "MLP", "pairwise", "random"}
+    assert all(part["programs"] >= 1 for part in facts["parts"].values())
+    assert sum(part["programs"] for part in facts["parts"].values()) <= 16
+    for by_part in facts["models"].values():
+        for figures in by_part.values():
+            assert 0 < figures["peak@1"] <= figures["peak@5"] <= 1 and 0 <= figures["pairwise_accuracy"] <= 1
+    assert facts["models"]["xgboost"]["train"]["rmse_log"] < facts["models"]["random"]["train"]["rmse_log"]
+
+
+def test_a_random_race_counts_equal_evaluations(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    race = importlib.import_module("race")
+    walks = race.schedules(race.random_policy, "benchmark://mm64_256_16_range-v0/mm64_64_64", 12, seed=3)
+    keys = {loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64").tree_key}
+    for walk in walks:
+        again = loopfleet.Walk(benchmark="benchmark://mm64_256_16_range-v0/mm64_64_64")
+        for name in walk:
+            again.apply(name)
+        keys.add(again.tree_key)
+    assert len(keys) == 13, "each another tree, and none is the untuned one"
+
+
+# ---- loopfleet.compiler_gym
+
+
+def test_the_older_contract():
+    with compiler_gym.LoopTool(reward_space=None) as env:
+        observation = env.reset(benchmark="benchmark://loop_tool-cpu-v0/1024")
+        assert observation.tolist() == [0, 1024, 0]
+        env.step(env.action_space["toggle_mode"])
+        env.step(env.action_space["up"])
+        observation, reward, done, info = env.step(env.action_space["toggle_mode"])
+        assert (observation.tolist(), reward, done) == ([1, 1, 0], 0, False)
+        observation, reward, done, info = env.multistep([env.action_space["up"]] * 2)
+        assert observation.tolist() == [1, 3, 0]
+        assert env.observation["loop_tree"].startswith("for a in 341 r 1 : L0")
+        forked = env.fork()
+        assert forked.observation["loop_tree"] == env.observation["loop_tree"]
+        assert env.action_space.to_string(env.actions) == "toggle_mode,up,toggle_mode,up,up"
+
+
+def test_an_episode_that_is_cut_is_done():
+    env = compiler_gym.make("loopfleet/LoopTune-v0", reward_space=None, episode_steps=2)
+    env.reset()
+    assert env.step(0)[2] is False
+    *_, done, info = env.step(0)
+    assert done and info["TimeLimit.truncated"]
+    with pytest.raises(LookupError, match="nearest: loop_tool-v0"):
+        compiler_gym.make("loop_tol-v0")
+
+
+def test_its_reward_is_measured(client):
+    env = compiler_gym.make("loop_tool-v0", client=client)
+    env.reset(benchmark="benchmark://loop_tool-cpu-v0/4096", reward_space="flops")
+    observation, reward, done, info = env.multistep(
+        [env.action_space[name] for name in ("toggle_mode", "up", "toggle_mode", *["up"] * 7)])
+    assert env.episode_reward == pytest.approx(reward) and np.isfinite(reward)
+    assert not done and observation.tolist() == [1, 8, 0]

@@ -1,0 +1,114 @@
+#include "client/cli/completion.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "client/cli/command_line.h"
+
+namespace loopfleet::client {
+namespace {
+
+// A grammar like ours, with everything that a shell could trip over.
+class CompletionTest : public testing::Test {
+ protected:
+  CompletionTest() {
+    app_.add_option("--address", text_, "where: 'quoted', $HOME and `ticks`");
+    CLI::App* noun = app_.add_subcommand("worker", "look at workers: all of them");
+    noun->add_subcommand("list", "who's up")->add_flag("--json", flag_, "print JSON");
+    noun->add_subcommand("show", "one");
+    app_.add_subcommand("eval", "measure")->add_flag("--fresh,-f", flag_, "again");
+  }
+  ~CompletionTest() override {
+    if (!file_.empty()) ::unlink(file_.c_str());
+  }
+
+  // What a shell prints when it is given the script and then `commands`.
+  std::string Run(Shell shell, const std::string& program, const std::string& commands) {
+    char name[] = "/tmp/loopfleet_completion_XXXXXX";
+    const int fd = ::mkstemp(name);
+    EXPECT_GE(fd, 0);
+    ::close(fd);
+    file_ = name;
+    std::ofstream(file_) << CompletionScript(app_, shell) << "\n" << commands << "\n";
+    FILE* pipe = ::popen((program + " " + file_ + " 2>&1").c_str(), "r");
+    std::string out;
+    char buffer[4096];
+    for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      out.append(buffer, n);
+    EXPECT_EQ(::pclose(pipe), 0) << out;
+    return out;
+  }
+  static bool Has(const std::string& program) {
+    return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+  }
+  static std::set<std::string> Words(const std::string& text) {
+    std::istringstream in(text);
+    std::set<std::string> words;
+    for (std::string word; in >> word;) words.insert(word);
+    return words;
+  }
+
+  CLI::App app_{"test", "loopfleet"};
+  std::string text_;
+  bool flag_ = false;
+  std::string file_;
+};
+
+TEST_F(CompletionTest, BashOffersWhatMayFollow) {
+  const auto complete = [&](const std::string& words, int current) {
+    return Words(Run(Shell::kBash, "bash",
+                     "COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(current) +
+                         "; _loopfleet; printf '%s\\n' \"${COMPREPLY[@]}\""));
+  };
+  EXPECT_EQ(complete("loopfleet ''", 1),
+            (std::set<std::string>{"worker", "eval", "--address", "--help"}));
+  EXPECT_EQ(complete("loopfleet wo", 1), (std::set<std::string>{"worker"}));
+  EXPECT_EQ(complete("loopfleet worker ''", 2), (std::set<std::string>{"list", "show", "--help"}));
+  EXPECT_EQ(complete("loopfleet worker list --j", 3), (std::set<std::string>{"--json"}));
+  // A flag and its value before the command do not matter; nor does what is no command.
+  EXPECT_EQ(complete("loopfleet --address tcp://x:1 worker s", 4), (std::set<std::string>{"show"}));
+  EXPECT_EQ(complete("loopfleet list --j", 2), (std::set<std::string>{}));
+}
+
+TEST_F(CompletionTest, ZshReadsTheScript) {
+  if (!Has("zsh")) GTEST_SKIP() << "zsh is not installed (Debian: zsh)";
+  // _describe is zsh's own: here it shows what it is given.
+  const auto complete = [&](const std::string& words, int current) {
+    return Run(Shell::kZsh, "zsh -f",
+               "_describe() { print -l -- \"${(@P)2}\" }\nwords=(" + words +
+                   ")\nCURRENT=" + std::to_string(current) + "\n_loopfleet");
+  };
+
+  EXPECT_TRUE(CompletionScript(app_, Shell::kZsh).starts_with("#compdef loopfleet"));
+  const std::string at_root = complete("loopfleet ''", 2);
+  EXPECT_NE(at_root.find("worker:look at workers: all of them"), std::string::npos) << at_root;
+  EXPECT_NE(at_root.find("--address:where: 'quoted', $HOME and `ticks`"), std::string::npos)
+      << at_root;
+  const std::string at_list = complete("loopfleet worker list ''", 4);
+  EXPECT_NE(at_list.find("--json:print JSON"), std::string::npos) << at_list;
+  EXPECT_EQ(at_list.find("eval"), std::string::npos) << at_list;
+}
+
+TEST_F(CompletionTest, FishOffersWhatMayFollow) {
+  if (!Has("fish")) GTEST_SKIP() << "fish is not installed (Debian: fish)";
+  const auto complete = [&](const std::string& line) {
+    return Run(Shell::kFish, "HOME=/nonexistent fish --no-config", "complete -C '" + line + "'");
+  };
+  const std::string at_root = complete("loopfleet ");
+  EXPECT_NE(at_root.find("worker\tlook at workers: all of them"), std::string::npos) << at_root;
+  EXPECT_NE(at_root.find("eval"), std::string::npos) << at_root;
+  const std::string below = complete("loopfleet worker ");
+  EXPECT_NE(below.find("list\twho's up"), std::string::npos) << below;
+  EXPECT_EQ(below.find("eval"), std::string::npos) << below;
+  EXPECT_NE(complete("loopfleet worker list --").find("--json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loopfleet::client

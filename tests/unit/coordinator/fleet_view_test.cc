@@ -1,0 +1,203 @@
+#include "coordinator/fleet_view.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace loopfleet::coordinator {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::WorkerState;
+
+storage::BriefOutcome Ok(std::uint32_t index, const std::string& benchmark, double gflops) {
+  return {.job = {{1}, index},
+          .benchmark = benchmark,
+          .actions = "down",
+          .worker = "w",
+          .hardware_class = "c",
+          .finished_at = WallTime(std::chrono::seconds(index)),
+          .took = 10ms * (index + 1),
+          .measure = 2ms,
+          .is_measured = true,
+          .figures = storage::BriefOutcome::Figures{.gflop_per_second = gflops,
+                                                    .elapsed_ns = 1000,
+                                                    .spread = 0.001 * (index + 1),
+                                                    .grade = "A"}};
+}
+
+storage::BriefOutcome Failed(std::uint32_t index, FailureCode code) {
+  return {.job = {{1}, index},
+          .benchmark = "b",
+          .worker = "w",
+          .finished_at = WallTime(std::chrono::seconds(index)),
+          .took = 1ms,
+          .failure = storage::BriefOutcome::Failed{.code = code, .message = "it is so"}};
+}
+
+TEST(Digest, TheBestOfEachBenchmarkThatIsTrusted) {
+  auto doubted = Ok(3, "b", 99);
+  doubted.figures->is_suspect = true;
+  auto elsewhere = Ok(4, "b", 7);
+  elsewhere.hardware_class = "d";
+  const auto digest = Digest({Ok(0, "b", 10), Ok(1, "b", 30), Ok(2, "b", 20), doubted, elsewhere,
+                              Ok(5, "a", 5), Ok(6, "", 1000)},
+                             100);
+  ASSERT_EQ(digest.best.size(), 3U);
+  EXPECT_EQ(digest.best[0]["benchmark"], "a");
+  EXPECT_EQ(digest.best[1]["job"], "1.1");
+  EXPECT_EQ(digest.best[1]["gflop_per_second"], 30.0);
+  EXPECT_EQ(digest.best[1]["outcomes"], 3);
+  EXPECT_EQ(digest.best[2]["hardware_class"], "d");
+  EXPECT_TRUE(digest.is_all);
+}
+
+TEST(Digest, FailuresTheMostFrequentFirstWithTheNewestOfEach) {
+  const auto digest =
+      Digest({Failed(0, FailureCode::kRunCrash), Failed(9, FailureCode::kWrongOutput),
+              Failed(7, FailureCode::kWrongOutput)},
+             3);
+  ASSERT_EQ(digest.failures.size(), 2U);
+  EXPECT_EQ(digest.failures[0]["code"], "WRONG_OUTPUT");
+  EXPECT_EQ(digest.failures[0]["jobs"], 2);
+  EXPECT_EQ(digest.failures[0]["newest"]["job"], "1.9");
+  EXPECT_EQ(digest.failures[1]["code"], "RUN_CRASH");
+  EXPECT_FALSE(digest.is_all);  // there may be more than were asked for
+}
+
+TEST(Digest, NoiseIsOfMeasurementsAlone) {
+  auto answered = Ok(4, "b", 1);
+  answered.is_measured = false;
+  const auto digest = Digest(
+      {Ok(0, "b", 1), Ok(1, "b", 1), Ok(2, "b", 1), answered, Failed(3, FailureCode::kCut)}, 100);
+  EXPECT_EQ(digest.by_worker["w"]["measured"], 3);
+  EXPECT_DOUBLE_EQ(digest.by_worker["w"]["spread"].get<double>(), 0.002);
+  EXPECT_DOUBLE_EQ(digest.by_worker["w"]["measure_ms"].get<double>(), 2);
+  EXPECT_EQ(digest.by_worker["w"]["grades"]["A"], 3);
+  EXPECT_EQ(digest.pools["c"], digest.by_worker["w"]);
+}
+
+TEST(Digest, OfNothing) {
+  const auto digest = Digest({}, 100);
+  EXPECT_TRUE(digest.best.empty());
+  EXPECT_TRUE(digest.turnaround["p50_ms"].is_null());
+}
+
+class OverviewTest : public ::testing::Test {
+ protected:
+  wire::WorkerInfo& AddWorker(const std::string& name, WorkerState state,
+                              std::uint32_t leased = 0) {
+    snapshot_.workers.push_back({.worker = Uuid::Random(),
+                                 .name = name,
+                                 .state = state,
+                                 .leased_jobs = leased,
+                                 .hardware = {.hardware_class = "class", .model = "model"}});
+    return snapshot_.workers.back();
+  }
+
+  Json View() {
+    return OverviewJson({.snapshot = snapshot_,
+                         .history = history_,
+                         .batches = batches_,
+                         .digest = digest_,
+                         .unhealthy = unhealthy_,
+                         .version = "1"});
+  }
+  std::string State() { return View()["health"]["state"]; }
+  std::string Sentence() { return View()["health"]["sentence"]; }
+
+  FleetSnapshot snapshot_{.at = {.instant = Instant(1000s), .wall = WallTime(1000s)}};
+  FleetHistory history_;
+  std::vector<storage::StoredBatch> batches_;
+  OutcomeDigest digest_;
+  std::vector<std::string> unhealthy_;
+};
+
+TEST_F(OverviewTest, AllIsWell) {
+  AddWorker("a", WorkerState::kReady, 1);
+  AddWorker("b", WorkerState::kReady);
+  AddWorker("c", WorkerState::kLost);
+  snapshot_.running_batches = 3;
+  EXPECT_EQ(State(), "ok");
+  EXPECT_EQ(Sentence(), "2 of 2 workers ready · 3 batches running · nothing needs you.");
+}
+
+TEST_F(OverviewTest, TheWorstIsSaidFirst) {
+  EXPECT_EQ(State(), "warning");
+  EXPECT_EQ(Sentence(), "No worker is connected.");
+  snapshot_.queued = {2, 1, 0};
+  EXPECT_EQ(State(), "bad");
+  EXPECT_EQ(Sentence(), "3 jobs wait and no worker is connected.");
+  AddWorker("a", WorkerState::kDraining);
+  EXPECT_EQ(Sentence(), "3 jobs wait and none of 1 worker takes jobs.");
+  auto& drifting = AddWorker("b", WorkerState::kQuarantined);
+  drifting.quarantine = "its canaries drift";
+  AddWorker("c", WorkerState::kReady);
+  EXPECT_EQ(State(), "warning");
+  EXPECT_EQ(Sentence(), "b is in quarantine: its canaries drift.");
+  snapshot_.unserved = {"no worker for it (label 'x') is there"};
+  EXPECT_EQ(Sentence(), "Jobs wait: no worker for it (label 'x') is there.");
+  unhealthy_ = {"the database has no room"};
+  EXPECT_EQ(State(), "bad");
+  EXPECT_EQ(Sentence(), "The coordinator needs help: the database has no room.");
+}
+
+TEST_F(OverviewTest, ManyFailuresAreAWarning) {
+  AddWorker("a", WorkerState::kReady);
+  history_.Add(snapshot_, batches_);
+  for (int i = 0; i < 30; ++i) {
+    FinishedJob end;
+    if (i < 10) end.failure = FailureCode::kWrongOutput;
+    snapshot_.tally.Count(JobsWereFinished{{end}});
+  }
+  snapshot_.at.instant += 6s;
+  history_.Add(snapshot_, batches_);
+  EXPECT_EQ(State(), "warning");
+  EXPECT_EQ(Sentence(), "10 of the last 5 minutes' 30 jobs failed.");
+  EXPECT_EQ(View()["cards"]["failed_5m"], 10);
+}
+
+TEST_F(OverviewTest, APoolSaysWhyItIdles) {
+  AddWorker("a", WorkerState::kReady, 4);
+  EXPECT_TRUE(View()["pools"][0]["why_idle"].is_null());
+  AddWorker("b", WorkerState::kReady);
+  EXPECT_EQ(View()["pools"][0]["why_idle"], "nothing is queued for it");
+  snapshot_.queued = {5, 0, 0};
+  snapshot_.unserved = {"no worker for it (label 'x') is there"};
+  EXPECT_EQ(View()["pools"][0]["why_idle"], "no worker for it (label 'x') is there");
+  snapshot_.is_draining = true;
+  EXPECT_EQ(View()["pools"][0]["why_idle"], "the coordinator is going down");
+  const Json pool = View()["pools"][0];
+  EXPECT_EQ(pool["ready"], 2);
+  EXPECT_EQ(pool["busy"], 1);
+  EXPECT_EQ(pool["leased_jobs"], 4);
+  EXPECT_EQ(pool["queued"], 5);
+}
+
+TEST_F(OverviewTest, APoolSaysWhoIsOutAndWhy) {
+  auto& drained = AddWorker("a", WorkerState::kDraining);
+  drained.drain = wire::Drain{.target = "a", .reason = "fan", .by = "ada"};
+  auto& drifting = AddWorker("b", WorkerState::kQuarantined);
+  drifting.quarantine = "drift";
+  const Json pool = View()["pools"][0];
+  EXPECT_EQ(pool["why_idle"], "none of them takes jobs now");
+  EXPECT_EQ(pool["why_out"], Json::array({"a drained by ada: fan", "b in quarantine: drift"}));
+}
+
+TEST_F(OverviewTest, ABatchHasWhatIsLeftOfItsTime) {
+  batches_ = {{.batch = {1}, .closed = true, .job_count = 100, .finished = 0},
+              {.batch = {2}, .closed = true, .job_count = 5, .finished = 5}};
+  history_.Add(snapshot_, batches_);
+  snapshot_.at.instant += 10s;
+  batches_[0].finished = 20;
+  history_.Add(snapshot_, batches_);
+  const Json batches = View()["batches"];
+  EXPECT_EQ(batches[0]["jobs_per_second"], 2.0);
+  EXPECT_EQ(batches[0]["eta_s"], 40.0);
+  EXPECT_EQ(batches[0]["state"], "running");
+  EXPECT_TRUE(batches[1]["eta_s"].is_null());
+  EXPECT_EQ(batches[1]["state"], "finished");
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,26 @@
+#include "coordinator/log_pause.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::coordinator {
+namespace {
+
+TEST(LogPause, OneLineASecondStandsForAll) {
+  LogPause pause;
+  Instant now{std::chrono::seconds(0)};
+  std::uint64_t lines = 0;
+  std::uint64_t told = 0;
+  for (int i = 0; i < 10'000; ++i) {  // for ten seconds
+    if (const auto count = pause.Count(now)) {
+      ++lines;
+      told += *count;
+    }
+    now += std::chrono::milliseconds(1);
+  }
+  EXPECT_EQ(lines, 10U);
+  EXPECT_EQ(told, 9'001U) << "the rest is told of by the next one";
+  EXPECT_EQ(pause.Count(now), 1'000U);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,37 @@
+#include "coordinator/stored_answers.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "storage/store.h"
+#include "tests/unit/coordinator/coordinator_process.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// A row that a later version wrote, say: to try again would be in vain, and for ever.
+TEST(StoredAnswers, WhatNeverGetsBetterIsNotTriedAgain) {
+  const PrivateDir dir;
+  const auto path = dir.path() / "test.db";
+  const auto store = storage::Store::Open(path).value();
+  storage::JobsAccepted accepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
+  accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
+  storage::JobFinished finished{.outcome = {.job = {.batch = {1}}, .sequence = 1}};
+  finished.outcome.evaluation.verdict = Failure{.code = static_cast<FailureCode>(9999)};
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, finished}));
+
+  const auto reader = storage::StoreReader::Open(path).value();
+  StoredAnswers answers(*reader);
+  const auto answer = answers.Outcomes({.batch = {1}});
+  const auto* refused = std::get_if<wire::Refused>(&answer);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->failure.code, FailureCode::kStorageCorrupt);
+  EXPECT_NE(refused->failure.message.find("does not know"), std::string::npos)
+      << refused->failure.message;
+  EXPECT_EQ(refused->retry_after_ms, 0u);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator

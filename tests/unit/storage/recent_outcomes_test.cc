@@ -1,0 +1,86 @@
+#include "storage/recent_outcomes.h"
+
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+class RecentOutcomesTest : public ScratchDatabase {
+ protected:
+  // Batch 1: one that was measured, one that failed. Batch 2: an answer from the store.
+  void SetUp() override {
+    store_ = OpenStore();
+    const std::vector<Write> group = {
+        SomeBatch(1, {PlainSpec(4), PlainSpec(5)}), SomeBatch(2, {PlainSpec(4)}),
+        JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(4), SomeMeasurement(1))},
+        JobFinished{SomeOutcome({.index = 1, .sequence = 2}, PlainSpec(5),
+                                SomeFailure(FailureCode::kRunCrash))},
+        JobFinished{
+            SomeOutcome({.batch = 2, .index = 0, .sequence = 1, .source = OutcomeSource::kStored},
+                        PlainSpec(4), SomeMeasurement(1))}};
+    ASSERT_TRUE(store_->Apply(group));
+  }
+
+  std::vector<BriefOutcome> Newest(std::uint32_t max) {
+    return RecentOutcomes::Open(path()).value()->Newest(max).value();
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(RecentOutcomesTest, NewestBatchFirstAndItsLatestFirst) {
+  const auto newest = Newest(10);
+  ASSERT_EQ(newest.size(), 3U);
+  EXPECT_EQ(newest[0].job, (JobId{{2}, 0}));
+  EXPECT_EQ(newest[1].job, (JobId{{1}, 1}));
+  EXPECT_EQ(newest[2].job, (JobId{{1}, 0}));
+  EXPECT_EQ(Newest(2).size(), 2U);
+}
+
+TEST_F(RecentOutcomesTest, SaysWhatTheStoreSays) {
+  const auto newest = Newest(10);
+  const auto outcomes = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  const BriefOutcome& ok = newest[2];
+  const Evaluation& evaluation = outcomes[0].evaluation;
+  ASSERT_TRUE(ok.figures);
+  EXPECT_EQ(ok.figures->gflop_per_second,
+            GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
+  EXPECT_EQ(ok.figures->elapsed_ns, evaluation.measurement().elapsed_ns);
+  EXPECT_EQ(ok.figures->spread, evaluation.measurement().spread);
+  EXPECT_EQ(ok.figures->grade, GradeName(evaluation.measurement().grade));
+  EXPECT_FALSE(ok.figures->is_suspect);
+  EXPECT_TRUE(ok.is_measured);
+  EXPECT_FALSE(newest[0].is_measured);
+  EXPECT_EQ(ok.worker, outcomes[0].worker);
+  EXPECT_EQ(ok.hardware_class, evaluation.conditions->hardware.hardware_class);
+  EXPECT_EQ(ok.finished_at, outcomes[0].finished_at);
+  Nanos all{0};
+  for (const Stage stage :
+       {Stage::kQueue, Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
+    all += evaluation.stages[stage];
+  }
+  EXPECT_EQ(ok.took, all);
+  EXPECT_EQ(ok.measure, evaluation.stages[Stage::kMeasure]);
+
+  const BriefOutcome& failed = newest[1];
+  ASSERT_TRUE(failed.failure);
+  EXPECT_FALSE(failed.figures);
+  EXPECT_EQ(failed.failure->code, FailureCode::kRunCrash);
+  EXPECT_EQ(failed.failure->message, outcomes[1].evaluation.failure().message);
+}
+
+TEST_F(RecentOutcomesTest, TellsWhatIsNotTrusted) {
+  ASSERT_TRUE(store_->Apply(std::vector<Write>{
+      ResultDoubted{.job = {{1}, 0}, .flagged_at = WallTime(Nanos(1)), .reason = "drift"}}));
+  EXPECT_TRUE(Newest(10)[2].figures->is_suspect);
+}
+
+TEST(RecentOutcomes, WithoutADatabase) {
+  const auto none = RecentOutcomes::Open("/nowhere/there.db");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().kind, ErrorKind::kNotFound);
+}
+
+}  // namespace
+}  // namespace loopfleet::storage

@@ -1,0 +1,175 @@
+#include "worker/gpu/device_sampler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "worker/timing/statistics.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+// The clocks have risen once two batches in a row agree this far, and so much time has passed; the
+// governors of current devices need tens of milliseconds.
+constexpr double kSteady = 0.01;
+constexpr std::chrono::milliseconds kLeastRamp{50};
+constexpr std::chrono::milliseconds kMostRamp{500};
+// Launching takes the host some microseconds: what runs for less is launched many at a time.
+constexpr double kLaunchBoundNs = 20'000;
+constexpr int kMostInGraph = 256;
+constexpr int kMostCopies = 16;
+
+class DeviceSampling {
+ public:
+  DeviceSampling(GpuDevice& device, GpuDevice::Loaded& kernel, const SamplingPolicy& policy,
+                 DeviceSensors* sensors)
+      : device_(device), kernel_(kernel), policy_(policy), sensors_(sensors) {}
+
+  std::expected<DeviceSamples, Failure> Take() {
+    Sense(result_.before);
+    LF_TRY_VOID(ChooseCopies());
+    LF_TRY_VOID(ChooseIterations());
+    LF_TRY_VOID(Ramp());
+    const std::chrono::nanoseconds start = device_.Now();
+    do {
+      LF_TRY_VOID(TakeSample());
+    } while (MayGoOn(device_.Now() - start));
+    Sense(result_.after);
+    Samples& samples = result_.samples;
+    samples.iterations = static_cast<std::uint64_t>(runs_);
+    samples.clock_before_mhz = ramped_.clock_mhz;
+    samples.clock_after_mhz = result_.after.clock_mhz;
+    samples.slowdown = 1;
+    return std::move(result_);
+  }
+
+ private:
+  void Sense(SensorReading& reading) {
+    if (sensors_ == nullptr) return;
+    reading = sensors_->Read();
+    // This process has a context itself.
+    if (sensors_->Processes().value_or(1) > 1) result_.was_shared = true;
+  }
+
+  bool is_cold() const { return policy_.cache == CacheState::kCold; }
+
+  // Cold: so many copies of the buffers that twice the cache lies between two runs on one of them,
+  // if that are not too many; then batches of runs can be timed. Otherwise single runs are.
+  std::expected<void, Failure> ChooseCopies() {
+    if (!is_cold()) return {};
+    const auto cache = static_cast<std::uint64_t>(device_.facts().l2_bytes);
+    const std::uint64_t bytes = std::max<std::uint64_t>(kernel_.bytes(), 1);
+    const std::uint64_t wanted = 1 + (2 * cache + bytes - 1) / bytes;
+    if (wanted <= kMostCopies) {
+      LF_TRY(result_.copies, device_.AddCopies(kernel_, static_cast<int>(wanted)));
+    }
+    evicts_ = result_.copies < static_cast<int>(wanted);
+    return {};
+  }
+
+  std::expected<double, Failure> TimeBatch() {
+    return evicts_ ? device_.TimeCold(kernel_) : device_.Time(kernel_, runs_);
+  }
+
+  std::expected<void, Failure> ChooseIterations() {
+    runs_ = result_.copies;
+    if (evicts_) {
+      runs_ = 1;
+      return {};
+    }
+    const auto wanted = static_cast<double>(policy_.min_repetition_ns);
+    for (;;) {
+      LF_TRY(const double ns, TimeBatch());
+      const double run_ns = ns / runs_;
+      const bool is_enough = ns >= wanted || runs_ >= 1 << 20;
+      // What was launched one by one shows the launches, where they take longer than the kernel.
+      if (!result_.is_batched && run_ns < kLaunchBoundNs && runs_ >= 8 * result_.copies) {
+        const int together = kMostInGraph / result_.copies * result_.copies;
+        LF_TRY(result_.is_batched, device_.HandOverTogether(kernel_, together));
+        if (result_.is_batched) {
+          runs_ = together;
+          continue;
+        }
+      }
+      if (is_enough) return {};
+      // At most eightfold a step, for the first runs are slow and say too little.
+      const int unit =
+          result_.is_batched ? kMostInGraph / result_.copies * result_.copies : result_.copies;
+      const double steps = std::clamp(std::ceil(1.1 * wanted / std::max(ns, 1.0)), 2.0, 8.0);
+      runs_ = std::max(runs_ * static_cast<int>(steps) / unit, 1) * unit;
+    }
+  }
+
+  std::expected<void, Failure> Ramp() {
+    const std::chrono::nanoseconds start = device_.Now();
+    double last = 0;
+    for (;;) {
+      LF_TRY(const double ns, TimeBatch());
+      const std::chrono::nanoseconds spent = device_.Now() - start;
+      const bool is_steady = last > 0 && std::abs(ns - last) <= kSteady * last;
+      if ((is_steady && spent >= kLeastRamp) || spent >= kMostRamp) break;
+      last = ns;
+    }
+    if (sensors_ != nullptr) ramped_ = sensors_->Read();
+    throttle_ = ramped_.throttle_reasons;
+    return {};
+  }
+
+  std::expected<void, Failure> TakeSample() {
+    LF_TRY(const double ns, TimeBatch());
+    const std::uint64_t before = throttle_;
+    if (sensors_ != nullptr) throttle_ = sensors_->Read().throttle_reasons;
+    const bool is_throttled = ((before | throttle_) & kHeldBack) != 0;
+    Samples& samples = result_.samples;
+    // An event's clock ticks twice a microsecond: what ended in the same tick took no time that it
+    // could show, and a figure of 0 is none.
+    constexpr double kTickNs = 500;
+    samples.ns.push_back(std::max(ns, kTickNs) / runs_);
+    samples.flags.push_back(is_throttled ? kSampleThrottled : kSampleAccepted);
+    if (is_throttled) {
+      ++result_.throttled;
+    } else {
+      accepted_.push_back(samples.ns.back());
+    }
+    return {};
+  }
+
+  bool MayGoOn(std::chrono::nanoseconds spent) {
+    const auto spent_ns = static_cast<std::uint64_t>(spent.count());
+    if (result_.samples.ns.size() >= policy_.max_samples) return false;
+    constexpr std::size_t kLeastToCut = 2;
+    if (policy_.cut_above_ns > 0 && accepted_.size() >= kLeastToCut &&
+        *std::ranges::min_element(accepted_) > static_cast<double>(policy_.cut_above_ns)) {
+      result_.samples.end = SamplingEnd::kCut;
+      return false;
+    }
+    if (accepted_.size() < policy_.least_samples) return spent_ns < policy_.patience_ns;
+    if (accepted_.size() >= policy_.most_samples || spent_ns >= policy_.budget_ns) return false;
+    return MedianWithInterval(accepted_).spread() > policy_.precision;
+  }
+
+  GpuDevice& device_;
+  GpuDevice::Loaded& kernel_;
+  const SamplingPolicy& policy_;
+  DeviceSensors* const sensors_;
+  DeviceSamples result_;
+  SensorReading ramped_;
+  std::uint64_t throttle_ = 0;  // reasons, as last read
+  std::vector<double> accepted_;
+  int runs_ = 1;         // in each batch
+  bool evicts_ = false;  // before each run, which is timed alone
+};
+
+}  // namespace
+
+std::expected<DeviceSamples, Failure> TakeDeviceSamples(GpuDevice& device,
+                                                        GpuDevice::Loaded& kernel,
+                                                        const SamplingPolicy& policy,
+                                                        DeviceSensors* sensors) {
+  return DeviceSampling(device, kernel, policy, sensors).Take();
+}
+
+}  // namespace loopfleet::worker

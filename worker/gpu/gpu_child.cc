@@ -1,0 +1,159 @@
+#include "worker/gpu/gpu_child.h"
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker/child_message.h"
+#include "worker/gpu/device_sampler.h"
+#include "worker/gpu/gpu_device.h"
+#include "worker/gpu/gpu_image.h"
+#include "worker/gpu/gpu_message.h"
+#include "worker/gpu/gpu_probe.h"
+#include "worker/mapped_buffers.h"
+
+namespace loopfleet::worker {
+namespace {
+
+template <class Number>
+std::vector<std::span<Number>> Numbers(const MappedBuffers& mapped) {
+  std::vector<std::span<Number>> numbers;
+  for (const std::span<std::byte> buffer : mapped.buffers()) {
+    numbers.emplace_back(reinterpret_cast<Number*>(buffer.data()), buffer.size() / sizeof(float));
+  }
+  return numbers;
+}
+
+// What kernels are timed on: floats with all of their digits in use, as the power that a device
+// takes depends on them; from 0.5 to 1.5, where every operation is at home.
+std::vector<float> RandomFloats(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values(count);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
+  for (float& value : values) {
+    state ^= state << 13U;
+    state ^= state >> 7U;
+    state ^= state << 17U;
+    constexpr float kUnit = 1.0F / (1U << 24U);
+    value = 0.5F + static_cast<float>(state >> 40U) * kUnit;
+  }
+  return values;
+}
+
+class GpuChild {
+ public:
+  GpuChild(Channel& channel, const GpuChildOptions& options)
+      : channel_(channel), options_(options) {}
+
+  int Run() {
+    for (;;) {
+      Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
+      if (!message) return kExitOk;
+      const std::optional<GpuRequest> request = DecodeGpuRequest(message->bytes);
+      if (!request) return kExitBadRequest;
+      GpuReply reply;
+      if (auto opened = Open(); !opened) {
+        reply = {.answer = std::unexpected(std::move(opened).error()), .is_lost = true};
+      } else {
+        reply.answer =
+            std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
+        reply.is_lost = device_->lost();
+      }
+      if (!channel_.Send(Encode(reply), std::nullopt)) return kExitOk;
+    }
+  }
+
+ private:
+  using Fds = std::vector<UniqueFd>;
+
+  std::expected<void, Failure> Open() {
+    if (device_) return {};
+    const auto fault = [](const Error& error) {
+      return std::unexpected(Failure{.code = FailureCode::kDeviceFault, .message = error.message});
+    };
+    PrepareCudaEnvironment();
+    auto driver = OpenCudaDriver();
+    if (!driver) return fault(driver.error());
+    driver_ = *std::move(driver);
+    auto device =
+        GpuDevice::Open(*driver_, {.ordinal = options_.ordinal, .run_limit = options_.run_limit});
+    if (!device) return fault(device.error());
+    device_ = *std::move(device);
+    // Without sensors there are figures, too; the daemon knows that there are none.
+    if (auto sensors = OpenNvml(device_->facts().bus_id)) sensors_ = *std::move(sensors);
+    return {};
+  }
+
+  GpuAnswer Answer(const GpuCheckRequest&, Fds&) {
+    const GpuCanary& canary = options_.canary;
+    LF_TRY_VOID(device_->Check(canary.kernel, canary.code, canary.inputs, canary.outputs));
+    return GpuDone{};
+  }
+
+  GpuAnswer Answer(const GpuRunRequest& request, Fds& fds) {
+    loaded_.reset();  // first, so that both are never held at once
+    const std::optional<GpuImage> image = DecodeGpuImage(request.image);
+    if (!image || fds.size() != 2) std::_Exit(kExitBadRequest);
+    inputs_ = Map(request.inputs, fds[0].get(), MappedBuffers::Access::kReadOnly);
+    outputs_ = Map(request.outputs, fds[1].get(), MappedBuffers::Access::kReadWrite);
+    specs_ = request.specs;
+    GpuKernel kernel;
+    kernel.launches = image->launches;
+    kernel.buffers = request.specs;
+    LF_TRY(loaded_, device_->Load(kernel, image->code()));
+    return RunOnce();
+  }
+
+  GpuAnswer Answer(const GpuTimeRequest& request, Fds&) {
+    if (!loaded_) std::_Exit(kExitBadRequest);
+    std::vector<std::vector<float>> values;
+    for (const BufferSpec& spec : specs_) {
+      if (spec.role == BufferSpec::Role::kInput) {
+        values.push_back(RandomFloats(spec.element_count, values.size() + 1));
+      }
+    }
+    const std::vector<std::span<const float>> inputs(values.begin(), values.end());
+    LF_TRY_VOID(device_->SetInputs(*loaded_, inputs));
+    LF_TRY(DeviceSamples samples,
+           TakeDeviceSamples(*device_, *loaded_, request.policy, sensors_.get()));
+    LF_TRY_VOID(RunOnce());
+    return GpuAnswer(std::move(samples));
+  }
+
+  GpuAnswer RunOnce() {
+    const auto mapped = Numbers<float>(inputs_);
+    const std::vector<std::span<const float>> inputs(mapped.begin(), mapped.end());
+    const std::vector<std::span<float>> outputs = Numbers<float>(outputs_);
+    const std::chrono::nanoseconds start = device_->Now();
+    LF_TRY_VOID(device_->Run(*loaded_, inputs, outputs));
+    return GpuDone{.took_ns = static_cast<std::uint64_t>((device_->Now() - start).count())};
+  }
+
+  MappedBuffers Map(const SharedBuffers& shared, int fd, MappedBuffers::Access access) {
+    auto mapped = MappedBuffers::Map(fd, shared.size, shared.buffers, access);
+    if (mapped) return *std::move(mapped);
+    std::_Exit(mapped.error().kind == ErrorKind::kFull ? kExitOutOfMemory : kExitBadRequest);
+  }
+
+  Channel& channel_;
+  const GpuChildOptions& options_;
+  std::unique_ptr<CudaDriver> driver_;
+  std::unique_ptr<GpuDevice> device_;
+  std::unique_ptr<DeviceSensors> sensors_;
+  std::unique_ptr<GpuDevice::Loaded> loaded_;
+  std::vector<BufferSpec> specs_;
+  MappedBuffers inputs_;
+  MappedBuffers outputs_;
+};
+
+}  // namespace
+
+int RunGpuChild(Channel& channel, const GpuChildOptions& options) {
+  // A driver that tries to write a file is told that it may not, and goes on.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // Not through destructors: a kernel that hangs would be waited for.
+  std::_Exit(GpuChild(channel, options).Run());
+}
+
+}  // namespace loopfleet::worker

@@ -1,0 +1,16 @@
+#pragma once
+// GpuMeter: what a device can do at most, measured when its worker starts.
+
+#include <expected>
+
+#include "common/job/failure.h"
+#include "common/job/hardware_facts.h"
+#include "worker/gpu/gpu_device.h"
+
+namespace loopfleet::worker {
+
+// float32 multiply-adds of all multiprocessors together, and a copy from the device's memory to
+// itself, counted once for reading and once for writing (both figures of bandwidth are that one).
+std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device);
+
+}  // namespace loopfleet::worker

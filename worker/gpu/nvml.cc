@@ -1,0 +1,148 @@
+// OpenNvml. The few declarations that are used of nvml.h stand here: no header is needed to build.
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#include "worker/gpu/device_sensors.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kInsufficientSize = 7;
+constexpr int kClockSm = 1;
+constexpr int kClockMemory = 2;
+constexpr int kCoreTemperature = 0;
+
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+using Device = struct nvmlDevice*;
+
+struct Functions {
+  int (*init)() = nullptr;
+  int (*by_bus_id)(const char*, Device*) = nullptr;
+  // What may be missing: null then.
+  int (*driver_version)(char*, unsigned) = nullptr;
+  int (*clock)(Device, int, unsigned*) = nullptr;
+  int (*max_clock)(Device, int, unsigned*) = nullptr;
+  int (*temperature)(Device, int, unsigned*) = nullptr;
+  int (*power)(Device, unsigned*) = nullptr;
+  int (*throttle_reasons)(Device, unsigned long long*) = nullptr;
+  int (*processes)(Device, unsigned*, ProcessInfo*) = nullptr;
+};
+
+class Nvml final : public DeviceSensors {
+ public:
+  Nvml(const Functions& functions, Device device) : nv_(functions), device_(device) {}
+
+  std::string DriverVersion() const override {
+    std::array<char, 96> text{};
+    if (nv_.driver_version == nullptr || nv_.driver_version(text.data(), text.size()) != kSuccess) {
+      return "";
+    }
+    return text.data();
+  }
+
+  double MaxClockMhz() const override { return Asked(nv_.max_clock, kClockSm); }
+
+  SensorReading Read() override {
+    constexpr double kWattsPerMilliwatt = 1e-3;
+    SensorReading reading{.clock_mhz = Asked(nv_.clock, kClockSm),
+                          .memory_clock_mhz = Asked(nv_.clock, kClockMemory),
+                          .temperature_c = Asked(nv_.temperature, kCoreTemperature)};
+    unsigned milliwatts = 0;
+    if (nv_.power != nullptr && nv_.power(device_, &milliwatts) == kSuccess) {
+      reading.power_w = milliwatts * kWattsPerMilliwatt;
+    }
+    unsigned long long reasons = 0;
+    if (nv_.throttle_reasons != nullptr && nv_.throttle_reasons(device_, &reasons) == kSuccess) {
+      reading.throttle_reasons = reasons;
+    }
+    return reading;
+  }
+
+  std::optional<int> Processes() override {
+    if (nv_.processes == nullptr) return std::nullopt;
+    std::array<ProcessInfo, 64> infos{};
+    unsigned count = infos.size();
+    const int result = nv_.processes(device_, &count, infos.data());
+    if (result != kSuccess && result != kInsufficientSize) return std::nullopt;
+    return static_cast<int>(count);
+  }
+
+ private:
+  double Asked(int (*function)(Device, int, unsigned*), int what) const {
+    unsigned value = 0;
+    if (function == nullptr || function(device_, what, &value) != kSuccess) return 0;
+    return value;
+  }
+
+  const Functions nv_;
+  const Device device_;
+};
+
+}  // namespace
+
+std::string ThrottleText(std::uint64_t reasons) {
+  constexpr std::pair<std::uint64_t, const char*> kNames[] = {
+      {0x01, "idle"},
+      {0x02, "clocks set by an application"},
+      {0x04, "software power cap"},
+      {0x08, "hardware slowdown"},
+      {0x10, "sync boost"},
+      {0x20, "software thermal slowdown"},
+      {0x40, "hardware thermal slowdown"},
+      {0x80, "power brake"},
+      {0x100, "display clocks"},
+  };
+  std::string text;
+  for (const auto& [bit, name] : kNames) {
+    if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text;
+}
+
+Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,
+                                                const std::string& name) {
+  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no NVML ({})", ::dlerror()));
+  }
+  Functions nv;
+  const auto find = [&](const char* symbol, auto& function) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+  };
+  find("nvmlInit_v2", nv.init);
+  find("nvmlDeviceGetHandleByPciBusId_v2", nv.by_bus_id);
+  find("nvmlSystemGetDriverVersion", nv.driver_version);
+  find("nvmlDeviceGetClockInfo", nv.clock);
+  find("nvmlDeviceGetMaxClockInfo", nv.max_clock);
+  find("nvmlDeviceGetTemperature", nv.temperature);
+  find("nvmlDeviceGetPowerUsage", nv.power);
+  find("nvmlDeviceGetCurrentClocksThrottleReasons", nv.throttle_reasons);
+  find("nvmlDeviceGetComputeRunningProcesses_v3", nv.processes);
+  if (nv.init == nullptr || nv.by_bus_id == nullptr) {
+    return Fail(ErrorKind::kSystem, fmt::format("{} is no NVML, or too old a one", name));
+  }
+  if (const int result = nv.init(); result != kSuccess) {
+    return Fail(ErrorKind::kUnavailable, fmt::format("NVML does not start (error {})", result));
+  }
+  Device device = nullptr;
+  if (const int result = nv.by_bus_id(bus_id.c_str(), &device); result != kSuccess) {
+    return Fail(ErrorKind::kUnavailable,
+                fmt::format("NVML does not know the device {} (error {})", bus_id, result));
+  }
+  return std::make_unique<Nvml>(nv, device);
+}
+
+}  // namespace loopfleet::worker
