@@ -36,7 +36,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
+        rows = [row for row in map(json.loads, file) if "elapsed_ns" in row]
     plt.rcParams["svg.hashsalt"] = "loopfleet"  # the same file for the same results
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2))
     for axes, experiment, title in (
@@ -58,7 +58,7 @@ def main():
         axes.axvline(1, color="gray", linewidth=0.8)
         axes.grid(alpha=0.3)
     left.set_ylabel("share of pairs")
-    left.legend(loc="upper left")
+    right.legend(loc="lower right")
     figure.tight_layout()
     figure.savefig(sys.argv[2], metadata={"Date": None})
 

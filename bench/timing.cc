@@ -3,9 +3,13 @@
 // two independent passes over 500 schedules. Everything goes through a real cluster.
 //
 //   bench_timing [--minutes M] [--raw FILE]
+//   bench_timing --round quiet|neighbour|ranking --raw FILE --database DB
+//   bench_timing --report --raw FILE
 //
-// --minutes is for the A/A experiment alone (default 0.5; the record is of 30). --raw keeps every
-// result as a JSON line, for bench/plot_timing.py.
+// --minutes is for the A/A experiment alone (default 0.5). --raw keeps every result as a JSON line,
+// for bench/plot_timing.py. With --round it does one pass only, and adds its results to the file,
+// so that rounds can be spread over as long as one likes, on a machine that has other things to do
+// between them; --report then prints what the file says. (The database keeps the reference clock.)
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,6 +22,8 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <variant>
@@ -38,9 +44,14 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kRepeated = 12;    // schedules of the A/A experiment: 4 of each size
 constexpr std::size_t kSchedules = 500;  // of the ranking experiment
 
+enum class Round { kQuiet, kNeighbour, kRanking };
+
 struct Options {
   double minutes = 0.5;
   std::string raw;
+  std::optional<Round> round;
+  bool report = false;
+  std::string database;
 };
 
 struct Figure {
@@ -84,10 +95,11 @@ class Neighbour {
       }
       float sum = 0;
       for (float& value : memory) sum += value += 1.0F;
-      sink = x + sum;
+      done_ = x + sum;
     }
   }
   std::atomic<bool> stop_{false};
+  std::atomic<float> done_{0};  // so that it has to be done
   std::thread thread_;
 };
 
@@ -108,33 +120,22 @@ Figure FigureOf(const Outcome& outcome) {
   return figure;
 }
 
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), begun_at_(Clock::now()) {
-    if (!options.raw.empty()) raw_.open(options.raw);
-  }
-
-  // Each of the jobs once, by fresh processes; failures are counted.
-  Result<std::vector<Figure>> Pass(const std::string& experiment,
-                                   const std::vector<JobSpec>& jobs) {
-    LF_TRY(auto cluster, client::LocalCluster::Start(
-                             {.programs = client::OwnDirectory(), .database = database_}));
-    auto client = client::Client::Connect({.address = cluster.address(), .program = "bench"});
-    if (!client) return Fail(client.error().kind, client.error().message);
-    std::vector<Figure> figures;
-    const auto done = client->Evaluate(jobs, [&](const Outcome& outcome) {
-      if (!outcome.evaluation.ok()) {
-        ++failed_;
-        return;
-      }
-      figures.push_back(FigureOf(outcome));
-      Keep(experiment, figures.back());
-    });
-    if (!done) return Fail(done.error().kind, done.error().message);
-    return figures;
-  }
+  explicit Bench(const Options& options) : options_(options) {}
 
   Status Run() {
+    if (options_.report) {
+      LF_TRY_VOID(ReadRaw());
+      return Report();
+    }
+    if (!options_.raw.empty()) {
+      raw_.open(options_.raw, options_.round ? std::ios::app : std::ios::trunc);
+    }
     LF_TRY(std::vector<JobSpec> corpus,
            ReadCorpus(LOOPFLEET_SOURCE_DIR "/bench/corpus/matmul_walks.jsonl"));
     for (JobSpec& job : corpus) job.freshness = Freshness::kMeasureAnew;
@@ -142,29 +143,126 @@ class Bench {
     for (std::size_t i = 0; i < kRepeated; ++i) {
       few.push_back(corpus[i * corpus.size() / kRepeated]);
     }
+    const std::vector<JobSpec> many(corpus.begin(), corpus.begin() + kSchedules);
     LF_TRY(const auto scratch, client::ScratchDir::Create());
-    database_ = scratch.path() / "timing.db";  // one for all: the reference clock stays
-    LF_TRY_VOID(RunAgainstItself(few));
-    LF_TRY_VOID(RunBesideNeighbour(few));
-    return RunRanking({corpus.begin(), corpus.begin() + kSchedules});
+    // One for all: the reference clock stays.
+    database_ = options_.database.empty() ? scratch.path() / "timing.db"
+                                          : std::filesystem::path(options_.database);
+    if (options_.round) return RunRound(*options_.round, few, many);
+    const auto until = Clock::now() + std::chrono::duration<double>(options_.minutes * 60);
+    do {
+      LF_TRY_VOID(RunRound(Round::kQuiet, few, many));
+    } while (Clock::now() < until);
+    constexpr int kNeighbourPasses = 6;
+    for (int i = 0; i < kNeighbourPasses; ++i) {
+      LF_TRY_VOID(RunRound(Round::kNeighbour, few, many));
+    }
+    LF_TRY_VOID(RunRound(Round::kRanking, few, many));
+    LF_TRY_VOID(RunRound(Round::kRanking, few, many));
+    return Report();
   }
 
  private:
   using BySchedule = std::map<std::size_t, std::vector<Figure>>;
 
-  void Keep(const std::string& experiment, const Figure& figure) {
+  Status RunRound(Round round, const std::vector<JobSpec>& few, const std::vector<JobSpec>& many) {
+    switch (round) {
+      case Round::kQuiet: return Pass("quiet", few);
+      case Round::kNeighbour: {
+        const Neighbour neighbour;
+        return Pass("neighbour", few);
+      }
+      case Round::kRanking: return Pass("ranking", many);
+    }
+    return {};
+  }
+
+  // Each of the jobs once, by fresh processes; failures are counted.
+  Status Pass(const std::string& experiment, const std::vector<JobSpec>& jobs) {
+    LF_TRY(auto cluster, client::LocalCluster::Start(
+                             {.programs = client::OwnDirectory(), .database = database_}));
+    auto client = client::Client::Connect({.address = cluster.address(), .program = "bench"});
+    if (!client) return Fail(client.error().kind, client.error().message);
+    const double pass = SecondsNow();
+    const auto done = client->Evaluate(jobs, [&](const Outcome& outcome) {
+      std::optional<Figure> figure;
+      if (outcome.evaluation.ok()) figure = FigureOf(outcome);
+      Take({.experiment = experiment, .pass = pass, .figure = figure});
+    });
+    if (!done) return Fail(done.error().kind, done.error().message);
+    return {};
+  }
+
+  struct Row {
+    std::string experiment;
+    double pass = 0;               // when it began, in seconds since 1970
+    std::optional<Figure> figure;  // none: the evaluation failed
+  };
+
+  void Take(const Row& row) {
+    rows_.push_back(row);
     if (!raw_.is_open()) return;
-    raw_ << Json{{"experiment", experiment},
-                 {"at_s", std::chrono::duration<double>(Clock::now() - begun_at_).count()},
-                 {"schedule", figure.schedule},
-                 {"elapsed_ns", figure.elapsed_ns},
-                 {"wall_ns", figure.wall_ns},
-                 {"accepted", figure.accepted},
-                 {"gflops", figure.gflops},
-                 {"grade", GradeName(figure.grade)}}
-                .dump()
-         << '\n'
-         << std::flush;
+    Json line = {{"experiment", row.experiment}, {"pass_s", row.pass}};
+    if (row.figure) {
+      const Figure& figure = *row.figure;
+      line.update(Json{{"schedule", figure.schedule},
+                       {"elapsed_ns", figure.elapsed_ns},
+                       {"wall_ns", figure.wall_ns},
+                       {"first_to_rest", figure.first_to_rest},
+                       {"accepted", figure.accepted},
+                       {"gflops", figure.gflops},
+                       {"grade", GradeName(figure.grade)}});
+    }
+    raw_ << line.dump() << '\n' << std::flush;
+  }
+
+  Status ReadRaw() {
+    std::ifstream file(options_.raw);
+    for (std::string text; std::getline(file, text);) {
+      const Json line = Json::parse(text, nullptr, false);
+      if (line.is_discarded()) return Fail(ErrorKind::kInvalid, "not JSON: " + text);
+      Row row{.experiment = line.value("experiment", ""), .pass = line.value("pass_s", 0.0)};
+      if (line.contains("elapsed_ns")) {
+        const std::string grade = line.value("grade", "C");
+        row.figure = Figure{.schedule = line.value("schedule", std::size_t{0}),
+                            .elapsed_ns = line.value("elapsed_ns", 0.0),
+                            .wall_ns = line.value("wall_ns", 0.0),
+                            .first_to_rest = line.value("first_to_rest", 0.0),
+                            .accepted = line.value("accepted", 0.0),
+                            .gflops = line.value("gflops", 0.0),
+                            .grade = grade == "A"   ? Grade::kA
+                                     : grade == "B" ? Grade::kB
+                                                    : Grade::kC};
+      }
+      rows_.push_back(row);
+    }
+    if (rows_.empty()) return Fail(ErrorKind::kNotFound, "nothing in " + options_.raw);
+    return {};
+  }
+
+  BySchedule FiguresOf(const std::string& experiment) const {
+    BySchedule figures;
+    for (const Row& row : rows_) {
+      if (row.experiment == experiment && row.figure) {
+        figures[row.figure->schedule].push_back(*row.figure);
+      }
+    }
+    return figures;
+  }
+  // How long the experiment took, and how many of its evaluations failed.
+  Json Facts(const std::string& experiment) const {
+    double first = 0;
+    double last = 0;
+    std::set<double> passes;
+    int failed = 0;
+    for (const Row& row : rows_) {
+      if (row.experiment != experiment) continue;
+      first = passes.empty() ? row.pass : std::min(first, row.pass);
+      last = std::max(last, row.pass);
+      passes.insert(row.pass);
+      failed += row.figure ? 0 : 1;
+    }
+    return {{"passes", passes.size()}, {"minutes", (last - first) / 60}, {"failed", failed}};
   }
 
   // By how much any two results of one schedule disagree, relative.
@@ -197,7 +295,8 @@ class Bench {
     return total == 0 ? std::nan("") : grade_a / total;
   }
 
-  void PrintDisagreement(const std::string& name, const BySchedule& figures) {
+  void PrintDisagreement(const std::string& name, const std::string& experiment) {
+    const BySchedule figures = FiguresOf(experiment);
     const auto is_a = [](const Figure& figure) { return figure.grade == Grade::kA; };
     const auto any = [](const Figure&) { return true; };
     const auto elapsed = [](const Figure& figure) { return figure.elapsed_ns; };
@@ -227,19 +326,14 @@ class Bench {
                  {"p95", percent(of_all, 0.95)},
                  {"pairs", of_all.size()}}},
                {"wall", {{"p90", percent(on_the_wall, 0.9)}, {"p95", percent(on_the_wall, 0.95)}}},
-               {"failed", failed_},
-               {"seconds", std::chrono::duration<double>(Clock::now() - begun_at_).count()}}});
+               {"facts", Facts(experiment)}}});
   }
 
-  Status RunAgainstItself(const std::vector<JobSpec>& jobs) {
-    const auto until = Clock::now() + std::chrono::duration<double>(options_.minutes * 60);
-    do {
-      LF_TRY(const auto figures, Pass("quiet", jobs));
-      for (const Figure& figure : figures) quiet_[figure.schedule].push_back(figure);
-    } while (Clock::now() < until);
-    PrintDisagreement("A/A over fresh worker processes and buffers", quiet_);
+  Status Report() {
+    PrintDisagreement("A/A over fresh worker processes and buffers", "quiet");
+    const BySchedule quiet = FiguresOf("quiet");
     std::vector<double> first;
-    for (const auto& [schedule, all] : quiet_) {
+    for (const auto& [schedule, all] : quiet) {
       for (const Figure& figure : all) first.push_back(figure.first_to_rest);
     }
     Print({.bench = "timing",
@@ -251,25 +345,19 @@ class Bench {
            .details = {{"p10", AtShare(first, 0.1)},
                        {"p90", AtShare(first, 0.9)},
                        {"measurements", first.size()}}});
+    const BySchedule beside = FiguresOf("neighbour");
+    if (!beside.empty()) ReportNeighbour(quiet, beside);
+    ReportRanking();
     return {};
   }
 
-  Status RunBesideNeighbour(const std::vector<JobSpec>& jobs) {
-    BySchedule figures;
-    {
-      const Neighbour neighbour;
-      constexpr int kPasses = 6;
-      for (int i = 0; i < kPasses; ++i) {
-        LF_TRY(const auto pass, Pass("neighbour", jobs));
-        for (const Figure& figure : pass) figures[figure.schedule].push_back(figure);
-      }
-    }
-    PrintDisagreement("A/A beside a busy neighbour on another core", figures);
+  void ReportNeighbour(BySchedule quiet, const BySchedule& beside) {
+    PrintDisagreement("A/A beside a busy neighbour on another core", "neighbour");
     // Does a figure beside the neighbour say what it says in quiet? Grade A of both.
     std::vector<double> off;
-    for (const auto& [schedule, all] : figures) {
+    for (const auto& [schedule, all] : beside) {
       std::vector<double> in_quiet;
-      for (const Figure& figure : quiet_[schedule]) {
+      for (const Figure& figure : quiet[schedule]) {
         if (figure.grade == Grade::kA) in_quiet.push_back(figure.elapsed_ns);
       }
       if (in_quiet.empty()) continue;
@@ -283,17 +371,22 @@ class Bench {
            .value = AtShare(off, 0.5),
            .unit = "% off, median",
            .peer = "grade A in quiet: share",
-           .peer_value = GradeAShare(quiet_),
-           .details = {{"grade_a_share", GradeAShare(figures)},
+           .peer_value = GradeAShare(quiet),
+           .details = {{"grade_a_share", GradeAShare(beside)},
                        {"p90", AtShare(off, 0.9)},
                        {"max", AtShare(off, 1)},
                        {"results", off.size()}}});
-    return {};
   }
 
-  Status RunRanking(const std::vector<JobSpec>& jobs) {
-    LF_TRY(const auto one, Pass("first pass", jobs));
-    LF_TRY(const auto two, Pass("second pass", jobs));
+  // The first two passes over many schedules.
+  void ReportRanking() {
+    std::map<double, std::vector<Figure>> passes;
+    for (const Row& row : rows_) {
+      if (row.experiment == "ranking" && row.figure) passes[row.pass].push_back(*row.figure);
+    }
+    if (passes.size() < 2) return;
+    const std::vector<Figure>& one = passes.begin()->second;
+    const std::vector<Figure>& two = std::next(passes.begin())->second;
     std::map<std::size_t, double> again;
     for (const Figure& figure : two) again[figure.schedule] = figure.gflops;
     std::vector<std::pair<double, double>> both;
@@ -329,16 +422,13 @@ class Bench {
            .peer = "the same order",
            .peer_value = 1.0,
            .details = {{"top_decile_agreement", in_both / static_cast<double>(top)},
-                       {"failed", failed_}}});
-    return {};
+                       {"facts", Facts("ranking")}}});
   }
 
   const Options options_;
-  const Clock::time_point begun_at_;
   std::ofstream raw_;
   std::filesystem::path database_;
-  BySchedule quiet_;
-  std::uint32_t failed_ = 0;
+  std::vector<Row> rows_;
 };
 
 }  // namespace
@@ -349,7 +439,17 @@ int main(int argc, char** argv) {
   CLI::App app("How far figures can be trusted", "bench_timing");
   app.add_option("--minutes", options.minutes, "of the A/A experiment")
       ->check(CLI::Range(0.0, 600.0));
-  app.add_option("--raw", options.raw, "file for every result, as JSON lines");
+  CLI::Option* const raw =
+      app.add_option("--raw", options.raw, "file for every result, as JSON lines");
+  const std::map<std::string, loopfleet::bench::Round> rounds = {
+      {"quiet", loopfleet::bench::Round::kQuiet},
+      {"neighbour", loopfleet::bench::Round::kNeighbour},
+      {"ranking", loopfleet::bench::Round::kRanking}};
+  app.add_option("--round", options.round, "one pass of this kind, added to --raw")
+      ->transform(CLI::CheckedTransformer(rounds))
+      ->needs(raw);
+  app.add_flag("--report", options.report, "what the file of --raw says")->needs(raw);
+  app.add_option("--database", options.database, "kept from round to round");
   CLI11_PARSE(app, argc, argv);
   if (const auto done = loopfleet::bench::Bench(options).Run(); !done) {
     fmt::print(stderr, "bench timing: {}\n", done.error().message);

@@ -50,7 +50,7 @@ else()
 endif()
 # No CUDA header or library is needed to build: nvJitLink is opened at run time.
 loopfleet_note("GPU code" "on, PTX by LLVM; cubins where nvJitLink can be opened (deploy/dependencies.sh --tests)")
-loopfleet_note("CUDA worker" "off: not part of this version; jobs for cuda devices wait for a worker and then fail with NO_MATCHING_WORKER")
+loopfleet_note("CUDA worker" "on; it opens the driver, nvJitLink and NVML at run time, and says which is missing (docs/GPU.md)")
 if(LOOPFLEET_SANITIZE)
   loopfleet_note("sanitizers" "on, ${LOOPFLEET_SANITIZE}")
 else()

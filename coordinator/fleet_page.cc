@@ -115,10 +115,13 @@ void FleetPage::Look() {
     return;
   }
   const Instant now = parts_.clock.Now();
-  const bool has_news = !has_digest_ || snapshot->tally.finished() != outcomes_seen_;
+  // Those on disk: outcomes that are made but not written yet would be looked for in vain, and then
+  // no more.
+  const std::uint64_t durable = snapshot->tally.finished() - snapshot->undurable_outcomes;
+  const bool has_news = !has_digest_ || durable != outcomes_seen_;
   const Nanos rest = std::min<Nanos>(outcomes_took_ * kShareOfTime, kLongestRest);
   if (has_news && IsWatched(now) && now - looked_at_outcomes_ >= rest) {
-    outcomes_seen_ = snapshot->tally.finished();
+    outcomes_seen_ = durable;
     LookAtOutcomes();
   }
   Json overview;

@@ -78,7 +78,7 @@ class FleetPage final : public monitoring::Site {
   // The thread's own.
   Instant looked_at_outcomes_{};
   Nanos outcomes_took_{0};
-  std::uint64_t outcomes_seen_ = 0;  // how many had finished then
+  std::uint64_t outcomes_seen_ = 0;  // how many were on disk then
   bool has_digest_ = false;
   std::string last_sent_;  // without its time
   Instant sent_at_{};

@@ -63,7 +63,8 @@ bench_wheels=(nvidia-cuda-nvrtc==13.0.88)
 bench_packages=(
   # matrix products: libraries, each on one thread
   libopenblas0-serial libblis4-serial libxsmm-dev
-  python3-numpy  # the article's workload, and an addition
+  python3-numpy       # the article's workload, and an addition
+  python3-matplotlib  # bench/plot_timing.py
   redis-server beanstalkd nats-server  # queues: each benchmark starts its own
 )
 

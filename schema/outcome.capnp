@@ -102,7 +102,8 @@ struct EvaluationColumns {
   iterationsPerSample @9 :List(UInt64); # runs in each timed batch; 0 in a row that failed
   sampleOffsets @10 :List(UInt32);      # rows + 1: row i has samples [offsets[i], offsets[i + 1])
   samples @11 :List(Float64);           # nanoseconds a run, finite; at most 4,096 for one row
-  sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended, bit 1 preempted
+  sampleFlags @12 :Data;                # one byte for each sample: bit 0 contended, bit 1 preempted,
+                                        # bit 2 held back by heat or power, bit 3 of a moment apart
 
   treeKeyKnown @13 :List(Bool);         # whether the actions could be replayed
   treeKeys @14 :Data;                   # 16 bytes for each row; zeros where not known

@@ -1,12 +1,31 @@
 #include "worker/arena.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
+
+#include "common/base/check.h"
 
 namespace loopfleet::worker {
 
+namespace {
+
+std::uint64_t NewId() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
 Arena::Arena(SharedMemory memory, BufferLayout layout)
-    : memory_(std::move(memory)), layout_(std::move(layout)) {}
+    : memory_(std::move(memory)), layout_(std::move(layout)), id_(NewId()) {}
+
+void Arena::LayOutAnew(const BufferLayout& layout) {
+  LF_CHECK(layout.size <= memory_.bytes().size(), "{} bytes into {}", layout.size,
+           memory_.bytes().size());
+  layout_ = layout;
+  id_ = NewId();
+}
 
 void Arena::Poison() {
   for (const PlacedBuffer& buffer : layout_.buffers) {
@@ -43,20 +62,31 @@ std::expected<void, Failure> Arena::Check(std::span<const ExpectedTensor> expect
   return {};
 }
 
+namespace {
+
+constexpr auto kArenaPages = SharedMemory::Pages::kInBlocks;
+
+std::size_t MemoryOf(const BufferLayout& layout) {
+  return SharedMemory::SizeOf(layout.size, kArenaPages);
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Arena>> ArenaPool::Take(const BufferLayout& layout) {
+  const std::size_t size = MemoryOf(layout);
   std::unique_ptr<Arena> arena;
   {
     std::unique_lock lock(mutex_);
-    returned_.wait(
-        lock, [&] { return used_bytes_ == 0 || used_bytes_ + layout.size <= options_.max_bytes; });
-    used_bytes_ += layout.size;
+    returned_.wait(lock,
+                   [&] { return used_bytes_ == 0 || used_bytes_ + size <= options_.max_bytes; });
+    used_bytes_ += size;
     arena = TakeIdle(layout);
   }
   if (!arena) {
-    Result<SharedMemory> memory = SharedMemory::Create(layout.size);
+    Result<SharedMemory> memory = SharedMemory::Create(layout.size, kArenaPages);
     if (!memory) {
       std::lock_guard lock(mutex_);
-      used_bytes_ -= layout.size;
+      used_bytes_ -= size;
       returned_.notify_all();
       return std::unexpected(std::move(memory).error());
     }
@@ -67,24 +97,33 @@ Result<std::shared_ptr<Arena>> ArenaPool::Take(const BufferLayout& layout) {
 }
 
 std::unique_ptr<Arena> ArenaPool::TakeIdle(const BufferLayout& layout) {
-  const auto found = std::find_if(idle_.begin(), idle_.end(),
-                                  [&](const auto& arena) { return arena->layout() == layout; });
-  if (found == idle_.end()) return nullptr;
+  const std::size_t size = MemoryOf(layout);
+  auto found =
+      std::ranges::find_if(idle_, [&](const auto& arena) { return arena->layout() == layout; });
+  const bool is_laid_out = found != idle_.end();
+  if (!is_laid_out) {
+    // The one that was not used for longest: the others are more likely to be wanted as they are.
+    const auto fits = [&](const auto& arena) { return MemoryOf(arena->layout()) == size; };
+    const auto last = std::find_if(idle_.rbegin(), idle_.rend(), fits);
+    if (last == idle_.rend()) return nullptr;
+    found = std::prev(last.base());
+  }
   std::unique_ptr<Arena> arena = std::move(*found);
   idle_.erase(found);
-  idle_bytes_ -= layout.size;
+  idle_bytes_ -= size;
+  if (!is_laid_out) arena->LayOutAnew(layout);
   return arena;
 }
 
 void ArenaPool::GiveBack(std::unique_ptr<Arena> arena) {
   std::list<std::unique_ptr<Arena>> dropped;  // unmapped without the lock
   std::lock_guard lock(mutex_);
-  const std::size_t size = arena->layout().size;
+  const std::size_t size = MemoryOf(arena->layout());
   used_bytes_ -= size;
   idle_bytes_ += size;
   idle_.push_front(std::move(arena));
   while (idle_bytes_ > options_.max_idle_bytes) {
-    idle_bytes_ -= idle_.back()->layout().size;
+    idle_bytes_ -= MemoryOf(idle_.back()->layout());
     dropped.splice(dropped.end(), idle_, std::prev(idle_.end()));
   }
   returned_.notify_all();

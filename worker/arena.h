@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <list>
 #include <memory>
@@ -25,6 +26,10 @@ class Arena {
 
   const SharedMemory& memory() const { return memory_; }
   const BufferLayout& layout() const { return layout_; }
+  // Of this memory with this layout: no other has it.
+  std::uint64_t id() const { return id_; }
+  // The layout fits into the memory.
+  void LayOutAnew(const BufferLayout& layout);
 
   // Everything a kernel can write starts out as poison.
   void Poison();
@@ -36,6 +41,7 @@ class Arena {
 
   SharedMemory memory_;
   BufferLayout layout_;
+  std::uint64_t id_;
 };
 
 // Arenas that are used again and again. Any thread may take one; it comes back when its last owner
@@ -54,6 +60,7 @@ class ArenaPool {
   Result<std::shared_ptr<Arena>> Take(const BufferLayout& layout);
 
  private:
+  // One with this layout, which children may have mapped; else one that is as large.
   std::unique_ptr<Arena> TakeIdle(const BufferLayout& layout);
   void GiveBack(std::unique_ptr<Arena> arena);
 

@@ -78,8 +78,7 @@ Status Disarm() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
   if (::geteuid() != 0) return {};
-  // EPERM: root of a container that may not change users. The isolation promises nothing about
-  // users.
+  // EPERM: root of a container that may not change users. The isolation promises nothing about users.
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return Refused("setgroups");
   if (::setresgid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresgid");
   if (::setresuid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresuid");

@@ -13,7 +13,7 @@ namespace loopfleet::worker {
 struct ChildLimits {
   // Both beyond what it starts with. Shared memory counts towards the second one only.
   std::uint64_t private_bytes = std::uint64_t{2} << 30;
-  std::uint64_t address_space_bytes = std::uint64_t{64} << 30;
+  std::uint64_t address_space_bytes = std::uint64_t{256} << 30;
   std::uint32_t open_files = 64;
   std::optional<int> cpu_core;  // runs nowhere else
 };
@@ -21,12 +21,12 @@ struct ChildLimits {
 enum class ChildRole : std::uint8_t {
   kCompiler,
   kReference,  // computes what outputs must be
-  kVerifier,   // runs kernels once, away from the timing slot
-  kExecutor,   // times them, on it
-  kDevice,     // holds a GPU, on which kernels run: what they can reach there is not this process
+  kVerifier,  // runs kernels once, away from the timing slot
+  kExecutor,  // times them, on it
+  kDevice,    // holds a GPU, on which kernels run: what they can reach there is not this process
 };
 inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
-inline constexpr bool RunsKernels(ChildRole role) {
+inline constexpr bool RunsKernels(ChildRole role) { 
   return role == ChildRole::kVerifier || role == ChildRole::kExecutor;
 }
 std::string_view ChildRoleName(ChildRole role);  // "compiler"

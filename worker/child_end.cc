@@ -84,6 +84,11 @@ ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call) {
   return {.cause = Cause::kForbidden, .number = call.system_call};
 }
 
+ChildEnd EndChild(ChildProcess& child, const Crashed& crashed) {
+  child.Kill();
+  return {.cause = Cause::kSignal, .number = crashed.signal};
+}
+
 Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
   switch (end.cause) {
     case Cause::kTimeout:
@@ -123,10 +128,9 @@ Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit)
             .message = "there is no memory for computing what the output must be"};
   }
   return {.code = FailureCode::kDeviceFault,
-          .message = fmt::format("computing what the output must be failed ({}{}) {}",
-                                 RestartReason(end.cause),
-                                 end.cause == Cause::kForbidden ? CallText(end.number) : "",
-                                 end.message)};
+          .message = fmt::format(
+              "computing what the output must be failed ({}{}) {}", RestartReason(end.cause),
+              end.cause == Cause::kForbidden ? CallText(end.number) : "", end.message)};
 }
 
 Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {

@@ -38,6 +38,8 @@ std::vector<std::string> RestartReasons();
 ChildEnd EndChild(ChildProcess& child, ErrorKind error);
 // The same after `child` reported that it made a forbidden system call.
 ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call);
+// The same after it reported that a signal ends it. It may not have gone yet.
+ChildEnd EndChild(ChildProcess& child, const Crashed& crashed);
 
 Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit);
 Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit);

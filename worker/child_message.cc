@@ -12,7 +12,14 @@ namespace {
 
 enum class CompileTag : std::uint8_t { kKernel, kFailure };
 enum class RequestTag : std::uint8_t { kMap, kRun, kTime, kMeter, kCanary };
-enum class ReplyTag : std::uint8_t { kRunDone, kTimed, kDevice, kCanary, kForbiddenCall = 0xfc };
+enum class ReplyTag : std::uint8_t {
+  kRunDone,
+  kTimed,
+  kDevice,
+  kCanary,
+  kCrashed,
+  kForbiddenCall = 0xfc
+};
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
   writer.Put(std::uint64_t{buffers.size()});
@@ -284,6 +291,9 @@ std::string Encode(const ExecutorReply& reply) {
     writer.Put(timed->outside_ns);
     writer.Put(timed->handover_ns);
     Put(writer, timed->samples);
+  } else if (const auto* crashed = std::get_if<Crashed>(&reply)) {
+    writer.Put(ReplyTag::kCrashed);
+    writer.Put(crashed->signal);
   } else {
     writer.Put(ReplyTag::kForbiddenCall);
     writer.Put(std::get<ForbiddenCall>(reply).system_call);
@@ -295,7 +305,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   ByteReader reader(bytes);
   ExecutorReply reply;
   if (const auto forbidden = DecodeForbiddenCall(bytes)) return *forbidden;
-  switch (reader.GetEnum(ReplyTag::kCanary)) {
+  switch (reader.GetEnum(ReplyTag::kCrashed)) {
     case ReplyTag::kRunDone: {
       RunDone done;
       done.number = reader.Get<std::uint64_t>();
@@ -304,6 +314,13 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
       break;
     }
     case ReplyTag::kForbiddenCall: return std::nullopt;  // above
+    case ReplyTag::kCrashed: {
+      constexpr std::int32_t kLastSignal = 64;
+      const Crashed crashed{.signal = reader.Get<std::int32_t>()};
+      if (crashed.signal < 1 || crashed.signal > kLastSignal) return std::nullopt;
+      reply = crashed;
+      break;
+    }
     case ReplyTag::kTimed: {
       Timed timed;
       timed.number = reader.Get<std::uint64_t>();
@@ -339,10 +356,22 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   return reply;
 }
 
+namespace {
+
+void EncodeLastWord(ReplyTag tag, std::int32_t number, char* bytes) {
+  static_assert(kLastWordBytes == sizeof tag + sizeof number);
+  bytes[0] = static_cast<char>(tag);
+  std::memcpy(bytes + sizeof tag, &number, sizeof number);
+}
+
+}  // namespace
+
 void EncodeForbiddenCall(std::int32_t system_call, char* bytes) {
-  static_assert(kForbiddenCallBytes == sizeof(ReplyTag) + sizeof system_call);
-  bytes[0] = static_cast<char>(ReplyTag::kForbiddenCall);
-  std::memcpy(bytes + 1, &system_call, sizeof system_call);
+  EncodeLastWord(ReplyTag::kForbiddenCall, system_call, bytes);
+}
+
+void EncodeCrashed(std::int32_t signal, char* bytes) {
+  EncodeLastWord(ReplyTag::kCrashed, signal, bytes);
 }
 
 std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
@@ -353,12 +382,6 @@ std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
     return std::nullopt;
   }
   return call;
-}
-
-double TotalNs(const Samples& samples) {
-  double total = 0;
-  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
-  return total;
 }
 
 }  // namespace loopfleet::worker

@@ -77,7 +77,7 @@ std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);
 
 // How many pieces of memory an executor keeps mapped, each in a place that the daemon chooses.
 inline constexpr std::uint32_t kInputsPlaces = 4;
-inline constexpr std::uint32_t kArenaPlaces = 8;
+inline constexpr std::uint32_t kArenaPlaces = 80;
 
 // Maps the pages of the buffers, and nothing else, of the memory whose descriptor comes with it, in
 // the place of what is there. Not answered.
@@ -100,8 +100,7 @@ struct RunRequest {
   CallPlaces call;
   std::uint64_t time_limit_s = 0;
 };
-// Times a kernel; then fills its buffers in the arena with poison and runs it once more. Answered
-// by Timed.
+// Looks at a kernel once: times it. Answered by Timed.
 struct TimeRequest {
   std::uint64_t number = 0;
   CallPlaces call;
@@ -134,7 +133,7 @@ struct Timed {
   Samples samples;
   // From when the child was free for this request to its reply, without the samples' own time.
   std::uint64_t outside_ns = 0;
-  // The part of it that is not sampling: taking the request, mapping, and the run that is checked.
+  // The part of it that is not sampling: taking the request, and mapping.
   std::uint64_t handover_ns = 0;
 };
 struct DeviceReply {
@@ -149,20 +148,24 @@ struct CanaryReply {
 struct ForbiddenCall {
   std::int32_t system_call = 0;  // its number on this architecture
 };
-using ExecutorReply = std::variant<RunDone, Timed, DeviceReply, CanaryReply, ForbiddenCall>;
+// Sent by a child that runs kernels in the place of its reply, when a signal is about to end it: so
+// the next one need not wait until this one has gone.
+struct Crashed {
+  std::int32_t signal = 0;  // 1 to 64
+};
+using ExecutorReply =
+    std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall>;
 
 std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);
 std::string Encode(const ExecutorReply& reply);
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes);
 
-// Encode(ForbiddenCall) for signal handlers; `bytes` has room for so many.
-inline constexpr std::size_t kForbiddenCallBytes = 5;
+// Encode(ForbiddenCall) and Encode(Crashed) for signal handlers; `bytes` has room for so many.
+inline constexpr std::size_t kLastWordBytes = 5;
 void EncodeForbiddenCall(std::int32_t system_call, char* bytes);
+void EncodeCrashed(std::int32_t signal, char* bytes);
 // The same message among the compiler's replies.
 std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes);
-
-// The time that the batches of these samples took.
-double TotalNs(const Samples& samples);
 
 }  // namespace loopfleet::worker

@@ -42,7 +42,7 @@ class CodeArena {
   };
 
   struct Options {
-    std::uint32_t places = 16;
+    std::uint32_t places = 80;
     // Far beyond what 8,192 unrolled bodies become; memory is taken only where code is.
     std::size_t place_bytes = std::size_t{8} << 20;
   };

@@ -19,7 +19,6 @@
 #include "worker/timing/device_meter.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"
-#include "worker/verification.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -70,10 +69,25 @@ class KernelRunner final : public IterationRunner {
     CacheEvictor& evictor;
     std::uint64_t cache_bytes = 0;
   };
-  KernelRunner(KernelFunction function, float* const* buffers, const Cold& cold)
-      : function_(function), buffers_(buffers), cold_(cold) {}
+  // `memory` is what the buffers lie in.
+  KernelRunner(KernelFunction function, float* const* buffers,
+               std::span<const std::span<std::byte>> memory, const Cold& cold)
+      : function_(function), buffers_(buffers), memory_(memory), cold_(cold) {}
   void Run(std::uint64_t iterations) override {
     for (std::uint64_t i = 0; i < iterations; ++i) function_(buffers_);
+  }
+  void WarmCaches() override {
+    // More is in no cache that a kernel would find it in, and what runs that long warms up itself.
+    constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+    constexpr std::size_t kLineBytes = 64;
+    std::size_t total = 0;
+    for (const std::span<std::byte> buffer : memory_) total += buffer.size();
+    if (total > kMostBytes) return;
+    for (const std::span<std::byte> buffer : memory_) {
+      for (std::size_t i = 0; i < buffer.size(); i += kLineBytes) {
+        static_cast<void>(*static_cast<const volatile std::byte*>(buffer.data() + i));
+      }
+    }
   }
   void EvictCaches() override {
     // A warm figure must not be taken for a cold one.
@@ -83,6 +97,7 @@ class KernelRunner final : public IterationRunner {
  private:
   KernelFunction function_;
   float* const* buffers_;
+  std::span<const std::span<std::byte>> memory_;
   Cold cold_;
 };
 
@@ -134,7 +149,7 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
-    KernelRunner runner(function, pointers_.data(),
+    KernelRunner runner(function, pointers_.data(), memory_,
                         {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
     const std::uint64_t sampling = stopwatch_.NowNs();
     Timed timed{
@@ -143,8 +158,6 @@ class Executor {
             request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
             runner)};
     const std::uint64_t sampled = stopwatch_.NowNs();
-    for (const std::span<std::byte> buffer : arenas_[request.call.arena].buffers()) Poison(buffer);
-    function(pointers_.data());
     const std::uint64_t took = stopwatch_.NowNs() - free_since_ns_;
     timed.outside_ns = took - static_cast<std::uint64_t>(TotalNs(timed.samples));
     timed.handover_ns = took - (sampled - sampling);
@@ -183,9 +196,11 @@ class Executor {
       std::_Exit(kExitBadRequest);
     }
     pointers_.clear();
+    memory_.clear();
     for (const auto& mapped : {inputs_[call.inputs].buffers(), arenas_[call.arena].buffers()}) {
       for (const std::span<std::byte> buffer : mapped) {
         pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
+        memory_.push_back(buffer);
       }
     }
     // Behind the buffers (worker/kernel.h). Only kernels for several threads look there.
@@ -204,8 +219,9 @@ class Executor {
   CacheEvictor evictor_;
   std::array<MappedBuffers, kInputsPlaces> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
-  std::vector<float*> pointers_;
-  std::uint64_t free_since_ns_ = 0;  // for the request being answered
+  std::vector<float*> pointers_;              // of the request being answered, like all below
+  std::vector<std::span<std::byte>> memory_;  // that they point to
+  std::uint64_t free_since_ns_ = 0;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace loopfleet::worker {
 namespace {
 
 // Memory above this shares place 0 of its kind, so that the child never keeps several big pieces.
-constexpr std::size_t kBigBytes = std::size_t{64} << 20;
+constexpr std::size_t kBigBytes = std::size_t{16} << 20;
 // Of the time a child says its samples took, how far it may exceed what passed here: none, but for
 // the rounding of the samples.
 constexpr double kClockMargin = 1.001;
@@ -70,12 +70,13 @@ Status ExecutorProcess::Send(const ExecutorRequest& request, std::span<const int
 }
 
 Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
-  const auto map = [&](MapRequest::Kind kind, std::span<Place> places, const SharedMemory& memory,
+  const auto map = [&](MapRequest::Kind kind, std::span<Place> places, std::uint64_t id,
+                       const SharedMemory& memory,
                        const BufferLayout& layout) -> Result<std::uint32_t> {
-    const std::uint32_t number = PlaceIn<Place>(places, memory.id(), memory.bytes().size());
+    const std::uint32_t number = PlaceIn<Place>(places, id, memory.bytes().size());
     Place& place = places[number];
-    if (place.memory != memory.id()) {
-      place.memory = memory.id();
+    if (place.memory != id) {
+      place.memory = id;
       const int fd = memory.fd();
       LF_TRY_VOID(Send(MapRequest{.kind = kind,
                                   .place = number,
@@ -87,11 +88,11 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
     return number;
   };
   CallPlaces places{.entry = call.entry};
-  LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs,
-                            call.workload->layout));
+  LF_TRY(places.inputs, map(MapRequest::Kind::kInputs, inputs_places_, call.workload->inputs.id(),
+                            call.workload->inputs, call.workload->layout));
   LF_TRY(places.arena,
          map(MapRequest::Kind::kArena, std::span(arena_places_).first(options_.arena_places),
-             call.arena->memory(), call.arena->layout()));
+             call.arena->id(), call.arena->memory(), call.arena->layout()));
   return places;
 }
 
@@ -102,6 +103,9 @@ std::expected<ExecutorReply, Failure> ExecutorProcess::Receive(Instant deadline)
   if (!reply) return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   if (const auto* call = std::get_if<ForbiddenCall>(&*reply)) {
     return std::unexpected(Replaced(EndChild(*child_, *call)));
+  }
+  if (const auto* crashed = std::get_if<Crashed>(&*reply)) {
+    return std::unexpected(Replaced(EndChild(*child_, *crashed)));
   }
   return *std::move(reply);
 }
@@ -193,9 +197,9 @@ Status ExecutorProcess::SendTime(Asked& asked) {
 }
 
 void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took) {
-  // What the policy can need, the run afterwards, and one in reserve; evicting the caches is not
-  // known beforehand, and far below the limit of a run.
-  const Nanos limit = options_.run_limit + 2 * run_took +
+  // What the policy can need, and a run in reserve; evicting the caches is not known beforehand,
+  // and far below the limit of a run.
+  const Nanos limit = options_.run_limit + run_took +
                       Nanos(static_cast<std::int64_t>(
                           LongestNs(policy, static_cast<std::uint64_t>(run_took.count()))));
   begun_.push_back({.call = call, .policy = policy, .limit = limit, .may_run_since = Now()});

@@ -53,9 +53,9 @@ class ExecutorProcess {
   // The next call gets a new child.
   void Renew();
 
-  // Asks for a kernel to be timed, and then run once more with its buffers poisoned. `run_took` is
-  // how long one run takes, as far as is known: what is allowed depends on it. Finish gives the
-  // answers, in order; there has been one Begin for each Finish.
+  // Asks for a kernel to be timed; its outputs are in the arena then. `run_took` is how long one
+  // run takes, as far as is known: what is allowed depends on it. Finish gives the answers, in
+  // order; there has been one Begin for each Finish.
   void Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took);
   std::expected<Timed, Failure> Finish();
   std::size_t begun() const { return begun_.size(); }
@@ -94,7 +94,7 @@ class ExecutorProcess {
 
   // Which memory is mapped where, and when each place was last used.
   struct Place {
-    std::uint64_t memory = 0;  // SharedMemory::id; 0: none
+    std::uint64_t memory = 0;  // SharedMemory::id or Arena::id; 0: none
     std::uint64_t last_used = 0;
   };
 

@@ -30,19 +30,25 @@ constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
 constexpr std::size_t kProbeBytes = std::size_t{32} << 20;
 
 int report_fd = -1;
+bool reports_crashes = false;
 
-// Both run in a signal handler, perhaps in a process whose memory is damaged: system calls only.
-[[noreturn]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
-  // The bytes of Channel::Send(Encode(ExecutorReply(ForbiddenCall))).
-  char bytes[sizeof(std::uint64_t) + kForbiddenCallBytes];
-  const std::uint64_t length = kForbiddenCallBytes;
+// These run in a signal handler, perhaps in a process whose memory is damaged: system calls only.
+
+// What Channel::Send does with what `encode` writes.
+void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
+  char bytes[sizeof(std::uint64_t) + kLastWordBytes];
+  const std::uint64_t length = kLastWordBytes;
   std::memcpy(bytes, &length, sizeof length);
-  EncodeForbiddenCall(info->si_syscall, bytes + sizeof length);
+  encode(number, bytes + sizeof length);
   iovec part{bytes, sizeof bytes};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   ::sendmsg(report_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+[[noreturn]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
+  SendLastWord(EncodeForbiddenCall, info->si_syscall);
   ::_exit(kExitForbiddenCall);
 }
 
@@ -51,12 +57,15 @@ void FindWantOfMemory(int signal, siginfo_t* info, void*) {
       MAP_FAILED) {
     ::_exit(kExitOutOfMemory);
   }
-  // The handler is gone now. A fault happens again, and has its usual end; what was sent is sent again.
+  if (reports_crashes) SendLastWord(EncodeCrashed, signal);
+  // The handler is gone now. A fault happens again, and has its usual end; what was sent is sent
+  // again.
   if (info->si_code <= 0) ::raise(signal);
 }
 
-Status HandleCrashes(int channel_fd) {
+Status HandleCrashes(ChildRole role, int channel_fd) {
   report_fd = channel_fd;
+  reports_crashes = RunsKernels(role);
 #if !defined(__SANITIZE_ADDRESS__)
   // Every thread that may run kernels needs a stack like this; the first one has it from here.
   stack_t stack{};
@@ -73,6 +82,9 @@ Status HandleCrashes(int channel_fd) {
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
   action.sa_sigaction = FindWantOfMemory;
   for (const int crash : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(crash, &action, nullptr);
+  if (reports_crashes) {
+    for (const int crash : {SIGILL, SIGFPE, SIGTRAP}) ::sigaction(crash, &action, nullptr);
+  }
 #endif
   return {};
 }
@@ -193,7 +205,7 @@ Isolation ProbeIsolation() {
 }
 
 Status SealProcess(ChildRole role, Isolation isolation, int channel_fd) {
-  LF_TRY_VOID(HandleCrashes(channel_fd));
+  LF_TRY_VOID(HandleCrashes(role, channel_fd));
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_NPROC, &none) != 0) {
     return Fail(ErrorKind::kSystem, fmt::format("RLIMIT_NPROC: {}", std::strerror(errno)));

@@ -84,7 +84,10 @@ bool LeaseBook::IsHeld(LeaseId lease) const {
 
 bool LeaseBook::Start(LeaseId lease) {
   std::lock_guard lock(mutex_);
-  if (!held_.contains(lease)) return false;
+  if (!held_.contains(lease)) {
+    started_.erase(lease);  // dropped between two looks
+    return false;
+  }
   started_.insert(lease);
   return true;
 }

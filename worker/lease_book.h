@@ -41,7 +41,8 @@ class LeaseBook {
   // Waits for the next one. Empty: Stop was called.
   std::optional<Waiting> Next();
   bool IsHeld(LeaseId lease) const;
-  // From here on it is being timed, and no drain gives it back. False: it was dropped.
+  // From here on it is being timed, and no drain gives it back. Once for each look at a kernel.
+  // False: it was dropped.
   bool Start(LeaseId lease);
   // False: it was dropped meanwhile, and nobody wants the report.
   bool Finish(wire::Report report);

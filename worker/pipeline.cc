@@ -19,10 +19,7 @@ Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions condit
       leases_(options.max_held),
       workloads_(options.workloads),
       arenas_(options.arenas),
-      duty_(parts.clock,
-            [this](Activity activity, Nanos spent) {
-              parts_.metrics.SlotSpent(ActivityName(activity), spent);
-            }),
+      account_(leases_, parts.metrics, parts.clock),
       prepared_(options.max_prepared),
       time_thread_([this] { TimeLoop(); }) {
   for (Preparer& preparer : parts_.preparers) {
@@ -40,32 +37,25 @@ Pipeline::~Pipeline() {
 
 bool Pipeline::Accept(wire::Lease lease) {
   const bool accepted = leases_.Accept(std::move(lease), parts_.clock.Now());
-  ShowHeld();
+  account_.ShowHeld();
   return accepted;
 }
 void Pipeline::Drop(std::span<const LeaseId> leases) {
   leases_.Drop(leases);
-  ShowHeld();
+  account_.ShowHeld();
 }
 std::vector<LeaseId> Pipeline::DropUnstarted() {
   std::vector<LeaseId> dropped = leases_.DropUnstarted();
-  ShowHeld();
+  account_.ShowHeld();
   return dropped;
 }
 std::vector<LeaseId> Pipeline::GiveBack(std::span<const LeaseId> leases) {
   std::vector<LeaseId> dropped = leases_.GiveBack(leases);
-  ShowHeld();
+  account_.ShowHeld();
   return dropped;
 }
 std::vector<wire::Report> Pipeline::TakeFinished() { return leases_.TakeFinished(); }
 std::vector<wire::HeldLease> Pipeline::Held() const { return leases_.Held(); }
-
-void Pipeline::ShowHeld() {
-  std::lock_guard lock(show_held_);  // or an older count could be the last one that is shown
-  const std::size_t unfinished = leases_.CountUnfinished();
-  duty_.SetHeld(unfinished);
-  parts_.metrics.SetHeld(unfinished);
-}
 
 void Pipeline::PrepareLoop(Preparer& preparer) {
   while (std::optional<LeaseBook::Waiting> next = leases_.Next()) {
@@ -90,7 +80,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
-  std::optional<DutyCycle::Step> step(std::in_place, duty_, DutyCycle::Stage::kCompile);
+  std::optional<DutyCycle::Step> step(std::in_place, account_.duty(), DutyCycle::Stage::kCompile);
   const std::expected<looptree::Replayed, Failure> replayed =
       RebuildJob(lease.spec,
                  {.device = DeviceKind::kCpu,
@@ -108,7 +98,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(compiled.error());
-  step.emplace(duty_, DutyCycle::Stage::kVerify);
+  step.emplace(account_.duty(), DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.no_effect = kernel.no_effect;
@@ -144,7 +134,8 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .output_bytes = output_bytes,
                   .call = std::move(call),
                   .run_took = *ran,
-                  .prepared_at = done};
+                  .waits_since = done,
+                  .looks = Looks(lease.spec, {})};
 }
 
 std::expected<std::shared_ptr<Arena>, Failure> Pipeline::ArenaFor(const Kernel& kernel,
@@ -189,11 +180,28 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
   }
 }
 
-std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
-  duty_.SlotDoes(std::nullopt);
+std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
+  if (patience == Patience::kWait) account_.duty().SlotDoes(std::nullopt);
   for (;;) {
-    RunCanariesIfDue();
-    if (std::optional<Prepared> next = prepared_.PopWithin(options_.idle_wait)) return next;
+    if (patience == Patience::kWait) RunCanariesIfDue();
+    const Instant now = parts_.clock.Now();
+    Nanos wait = options_.idle_wait;
+    if (!again_.empty()) {
+      const auto first = again_.begin();
+      if (first->first <= now) {
+        Prepared next = std::move(first->second);
+        again_.erase(first);
+        return next;
+      }
+      wait = std::min(wait, first->first - now);
+    }
+    const bool is_full = again_.size() >= options_.max_again;
+    if (patience == Patience::kNow) return is_full ? std::nullopt : prepared_.TryPop();
+    if (is_full) {
+      std::this_thread::sleep_for(wait);
+    } else if (std::optional<Prepared> next = prepared_.PopWithin(wait)) {
+      return next;
+    }
     if (prepared_.is_closed()) return std::nullopt;
   }
 }
@@ -201,10 +209,10 @@ std::optional<Pipeline::Prepared> Pipeline::NextPrepared() {
 void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
-  duty_.SlotDoes(Activity::kCanary);
+  account_.duty().SlotDoes(Activity::kCanary);
   device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
                        parts_.clock.Now());
-  duty_.SlotDoes(std::nullopt);
+  account_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
 
@@ -212,16 +220,17 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
     // Canaries need the slot to themselves: once they are due, it runs empty.
     if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
-    std::optional<Prepared> next = on_slot.empty() ? NextPrepared() : prepared_.TryPop();
+    std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
     if (!leases_.Start(next->lease)) continue;
     Evaluation& evaluation = next->evaluation;
-    evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
-    if (on_slot.empty()) duty_.SlotDoes(Activity::kWait);  // for other workers of this host
+    evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
+    if (on_slot.empty())
+      account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
     const auto begun =
-        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->spec), next->run_took);
+        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->looks), next->run_took);
     if (begun) {
-      duty_.SlotDoes(Activity::kMeasure);
+      account_.duty().SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
     } else {
       evaluation.verdict = begun.error();
@@ -230,34 +239,31 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   }
 }
 
-std::expected<Measurement, Failure> Pipeline::Judge(Prepared& done, const Samples& samples) {
-  LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
+  // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
+  // then known to be right after it has been timed.
+  if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  done.outside += Nanos(timed.outside_ns);
+  done.handover += Nanos(timed.handover_ns);
+  const Samples& samples = timed.samples;
   const auto accepted =
       static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
   parts_.metrics.SamplesTaken(accepted, samples.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
-  return parts_.device.Judge(samples, done.spec,
+  parts_.device.Observe(samples);
+  done.looks.Add(std::move(timed.samples));
+  return done.looks.NextIn();
+}
+
+std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
+  parts_.metrics.StageTook(kSlotOverheadLabel, done.outside);
+  parts_.metrics.StageTook(kSlotHandoverLabel, done.handover);
+  return parts_.device.Judge(done.looks, done.spec,
                              {.flop_count = done.evaluation.flop_count,
                               .output_bytes = done.output_bytes,
                               .threads = done.spec.threads},
                              done.evaluation.conditions->hardware);
-}
-
-void Pipeline::ShowWorth(const Evaluation& evaluation) {
-  // That a kernel takes longer than a bound is what such a job asks.
-  const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
-  duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
-  if (!evaluation.ok()) return;
-  const Measurement& measurement = evaluation.measurement();
-  parts_.metrics.Measured(GradeName(measurement.grade), measurement.spread);
-  if (measurement.grade != Grade::kA) return;
-  const std::optional<double> disagreement =
-      repeats_.Observe({.code_hash = evaluation.code_hash,
-                        .threads = evaluation.conditions->threads,
-                        .cache = evaluation.conditions->cache},
-                       measurement.elapsed_ns);
-  if (disagreement) parts_.metrics.Repeated(*disagreement);
 }
 
 void Pipeline::TimeLoop() {
@@ -266,28 +272,35 @@ void Pipeline::TimeLoop() {
     Prepared done = std::move(on_slot.front());
     on_slot.pop_front();
     Evaluation& evaluation = done.evaluation;
-    const std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
-    duty_.KernelCameOff();
+    std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
+    account_.duty().KernelCameOff();
     // The core is not to wait while this result is looked at.
     if (on_slot.empty()) {
-      duty_.SlotDoes(Activity::kVerify);
+      account_.duty().SlotDoes(Activity::kVerify);
     } else {
       FillSlot(on_slot);
     }
-    if (timed) {
-      parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(timed->outside_ns));
-      parts_.metrics.StageTook(kSlotHandoverLabel, Nanos(timed->handover_ns));
+    const std::expected<std::optional<Nanos>, Failure> next_in =
+        timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
+    if (next_in && *next_in) {
+      account_.duty().KernelWasJudged(
+          DutyCycle::Worth::kFigure);  // this look will be a part of one
+      done.call.arena->Poison();
+      done.waits_since = parts_.clock.Now();
+      again_.emplace(done.waits_since + **next_in, std::move(done));
+      continue;
     }
-    if (!timed) {
-      evaluation.verdict = timed.error();
-    } else if (auto measured = Judge(done, timed->samples)) {
+    if (!next_in) {
+      evaluation.verdict = next_in.error();
+    } else if (auto measured = Judge(done)) {
       evaluation.verdict = *std::move(measured);
     } else {
       evaluation.verdict = std::move(measured).error();
     }
-    ShowWorth(evaluation);
+    account_.ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
+  again_.clear();  // a preparing thread may wait for the place of their code
 }
 
 void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
@@ -298,7 +311,7 @@ void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
   }
   const bool is_wanted =
       leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
-  ShowHeld();
+  account_.ShowHeld();
   if (is_wanted) {
     on_finished_();
   }

@@ -1,11 +1,13 @@
 #pragma once
 // Pipeline: leases in, reports out. Some threads prepare ahead (rebuild the tree, have it compiled,
 // run it once and verify what it wrote); one has the timing slot. What is prepared ahead is
-// bounded: code is made and verified ahead of time, never timed ahead.
+// bounded: code is made and verified ahead of time, never timed ahead. A kernel is looked at in
+// several moments (worker/timing/looks.h); between them others have the slot.
 
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,11 +22,10 @@
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/compiler_process.h"
-#include "worker/duty_cycle.h"
 #include "worker/lease_book.h"
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
-#include "worker/repeat_watch.h"
+#include "worker/slot_account.h"
 #include "worker/timing/device_watch.h"
 #include "worker/timing_slot.h"
 #include "worker/workload.h"
@@ -41,6 +42,7 @@ class Pipeline final : public LeaseRunner {
   struct Options {
     std::size_t max_held = 64;                 // leases at once, waiting ones included
     std::size_t max_prepared = 4;              // verified and waiting for the slot
+    std::size_t max_again = 64;                // looked at once at least, and waiting for the next
     std::uint32_t max_threads = 1;             // that a kernel may use
     std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
@@ -79,7 +81,7 @@ class Pipeline final : public LeaseRunner {
   std::vector<wire::HeldLease> Held() const override;
 
   // Brings the metrics of the slot's time up to now. From any thread.
-  void SettleDuty() { duty_.Settle(); }
+  void SettleDuty() { account_.duty().Settle(); }
 
  private:
   struct Prepared {
@@ -91,15 +93,22 @@ class Pipeline final : public LeaseRunner {
     std::uint64_t output_bytes = 0;
     KernelCall call;
     Nanos run_took;  // of the run that was verified
-    Instant prepared_at;
+    Instant waits_since;
+    Looks looks;
+    Nanos outside{};   // of its looks: Timed::outside_ns
+    Nanos handover{};  // Timed::handover_ns
   };
 
   void PrepareLoop(Preparer& preparer);
   void TimeLoop();
-  // Waits, and runs canaries meanwhile. Empty: the pipeline ends.
-  std::optional<Prepared> NextPrepared();
+  enum class Patience { kNow, kWait };
+  // What is due for another look, else what is prepared. kWait: waits for it, and runs canaries
+  // meanwhile; empty: the pipeline ends.
+  std::optional<Prepared> NextForSlot(Patience patience);
   void RunCanariesIfDue();
-  std::expected<Measurement, Failure> Judge(Prepared& done, const Samples& samples);
+  // How long to wait until it is looked at again; nullopt: it was looked at often enough.
+  std::expected<std::optional<Nanos>, Failure> TakeLook(Prepared& done, Timed timed);
+  std::expected<Measurement, Failure> Judge(const Prepared& done) const;
   // Begins what is prepared; waits for something if the slot is empty.
   void FillSlot(std::deque<Prepared>& on_slot);
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
@@ -111,8 +120,6 @@ class Pipeline final : public LeaseRunner {
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
-  void ShowWorth(const Evaluation& evaluation);  // of the kernel that came off the slot
-  void ShowHeld();
 
   const Options options_;
   Parts parts_;
@@ -121,10 +128,9 @@ class Pipeline final : public LeaseRunner {
   LeaseBook leases_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
-  DutyCycle duty_;
-  RepeatWatch repeats_;  // the timing thread's
-  std::mutex show_held_;
+  SlotAccount account_;
 
+  std::multimap<Instant, Prepared> again_;  // by when they are due; the timing thread's
   BoundedQueue<Prepared> prepared_;
   std::vector<std::thread> prepare_threads_;
   std::thread time_thread_;

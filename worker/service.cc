@@ -146,14 +146,15 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
                return reasons;
              }));
   hello.http = http->address();
-  Session session({.coordinator = config.coordinator, .keys = std::move(parts.keys)},
+  Session session({.coordinator = config.coordinator,
+                   .keys = std::move(parts.keys),
+                   .conversation = {.canaries = parts.canaries}},
                   {.context = parts.context,
                    .wakeup = parts.wakeup,
                    .runner = parts.runner,
                    .metrics = parts.metrics,
                    .clock = parts.clock,
                    .pulse = pulse,
-                   .canaries = parts.canaries,
                    .set_reference_clock = parts.set_reference_clock,
                    .check_children = [&]() -> Status {
                      if (parts.nursery.IsAlive()) return {};

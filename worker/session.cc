@@ -8,21 +8,10 @@
 
 namespace loopfleet::worker {
 
-namespace {
-
-Conversation::Options WithCanaries(Conversation::Options options,
-                                   const std::function<CanaryHealth()>& canaries) {
-  options.canaries = canaries;
-  return options;
-}
-
-}  // namespace
-
 Session::Session(const Options& options, const Parts& parts, wire::WorkerHello hello)
     : options_(options),
       parts_(parts),
-      conversation_(WithCanaries(options.conversation, parts.canaries), *this, parts.runner,
-                    std::move(hello)) {}
+      conversation_(options.conversation, *this, parts.runner, std::move(hello)) {}
 
 Session::~Session() = default;
 

@@ -18,7 +18,6 @@
 #include "worker/conversation.h"
 #include "worker/lease_runner.h"
 #include "worker/pulse.h"
-#include "worker/timing/device_watch.h"
 
 namespace loopfleet::worker {
 
@@ -37,8 +36,7 @@ class Session final : private Conversation::Line {
     LeaseRunner& runner;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
-    Pulse& pulse;                            // beats once each turn
-    std::function<CanaryHealth()> canaries;  // what each heartbeat says of them
+    Pulse& pulse;  // beats once each turn
     // That the coordinator wants times to be stated at.
     std::function<void(double mhz)> set_reference_clock;
     std::function<Status()> check_children;  // an error ends the session: nothing can run any more

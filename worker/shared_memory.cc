@@ -18,6 +18,33 @@ std::unexpected<Error> MemoryError(const char* what, std::size_t size) {
   return Fail(kind, fmt::format("{} of {} bytes: {}", what, size, std::strerror(errno)));
 }
 
+constexpr std::size_t kBlockBytes = std::size_t{2} << 20;
+// Beyond the second cache of any core it is the last one and memory that kernels wait for.
+constexpr std::size_t kMostGathered = std::size_t{16} << 20;
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1
+#endif
+
+// At a multiple of a block's size, so that huge pages fit. MAP_FAILED as mmap.
+void* MapAligned(std::size_t size, int fd) {
+  void* const room = ::mmap(nullptr, size + kBlockBytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MAP_FAILED;
+  auto* const start = static_cast<std::byte*>(room);
+  const std::size_t before =
+      (kBlockBytes - reinterpret_cast<std::uintptr_t>(start) % kBlockBytes) % kBlockBytes;
+  if (before > 0) ::munmap(start, before);
+  ::munmap(start + before + size, kBlockBytes - before);
+  void* const mapped =
+      ::mmap(start + before, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED) ::munmap(start + before, size);
+  return mapped;
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
@@ -40,7 +67,21 @@ void SharedMemory::Unmap() {
   bytes_ = {};
 }
 
-Result<SharedMemory> SharedMemory::Create(std::size_t size) {
+std::size_t SharedMemory::SizeOf(std::size_t size, Pages pages) {
+  if (pages == Pages::kAnywhere || size > kMostGathered) return size;
+  return (size + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
+// Linux gathers what is there already, so everything is touched first. Where there is no huge page
+// to be had, and on systems before 6.1, the pages stay as they are.
+void SharedMemory::GatherPages() {
+  if (::madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_WRITE) != 0) return;
+  ::madvise(bytes_.data(), bytes_.size(), MADV_COLLAPSE);
+}
+
+Result<SharedMemory> SharedMemory::Create(std::size_t wanted, Pages pages) {
+  const std::size_t size = SizeOf(wanted, pages);
+  const bool gathers = pages == Pages::kInBlocks && size <= kMostGathered;
   UniqueFd fd(::memfd_create("loopfleet", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return MemoryError("memfd_create", size);
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return MemoryError("ftruncate", size);
@@ -48,7 +89,9 @@ Result<SharedMemory> SharedMemory::Create(std::size_t size) {
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     return MemoryError("F_ADD_SEALS", size);
   }
-  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* const address =
+      gathers ? MapAligned(size, fd.get())
+              : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return MemoryError("mmap", size);
   ::madvise(address, size, MADV_HUGEPAGE);  // where the host allows it for shared memory
   static std::atomic<std::uint64_t> last_id{0};
@@ -56,6 +99,7 @@ Result<SharedMemory> SharedMemory::Create(std::size_t size) {
   memory.id_ = ++last_id;
   memory.fd_ = std::move(fd);
   memory.bytes_ = {static_cast<std::byte*>(address), size};
+  if (gathers) memory.GatherPages();
   return memory;
 }
 

@@ -18,8 +18,15 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
+  // kInBlocks: of huge pages, whatever the host's settings for them, and so a multiple of their
+  // size; unless it is so large that where its pages lie does not matter. Pages that lie anywhere
+  // make the same kernel up to 2.5 % slower in one piece of memory than in another
+  // (docs/MEASUREMENT.md). A host that has no huge page to give gives small ones.
+  enum class Pages { kAnywhere, kInBlocks };
   // Zeroed, fixed in size, writable here. kFull: the host has no memory for it.
-  static Result<SharedMemory> Create(std::size_t size);
+  static Result<SharedMemory> Create(std::size_t size, Pages pages = Pages::kAnywhere);
+  // How large such memory is.
+  static std::size_t SizeOf(std::size_t size, Pages pages);
 
   // From now on nobody can map it writable, or make a mapping writable; this one stays so.
   Status SealAgainstOthers();
@@ -31,6 +38,7 @@ class SharedMemory {
 
  private:
   void Unmap();
+  void GatherPages();
 
   UniqueFd fd_;
   std::span<std::byte> bytes_;

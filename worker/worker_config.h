@@ -33,8 +33,9 @@ struct WorkerConfig {
   double reference_clock_mhz = 0;
   log::Level log_level = log::Level::kInfo;
 
-  // Leases taken for each slot: the one that is timed and what is prepared while it is.
-  std::uint32_t credit_per_slot = 8;
+  // Leases taken for each slot: the one that is timed, what is prepared while it is, and what waits
+  // for its next look.
+  std::uint32_t credit_per_slot = 88;
   std::size_t max_prepared = 4;  // kernels compiled and verified ahead
   // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
   // to 4.

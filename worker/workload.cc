@@ -102,9 +102,15 @@ std::expected<std::shared_ptr<const Workload>, Failure> MakeWorkload(const loopt
   workload->seed = seed;
   workload->layout = LayOutInputs(tree.program());
   const ReferenceLayout layout = LayOutReference(tree.program());
-  for (const auto& [memory, size] : {std::pair(&workload->inputs, workload->layout.size),
-                                     std::pair(&workload->reference, layout.size)}) {
-    Result<SharedMemory> created = SharedMemory::Create(size);
+  struct Piece {
+    SharedMemory* memory;
+    std::size_t size;
+    SharedMemory::Pages pages;
+  };
+  for (const auto& [memory, size, pages] :
+       {Piece{&workload->inputs, workload->layout.size, SharedMemory::Pages::kInBlocks},
+        Piece{&workload->reference, layout.size, SharedMemory::Pages::kAnywhere}}) {
+    Result<SharedMemory> created = SharedMemory::Create(size, pages);
     if (!created) {
       return std::unexpected(
           Failure{.code = FailureCode::kRunOom, .message = created.error().message});

@@ -8,7 +8,8 @@
 
 namespace loopfleet {
 
-// Which precision was reached: the relative half-width of the interval round the median.
+// Which precision was reached: the relative half-width of the interval round the median. A only
+// where two moments agree on it.
 enum class Grade : std::uint8_t {
   kA,  // within 1 %
   kB,  // within 5 %
@@ -22,24 +23,25 @@ enum SampleFlag : std::uint8_t {
   kSampleContended = 1,  // a throughput probe beside it was slow: something else used the core
   kSamplePreempted = 2,  // the system ran something else on the core in its middle
   kSampleThrottled = 4,  // the device was held back meanwhile, by heat or power
+  kSampleApart = 8,      // of a moment whose samples do not agree with those that count
 };
 
-// Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off
-// the wall, times the clock while the kernel was timed, divided by the reference. Where either is
-// not known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
+// Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the
+// wall, times the clock while the kernel was timed, divided by the reference. Where either is not
+// known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
 struct Measurement {
   // All in nanoseconds for one run of the kernel; over the accepted samples, or over all of them
   // where fewer than three were accepted (then the grade is C).
-  double elapsed_ns = 0;      // median
-  double elapsed_low_ns = 0;  // order-statistic interval round the median, about 95 %
+  double elapsed_ns = 0;       // median
+  double elapsed_low_ns = 0;   // order-statistic interval round the median, about 95 %
   double elapsed_high_ns = 0;
   double elapsed_min_ns = 0;
   double elapsed_mean_ns = 0;
-  double spread = 0;  // (high - low) / (2 * median)
+  double spread = 0;           // (high - low) / (2 * median)
   Grade grade = Grade::kC;
-  std::uint64_t iterations_per_sample = 0;  // runs in each timed batch
-  std::vector<double> samples_ns;           // every timed batch, divided by its iterations
-  std::vector<std::uint8_t> sample_flags;   // SampleFlag bits, one for each sample
+  std::uint64_t iterations_per_sample = 0;     // runs in each timed batch
+  std::vector<double> samples_ns;              // every timed batch, divided by its iterations
+  std::vector<std::uint8_t> sample_flags;      // SampleFlag bits, one for each sample
   // The clock of the core right before and right after the timing; 0: not measured.
   double clock_before_mhz = 0;
   double clock_after_mhz = 0;

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/bounds.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
-#include "common/wire/bounds.h"
 #include "common/wire/frame.h"
 
 namespace loopfleet::wire {

@@ -69,6 +69,25 @@ class Install(unittest.TestCase):
             env=fleet.clean_environment(LOOPFLEET=command))
         self.assertTrue((keys / "peers" / "n1" / "n1.key_secret").exists())
 
+    def test_manual_pages_know_every_command_and_are_well_formed(self):
+        pages = {page.name: page for page in (self.prefix / "share" / "man" / "man1").iterdir()}
+        self.assertEqual(sorted(pages), ["loopfleet-coordinator.1", "loopfleet-worker.1", "loopfleet.1"])
+        text = pages["loopfleet.1"].read_text(encoding="utf-8")
+        for command in ("worker drain", "doctor", "events", "completion zsh"):
+            self.assertIn(f".SS {command}\n", text)
+        if shutil.which("groff"):
+            for page in pages.values():
+                done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", str(page)], text=True,
+                                      capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), page.name)
+
+    def test_shells_and_servers_find_what_is_theirs(self):
+        for name in ("bash-completion/completions/loopfleet", "zsh/site-functions/_loopfleet",
+                     "fish/vendor_completions.d/loopfleet.fish", "loopfleet/monitoring/prometheus.yml",
+                     "loopfleet/monitoring/rules/loopfleet.yml",
+                     "loopfleet/monitoring/grafana/dashboards/fleet.json"):
+            self.assertGreater((self.prefix / "share" / name).stat().st_size, 100, name)
+
     def test_a_project_of_somebody_else_finds_builds_and_links(self):
         project = self.dir / "consumer"
         project.mkdir()

@@ -90,10 +90,19 @@ const figures = (selector) =>
   const row = `table[aria-label=Batches] tr[data-key="${batch.batch}"]`;
   await page.waitForSelector(row);
   const cell = (label) => page.$eval(`${row} td[data-label="${label}"] data`, (one) => Number(one.value));
-  assert.equal(await cell("Jobs"), batch.jobs);
-  assert.equal(await cell("Finished"), batch.finished);
-  assert.equal(await cell("Failed"), batch.failed);
-  assert.equal(await cell("From store"), batch.from_store);
+  // What is shown may be a moment older than what the command was told.
+  for (const [label, value] of [
+    ["Jobs", batch.jobs],
+    ["Finished", batch.finished],
+    ["Failed", batch.failed],
+    ["From store", batch.from_store],
+  ]) {
+    await page.waitForFunction(
+      ([where, wanted]) => Number(document.querySelector(where)?.value) === wanted,
+      [`${row} td[data-label="${label}"] data`, value],
+    );
+    assert.equal(await cell(label), value);
+  }
   assert.match(await page.textContent(`${row} td[data-label=State]`), new RegExp(batch.state));
   say("a batch has the numbers of `batch list --json`");
 }

@@ -1,5 +1,6 @@
 #include "worker/cpu/cpu_backend.h"
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -10,8 +11,11 @@
 namespace loopfleet::worker {
 namespace {
 
+// Some thousand kernels.
+constexpr std::size_t kObjectCacheBytes = std::size_t{64} << 20;
+
 std::unique_ptr<Compiler> MakeCompiler() {
-  auto compiler = CpuCompiler::Create();
+  auto compiler = CpuCompiler::Create({.object_cache_bytes = kObjectCacheBytes});
   LF_CHECK(compiler.has_value(), "{}", compiler.error().message);
   return *std::move(compiler);
 }

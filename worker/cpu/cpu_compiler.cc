@@ -1,5 +1,6 @@
 #include "worker/cpu/cpu_compiler.h"
 
+#include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -15,6 +16,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
+#include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
@@ -34,7 +36,8 @@ class CpuCompiler::Impl {
       : limits_(options.limits),
         machine_(std::move(machine)),
         shape_(ShapeOf(*machine_)),
-        writer_(*machine_) {
+        writer_(*machine_),
+        objects_(options.object_cache_bytes) {
     shape_.cache_bytes = options.cache_bytes.value_or(shape_.cache_bytes);
   }
 
@@ -42,7 +45,7 @@ class CpuCompiler::Impl {
                                          const CompileOptions& options) {
     LF_TRY(const Emitted emitted, Emit(tree, options));
     return Kernel{
-        .object = writer_.Write(*emitted.module),
+        .object = ObjectOf(*emitted.module),
         .buffers = BufferSpecsOf(emitted.plan),
         .scratch_bytes = emitted.plan.scratch_bytes,
         .threads = emitted.plan.threads,
@@ -94,6 +97,17 @@ class CpuCompiler::Impl {
     return emitted;
   }
 
+  std::string ObjectOf(llvm::Module& module) {
+    if (!objects_.is_kept()) return writer_.Write(module);
+    std::string key;
+    llvm::raw_string_ostream stream(key);
+    llvm::WriteBitcodeToFile(module, stream);
+    if (const std::string* object = objects_.Find(key)) return *object;
+    std::string object = writer_.Write(module);
+    objects_.Add(std::move(key), object);
+    return object;
+  }
+
   Emitted EmitPlan(KernelPlan plan) {
     if (compiles_++ % kCompilesPerContext == 0) context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("loopfleet", *context_);
@@ -113,6 +127,7 @@ class CpuCompiler::Impl {
   std::unique_ptr<llvm::LLVMTargetMachine> machine_;
   VectorShape shape_;
   ObjectWriter writer_;
+  ObjectCache objects_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;
 };

@@ -5,6 +5,7 @@
 // Making one costs some milliseconds, compiling a tree one or two: keep it. One object belongs to
 // one thread; a process may fork with one in it, as LLVM starts no threads here.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-2";
+inline constexpr const char* kLoweringRevision = "cpu-3";
 
 // Which vector instructions kernels may use, or another processor altogether. Anything but kHost is
 // for reading, tests and comparisons.
@@ -25,8 +26,9 @@ enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;
-  PlanLimits limits;  // but for its threads: each kernel has its own
+  PlanLimits limits;                        // but for its threads: each kernel has its own
   std::optional<std::int64_t> cache_bytes;  // instead of the host's last-level cache: for tests
+  std::size_t object_cache_bytes = 0;       // of modules and what they became; 0: none are kept
 };
 
 class CpuCompiler final : public Compiler {

@@ -47,8 +47,7 @@ void LoopState::AddUsers(const std::vector<Step>& steps, const Values& buffers) 
 void LoopState::AddUser(const Access& access, const Values& buffers) {
   const std::size_t index = addresses_.size();
   index_[&access] = index;
-  addresses_.push_back(
-      builder_.CreateGEP(builder_.getFloatTy(), buffers[access.buffer], Constant(access.constant)));
+  addresses_.push_back(Moved(buffers[access.buffer], Constant(access.constant)));
   for (const AccessTerm& term : access.terms) users_[term.loop].push_back({index, term.stride});
 }
 
@@ -56,9 +55,15 @@ std::int64_t LoopState::ConstantExtent(looptree::DimId dim) const {
   return ConstantOf(extents_[dim]).value_or(0);
 }
 
+// Going nowhere is no instruction: a fifth of a module would be such, and trees that differ in
+// nothing else could not share what is made of them.
+Value* LoopState::Moved(Value* address, Value* elements) const {
+  if (ConstantOf(elements) == 0) return address;
+  return builder_.CreateGEP(builder_.getFloatTy(), address, elements);
+}
+
 Value* LoopState::Address(const Access& access, std::int64_t elements) const {
-  return builder_.CreateGEP(builder_.getFloatTy(), addresses_[index_.at(&access)],
-                            Constant(elements));
+  return Moved(addresses_[index_.at(&access)], Constant(elements));
 }
 
 LoopState::Values LoopState::AddressesOfUsers(LoopId loop) const {
@@ -78,7 +83,7 @@ LoopState::Values LoopState::MovedAddresses(LoopId loop, const Values& addresses
   Values moved;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     Value* distance = builder_.CreateMul(elements, Constant(users_[loop][i].stride));
-    moved.push_back(builder_.CreateGEP(builder_.getFloatTy(), addresses[i], distance));
+    moved.push_back(Moved(addresses[i], distance));
   }
   return moved;
 }

@@ -82,6 +82,7 @@ class LoopState {
     std::int64_t stride = 0;
   };
   void AddUsers(const std::vector<Step>& steps, const Values& buffers);
+  llvm::Value* Moved(llvm::Value* address, llvm::Value* elements) const;
   void AddUser(const Access& access, const Values& buffers);
   void AddPlaces(const std::vector<Step>& steps, std::vector<Place>& places,
                  std::set<LoopId>& once);

@@ -173,6 +173,7 @@ class LibCuda final : public CudaDriver {
     return Code(cu_.launch(launch.function.handle, launch.blocks, 1, 1, launch.threads, 1, 1, 0,
                            stream_, arguments.data(), nullptr));
   }
+  void* stream() const override { return stream_; }
   CudaCode CreateEvent(Event& event) override { return Code(cu_.event_create(&event.handle, 0)); }
   CudaCode DestroyEvent(Event event) override { return Code(cu_.event_destroy(event.handle)); }
   CudaCode Record(Event event) override { return Code(cu_.event_record(event.handle, stream_)); }

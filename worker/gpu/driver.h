@@ -71,7 +71,7 @@ class CudaDriver {
   };
   struct Facts {
     std::string name;
-    std::string bus_id;          // "00000000:3B:00.0"; "" where the driver does not say
+    std::string bus_id;  // "00000000:3B:00.0"; "" where the driver does not say
     int compute_capability = 0;  // 10 * major + minor
     int driver_version = 0;      // of CUDA, 13000 for 13.0
     int multiprocessors = 0;
@@ -113,6 +113,8 @@ class CudaDriver {
   virtual CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) = 0;
   virtual CudaCode DestroyBatch(Batch batch) = 0;
   virtual CudaCode StartBatch(Batch batch) = 0;
+  // What all of this is queued on, for libraries that queue things themselves; null: none.
+  virtual void* stream() const { return nullptr; }
   virtual CudaCode CreateEvent(Event& event) = 0;
   virtual CudaCode DestroyEvent(Event event) = 0;
   virtual CudaCode Record(Event event) = 0;

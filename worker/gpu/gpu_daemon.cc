@@ -15,6 +15,7 @@
 #include "monitoring/registry.h"
 #include "worker/compiler_child.h"
 #include "worker/gpu/gpu_child.h"
+#include "worker/gpu/gpu_image.h"
 #include "worker/gpu/gpu_judge.h"
 #include "worker/gpu/gpu_pipeline.h"
 #include "worker/hardware.h"
@@ -48,7 +49,15 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const GpuProbe& probe,
       std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1);
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds, isolation](Channel& channel) {
+  compiler.run = [tools, compile_seconds, isolation,
+                  known = Encode(GpuImage{
+                      .ptx = canary.kernel.ptx, .cubin = {}, .launches = canary.kernel.launches})](
+                     Channel& channel) {
+    // The first time, nvJitLink looks for a driver, whose version it wants: it may not open files
+    // later. Not in the nursery: what forks must not have had a driver.
+    constexpr std::size_t kMost = std::size_t{64} << 20;
+    const Result<CodeImage> made = tools->linker->LinkAt(known, 0, kMost);
+    LF_CHECK(made.has_value(), "{}", made.error().message);
     return RunCompilerChild(channel, *tools->compiler, *tools->linker,
                             {.time_limit_s = compile_seconds, .isolation = isolation});
   };
@@ -208,6 +217,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                         .metrics = metrics,
                         .clock = clock},
                        conditions, [&] { wakeup.Signal(); });
+  registry.BeforeText([&] { pipeline.SettleDuty(); });
   return Serve(config,
                {.keys = std::move(keys),
                 .context = context,

@@ -284,6 +284,14 @@ std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs) {
   return ElapsedNs();
 }
 
+std::expected<double, Failure> GpuDevice::TimeQueued(const std::function<CudaCode()>& start,
+                                                     int times) {
+  LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
+  for (int i = 0; i < times; ++i) LF_TRY_VOID(Succeeds(start(), "queueing"));
+  LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
+  return ElapsedNs();
+}
+
 std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int times) {
   CudaAddress memory[2] = {0, 0};
   const auto timed = [&]() -> std::expected<double, Failure> {
@@ -291,12 +299,7 @@ std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int ti
       LF_TRY_VOID(Succeeds(driver_.Allocate(bytes, address), "allocating memory to copy"));
       LF_TRY_VOID(Succeeds(driver_.Fill(address, 0, bytes / sizeof(float)), "filling it"));
     }
-    LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
-    for (int i = 0; i < times; ++i) {
-      LF_TRY_VOID(Succeeds(driver_.StartCopy(memory[0], memory[1], bytes), "copying memory"));
-    }
-    LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
-    return ElapsedNs();
+    return TimeQueued([&] { return driver_.StartCopy(memory[0], memory[1], bytes); }, times);
   }();
   for (const CudaAddress address : memory) {
     if (address != 0 && !lost_) (void)driver_.Free(address);

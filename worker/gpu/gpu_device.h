@@ -48,6 +48,7 @@ class GpuDevice {
     Loaded(const Loaded&) = delete;
     Loaded& operator=(const Loaded&) = delete;
     std::uint64_t bytes() const;  // of one copy of the buffers
+    const std::vector<CudaAddress>& buffers() const { return copies_.front(); }
 
    private:
     friend class GpuDevice;
@@ -87,6 +88,8 @@ class GpuDevice {
   // So many bytes from one place of its memory to another, `times` over: nanoseconds of all of
   // them. RUN_OOM: there is not so much memory.
   std::expected<double, Failure> TimeCopies(std::uint64_t bytes, int times);
+  // What `start` queues on the driver's stream, `times` over.
+  std::expected<double, Failure> TimeQueued(const std::function<CudaCode()>& start, int times);
   // One run after the cache was filled with something else.
   std::expected<double, Failure> TimeCold(Loaded& kernel);
 

@@ -6,21 +6,28 @@
 #include <optional>
 #include <utility>
 
-#include "worker/timing/statistics.h"
+#include "worker/timing/looks.h"
 
 namespace loopfleet::worker {
 
 SamplingPolicy GpuPolicyFor(const JobSpec& spec) {
-  SamplingPolicy policy = PolicyFor(spec);
-  policy.least_samples = 5;
-  policy.min_repetition_ns = 2'000'000;
-  policy.least_timed_ns = 0;
-  if (spec.budget_ms <= 0 && spec.precision <= 0) {
-    constexpr std::uint64_t kBudgetNs = 100'000'000;
-    policy.budget_ns = kBudgetNs;
+  constexpr std::uint64_t kNsPerMs = 1'000'000;
+  SamplingPolicy policy{.least_samples = 5,
+                        .min_repetition_ns = 2 * kNsPerMs,
+                        .precision = 0.0075,
+                        .least_timed_ns = 0,
+                        .budget_ns = 100 * kNsPerMs,
+                        .cache = spec.cache,
+                        .cut_above_ns = spec.cut_above_ns};
+  if (spec.precision > 0) {  // as long as it takes, within reason
+    policy.precision = spec.precision;
+    policy.most_samples = policy.max_samples;
+    policy.budget_ns = 1000 * kNsPerMs;
   }
-  // Heat takes a while to go.
-  policy.patience_ns = std::max(policy.patience_ns, 5 * policy.budget_ns);
+  if (spec.budget_ms > 0) {
+    policy.budget_ns = static_cast<std::uint64_t>(spec.budget_ms * static_cast<double>(kNsPerMs));
+  }
+  policy.patience_ns = 5 * policy.budget_ns;  // heat takes a while to go
   return policy;
 }
 
@@ -37,7 +44,10 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
   // Stated as they are: a GPU sets its clock by what a kernel makes it do, which is the kernel's
   // own.
   constexpr double kNoReferenceClock = 0;
-  LF_TRY(Measurement measurement, Summarise(samples.samples, kNoReferenceClock));
+  // One moment: nothing else runs on the device meanwhile, or it is known (was_shared).
+  Looks looks(spec, {.fewest = 1});
+  looks.Add(samples.samples);
+  LF_TRY(Measurement measurement, looks.Summarise(kNoReferenceClock));
   if (std::optional<Failure> failure = WhyImpossible(measurement, work, hardware)) {
     return std::unexpected(*std::move(failure));
   }

@@ -29,6 +29,7 @@ GpuPipeline::GpuPipeline(const Options& options, const Parts& parts, Conditions 
       conditions_(std::move(conditions)),
       on_finished_(std::move(on_finished)),
       leases_(options.max_held),
+      account_(leases_, parts.metrics, parts.clock),
       workloads_(options.workloads),
       arenas_(options.arenas),
       prepared_(options.max_prepared),
@@ -46,12 +47,23 @@ GpuPipeline::~GpuPipeline() {
 }
 
 bool GpuPipeline::Accept(wire::Lease lease) {
-  return leases_.Accept(std::move(lease), parts_.clock.Now());
+  const bool accepted = leases_.Accept(std::move(lease), parts_.clock.Now());
+  account_.ShowHeld();
+  return accepted;
 }
-void GpuPipeline::Drop(std::span<const LeaseId> leases) { leases_.Drop(leases); }
-std::vector<LeaseId> GpuPipeline::DropUnstarted() { return leases_.DropUnstarted(); }
+void GpuPipeline::Drop(std::span<const LeaseId> leases) {
+  leases_.Drop(leases);
+  account_.ShowHeld();
+}
+std::vector<LeaseId> GpuPipeline::DropUnstarted() {
+  std::vector<LeaseId> dropped = leases_.DropUnstarted();
+  account_.ShowHeld();
+  return dropped;
+}
 std::vector<LeaseId> GpuPipeline::GiveBack(std::span<const LeaseId> leases) {
-  return leases_.GiveBack(leases);
+  std::vector<LeaseId> dropped = leases_.GiveBack(leases);
+  account_.ShowHeld();
+  return dropped;
 }
 std::vector<wire::Report> GpuPipeline::TakeFinished() { return leases_.TakeFinished(); }
 std::vector<wire::HeldLease> GpuPipeline::Held() const { return leases_.Held(); }
@@ -78,6 +90,7 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
+  std::optional<DutyCycle::Step> step(std::in_place, account_.duty(), DutyCycle::Stage::kCompile);
   const std::expected<looptree::Replayed, Failure> replayed =
       RebuildJob(lease.spec,
                  {.device = DeviceKind::kCuda,
@@ -94,6 +107,7 @@ std::optional<GpuPipeline::Prepared> GpuPipeline::Prepare(Preparer& preparer,
   const Instant compiled_at = parts_.clock.Now();
   evaluation.stages[Stage::kCompile] = compiled_at - rebuilt;
   if (!compiled) return fail(std::move(compiled).error());
+  step.emplace(account_.duty(), DutyCycle::Stage::kVerify);
   const Kernel& kernel = compiled->kernel;
   evaluation.scratch_bytes = kernel.scratch_bytes;
   evaluation.no_effect = kernel.no_effect;
@@ -162,6 +176,8 @@ void GpuPipeline::DeviceLoop() {
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->prepared_at;
     std::expected<Measurement, Failure> measured = Measure(*next);
+    account_.duty().KernelCameOff();
+    account_.duty().SlotDoes(std::nullopt);
     if (measured) {
       faults_ = 0;
       evaluation.verdict = *std::move(measured);
@@ -169,6 +185,7 @@ void GpuPipeline::DeviceLoop() {
       if (measured.error().code == FailureCode::kDeviceFault) NoteFault(measured.error());
       evaluation.verdict = std::move(measured).error();
     }
+    account_.ShowWorth(evaluation);
     Finish(next->lease, next->job, std::move(evaluation));
   }
 }
@@ -177,6 +194,7 @@ std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   StageDurations& stages = prepared.evaluation.stages;
   const Arena& arena = *prepared.call.arena;
   const Instant start = parts_.clock.Now();
+  account_.duty().SlotDoes(Activity::kVerify);
   prepared.call.arena->Poison();
   const auto ran = parts_.device.Run(prepared.call);
   std::expected<void, Failure> verified;
@@ -187,8 +205,10 @@ std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   if (!verified) return std::unexpected(std::move(verified).error());
 
   prepared.call.arena->Poison();  // what is right now must not pass for what is computed later
+  account_.duty().SlotDoes(Activity::kMeasure);
   const auto samples = parts_.device.Time(GpuPolicyFor(prepared.spec), *ran);
   const Instant timed = parts_.clock.Now();
+  account_.duty().SlotDoes(Activity::kVerify);
   stages[Stage::kMeasure] += timed - begun;
   if (!samples) return std::unexpected(samples.error());
   verified = arena.Check(prepared.call.workload->expected);
@@ -201,6 +221,10 @@ std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   parts_.metrics.SamplesTaken(accepted, taken.ns.size() - accepted);
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(taken.clock_after_mhz * kHertzPerMhz);
+  if (samples->after.clock_mhz > 0) {  // the driver tells
+    parts_.metrics.SetHostClock(samples->after.clock_mhz * kHertzPerMhz);
+    parts_.metrics.SetTemperature(samples->after.temperature_c);
+  }
   if (samples->throttled > 0) {
     log::Info("device.throttled job={} samples={} of={} reasons=\"{}\" temperature_c={} power_w={}",
               prepared.job, samples->throttled, taken.ns.size(),
@@ -227,9 +251,10 @@ void GpuPipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {
     log::Info("job.failed job={} lease={} code={} message=\"{}\"", job, lease,
               OutcomeLabel(evaluation), evaluation.failure().message);
   }
-  if (leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)})) {
-    on_finished_();
-  }
+  const bool is_wanted =
+      leases_.Finish({.lease = lease, .job = job, .evaluation = std::move(evaluation)});
+  account_.ShowHeld();
+  if (is_wanted) on_finished_();
 }
 
 }  // namespace loopfleet::worker

@@ -23,6 +23,7 @@
 #include "worker/lease_runner.h"
 #include "worker/reference_process.h"
 #include "worker/service.h"
+#include "worker/slot_account.h"
 #include "worker/workload.h"
 
 namespace loopfleet::worker {
@@ -38,7 +39,8 @@ class GpuPipeline final : public LeaseRunner {
     std::uint64_t max_flop_count = 1'000'000'000'000;
     std::uint64_t max_code_bytes = std::uint64_t{32} << 20;
     // Faults of the device in a row, jobs' and checks', after which it is given up.
-    int most_faults = 3;
+    // One more than a job is tried, so that no single job has a device given up.
+    int most_faults = 4;
     std::chrono::milliseconds after_fault{500};  // before the device is tried again
     DeviceTruth truth = DeviceTruth::kReal;
     WorkloadCache::Options workloads;
@@ -68,6 +70,9 @@ class GpuPipeline final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override;
   std::vector<wire::HeldLease> Held() const override;
 
+  // Brings the metrics of the device's time up to now. From any thread.
+  void SettleDuty() { account_.duty().Settle(); }
+
  private:
   struct Prepared {
     LeaseId lease;
@@ -94,6 +99,7 @@ class GpuPipeline final : public LeaseRunner {
   const Conditions conditions_;
   const std::function<void()> on_finished_;
   LeaseBook leases_;
+  SlotAccount account_;
   WorkloadCache workloads_;
   ArenaPool arenas_;
   int faults_ = 0;  // in a row; of the device's thread

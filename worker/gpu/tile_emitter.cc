@@ -148,17 +148,17 @@ void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Val
           ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(builder_.getFloatTy(), 4))
           : builder_.getFloatTy();
   const llvm::Align align(static_cast<std::uint64_t>(4 * unit));
-  struct Piece {
+  struct Part {
     Value* value = nullptr;
     Value* place = nullptr;   // in shared memory, in elements
     Value* exists = nullptr;  // null: always
   };
-  std::vector<Piece> pieces;
+  std::vector<Part> parts;
   for (std::int64_t first = 0; first < total; first += threads) {
     Value* index = builder_.CreateAdd(abi_.Thread(builder_), walk_.Constant(first));
-    Piece piece;
+    Part part;
     if (first + threads > total) {
-      piece.exists = builder_.CreateICmpSLT(index, walk_.Constant(total));
+      part.exists = builder_.CreateICmpSLT(index, walk_.Constant(total));
       index = Smaller(index, walk_.Constant(total - 1));
     }
     Value* fast = builder_.CreateMul(builder_.CreateURem(index, walk_.Constant(in_row)),
@@ -179,23 +179,23 @@ void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Val
         builder_.CreateAdd(Wide(element, staged.axis_stride), Wide(step, staged.depth_stride));
     Value* from =
         builder_.CreateGEP(builder_.getFloatTy(), walk_.Pointer(*staged.access), elements);
-    piece.value = builder_.CreateAlignedLoad(type, from, align);
-    piece.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
+    part.value = builder_.CreateAlignedLoad(type, from, align);
+    part.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
                                      builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
-    pieces.push_back(piece);
+    parts.push_back(part);
   }
-  for (const Piece& piece : pieces) {
-    walk_.If(piece.exists, [&] {
+  for (const Part& part : parts) {
+    walk_.If(part.exists, [&] {
       const auto to = [&](std::int64_t more) {
-        Value* place = builder_.CreateAdd(piece.place, walk_.Constant(more));
+        Value* place = builder_.CreateAdd(part.place, walk_.Constant(more));
         return builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
       };
       if (staged.axis_fastest || !staged.vectors) {
-        builder_.CreateAlignedStore(piece.value, to(0), align);
+        builder_.CreateAlignedStore(part.value, to(0), align);
         return;
       }
       for (std::int64_t i = 0; i < 4; ++i) {
-        Value* element = builder_.CreateExtractElement(piece.value, static_cast<std::uint64_t>(i));
+        Value* element = builder_.CreateExtractElement(part.value, static_cast<std::uint64_t>(i));
         builder_.CreateAlignedStore(element, to(i * staged.pitch), llvm::Align(4));
       }
     });

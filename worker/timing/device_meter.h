@@ -18,7 +18,7 @@ struct DeviceReading {
   double flop_per_cycle = 0;         // best of some groups; per nanosecond where there is no clock
   std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
-  std::vector<double> probe_cycles;  // medians of groups of probes
+  std::vector<double> probe_cycles;  // the quickest of each group of probes
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
   double triad_bytes_per_second = 0;
   friend bool operator==(const DeviceReading&, const DeviceReading&) = default;

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/timing/statistics.h"
-
 namespace loopfleet::worker {
 namespace {
 
-Failure CutFailure(const Samples& samples, const JobSpec& spec) {
+Failure CutFailure(const Looks& looks, const JobSpec& spec) {
   return {.code = FailureCode::kCut,
           .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
                                  "stopped after {} samples, and no time is given",
-                                 spec.cut_above_ns, samples.ns.size())};
+                                 spec.cut_above_ns, looks.sample_count())};
 }
 
 }  // namespace
@@ -41,8 +39,8 @@ HardwareFacts DeviceWatch::hardware() const {
   return hardware_;
 }
 
-SamplingPolicy DeviceWatch::PolicyFor(const JobSpec& spec) const {
-  SamplingPolicy policy = worker::PolicyFor(spec);
+SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) const {
+  SamplingPolicy policy = looks.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
   policy.quiet_cycles = quiet_.cycles();
   std::lock_guard lock(mutex_);
@@ -51,12 +49,11 @@ SamplingPolicy DeviceWatch::PolicyFor(const JobSpec& spec) const {
   return policy;
 }
 
-std::expected<Measurement, Failure> DeviceWatch::Judge(const Samples& samples, const JobSpec& spec,
+std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const JobSpec& spec,
                                                        const WorkDone& work,
-                                                       const HardwareFacts& hardware) {
-  quiet_.Observe(samples.probe_cycles);
-  if (samples.end == SamplingEnd::kCut) return std::unexpected(CutFailure(samples, spec));
-  std::expected<Measurement, Failure> measurement = Summarise(samples, hardware.clock_mhz);
+                                                       const HardwareFacts& hardware) const {
+  if (looks.IsCut()) return std::unexpected(CutFailure(looks, spec));
+  std::expected<Measurement, Failure> measurement = looks.Summarise(hardware.clock_mhz);
   if (!measurement) return measurement;
   // If the core was contended when its peaks were measured, it has shown more since.
   HardwareFacts shown = hardware;

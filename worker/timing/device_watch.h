@@ -15,6 +15,7 @@
 #include "common/job/measurement.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
+#include "worker/timing/looks.h"
 #include "worker/timing/plausibility.h"
 #include "worker/timing/quiet_level.h"
 #include "worker/timing/sampler.h"
@@ -42,13 +43,15 @@ class DeviceWatch {
   // With peaks at the reference clock.
   HardwareFacts hardware() const;
 
-  // What a job asks for, with what the sampler has to know of the core.
-  SamplingPolicy PolicyFor(const JobSpec& spec) const;
+  // For the next of these looks, with what the sampler has to know of the core.
+  SamplingPolicy PolicyFor(const Looks& looks) const;
+  // Learns how quiet the core can be.
+  void Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
 
-  // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING. Also
-  // learns how quiet the core can be.
-  std::expected<Measurement, Failure> Judge(const Samples& samples, const JobSpec& spec,
-                                            const WorkDone& work, const HardwareFacts& hardware);
+  // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING.
+  std::expected<Measurement, Failure> Judge(const Looks& looks, const JobSpec& spec,
+                                            const WorkDone& work,
+                                            const HardwareFacts& hardware) const;
 
   bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
   std::uint64_t probe_steps() const { return reading_.probe_steps; }

@@ -1,17 +1,23 @@
 #include "worker/timing/quiet_level.h"
 
+#include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace loopfleet::worker {
 
 void QuietLevel::Observe(double probe_cycles) {
   if (!std::isfinite(probe_cycles) || probe_cycles <= 0) return;
-  for (double& kept : smallest_) {
-    if (probe_cycles < kept) std::swap(probe_cycles, kept);
-  }
+  block_[count_++] = probe_cycles;
+  const bool is_first = !std::isfinite(best_);
+  if (count_ < (is_first ? kLeast : kBlock)) return;
+  std::array<double, kBlock> sorted = block_;
+  const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(count_);
+  const auto low = sorted.begin() + static_cast<std::ptrdiff_t>(count_ / 8);
+  std::nth_element(sorted.begin(), low, end);
+  cycles_ = std::min(best_, *low);
+  if (count_ < kBlock) return;
+  best_ = cycles_;
+  count_ = 0;
 }
-
-double QuietLevel::cycles() const { return std::isfinite(smallest_.back()) ? smallest_.back() : 0; }
 
 }  // namespace loopfleet::worker

@@ -3,22 +3,30 @@
 // so a slower clock is not taken for contention. Outlives executor children. Belongs to one thread.
 
 #include <array>
+#include <cstddef>
 #include <limits>
 
 namespace loopfleet::worker {
 
 class QuietLevel {
  public:
-  // The median of some probes that were taken together.
+  // The quickest of some probes that were taken together: between a noisy neighbour's moments there
+  // are quiet ones for a single probe long before there are for all of a look.
   void Observe(double probe_cycles);
-  // The third smallest of all medians so far: a single one may be too small, for the clock may have
-  // been misjudged. Never forgets: a core that has been contended for an hour is still contended.
-  // 0 before there are three.
-  double cycles() const;
+  // The fifth smallest of 32 in a row, of the 32 for which it was smallest. The smallest of all
+  // will not do: one in a hundred is too small by up to a fifth, for the clock was misjudged, and
+  // after an hour each quiet core would look contended. Never forgets: a core that has been
+  // contended for an hour is still contended. 0 before there are three.
+  double cycles() const { return cycles_; }
 
  private:
-  static constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::array<double, 3> smallest_ = {kNone, kNone, kNone};  // ascending
+  static constexpr std::size_t kBlock = 32;
+  static constexpr std::size_t kLeast = 3;
+
+  std::array<double, kBlock> block_{};
+  std::size_t count_ = 0;                                  // in block_
+  double best_ = std::numeric_limits<double>::infinity();  // of the blocks before it
+  double cycles_ = 0;
 };
 
 }  // namespace loopfleet::worker

@@ -10,10 +10,11 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 constexpr double kMhzPerPerNs = 1e3;
 // After the patience, times the least number of samples.
 constexpr std::uint32_t kMostTries = 5;
+// While the number of runs in a repetition is found; also the part of a repetition that warms up.
+constexpr std::uint64_t kLargestStep = 20;
 
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -27,17 +28,22 @@ class Sampling {
       : policy_(policy), with_(with), runner_(runner) {}
 
   Samples Take() {
+    if (policy_.cache == CacheState::kCold) {
+      FindReadingCost();
+    } else {
+      runner_.WarmCaches();
+    }
     samples_.clock_before_mhz = with_.probe.ClockMhz();
-    FindIterations();
     started_at_ = with_.stopwatch.NowNs();
-    Probe();
-    do {
-      TakeRepetition();
+    TakeFirstRepetition();
+    for (;;) {
       Probe();
       Judge();
-    } while (MayGoOn());
+      if (!MayGoOn()) break;
+      TakeRepetition();
+    }
     samples_.clock_after_mhz = with_.probe.ClockMhz();
-    samples_.probe_cycles = MedianOf(probes_);
+    samples_.probe_cycles = *std::ranges::min_element(probes_);
     return std::move(samples_);
   }
 
@@ -58,28 +64,43 @@ class Sampling {
     }
   }
 
+  void TakeFirstRepetition() {
+    const bool is_cold = policy_.cache == CacheState::kCold;
+    samples_.iterations = is_cold ? 1 : std::max<std::uint64_t>(policy_.iterations, 1);
+    // The code, and what predicts its branches, is not in the core any more.
+    if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
+    Probe();
+    TakeRepetition();
+    if (!is_cold && policy_.iterations == 0) FindIterations();
+  }
+
+  // How many runs fill a repetition, and a little more, so that a small speed-up does not fall
+  // below it. Grows at most twentyfold a step, for the first runs are cold and say too little. What
+  // turns out to be one is the first repetition.
   void FindIterations() {
-    samples_.iterations = 1;
-    if (policy_.cache == CacheState::kCold) return FindReadingCost();
-    // Aim a little above the least duration, so that a small speed-up does not fall below it; grow
-    // at most tenfold a step, for the first runs are cold and say too little. Runs that are counted
-    // here were a tenth of a repetition at least, so what they say is good enough to end with.
     constexpr double kMargin = 1.05;
-    constexpr std::uint64_t kLargestStep = 10;
-    int tries_left = 3;
-    for (;;) {
-      const std::uint64_t preemptions = with_.probe.Preemptions();
-      const std::uint64_t elapsed = TimeRuns(samples_.iterations);
-      if (with_.probe.Preemptions() != preemptions && tries_left-- > 0) continue;
-      if (elapsed >= policy_.min_repetition_ns || samples_.iterations >= policy_.max_iterations)
-        return;
-      const double wanted =
-          std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) *
-                    static_cast<double>(samples_.iterations) / static_cast<double>(elapsed));
-      const auto most = std::min(samples_.iterations * kLargestStep, policy_.max_iterations);
-      const bool is_known = wanted < static_cast<double>(most);
-      samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
-      if (is_known && elapsed >= policy_.min_repetition_ns / kLargestStep) return;
+    constexpr double kNearlyEnough = 0.8;
+    const auto least = static_cast<double>(policy_.min_repetition_ns);
+    for (int tries_left = 3;;) {
+      const double elapsed = samples_.ns.back() * static_cast<double>(samples_.iterations);
+      const bool is_preempted = (samples_.flags.back() & kSamplePreempted) != 0;
+      bool is_found = false;
+      if (!is_preempted || tries_left-- <= 0) {
+        if (elapsed >= kNearlyEnough * least) return;
+        if (samples_.iterations >= policy_.max_iterations) return;
+        const double wanted =
+            std::ceil(kMargin * least * static_cast<double>(samples_.iterations) / elapsed);
+        const auto most = std::min(samples_.iterations * kLargestStep, policy_.max_iterations);
+        const bool is_known = wanted < static_cast<double>(most);
+        samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
+        is_found = is_known && elapsed >= least / kLargestStep;
+      }
+      samples_.ns.clear();
+      samples_.flags.clear();
+      probes_.clear();
+      Probe();
+      TakeRepetition();
+      if (is_found) return;
     }
   }
 
@@ -109,6 +130,7 @@ class Sampling {
         policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
     accepted_.clear();
     unpreempted_ = 0;
+    contended_ = 0;
     timed_ns_ = 0;
     std::vector<double> beside;
     for (std::size_t i = 0; i < samples_.ns.size(); ++i) {
@@ -118,6 +140,7 @@ class Sampling {
       samples_.flags[i] = static_cast<std::uint8_t>((is_preempted ? kSamplePreempted : 0) |
                                                     (is_contended ? kSampleContended : 0));
       if (is_contended) beside.push_back(slower);
+      if (is_contended) ++contended_;
       if (!is_preempted) ++unpreempted_;
       if (samples_.flags[i] == kSampleAccepted) {
         accepted_.push_back(samples_.ns[i]);
@@ -135,17 +158,15 @@ class Sampling {
     }
     const std::uint64_t spent = with_.stopwatch.NowNs() - started_at_;
     if (accepted_.size() < policy_.least_samples) {
+      if (accepted_.empty() && contended_ >= policy_.hopeless_samples) return false;
       if (spent < policy_.patience_ns) return true;
       // A busy system may have taken the whole patience for itself in the middle of one run.
       return unpreempted_ < policy_.least_samples &&
              samples_.ns.size() < kMostTries * policy_.least_samples;
     }
-    if (accepted_.size() >= policy_.most_samples) return false;
-    if (spent >= policy_.budget_ns) {
-      // A figure that would be refused is worth the patience.
-      return spent < policy_.patience_ns && MedianWithInterval(accepted_).spread() > kWidestSpread;
-    }
+    if (accepted_.size() >= policy_.most_samples || spent >= policy_.budget_ns) return false;
     if (timed_ns_ < static_cast<double>(policy_.least_timed_ns)) return true;
+    if (policy_.precision <= 0) return false;
     // Sorting them all after each one would cost more than it could save.
     if (accepted_.size() < next_look_) return true;
     next_look_ = accepted_.size() + 1 + accepted_.size() / 16;
@@ -168,6 +189,7 @@ class Sampling {
   std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside repetition i
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
+  std::size_t contended_ = 0;
   double timed_ns_ = 0;        // in accepted repetitions
   std::size_t next_look_ = 0;  // at the interval
   std::uint64_t started_at_ = 0;
@@ -176,36 +198,17 @@ class Sampling {
 
 }  // namespace
 
-SamplingPolicy PolicyFor(const JobSpec& spec) {
-  SamplingPolicy policy{.cache = spec.cache, .cut_above_ns = spec.cut_above_ns};
-  if (spec.precision > 0) {
-    // As long as it takes, within reason; the job may say how long that is.
-    constexpr std::uint64_t kBudgetNs = 1'000'000'000;
-    policy.precision = spec.precision;
-    policy.most_samples = policy.max_samples;
-    policy.budget_ns = kBudgetNs;
-    policy.patience_ns = kBudgetNs;
-  }
-  if (spec.budget_ms > 0) {
-    policy.budget_ns = static_cast<std::uint64_t>(spec.budget_ms * kNsPerMs);
-    policy.patience_ns = policy.budget_ns;
-    policy.least_timed_ns = std::min(policy.least_timed_ns, policy.budget_ns);
-  } else if (spec.cache == CacheState::kCold && spec.precision == 0) {
-    // Evicting the caches takes milliseconds, before each single run.
-    constexpr std::uint64_t kColdBudgetNs = 100'000'000;
-    policy.budget_ns = kColdBudgetNs;
-    policy.patience_ns = 2 * kColdBudgetNs;
-  }
-  // A cold sample is a single run, so what was sampled in all may be next to nothing.
-  if (spec.cache == CacheState::kCold) policy.least_timed_ns = 0;
-  return policy;
+double TotalNs(const Samples& samples) {
+  double total = 0;
+  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
+  return total;
 }
 
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, or there are not even the least
-  // samples. Two runs find the iterations.
+  // samples. A few runs find the iterations.
   return std::max(policy.budget_ns, policy.patience_ns) +
-         (kMostTries * policy.least_samples + 3) * (run_ns + policy.min_repetition_ns);
+         (kMostTries * policy.least_samples + 6) * (run_ns + policy.min_repetition_ns);
 }
 
 Samples TakeSamples(const SamplingPolicy& policy, const Instruments& instruments,

@@ -1,12 +1,11 @@
 #pragma once
-// Sampler: times a kernel in repetitions by a fixed policy (docs/MEASUREMENT.md). A repetition is
-// so many runs in a row that reading the clock does not matter; its sample is its time divided by
-// its runs. A probe stands before and after each repetition: one that finds the core contended
-// takes the repetitions beside it out of the figures, and they are repeated as long as the budget
-// lasts.
+// Sampler: one look at a kernel: times it in repetitions by a fixed policy (docs/MEASUREMENT.md). A
+// repetition is so many runs in a row that reading the clock does not matter; its sample is its
+// time divided by its runs. A probe stands before and after each repetition: one that finds the
+// core contended takes the repetitions beside it out of the figures. What several looks say
+// together is the business of Looks (worker/timing/looks.h).
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "common/job/job_spec.h"
@@ -16,22 +15,25 @@
 
 namespace loopfleet::worker {
 
+// Of one look.
 struct SamplingPolicy {
   // Accepted samples: never fewer while the patience lasts, never more.
-  std::uint32_t least_samples = 3;
+  std::uint32_t least_samples = 2;
   std::uint32_t most_samples = 15;
   std::uint64_t min_repetition_ns = 60'000;
-  // Stop once the interval is this narrow (half of it, relative), but not before so much time was
-  // sampled: a handful of short repetitions agrees by chance.
-  double precision = 0.0075;
-  std::uint64_t least_timed_ns = 600'000;
-  // No repetition begins later than this after the first, but where there would be no figure
-  // otherwise; for that it goes on until the patience is over, and in any case to the least number
-  // of samples.
-  std::uint64_t budget_ns = 5'000'000;
-  std::uint64_t patience_ns = 25'000'000;
+  // Above 0: go on until the interval is this narrow (half of it, relative).
+  double precision = 0;
+  // So much of accepted time, and it is enough.
+  std::uint64_t least_timed_ns = 300'000;
+  // No repetition begins later than this after the first, but for the least number of samples:
+  // those are tried for until the patience is over.
+  std::uint64_t budget_ns = 2'500'000;
+  std::uint64_t patience_ns = 2'500'000;
+  // So many contended repetitions and not one accepted: the rest is left to another moment.
+  std::uint32_t hopeless_samples = 3;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // of all kinds
+  std::uint64_t iterations = 0;  // runs in a repetition, as an earlier look found; 0: not known
   CacheState cache =
       CacheState::kWarm;  // cold: one run a repetition, the caches evicted before each
   // Stop as soon as a run surely takes longer, at the reference clock; 0: never.
@@ -45,16 +47,8 @@ struct SamplingPolicy {
   friend bool operator==(const SamplingPolicy&, const SamplingPolicy&) = default;
 };
 
-// The name of the default policy, part of what a stored result is looked up by: change it with
-// anything that changes what a figure means. (Precision and budget only say when to stop: they are
-// not part of it.)
-inline constexpr std::string_view kPolicyName = "probed3to15x60us";
-
 // A probe this much slower than on a quiet core says that the core is contended.
 inline constexpr double kContendedFrom = 1.05;
-
-// What a job asks for, over the defaults.
-SamplingPolicy PolicyFor(const JobSpec& spec);
 
 // The longest that timing may take with kernels whose single run takes `run_ns`: what a supervisor
 // waits for.
@@ -65,6 +59,8 @@ class IterationRunner {
  public:
   virtual ~IterationRunner() = default;
   virtual void Run(std::uint64_t iterations) = 0;
+  // Brings what the kernel uses into the caches, as far as it fits: other kernels had them.
+  virtual void WarmCaches() = 0;
   // Takes everything that the kernel uses out of the caches.
   virtual void EvictCaches() = 0;
 };
@@ -79,14 +75,17 @@ struct Samples {
   std::uint64_t iterations = 0;     // runs in each repetition
   std::vector<double> ns;           // wall time of one run, in the order they were taken
   std::vector<std::uint8_t> flags;  // SampleFlag bits, one for each
-  // Throughput probes in cycles: the median of them, and of those beside contended repetitions
-  // relative to a quiet core (1 where there are none).
+  // Throughput probes in cycles: the quickest of them, and the median of those beside contended
+  // repetitions relative to a quiet core (1 where there are none).
   double probe_cycles = 0;
   double slowdown = 1;
   double clock_before_mhz = 0;  // 0: not known
   double clock_after_mhz = 0;
   friend bool operator==(const Samples&, const Samples&) = default;
 };
+
+// The time that the repetitions of these samples took.
+double TotalNs(const Samples& samples);
 
 // What the sampler measures with.
 struct Instruments {

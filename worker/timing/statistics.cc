@@ -64,55 +64,9 @@ Interval MedianWithInterval(std::vector<double> samples) {
 }
 
 Grade GradeOf(double spread) {
-  if (spread <= 0.01) return Grade::kA;
+  if (spread <= kGradeASpread) return Grade::kA;
   if (spread <= 0.05) return Grade::kB;
   return Grade::kC;
-}
-
-std::expected<Measurement, Failure> Summarise(const Samples& samples, double reference_mhz) {
-  Measurement measurement;
-  measurement.iterations_per_sample = samples.iterations;
-  measurement.sample_flags = samples.flags;
-  measurement.clock_before_mhz = samples.clock_before_mhz;
-  measurement.clock_after_mhz = samples.clock_after_mhz;
-  const double clock = ClockMhz(measurement);
-  const double scale = clock > 0 && reference_mhz > 0 ? clock / reference_mhz : 1;
-  std::vector<double> accepted;
-  std::vector<double> unpreempted;
-  for (std::size_t i = 0; i < samples.ns.size(); ++i) {
-    measurement.samples_ns.push_back(samples.ns[i] * scale);
-    if (samples.flags[i] == kSampleAccepted) accepted.push_back(measurement.samples_ns.back());
-    if ((samples.flags[i] & kSamplePreempted) == 0) {
-      unpreempted.push_back(measurement.samples_ns.back());
-    }
-  }
-  const bool is_accepted = accepted.size() >= kLeastAccepted;
-  // What was preempted is known to be wrong; what is contended may be right.
-  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
-  std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
-  std::ranges::sort(used);
-  Interval interval = IntervalOfSorted(used);
-  if (!is_accepted) {
-    // All of it may be as much too slow as the probes were, and equally so: agreement says nothing.
-    interval.low = std::min(interval.low, interval.median / samples.slowdown);
-  }
-  measurement.elapsed_ns = interval.median;
-  measurement.elapsed_low_ns = interval.low;
-  measurement.elapsed_high_ns = interval.high;
-  measurement.elapsed_min_ns = used.front();
-  measurement.elapsed_mean_ns =
-      std::accumulate(used.begin(), used.end(), 0.0) / static_cast<double>(used.size());
-  measurement.spread = interval.spread();
-  measurement.grade = is_accepted ? GradeOf(measurement.spread) : Grade::kC;
-  if (ClockMoved(measurement) && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
-  if (measurement.spread > kWidestSpread) {
-    return std::unexpected(
-        Failure{.code = FailureCode::kUnstableTiming,
-                .message = fmt::format(
-                    "{} of {} samples were accepted, and they say no more than {:.3g} to {:.3g} ns",
-                    AcceptedSamples(measurement), samples.ns.size(), interval.low, interval.high)});
-  }
-  return measurement;
 }
 
 }  // namespace loopfleet::worker

@@ -1,6 +1,5 @@
 #pragma once
-// From samples to a Measurement: median with an interval, minimum, mean, spread, grade. Over the
-// accepted samples; all are kept.
+// From samples to a figure: the median with an interval, and what grade its width is worth.
 
 #include <cstddef>
 #include <expected>
@@ -33,15 +32,12 @@ struct Interval {
 // one sample, all above 0.
 Interval MedianWithInterval(std::vector<double> samples);
 
+inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);
 
 // Fewer accepted samples than this, and the figures are over all but the preempted ones.
 inline constexpr std::size_t kLeastAccepted = 3;
 // An interval wider than this says nothing: UNSTABLE_TIMING.
 inline constexpr double kWidestSpread = 0.5;
-
-// At least one sample, all positive and finite. Times are scaled from the clock they were taken at
-// to `reference_mhz`, where both are known.
-std::expected<Measurement, Failure> Summarise(const Samples& samples, double reference_mhz);
 
 }  // namespace loopfleet::worker

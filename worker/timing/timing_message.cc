@@ -34,8 +34,10 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.least_timed_ns);
   writer.Put(policy.budget_ns);
   writer.Put(policy.patience_ns);
+  writer.Put(policy.hopeless_samples);
   writer.Put(policy.max_iterations);
   writer.Put(policy.max_samples);
+  writer.Put(policy.iterations);
   writer.Put(policy.cache);
   writer.Put(policy.cut_above_ns);
   writer.Put(policy.reference_mhz);
@@ -53,8 +55,10 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.least_timed_ns = reader.Get<std::uint64_t>();
   policy.budget_ns = reader.Get<std::uint64_t>();
   policy.patience_ns = reader.Get<std::uint64_t>();
+  policy.hopeless_samples = reader.Get<std::uint32_t>();
   policy.max_iterations = reader.Get<std::uint64_t>();
   policy.max_samples = reader.Get<std::uint32_t>();
+  policy.iterations = reader.Get<std::uint64_t>();
   policy.cache = reader.GetEnum(CacheState::kCold);
   policy.cut_above_ns = reader.Get<std::uint64_t>();
   policy.reference_mhz = reader.Get<double>();

@@ -14,7 +14,7 @@ from .session import Session
 
 _LONG_POLL_MS = 1000
 _BLAMED = re.compile(r"job (\d+): (.*)", re.DOTALL)
-_FULL = ("BUSY", "QUOTA_EXCEEDED")
+_PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # it takes them later
 
 
 class Batch:
@@ -77,7 +77,7 @@ class Batch:
 
     def _on_refused(self, request_id: bytes, code: str, message: str, action_index, retry_after_ms: int,
                     retryable: bool) -> None:
-        if code in _FULL and self._clock() < self._busy_until:
+        if code in _PASSING and self._clock() < self._busy_until:
             pause = min(max(retry_after_ms, 10), 1000) / 1000
             self._call_later(pause, lambda: self._submit(request_id))
             return

@@ -49,7 +49,7 @@ class ResultBatch(Sequence):
     grade = _Column("uint8: index into GRADES; 255 of a failed row.")
     flop_count = _Column("uint64, operations of one run; 0 where not known.")
     samples_ns = _Column("float64, of all rows, end to end.")
-    sample_flags = _Column("uint8, of each sample: bit 0 contended, bit 1 preempted.")
+    sample_flags = _Column("uint8, of each sample: bit 0 contended, bit 1 preempted, bit 2 throttled, bit 3 apart.")
     sample_offsets = _Column("int64, rows + 1.")
     tree_key = _Column("uint8, rows x 16; zeros where not known.")
     source = _Column("uint8: index into SOURCES.")

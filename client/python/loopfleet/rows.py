@@ -40,7 +40,7 @@ FIELDS: dict[str, str] = {
     "spread": "(high - low) / (2 * median)",
     "grade": "A within 1 %, B within 5 %, C worse",
     "samples_ns": "list: each timed batch's time divided by its iterations, flagged ones included",
-    "sample_flags": "list: 0 accepted, bit 0 contended, bit 1 preempted",
+    "sample_flags": "list: 0 accepted, bit 0 contended, bit 1 preempted, bit 2 throttled, bit 3 apart",
     "iterations_per_sample": "runs in each timed batch",
     "flop_count": "floating-point operations of one run",
     "scratch_bytes": "bytes of intermediate buffers",

@@ -102,13 +102,12 @@ class Parser {
   }
 
   void Parameters(const std::string& text) {
-    for (const std::string& part : Split(text, ',')) {
-      const std::size_t at = part.rfind(' ');
-      if (part.find(".param") == std::string::npos || at == std::string::npos) continue;
-      std::string name = Trim(part.substr(at));
-      while (!name.empty() && (name.back() == '{' || name.back() == ')' || name.back() == ' ')) {
-        name.pop_back();
-      }
+    // Up to the bracket: "{" may stand behind it in the same line.
+    for (const std::string& part : Split(text.substr(0, text.find(')')), ',')) {
+      const std::string declaration = Trim(part);
+      const std::size_t at = declaration.rfind(' ');
+      if (declaration.find(".param") == std::string::npos || at == std::string::npos) continue;
+      const std::string name = declaration.substr(at + 1);
       symbols_[name] = function_->parameters++;
     }
   }

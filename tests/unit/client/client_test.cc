@@ -167,7 +167,7 @@ TEST_P(PassingRefusals, AreWaitedForNoLongerThanTheLimit) {
 INSTANTIATE_TEST_SUITE_P(ClientTest, PassingRefusals,
                          testing::Values(FailureCode::kBusy, FailureCode::kQuotaExceeded,
                                          FailureCode::kStorageFull, FailureCode::kShuttingDown),
-                         [](const auto& info) { return std::string(InfoOf(info.param).name); });
+                         [](const auto& one) { return std::string(InfoOf(one.param).name); });
 
 TEST(ClientTest, SaysWhatTheTimeWasSpentOn) {
   FakeCoordinator coordinator(

@@ -359,8 +359,9 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
             .max_outcomes = static_cast<std::uint32_t>(Below(kMaxOutcomesPerPage) + 1),
             .benchmark_prefix = Text()};
       case 11:
-        return ShowFleet{.after_event = random_.Next(),
-                         .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
+        return ShowFleet{
+            .after_event = random_.Next(),
+            .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();

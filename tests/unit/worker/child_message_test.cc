@@ -23,8 +23,8 @@ CompiledKernel SomeKernel() {
 }
 
 std::string SomeReply() {
-  return Encode(
-      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
+  return Encode(ExecutorReply(
+      Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
 }
 
 TEST(ChildMessageTest, CompileRequestsComeBack) {
@@ -98,6 +98,21 @@ TEST(ChildMessageTest, TheDevicesRequestsAndRepliesRoundTrip) {
       Encode(ExecutorReply(CanaryReply{.reading = CanaryReading{.took = {1, 2, 3}}})));
   ASSERT_TRUE(some);
   EXPECT_EQ(std::get<CanaryReply>(*some).reading->took[2], 3);
+}
+
+TEST(ChildMessageTest, ACrashIsASignal) {
+  const auto decode = [](std::int32_t signal) {
+    char bytes[kLastWordBytes];
+    EncodeCrashed(signal, bytes);
+    EXPECT_EQ(Encode(ExecutorReply(Crashed{.signal = signal})), std::string(bytes, sizeof bytes));
+    return DecodeExecutorReply({bytes, sizeof bytes});
+  };
+  const auto crashed = decode(11);
+  ASSERT_TRUE(crashed);
+  EXPECT_EQ(std::get<Crashed>(*crashed).signal, 11);
+  EXPECT_FALSE(decode(0));
+  EXPECT_FALSE(decode(65));
+  EXPECT_FALSE(decode(-1));
 }
 
 TEST(ChildMessageTest, SamplesThatCannotBeAreJunk) {

@@ -82,8 +82,14 @@ TEST_F(IsolationTest, NoMemoryToExecute) {
   EXPECT_EQ(SystemCallName(call->system_call), "mmap");
 }
 
-TEST_F(IsolationTest, CrashesKeepTheirSignals) {
-  EXPECT_EQ(WTERMSIG(Tell(ChildRole::kExecutor, "crash").status), SIGSEGV);
+TEST_F(IsolationTest, CrashesKeepTheirSignalsAndThoseOfKernelsAreReported) {
+  const End crash = Tell(ChildRole::kExecutor, "crash");
+  EXPECT_EQ(WTERMSIG(crash.status), SIGSEGV);
+  ASSERT_TRUE(crash.answer);
+  const auto reply = DecodeExecutorReply(*crash.answer);
+  ASSERT_TRUE(reply);
+  ASSERT_TRUE(std::holds_alternative<Crashed>(*reply));
+  EXPECT_EQ(std::get<Crashed>(*reply).signal, SIGSEGV);
   EXPECT_EQ(WTERMSIG(Tell(ChildRole::kCompiler, "abort").status), SIGABRT);
 }
 

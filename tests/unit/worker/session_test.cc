@@ -100,6 +100,7 @@ class SessionTest : public testing::Test {
 
   void Start(Session::Options options) {
     options.coordinator = endpoint_;
+    options.conversation.canaries = [this] { return canaries_; };
     options.longest_wait = 20ms;
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";
@@ -112,7 +113,6 @@ class SessionTest : public testing::Test {
                        .metrics = metrics_,
                        .clock = clock_,
                        .pulse = pulse_,
-                       .canaries = [this] { return canaries_; },
                        .set_reference_clock = [this](double mhz) { clock_mhz_ = mhz; },
                        .check_children = [this]() -> Status {
                          if (!stop_) return {};

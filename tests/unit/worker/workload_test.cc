@@ -37,7 +37,7 @@ TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {
 }
 
 TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
-  WorkloadCache cache({.max_bytes = 100'000, .seeds = 2});
+  WorkloadCache cache({.max_bytes = 5'000'000, .seeds = 2});  // inputs take a huge page at least
   const looptree::LoopTree tree = AddOf(1000).start;
   const auto first = cache.Get(tree, ComputeHere).value();
   const auto second = cache.Get(tree, ComputeHere).value();

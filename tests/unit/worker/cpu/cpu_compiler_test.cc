@@ -57,6 +57,28 @@ TEST(CpuCompiler, SameTreeSameBytes) {
   EXPECT_TRUE(first->Compile(made[0].first)->object == made[0].second);
 }
 
+// Annotations that change nothing are the tree's own, though another tree's code is taken.
+TEST(CpuCompiler, KeptObjectsAreWhatWouldHaveBeenMade) {
+  const auto plain = Make();
+  const auto keeping = Make({.object_cache_bytes = 1 << 20});
+  SplitMix64 random(5);
+  int compiled = 0;
+  for (const ZooProgram& zoo : ProgramZoo()) {
+    for (int i = 0; i < 4; ++i) {
+      const LoopTree tree = RandomTree(zoo.program, random);
+      const auto expected = plain->Compile(tree);
+      if (!expected) continue;
+      for (int again = 0; again < 2; ++again) {
+        const auto kernel = keeping->Compile(tree);
+        ASSERT_TRUE(kernel);
+        EXPECT_TRUE(*kernel == *expected) << zoo.name << " " << i << " " << again;
+      }
+      ++compiled;
+    }
+  }
+  EXPECT_GT(compiled, 30);
+}
+
 TEST(CpuCompiler, DescribesBuffers) {
   const auto kernel = Make()->Compile(Open("benchmark://mm-v0/mm48_32_16"));
   ASSERT_TRUE(kernel.has_value());

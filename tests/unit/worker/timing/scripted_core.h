@@ -25,6 +25,7 @@ class ScriptedCore {
   std::uint64_t now = 1'000'000;
   std::vector<std::uint64_t> repetitions;  // runs in each
   std::size_t evictions = 0;
+  std::size_t warmings = 0;
   std::uint64_t preemptions = 0;
 
   std::uint64_t runs() const {
@@ -62,6 +63,7 @@ class ScriptedCore {
       }
       core.repetitions.push_back(iterations);
     }
+    void WarmCaches() override { ++core.warmings; }
     void EvictCaches() override { ++core.evictions; }
     ScriptedCore& core;
   };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 namespace loopfleet::worker {
@@ -19,12 +18,6 @@ double MissProbability(std::size_t n, const RankInterval& interval) {
     term *= static_cast<double>(n - below) / static_cast<double>(below + 1);
   }
   return 2 * tail;
-}
-
-Measurement Summary(const std::vector<double>& values, std::uint64_t iterations = 1) {
-  Samples samples{.iterations = iterations, .ns = values};
-  samples.flags.assign(values.size(), kSampleAccepted);
-  return Summarise(samples, 0).value();
 }
 
 TEST(StatisticsTest, IntervalIsTheNarrowestThatReaches95Percent) {
@@ -50,35 +43,16 @@ TEST(StatisticsTest, FewSamplesGiveTheWholeRange) {
   }
 }
 
-TEST(StatisticsTest, SummaryOfKnownSamples) {
-  std::vector<double> values(15);
-  std::iota(values.begin(), values.end(), 100.0);  // 100 .. 114
-  std::swap(values[0], values[14]);                // the order they were taken in is kept
-  const Measurement m = Summary(values, 7);
-  EXPECT_DOUBLE_EQ(m.elapsed_ns, 107);
-  EXPECT_DOUBLE_EQ(m.elapsed_low_ns, 103);
-  EXPECT_DOUBLE_EQ(m.elapsed_high_ns, 111);
-  EXPECT_DOUBLE_EQ(m.elapsed_min_ns, 100);
-  EXPECT_DOUBLE_EQ(m.elapsed_mean_ns, 107);
-  EXPECT_DOUBLE_EQ(m.spread, 8.0 / (2 * 107));
-  EXPECT_EQ(m.grade, Grade::kB);
-  EXPECT_EQ(m.iterations_per_sample, 7U);
-  EXPECT_EQ(m.samples_ns, values);
-  EXPECT_EQ(m.sample_flags, std::vector<std::uint8_t>(15, kSampleAccepted));
-}
-
 TEST(StatisticsTest, MedianOfAnEvenNumberIsTheMiddle) {
-  EXPECT_DOUBLE_EQ(Summary({4.0, 3.9, 4.1, 4.2}).elapsed_ns, 4.05);
+  EXPECT_DOUBLE_EQ(MedianWithInterval({4.0, 3.9, 4.1, 4.2}).median, 4.05);
 }
 
 TEST(StatisticsTest, OneOutlierMovesNeitherMedianNorInterval) {
   std::vector<double> values(15, 100.0);
   values[3] = 1e9;
-  const Measurement m = Summary(values);
-  EXPECT_DOUBLE_EQ(m.elapsed_ns, 100);
-  EXPECT_DOUBLE_EQ(m.spread, 0);
-  EXPECT_EQ(m.grade, Grade::kA);
-  EXPECT_GT(m.elapsed_mean_ns, 1e7);
+  const Interval interval = MedianWithInterval(values);
+  EXPECT_DOUBLE_EQ(interval.median, 100);
+  EXPECT_DOUBLE_EQ(interval.spread(), 0);
 }
 
 TEST(StatisticsTest, FewSamplesAreStretched) {
@@ -95,46 +69,6 @@ TEST(StatisticsTest, TheMedianIsInsideAStretchedInterval) {
   EXPECT_LE(skew.low, skew.median);
   EXPECT_GE(skew.high, skew.median);
   EXPECT_GT(skew.low, 0);
-}
-
-TEST(StatisticsTest, ContendedSamplesAreKeptAndDoNotCount) {
-  Samples samples{.iterations = 1, .ns = {100, 100, 100, 100, 100, 100, 150, 160}};
-  samples.flags = {0, 0, 0, 0, 0, 0, kSampleContended, kSampleContended};
-  const auto m = Summarise(samples, 0);
-  ASSERT_TRUE(m);
-  EXPECT_DOUBLE_EQ(m->elapsed_mean_ns, 100);
-  EXPECT_EQ(m->samples_ns.size(), 8U);
-  EXPECT_EQ(AcceptedSamples(*m), 6U);
-}
-
-TEST(StatisticsTest, TooFewAcceptedIsGradeCWhateverTheyAgreeOn) {
-  Samples samples{.iterations = 1, .ns = std::vector<double>(20, 115.0), .slowdown = 1.15};
-  samples.flags.assign(20, kSampleContended);
-  samples.flags[3] = samples.flags[4] = kSampleAccepted;
-  const auto m = Summarise(samples, 0);
-  ASSERT_TRUE(m);
-  EXPECT_EQ(m->grade, Grade::kC);
-  EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
-}
-
-TEST(StatisticsTest, AFigureThatSaysNothingIsRefused) {
-  Samples samples{.iterations = 1, .ns = {100, 900, 100, 900, 500}};
-  samples.flags.assign(5, kSampleAccepted);
-  const auto m = Summarise(samples, 0);
-  ASSERT_FALSE(m);
-  EXPECT_EQ(m.error().code, FailureCode::kUnstableTiming);
-}
-
-TEST(StatisticsTest, TimesAreStatedAtTheReferenceClock) {
-  Samples samples{.iterations = 1, .ns = std::vector<double>(10, 100.0)};
-  samples.flags.assign(10, kSampleAccepted);
-  samples.clock_before_mhz = 2985;
-  samples.clock_after_mhz = 3015;
-  EXPECT_DOUBLE_EQ(Summarise(samples, 2500)->elapsed_ns, 120);
-  EXPECT_DOUBLE_EQ(Summarise(samples, 2500)->samples_ns[0], 120);
-  EXPECT_DOUBLE_EQ(Summarise(samples, 0)->elapsed_ns, 100);
-  samples.clock_after_mhz = 0;
-  EXPECT_DOUBLE_EQ(Summarise(samples, 2500)->elapsed_ns, 100);
 }
 
 TEST(StatisticsTest, GradeBoundaries) {

@@ -1,0 +1,72 @@
+#include "tests/gpu/cublas_peer.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <type_traits>
+
+namespace loopfleet::worker {
+
+// As cublas_v2.h has them.
+struct CublasPeer::Functions {
+  int (*create)(void**) = nullptr;
+  int (*destroy)(void*) = nullptr;
+  int (*version)(void*, int*) = nullptr;
+  int (*set_stream)(void*, void*) = nullptr;
+  int (*set_math_mode)(void*, int) = nullptr;
+  int (*sgemm)(void*, int, int, int, int, int, const float*, const float*, int, const float*, int,
+               const float*, float*, int) = nullptr;
+};
+
+CublasPeer::CublasPeer() : functions_(std::make_unique<Functions>()) {}
+
+CublasPeer::~CublasPeer() {
+  if (handle_ != nullptr) functions_->destroy(handle_);
+}
+
+Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
+  void* library = nullptr;
+  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                           "/usr/local/cuda/lib64/libcublas.so"}) {
+    library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+  }
+  if (library == nullptr) return Fail(ErrorKind::kNotFound, "there is no cuBLAS here");
+  std::unique_ptr<CublasPeer> peer(new CublasPeer());
+  Functions& cublas = *peer->functions_;
+  bool is_complete = true;
+  const auto find = [&](const char* symbol, auto& function) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+    is_complete = is_complete && function != nullptr;
+  };
+  find("cublasCreate_v2", cublas.create);
+  find("cublasDestroy_v2", cublas.destroy);
+  find("cublasGetVersion_v2", cublas.version);
+  find("cublasSetStream_v2", cublas.set_stream);
+  find("cublasSetMathMode", cublas.set_math_mode);
+  find("cublasSgemm_v2", cublas.sgemm);
+  if (!is_complete) return Fail(ErrorKind::kSystem, "cuBLAS lacks a function");
+  constexpr int kPedantic = 2;  // CUBLAS_PEDANTIC_MATH: float32 as it is, no TF32
+  int version = 0;
+  if (cublas.create(&peer->handle_) != 0 || cublas.version(peer->handle_, &version) != 0 ||
+      cublas.set_stream(peer->handle_, driver.stream()) != 0 ||
+      cublas.set_math_mode(peer->handle_, kPedantic) != 0) {
+    return Fail(ErrorKind::kSystem, "cuBLAS does not start");
+  }
+  peer->version_ = fmt::format("cuBLAS {}", version);
+  return peer;
+}
+
+CudaCode CublasPeer::Start(int size, CudaAddress a, CudaAddress b, CudaAddress c) {
+  // It counts by columns: what lies by rows is its transpose, and (b' a')' = a b.
+  constexpr int kAsItIs = 0;
+  const float one = 1;
+  const float zero = 0;
+  const int result = functions_->sgemm(
+      handle_, kAsItIs, kAsItIs, size, size, size, &one, reinterpret_cast<const float*>(b), size,
+      reinterpret_cast<const float*>(a), size, &zero, reinterpret_cast<float*>(c), size);
+  return result == 0 ? CudaCode::kSuccess : CudaCode::kUnknown;
+}
+
+}  // namespace loopfleet::worker

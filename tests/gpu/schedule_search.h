@@ -1,0 +1,30 @@
+#pragma once
+// ScheduleSearch: the best schedule of a square matrix product that is found on a device within a
+// time: what others have found good first, then random changes to the best ones.
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/job/failure.h"
+#include "common/looptree/action.h"
+#include "common/looptree/loop_tree.h"
+
+namespace loopfleet::worker {
+
+struct FoundSchedule {
+  std::string actions;
+  double ns = 0;
+  int tried = 0;
+  int failed = 0;  // refused, wrong, or not timed
+};
+
+// `time_tree` gives how long one run of a tree takes, verified. None was found: the first failure.
+std::expected<FoundSchedule, Failure> SearchSchedule(
+    int size, std::uint64_t seed, std::chrono::seconds budget,
+    const std::function<std::expected<double, Failure>(const looptree::LoopTree&)>& time_tree);
+
+}  // namespace loopfleet::worker

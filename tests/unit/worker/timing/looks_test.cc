@@ -1,0 +1,300 @@
+#include "worker/timing/looks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "worker/timing/statistics.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr double kMhz = 3000;
+
+// A look whose samples are all accepted, at a steady clock.
+Samples LookOf(const std::vector<double>& ns, double clock_mhz = kMhz) {
+  Samples samples{.iterations = 12, .ns = ns};
+  samples.flags.assign(ns.size(), kSampleAccepted);
+  samples.clock_before_mhz = samples.clock_after_mhz = clock_mhz;
+  return samples;
+}
+Samples QuietLook(double ns) { return LookOf({ns, ns * 1.001, ns * 0.999, ns, ns * 1.002}); }
+Samples ContendedLook(double ns) {
+  Samples samples = LookOf({ns, ns, ns});
+  samples.flags.assign(3, kSampleContended);
+  samples.slowdown = 1.2;
+  return samples;
+}
+
+Looks LooksOf(const std::vector<Samples>& all, const JobSpec& spec = {}) {
+  Looks looks(spec, {});
+  for (const Samples& samples : all) looks.Add(samples);
+  return looks;
+}
+
+TEST(LooksTest, TwoMomentsThatAgreeAreEnough) {
+  const Looks looks = LooksOf({QuietLook(100), QuietLook(100.5)});
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->grade, Grade::kA);
+  EXPECT_NEAR(m->elapsed_ns, 100.25, 0.3);
+  EXPECT_EQ(m->iterations_per_sample, 12U);
+  EXPECT_EQ(m->samples_ns.size(), 10U);
+  EXPECT_EQ(AcceptedSamples(*m), 10U);
+}
+
+TEST(LooksTest, OneMomentNeverIs) {
+  const Looks looks = LooksOf({QuietLook(100)});
+  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(5));
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
+}
+
+// What no probe and no interval sees: a whole look is slow, evenly.
+TEST(LooksTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
+  for (const std::size_t slow : {0U, 1U}) {
+    std::vector<Samples> all = {QuietLook(100), QuietLook(100)};
+    all[slow] = QuietLook(115);
+    Looks looks = LooksOf(all);
+    EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115: who knows
+    EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
+    looks.Add(QuietLook(100.4));
+    EXPECT_FALSE(looks.NextIn());
+    const auto m = looks.Summarise(kMhz);
+    EXPECT_EQ(m->grade, Grade::kA);
+    EXPECT_NEAR(m->elapsed_ns, 100.2, 0.3);
+    EXPECT_LT(m->elapsed_high_ns, 101);
+    EXPECT_EQ(m->samples_ns.size(), 15U);  // nothing is thrown away
+    EXPECT_EQ(AcceptedSamples(*m), 10U);
+    EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleApart}), 5);
+  }
+}
+
+// Its clock was taken for slower than it was.
+TEST(LooksTest, ALookThatIsTooQuickIsLeftOut) {
+  const Looks looks = LooksOf({QuietLook(95), QuietLook(100), QuietLook(100.3)});
+  EXPECT_FALSE(looks.NextIn());
+  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 100.15, 0.3);
+}
+
+TEST(LooksTest, WhereNoneAgreeThereAreFiveAndNoGoodGrade) {
+  std::vector<Samples> all;
+  Looks looks({}, {});
+  Nanos waited{0};
+  for (const double ns : {100, 103, 106, 109, 112}) {
+    if (!looks.is_empty()) waited += looks.NextIn().value();
+    looks.Add(QuietLook(ns));
+  }
+  EXPECT_FALSE(looks.NextIn());
+  EXPECT_EQ(waited, std::chrono::milliseconds(75));
+  const auto m = looks.Summarise(kMhz);
+  EXPECT_NE(m->grade, Grade::kA);
+  EXPECT_LE(m->elapsed_low_ns, 100);
+  EXPECT_GE(m->elapsed_high_ns, 112);
+}
+
+TEST(LooksTest, AContendedMomentIsFollowedByOthers) {
+  Looks looks = LooksOf({ContendedLook(120), QuietLook(100)});
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(ContendedLook(121));
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(QuietLook(100.1));
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  EXPECT_EQ(m->grade, Grade::kA);
+  EXPECT_NEAR(m->elapsed_ns, 100.1, 0.2);
+  EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleContended}), 6);
+}
+
+// What is contended is too slow if it is anything, so it can say that another is not too quick.
+TEST(LooksTest, AContendedMomentConfirmsAClearOne) {
+  for (const double contended : {99.4, 100.6}) {
+    const Looks looks = LooksOf({QuietLook(100), ContendedLook(contended)});
+    EXPECT_FALSE(looks.NextIn());
+    const auto m = looks.Summarise(kMhz);
+    EXPECT_EQ(m->grade, Grade::kA);
+    EXPECT_NEAR(m->elapsed_ns, 100, 0.2);  // the clear one's
+    EXPECT_EQ(AcceptedSamples(*m), 5U);
+  }
+}
+
+TEST(LooksTest, ContendedMomentsThatAreQuickerRefuteClearOnes) {
+  Looks looks = LooksOf({QuietLook(110), ContendedLook(100), ContendedLook(100.2)});
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(QuietLook(110.1));  // slow in a way that no probe sees
+  EXPECT_TRUE(looks.NextIn());
+  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
+  looks.Add(QuietLook(99.9));
+  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 99.9, 0.2);
+}
+
+TEST(LooksTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
+  const Looks looks = LooksOf(std::vector<Samples>(5, ContendedLook(120)));
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->grade, Grade::kC);
+  EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
+}
+
+TEST(LooksTest, AClockThatMovedConfirmsNothing) {
+  Samples moved = QuietLook(100);
+  moved.clock_after_mhz = 0.98 * kMhz;
+  Looks looks = LooksOf({moved, QuietLook(99.5)});
+  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(QuietLook(99.6));
+  EXPECT_FALSE(looks.NextIn());
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
+}
+
+TEST(LooksTest, MomentsAgreeInCyclesNotOnTheWall) {
+  const Looks looks = LooksOf(
+      {LookOf(std::vector<double>(5, 100.0), 3000), LookOf(std::vector<double>(5, 120.0), 2500)});
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  EXPECT_EQ(m->grade, Grade::kA);
+  EXPECT_NEAR(m->elapsed_ns, 100, 1e-9);
+  EXPECT_NEAR(m->samples_ns.back(), 100, 1e-9);
+}
+
+TEST(LooksTest, AKernelWhoseSamplesScatterGetsThree) {
+  const std::vector<double> scattered = {100, 106, 97, 103, 94};
+  Looks looks = LooksOf({LookOf(scattered), LookOf(scattered)});
+  EXPECT_TRUE(looks.NextIn());
+  looks.Add(LookOf(scattered));
+  EXPECT_FALSE(looks.NextIn());
+  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
+}
+
+TEST(LooksTest, AFigureThatSaysNothingIsRefusedAfterFive) {
+  Samples samples = LookOf({100, 900, 100, 900, 500});
+  Looks looks({}, {});
+  int taken = 0;
+  do {
+    looks.Add(samples);
+    for (double& ns : samples.ns) ns *= 1.3;  // none agrees with another
+    ++taken;
+  } while (looks.NextIn());
+  EXPECT_EQ(taken, 5);
+  ASSERT_FALSE(looks.Summarise(kMhz));
+  EXPECT_EQ(looks.Summarise(kMhz).error().code, FailureCode::kUnstableTiming);
+}
+
+TEST(LooksTest, PrecisionIsOfBothMomentsTogether) {
+  const JobSpec spec{.precision = 0.0001};
+  Looks looks = LooksOf({QuietLook(100), QuietLook(100)}, spec);
+  EXPECT_TRUE(looks.NextIn());  // good enough for an A, but not for this job
+  EXPECT_DOUBLE_EQ(looks.NextPolicy().precision, 0.0001);
+  EXPECT_EQ(looks.NextPolicy().iterations, 12U);
+}
+
+TEST(LooksTest, TheBudgetIsOfAllLooks) {
+  const JobSpec spec{.budget_ms = 2};
+  Looks looks(spec, {});
+  EXPECT_EQ(looks.NextPolicy().budget_ns, 1'000'000U);
+  looks.Add(LookOf(std::vector<double>(5, 20'000.0)));  // 12 runs each: 1.2 ms
+  EXPECT_EQ(looks.NextPolicy().budget_ns, 800'000U);
+  EXPECT_TRUE(looks.NextIn());  // one moment is never enough
+  looks.Add(LookOf(std::vector<double>(4, 30'000.0)));
+  EXPECT_FALSE(looks.NextIn());  // they do not agree, and nothing is left
+}
+
+TEST(LooksTest, KernelsThatTakeSecondsAreLookedAtTwice) {
+  Looks looks = LooksOf({LookOf({1e8, 1e8}), LookOf({1.1e8, 1.1e8})});
+  EXPECT_FALSE(looks.NextIn());
+}
+
+TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
+  const auto cut = [](double ns) {
+    Samples samples = LookOf({ns, ns});
+    samples.end = SamplingEnd::kCut;
+    return samples;
+  };
+  const JobSpec spec{.cut_above_ns = 100};
+  EXPECT_TRUE(LooksOf({cut(250)}, spec).IsCut());
+  EXPECT_FALSE(LooksOf({cut(250)}, spec).NextIn());
+  Looks near = LooksOf({cut(120)}, spec);
+  EXPECT_FALSE(near.IsCut());  // it may be evenly slow
+  EXPECT_TRUE(near.NextIn());
+  near.Add(cut(121));
+  EXPECT_TRUE(near.IsCut());
+
+  Looks refuted = LooksOf({cut(120), QuietLook(98)}, spec);
+  EXPECT_FALSE(refuted.IsCut());
+  EXPECT_TRUE(refuted.NextIn());
+  refuted.Add(QuietLook(98.2));
+  EXPECT_FALSE(refuted.NextIn());
+  EXPECT_NEAR(refuted.Summarise(kMhz)->elapsed_ns, 98.1, 0.3);
+}
+
+TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
+  const SamplingPolicy policy = Looks({}, {}).NextPolicy();
+  EXPECT_DOUBLE_EQ(policy.precision, kGradeASpread);
+  EXPECT_EQ(policy.most_samples, 20U);
+  EXPECT_EQ(policy.budget_ns, 2'000'000U);
+}
+
+TEST(LooksTest, ColdLooksHaveFourRunsEach) {
+  const SamplingPolicy policy = Looks({.cache = CacheState::kCold}, {}).NextPolicy();
+  EXPECT_EQ(policy.cache, CacheState::kCold);
+  EXPECT_EQ(policy.least_samples, 4U);
+  EXPECT_EQ(policy.least_timed_ns, 0U);
+}
+
+TEST(LooksTest, SamplesOfAllLooksAreBounded) {
+  Looks looks({.precision = 0.000001}, {});
+  std::size_t total = 0;
+  while (looks.is_empty() || looks.NextIn()) {
+    const SamplingPolicy policy = looks.NextPolicy();
+    std::vector<double> ns(policy.max_samples);
+    std::iota(ns.begin(), ns.end(), 1000.0);
+    total += ns.size();
+    looks.Add(LookOf(ns));
+  }
+  EXPECT_LE(total, 1'000U);
+  EXPECT_EQ(total, looks.sample_count());
+}
+
+TEST(LooksTest, FiguresOfKnownSamples) {
+  std::vector<double> values(15);
+  std::iota(values.begin(), values.end(), 100.0);  // 100 .. 114
+  std::swap(values[0], values[14]);                // the order they were taken in is kept
+  const Measurement m = LooksOf({LookOf(values, 0)}).Summarise(0).value();
+  EXPECT_DOUBLE_EQ(m.elapsed_ns, 107);
+  EXPECT_DOUBLE_EQ(m.elapsed_low_ns, 103);
+  EXPECT_DOUBLE_EQ(m.elapsed_high_ns, 111);
+  EXPECT_DOUBLE_EQ(m.elapsed_min_ns, 100);
+  EXPECT_DOUBLE_EQ(m.elapsed_mean_ns, 107);
+  EXPECT_DOUBLE_EQ(m.spread, 8.0 / (2 * 107));
+  EXPECT_EQ(m.grade, Grade::kB);
+  EXPECT_EQ(m.samples_ns, values);
+  EXPECT_EQ(m.sample_flags, std::vector<std::uint8_t>(15, kSampleAccepted));
+}
+
+TEST(LooksTest, TooFewAcceptedIsGradeCWhateverTheyAgreeOn) {
+  Samples samples = LookOf(std::vector<double>(20, 115.0));
+  samples.slowdown = 1.15;
+  samples.flags.assign(20, kSampleContended);
+  samples.flags[3] = samples.flags[4] = kSampleAccepted;
+  const auto m = LooksOf({samples}).Summarise(kMhz);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->grade, Grade::kC);
+  EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);
+}
+
+TEST(LooksTest, TimesAreStatedAtTheReferenceClock) {
+  Samples samples = LookOf(std::vector<double>(10, 100.0));
+  samples.clock_before_mhz = 2985;
+  samples.clock_after_mhz = 3015;
+  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->elapsed_ns, 120);
+  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->samples_ns[0], 120);
+  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(0)->elapsed_ns, 100);
+  samples.clock_after_mhz = 0;
+  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->elapsed_ns, 100);
+}
+
+}  // namespace
+}  // namespace loopfleet::worker

@@ -1,0 +1,240 @@
+#include "worker/timing/looks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "common/base/check.h"
+#include "worker/timing/statistics.h"
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+constexpr std::uint32_t kMostSamples = 1'000;                // of all looks
+constexpr std::uint64_t kPrecisionBudgetNs = 1'000'000'000;  // of a job that names none itself
+constexpr std::uint64_t kColdBudgetNs = 100'000'000;  // evicting takes milliseconds for each run
+constexpr std::uint32_t kLeastColdSamples = 4;
+// Kernels that live in the second cache scatter by 2 to 3 % from run to run, and 5 samples say
+// nothing within 1 % then.
+constexpr std::uint32_t kMostSamplesOfLook = 20;
+constexpr std::uint64_t kLookBudgetNs = 2'000'000;
+constexpr double kMhzPerPerNs = 1e3;
+
+double ClockOf(const Samples& samples) {
+  const bool is_known = samples.clock_before_mhz > 0 && samples.clock_after_mhz > 0;
+  return is_known ? (samples.clock_before_mhz + samples.clock_after_mhz) / 2 : 0;
+}
+
+bool ClockMoved(const Samples& samples) {
+  return loopfleet::ClockMoved(
+      {.clock_before_mhz = samples.clock_before_mhz, .clock_after_mhz = samples.clock_after_mhz});
+}
+
+}  // namespace
+
+Looks::Looks(const JobSpec& spec, const Options& options) : spec_(spec), options_(options) {}
+
+double Looks::SpentNs() const {
+  return std::accumulate(looks_.begin(), looks_.end(), 0.0,
+                         [](double sum, const Look& look) { return sum + TotalNs(look.samples); });
+}
+
+std::size_t Looks::sample_count() const {
+  std::size_t count = 0;
+  for (const Look& look : looks_) count += look.samples.ns.size();
+  return count;
+}
+
+SamplingPolicy Looks::NextPolicy() const {
+  SamplingPolicy policy{.cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns};
+  if (!looks_.empty()) policy.iterations = looks_.front().samples.iterations;
+  // Half of everything is for the first look, and what is left for the others.
+  const std::size_t share = looks_.empty() ? 2 : 1;
+  std::uint64_t budget = 0;  // 0: the policy's own, for each look
+  if (spec_.precision > 0) {
+    policy.precision = spec_.precision;
+    policy.most_samples = policy.max_samples;
+    budget = kPrecisionBudgetNs;
+  } else if (spec_.cache == CacheState::kCold) {
+    policy.least_samples = kLeastColdSamples;
+    budget = 2 * kColdBudgetNs;
+  } else {
+    policy.precision = kGradeASpread;
+    policy.most_samples = kMostSamplesOfLook;
+    policy.budget_ns = kLookBudgetNs;
+  }
+  if (spec_.budget_ms > 0) budget = static_cast<std::uint64_t>(spec_.budget_ms * kNsPerMs);
+  if (budget > 0) {
+    const auto spent = static_cast<std::uint64_t>(SpentNs());
+    policy.budget_ns = std::max<std::uint64_t>((budget - std::min(budget, spent)) / share, 1);
+    policy.patience_ns = policy.budget_ns;
+    policy.least_timed_ns = std::min(policy.least_timed_ns, policy.budget_ns);
+  }
+  const auto taken = static_cast<std::uint32_t>(sample_count());
+  policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
+                                               policy.least_samples);
+  // A cold sample is a single run, so what was sampled in all may be next to nothing.
+  if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
+  return policy;
+}
+
+void Looks::Add(Samples samples) {
+  Look look{.samples = std::move(samples)};
+  look.clock_mhz = ClockOf(look.samples);
+  std::vector<double> contended_ns;
+  for (std::size_t i = 0; i < look.samples.ns.size(); ++i) {
+    const std::uint8_t flags = look.samples.flags[i];
+    if (flags == kSampleAccepted) look.accepted_ns.push_back(look.samples.ns[i]);
+    if (flags == kSampleContended) contended_ns.push_back(look.samples.ns[i]);
+  }
+  constexpr std::size_t kLeast = 2;
+  const bool is_clear = look.accepted_ns.size() >= kLeast;
+  const std::vector<double>& counted = is_clear ? look.accepted_ns : contended_ns;
+  if (counted.size() >= kLeast && !ClockMoved(look.samples)) {
+    look.worth = is_clear ? Look::Worth::kClear : Look::Worth::kConfirm;
+    look.median = MedianWithInterval(counted).median *
+                  (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
+  }
+  looks_.push_back(std::move(look));
+}
+
+std::vector<std::size_t> Looks::Agreeing() const {
+  std::vector<std::size_t> by_median;
+  for (std::size_t i = 0; i < looks_.size(); ++i) {
+    if (looks_[i].worth != Look::Worth::kNone) by_median.push_back(i);
+  }
+  std::ranges::sort(by_median, {}, [&](std::size_t i) { return looks_[i].median; });
+  // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
+  // alone may be too quick: its clock may have been misjudged.
+  for (std::size_t i = 0; i + options_.fewest <= by_median.size(); ++i) {
+    const double bound = looks_[by_median[i]].median * (1 + options_.agreement);
+    std::vector<std::size_t> agreeing;
+    for (std::size_t j = i; j < by_median.size() && looks_[by_median[j]].median <= bound; ++j) {
+      agreeing.push_back(by_median[j]);
+    }
+    if (agreeing.size() < options_.fewest) continue;
+    const bool is_clear = std::ranges::any_of(
+        agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
+    if (!is_clear) agreeing.clear();
+    return agreeing;
+  }
+  return {};
+}
+
+double Looks::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }
+
+bool Looks::IsCut() const {
+  if (looks_.empty() || !std::ranges::all_of(looks_, [](const Look& look) {
+        return look.samples.end == SamplingEnd::kCut;
+      })) {
+    return false;
+  }
+  constexpr double kBeyondDoubt = 2;
+  const Look& first = looks_.front();
+  const bool is_beyond_doubt = MedianWithInterval(first.accepted_ns).low >
+                               kBeyondDoubt * static_cast<double>(spec_.cut_above_ns);
+  return looks_.size() >= 2 || is_beyond_doubt;
+}
+
+std::optional<Nanos> Looks::NextIn() const {
+  LF_CHECK(!looks_.empty(), "no look yet");
+  if (IsCut()) return std::nullopt;
+  if (looks_.size() < options_.fewest) return options_.first_wait;
+  const double spent = SpentNs();
+  if (looks_.size() >= options_.most || sample_count() >= kMostSamples ||
+      (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
+      spent >= static_cast<double>(options_.long_enough.count())) {
+    return std::nullopt;
+  }
+  if (!Agreeing().empty()) {
+    const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
+    const bool is_narrow =
+        figure && AcceptedSamples(*figure) >= kLeastAccepted && figure->spread <= TargetSpread();
+    const auto clear = std::ranges::count(looks_, Look::Worth::kClear, &Look::worth);
+    if (is_narrow || static_cast<std::size_t>(clear) >= options_.most_scattered) {
+      return std::nullopt;
+    }
+  }
+  return options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
+}
+
+std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const {
+  LF_CHECK(!looks_.empty(), "no look yet");
+  const std::vector<std::size_t> agreeing = Agreeing();
+  Measurement measurement;
+  measurement.iterations_per_sample = looks_.front().samples.iterations;
+  std::vector<double> accepted;
+  std::vector<double> unpreempted;
+  double slowdown = 1;
+  double lowest = 0;  // of the medians of looks that count
+  double highest = 0;
+  double clocks = 0;
+  for (std::size_t i = 0; i < looks_.size(); ++i) {
+    const Look& look = looks_[i];
+    const Samples& samples = look.samples;
+    const bool counts = agreeing.empty() || std::ranges::find(agreeing, i) != agreeing.end();
+    const double scale =
+        look.clock_mhz > 0 && reference_mhz > 0 ? look.clock_mhz / reference_mhz : 1;
+    slowdown = std::max(slowdown, samples.slowdown);
+    if (counts) {
+      measurement.clock_before_mhz += samples.clock_before_mhz;
+      measurement.clock_after_mhz += samples.clock_after_mhz;
+      ++clocks;
+      if (!look.accepted_ns.empty()) {
+        const double median = MedianWithInterval(look.accepted_ns).median * scale;
+        lowest = lowest == 0 ? median : std::min(lowest, median);
+        highest = std::max(highest, median);
+      }
+    }
+    for (std::size_t k = 0; k < samples.ns.size(); ++k) {
+      const double ns = samples.ns[k] * scale;
+      const bool is_apart = !counts && samples.flags[k] == kSampleAccepted;
+      measurement.samples_ns.push_back(ns);
+      measurement.sample_flags.push_back(is_apart ? static_cast<std::uint8_t>(kSampleApart)
+                                                  : samples.flags[k]);
+      if (counts && samples.flags[k] == kSampleAccepted) accepted.push_back(ns);
+      if ((samples.flags[k] & kSamplePreempted) == 0) unpreempted.push_back(ns);
+    }
+  }
+  measurement.clock_before_mhz /= clocks;
+  measurement.clock_after_mhz /= clocks;
+
+  const bool is_accepted = accepted.size() >= kLeastAccepted;
+  // What was preempted is known to be wrong; what is contended may be right.
+  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
+  std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
+  std::ranges::sort(used);
+  Interval interval = MedianWithInterval(used);
+  if (!is_accepted) {
+    // All of it may be as much too slow as the probes were, and equally so: agreement says nothing.
+    interval.low = std::min(interval.low, interval.median / slowdown);
+  } else if (agreeing.empty()) {
+    // The true time may be what any of the moments said.
+    interval.low = std::min(interval.low, lowest);
+    interval.high = std::max(interval.high, highest);
+  }
+  measurement.elapsed_ns = interval.median;
+  measurement.elapsed_low_ns = interval.low;
+  measurement.elapsed_high_ns = interval.high;
+  measurement.elapsed_min_ns = used.front();
+  measurement.elapsed_mean_ns =
+      std::accumulate(used.begin(), used.end(), 0.0) / static_cast<double>(used.size());
+  measurement.spread = interval.spread();
+  measurement.grade = is_accepted ? GradeOf(measurement.spread) : Grade::kC;
+  if (agreeing.empty() && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
+  if (measurement.spread > kWidestSpread) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnstableTiming,
+        .message = fmt::format("{} of {} samples of {} moments were accepted, and they say no more "
+                               "than {:.3g} to {:.3g} ns",
+                               AcceptedSamples(measurement), measurement.samples_ns.size(),
+                               looks_.size(), interval.low, interval.high)});
+  }
+  return measurement;
+}
+
+}  // namespace loopfleet::worker
