@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -39,32 +41,32 @@ class DeadlyDisk {
     if ((flags & SQLITE_OPEN_CREATE) != 0) Change();
     const int code = base_->xOpen(base_, name, file, flags, out);
     if (file->pMethods == nullptr) return code;
-    // All files are of one kind here: those of Unix with POSIX locks.
-    if (base_methods_ == nullptr) {
-      base_methods_ = file->pMethods;
-      methods_ = *base_methods_;
-      methods_.xWrite = [](sqlite3_file* f, const void* data, int size, sqlite3_int64 at) {
+    // One kind of file that is locked and one that is not: both are changed by the same functions.
+    changes_ = file->pMethods;
+    const auto [methods, is_new] = methods_.try_emplace(file->pMethods, *file->pMethods);
+    if (is_new) {
+      methods->second.xWrite = [](sqlite3_file* f, const void* data, int size, sqlite3_int64 at) {
         Change();
-        return base_methods_->xWrite(f, data, size, at);
+        return changes_->xWrite(f, data, size, at);
       };
-      methods_.xTruncate = [](sqlite3_file* f, sqlite3_int64 size) {
+      methods->second.xTruncate = [](sqlite3_file* f, sqlite3_int64 size) {
         Change();
-        return base_methods_->xTruncate(f, size);
+        return changes_->xTruncate(f, size);
       };
-      methods_.xSync = [](sqlite3_file* f, int how) {
+      methods->second.xSync = [](sqlite3_file* f, int how) {
         Change();
-        return base_methods_->xSync(f, how);
+        return changes_->xSync(f, how);
       };
     }
-    if (file->pMethods == base_methods_) file->pMethods = &methods_;
+    file->pMethods = &methods->second;
     return code;
   }
 
   static inline int changes_left_ = 0;
   static inline sqlite3_vfs* base_ = nullptr;
   static inline sqlite3_vfs deadly_{};
-  static inline const sqlite3_io_methods* base_methods_ = nullptr;
-  static inline sqlite3_io_methods methods_{};
+  static inline const sqlite3_io_methods* changes_ = nullptr;
+  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods> methods_;  // by SQLite's
 };
 
 class MigrationKillTest : public ScratchDatabase {
