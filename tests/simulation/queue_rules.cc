@@ -38,6 +38,8 @@ void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) 
     const JobId id{.batch = accepted.batch, .index = accepted.first_index + i};
     accepting_[id] = {.at = now, .wall = accepted.accepted_at, .client = accepted.client};
     if (IsPlain(accepted.jobs[i])) specs_[id] = accepted.jobs[i];
+    // What did not get to disk was never accepted: after a restart its id may be another job's.
+    bound_.erase(id);
     if (!accepted.jobs[i].affinity.empty()) bound_[id] = accepted.jobs[i].affinity;
   }
 }
