@@ -24,7 +24,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kClients = 4;  // each waits for one message to be accepted at a time
+constexpr std::uint32_t kClients = 16;  // each waits for one message to be accepted at a time
 constexpr std::uint32_t kBatchedJobs = 500'000;
 constexpr std::uint32_t kSingleJobs = 50'000;
 constexpr std::uint32_t kRepeats = 500'000;

@@ -105,14 +105,14 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
   const ToMeasure measure = std::get<ToMeasure>(replayed);
   if (spec.freshness == Freshness::kStoredMayAnswer) {
     if (auto stored = Lookup(spec, measure, conditions)) {
-      return {.spec = std::move(spec), .admission = *std::move(stored)};
+      return {.spec = std::move(spec), .admission = std::move(stored)};
     }
   }
   return {.spec = std::move(spec), .admission = measure};
 }
 
-std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
-                                                      const StoredConditions& conditions) {
+storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
+                                       const StoredConditions& conditions) {
   // Until when a result must have been measured, at the earliest; the epoch where any age will do.
   WallTime measured_since{};
   if (spec.max_age_s > 0) {
@@ -130,6 +130,7 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
                                      .precision = spec.precision,
                                      .measured_since = measured_since});
     if (!found) {
+      metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
       // Measuring anew is always right; the damage is told to whoever keeps the database.
       if (const auto count = lookup_log_.Count(clock_.Now())) {
         log::Warning("store.lookup_failed count={} tree={} reason={}", *count,
@@ -158,7 +159,7 @@ std::optional<storage::StoredResult> Admitter::Lookup(const JobSpec& spec, const
     return *std::move(known);
   }
   metrics_.LookedUp(monitoring::LookupResult::kMiss);
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace loopfleet::coordinator

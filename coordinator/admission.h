@@ -71,8 +71,8 @@ class Admitter {
   AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
 
  private:
-  std::optional<storage::StoredResult> Lookup(const JobSpec& spec, const ToMeasure& measure,
-                                              const StoredConditions& conditions);
+  storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,
+                               const StoredConditions& conditions);  // none: null
 
   static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;
   storage::StoreReader& reader_;

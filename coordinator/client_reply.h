@@ -42,8 +42,8 @@ inline void RemoveIfOver(Turn& turn, BatchId id) {
   for (const Waiter& waiter : turn.state.waiters.TakeAllOf(id)) ReplyToWaiter(turn, waiter);
   const Batch& batch = turn.state.batches.At(id);
   if (!IsOwn(batch)) {
-    turn.effects.push_back(Observation{BatchWasFinished{
-        .batch = id, .jobs = batch.job_count, .cancelled = batch.cancelled}});
+    turn.effects.push_back(Observation{
+        BatchWasFinished{.batch = id, .jobs = batch.job_count, .cancelled = batch.cancelled}});
   }
   turn.state.loads.CloseBatch(batch.client);
   turn.state.batches.Remove(id);

@@ -163,7 +163,7 @@ struct QuestionVisitor {
   void operator()(const wire::ShowJob& show) const {
     SendJob send{.peer = asker.peer, .number = asker.number, .job = show.job};
     if (const Job* job = turn.state.jobs.Find(show.job)) {
-      send.live = LiveJob{.attempts = job->attempts};
+      send.live = LiveJob{.attempts = job->attempts()};
       if (const auto* leased = std::get_if<Leased>(&job->progress)) {
         const LeaseRecord* lease = turn.state.leases.Find(leased->lease);
         send.live->state = wire::JobState::kLeased;
@@ -208,20 +208,20 @@ struct QuestionVisitor {
     const auto workers = [&](wire::WorkerState which) {
       return static_cast<std::uint32_t>(state.workers.CountIn(which));
     };
-    turn.effects.push_back(SendFleet{
-        .peer = asker.peer,
-        .number = asker.number,
-        .question = show,
-        .known = {.epoch = state.epoch,
-                  .queued_cpu = state.ready.Size(Placement::kCpu),
-                  .queued_cuda = state.ready.Size(Placement::kCuda),
-                  .queued_any = state.ready.Size(Placement::kAny),
-                  .leased_jobs = state.leases.size(),
-                  .workers_ready = workers(wire::WorkerState::kReady),
-                  .workers_draining = workers(wire::WorkerState::kDraining),
-                  .workers_lost = workers(wire::WorkerState::kLost),
-                  .workers_quarantined = workers(wire::WorkerState::kQuarantined),
-                  .stopping = state.service == Service::kDraining}});
+    turn.effects.push_back(
+        SendFleet{.peer = asker.peer,
+                  .number = asker.number,
+                  .question = show,
+                  .known = {.epoch = state.epoch,
+                            .queued_cpu = state.ready.Size(Placement::kCpu),
+                            .queued_cuda = state.ready.Size(Placement::kCuda),
+                            .queued_any = state.ready.Size(Placement::kAny),
+                            .leased_jobs = state.leases.size(),
+                            .workers_ready = workers(wire::WorkerState::kReady),
+                            .workers_draining = workers(wire::WorkerState::kDraining),
+                            .workers_lost = workers(wire::WorkerState::kLost),
+                            .workers_quarantined = workers(wire::WorkerState::kQuarantined),
+                            .stopping = state.service == Service::kDraining}});
   }
 
   void operator()(const wire::UnknownMember& unknown) const {

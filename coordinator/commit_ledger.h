@@ -27,7 +27,9 @@ struct AcceptanceCommit {
   BatchId batch;
   std::uint32_t first_index = 0;
   wire::BatchEnd end = wire::BatchEnd::kComplete;
+  // Those whose answer is known keep of their specs only what is looked at yet: the deadline.
   std::vector<AdmittedJob> jobs;
+  std::uint64_t bytes = 0;  // that were charged for them
   Instant arrived_at{};
 };
 

@@ -136,10 +136,9 @@ struct WorkersDisagreed {
 struct JobWasRetried {
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-using Observation =
-    std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished, OutcomesWereStored,
-                 RequestWasRefused, WorkerChanged, ReportWasImplausible, WorkersDisagreed,
-                 JobWasRetried>;
+using Observation = std::variant<JobsWereAccepted, JobsWereFinished, BatchWasFinished,
+                                 OutcomesWereStored, RequestWasRefused, WorkerChanged,
+                                 ReportWasImplausible, WorkersDisagreed, JobWasRetried>;
 
 using Effect = std::variant<ReplyToClient, SendOutcomes, AnswerFromStorage, SendJob, SendFleet,
                             SendToWorker, Persist, Observation>;

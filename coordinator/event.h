@@ -43,7 +43,7 @@ struct ToMeasure {
   Placement placement = Placement::kCpu;
 };
 // A worker's turn; answered from the store; or over at once, for example by INVALID_ACTION.
-using Admission = std::variant<ToMeasure, storage::StoredResult, Failure>;
+using Admission = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
 
 struct AdmittedJob {
   JobSpec spec;

@@ -52,6 +52,7 @@ Status EventLoop::RecoverSomeJobs() {
   JobsRecovered event;
   std::vector<storage::UnfinishedJob> jobs;
   LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
+  parts_.metrics.DamagedRows(event.damaged.size());
   for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
   if (to_recover_->at_end()) {
     event.part = JobsRecovered::Part::kLast;
@@ -270,6 +271,7 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
+  parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
   parts_.observer.ShowFleet(parts_.core, moment);
   if (parts_.board.IsDue(now)) {

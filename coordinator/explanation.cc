@@ -196,7 +196,7 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
   explanation.worker = state.workers.Find(lease.worker)->facts.name;
   explanation.leased_ms = Milliseconds(now - lease.granted_at);
   explanation.reason = fmt::format("leased: {} has had it for {}, attempt {}", explanation.worker,
-                                   Seconds(explanation.leased_ms), job.attempts);
+                                   Seconds(explanation.leased_ms), job.attempts());
 }
 
 void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {
@@ -280,7 +280,7 @@ wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
   wire::JobExplanation explanation{.job = job.id,
                                    .priority = job.spec.priority,
                                    .waited_ms = Milliseconds(now - job.accepted_at),
-                                   .attempts = job.attempts};
+                                   .attempts = job.attempts()};
   if (job.expires_at != Instant::max()) {
     explanation.deadline_left_ms = Milliseconds(job.expires_at - now);
   }

@@ -66,11 +66,12 @@ struct Job {
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
-  std::uint32_t attempts = 0;           // leases granted, but for those that came back unrun
+  // Leases granted, but for those that came back unrun; at most Limits::max_attempts.
+  std::vector<LeaseId> counted;
+  std::uint32_t attempts() const { return static_cast<std::uint32_t>(counted.size()); }
   // Of those, that ended with their worker. From the first on the job runs alone (retry_table.h).
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
-  std::vector<LeaseId> counted;     // what `attempts` counts; at most Limits::max_attempts
   JobProgress progress;
   std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;

@@ -54,6 +54,27 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                            .cut_above_ns = concluded.cut_above_ns});
 }
 
+void AnswerFromStore(Turn& turn, JobId id, storage::StoredAnswer answer, Nanos queued) {
+  Batch& batch = turn.state.batches.At(id.batch);
+  DischargeJob(turn, batch);
+  const std::uint64_t sequence = ++batch.finished;
+  const Evaluation& evaluation = answer->evaluation;
+  FinishedJob finished{
+      .failure = evaluation.ok() ? std::nullopt : std::optional(evaluation.failure().code),
+      .source = OutcomeSource::kStored};
+  finished.stages[Stage::kQueue] = queued;
+  turn.finished.jobs.push_back(std::move(finished));
+  turn.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
+  auto* last =
+      turn.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&turn.writes.back());
+  if (last == nullptr) {
+    last = &std::get<storage::JobsAnswered>(
+        turn.writes.emplace_back(storage::JobsAnswered{.finished_at = turn.now.wall}));
+  }
+  last->jobs.push_back(
+      {.job = id, .sequence = sequence, .queued = queued, .answer = std::move(answer)});
+}
+
 Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
   return {.source = OutcomeSource::kCoalesced,
           .evaluation = answer.evaluation,
@@ -76,7 +97,7 @@ Job& AddJob(State& state, Job entering) {
 void ShareAnswer(Turn& turn, JobId follower, const SharedAnswer& answer) {
   const Job job = TakeJob(turn.state, follower);
   MakeOutcome(turn, {.id = follower,
-                     .attempts = job.attempts,
+                     .attempts = job.attempts(),
                      .ending = CoalescedWith(answer, turn.now.instant - job.accepted_at)});
 }
 
@@ -180,7 +201,7 @@ LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
   ++job.losses;
   if (lease.was_held) return LeaseEnd::kLost;
   const bool was_announced =
-      job.attempts > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
+      job.attempts() > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
   if (job.unseen_losses++ >= turn.limits().max_unseen_losses) return LeaseEnd::kLost;
   return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
 }
@@ -193,9 +214,8 @@ wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
-  ++job.attempts;
   job.counted.push_back(lease.id);
-  return {.lease = lease.id, .job = id, .attempt = job.attempts, .spec = job.spec};
+  return {.lease = lease.id, .job = id, .attempt = job.attempts(), .spec = job.spec};
 }
 
 Ending FailedBy(Failure failure, Verdict verdict) {
@@ -216,12 +236,8 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
     if (shares) turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
     MakeOutcome(turn,
                 {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
-  } else if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
-    MakeOutcome(turn, {.id = id,
-                       .ending = {.source = OutcomeSource::kStored,
-                                  .evaluation = std::move(stored->evaluation),
-                                  .worker = std::move(stored->worker),
-                                  .queued = waited}});
+  } else if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
+    AnswerFromStore(turn, id, std::move(*stored), waited);
   } else {
     EnterToMeasure(turn, {.id = id,
                           .spec = std::move(job.spec),
@@ -267,7 +283,7 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
     LeaveFlight(turn, job, ending.verdict);
   }
   MakeOutcome(turn, {.id = id,
-                     .attempts = job.attempts,
+                     .attempts = job.attempts(),
                      .ending = std::move(ending),
                      .settles = std::move(settles),
                      .cut_above_ns = job.spec.cut_above_ns});
@@ -312,15 +328,14 @@ void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
   if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
   EndLease(turn, id);
   if (how == LeaseEnd::kUnrun) {
-    --job.attempts;
     std::erase(job.counted, id);
     if (AskAnother(turn, job)) return;
   }
   if (EndWithFirstVerdict(turn, job_id)) return;
-  if (how == LeaseEnd::kLost && job.attempts >= turn.limits().max_attempts) {
+  if (how == LeaseEnd::kLost && job.attempts() >= turn.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,
-        .message = fmt::format("the worker went away in each of {} attempts", job.attempts)};
+        .message = fmt::format("the worker went away in each of {} attempts", job.attempts())};
     Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
     ending.worker = last.name;
     ending.evaluation.conditions = ConditionsOf(last, job.spec);

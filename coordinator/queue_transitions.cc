@@ -135,11 +135,11 @@ bool BindAffinity(Turn& turn, const Job& job, const Worker& worker) {
 void BindStored(Turn& turn, const std::vector<AdmittedJob>& jobs) {
   State& state = turn.state;
   for (const AdmittedJob& job : jobs) {
-    const auto* stored = std::get_if<storage::StoredResult>(&job.admission);
+    const auto* stored = std::get_if<storage::StoredAnswer>(&job.admission);
     const std::string& affinity = job.spec.affinity;
     if (stored == nullptr || affinity.empty()) continue;
     if (!state.affinities.WorkerOf(affinity).is_nil()) continue;
-    const Worker* worker = state.workers.FindReady(stored->worker);
+    const Worker* worker = state.workers.FindReady((*stored)->worker);
     if (worker == nullptr) continue;
     state.affinities.Bind(affinity, worker->id(), state.limits.max_affinities);
     MoveWaiting(turn, affinity, worker->id());

@@ -96,7 +96,7 @@ bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation&
   Job& job = turn.state.jobs.At(turn.state.leases.Find(lease)->job);
   const FailureCode code = evaluation.failure().code;
   const RetryRule* rule = RetryRuleOf(code);
-  if (rule == nullptr || job.attempts >= turn.limits().max_attempts) return false;
+  if (rule == nullptr || job.attempts() >= turn.limits().max_attempts) return false;
   const auto before = std::ranges::count(job.failed_turns, code, &FailedTurn::code);
   if (before + 1 >= rule->turns) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();

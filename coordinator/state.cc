@@ -12,7 +12,8 @@ void CheckJob(const State& state, const Job& job) {
   const Batch* batch = state.batches.Find(job.id.batch);
   LF_CHECK(batch != nullptr && job.id.index < batch->job_count, "job {} has no batch", job.id);
   LF_CHECK(!batch->cancelled, "job {} outlived its batch's cancellation", job.id);
-  LF_CHECK(job.attempts <= state.limits.max_attempts, "job {}: attempt {}", job.id, job.attempts);
+  LF_CHECK(job.attempts() <= state.limits.max_attempts, "job {}: attempt {}", job.id,
+           job.attempts());
   if (const auto* queued = std::get_if<Queued>(&job.progress)) {
     LF_CHECK(queued->place.job() == job.id, "job {} is not at its place", job.id);
     Demand demand = DemandOf(job.spec, job.placement);

@@ -135,8 +135,14 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
                               .accepted_at = turn.now.wall};
   write.jobs.reserve(submission.jobs.size());
   write.replayed.reserve(submission.jobs.size());
-  for (const AdmittedJob& job : submission.jobs) {
-    write.jobs.push_back(job.spec);
+  const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
+  for (AdmittedJob& job : submission.jobs) {
+    if (std::holds_alternative<storage::StoredAnswer>(job.admission)) {
+      const double deadline_s = job.spec.deadline_s;
+      write.jobs.push_back(std::exchange(job.spec, {.deadline_s = deadline_s}));
+    } else {
+      write.jobs.push_back(job.spec);
+    }
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
     write.replayed.push_back(
         measure == nullptr ? std::nullopt
@@ -151,6 +157,7 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
                        .first_index = first_index,
                        .end = submission.end,
                        .jobs = std::move(submission.jobs),
+                       .bytes = bytes,
                        .arrived_at = turn.now.instant});
   Persist persist{.token = token, .when_full = WhenFull::kRefuse};
   persist.writes.push_back(std::move(write));
@@ -286,7 +293,7 @@ void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& fai
   for (std::uint32_t i = 0; i < commit.jobs.size(); ++i) {
     state.audits.cases.erase({.batch = commit.batch, .index = commit.first_index + i});
   }
-  DischargeJobs(turn, batch, commit.jobs.size(), MemoryBytesOf(commit.jobs));
+  DischargeJobs(turn, batch, commit.jobs.size(), commit.bytes);
   const Asker asker = state.clients.TakePending(commit.request).asker;
   Refuse(turn, asker, failure.code, failure.message);
   if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {

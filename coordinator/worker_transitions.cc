@@ -58,7 +58,7 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
-  if (!is_counted && job->attempts >= state.limits.max_attempts) return false;
+  if (!is_counted && job->attempts() >= state.limits.max_attempts) return false;
   if (!MayAdopt(state, worker, *job, held.lease, is_counted)) return false;
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
@@ -73,7 +73,6 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
   if (!is_counted) {
-    ++job->attempts;
     job->counted.push_back(held.lease);
   }
   return true;

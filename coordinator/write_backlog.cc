@@ -12,8 +12,13 @@ namespace {
 std::size_t RowsOf(const Persist& persist) {
   std::size_t rows = 0;
   for (const storage::Write& write : persist.writes) {
-    const auto* accepted = std::get_if<storage::JobsAccepted>(&write);
-    rows += accepted == nullptr ? 1 : 1 + accepted->jobs.size();
+    if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
+      rows += 1 + accepted->jobs.size();
+    } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
+      rows += answered->jobs.size();
+    } else {
+      ++rows;
+    }
   }
   return rows;
 }

@@ -46,6 +46,7 @@ enum class Metric {
   kRetries,
   kDisagreements,
   kMalformedMessages,
+  kDamagedRows,
   kWorkerJobsCompleted,
   kWorkerStageDuration,
   kWorkerChildRestarts,

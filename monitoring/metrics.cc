@@ -172,6 +172,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
       malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
+      damaged_rows_(&CounterFamily(registry, Metric::kDamagedRows).Add({})),
       quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
       disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})),
@@ -221,6 +222,9 @@ void CoordinatorMetrics::LookedUp(LookupResult result, std::uint64_t count) {
 }
 
 void CoordinatorMetrics::MalformedMessage() { malformed_->Increment(); }
+void CoordinatorMetrics::DamagedRows(std::uint64_t count) {
+  damaged_rows_->Increment(static_cast<double>(count));
+}
 
 WorkerMetrics::WorkerMetrics(Registry& registry, const WorkerLabels& labels)
     : completed_(AddLabelled(registry, Metric::kWorkerJobsCompleted, labels.outcomes)),

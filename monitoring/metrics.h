@@ -70,6 +70,7 @@ class CoordinatorMetrics {
   void LookedUp(LookupResult result, std::uint64_t count = 1);
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
+  void DamagedRows(std::uint64_t count);
   void Quarantined();  // a worker was
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
@@ -95,6 +96,7 @@ class CoordinatorMetrics {
   std::array<prometheus::Counter*, 2> lookups_;
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
+  prometheus::Counter* damaged_rows_;
   prometheus::Counter* quarantines_;
   LabelledCounter retries_;
   prometheus::Counter* disagreements_;

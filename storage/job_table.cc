@@ -72,19 +72,18 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
   const auto* uri = std::get_if<looptree::BenchmarkUri>(&spec.source);
   const auto* ir = std::get_if<looptree::IrText>(&spec.source);
   LF_TRY(const auto options, OptionsText(spec, accepted_at));
-  LF_TRY(Query query, connection_.Start("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?, ?,?,?)"));
-  query.Add(job.batch.value).Add(job.index);
-  uri ? query.Add(uri->text) : query.AddNull();
-  ir ? query.Add(ir->text) : query.AddNull();
-  query.Add(ActionsText(spec.actions)).Add(options).Add(spec.tag).AddChecksum();
+  rows_.Add(job.batch.value).Add(job.index);
+  uri ? rows_.Add(uri->text) : rows_.AddNull();
+  ir ? rows_.Add(ir->text) : rows_.AddNull();
+  rows_.Add(ActionsText(spec.actions)).Add(options).Add(spec.tag).AddChecksum();
   if (replayed) {
-    query.Add(std::span<const std::uint8_t>(replayed->tree.bytes))
+    rows_.Add(std::span<const std::uint8_t>(replayed->tree.bytes))
         .Add(PlacementText(replayed->placement))
         .AddChecksum();
   } else {
-    query.AddNull().AddNull().AddChecksum();
+    rows_.AddNull().AddNull().AddChecksum();
   }
-  return query.Run();
+  return rows_.EndRow();
 }
 
 Result<std::optional<JobSpec>> JobTable::Find(JobId job) {

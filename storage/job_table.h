@@ -8,6 +8,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "storage/record.h"
+#include "storage/row_feed.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
@@ -16,10 +17,12 @@ class JobTable {
  public:
   explicit JobTable(Connection& connection) : connection_(connection) {}
 
-  // kInvalid: an option that JSON cannot hold (a number that is not finite, a text that is not
-  // UTF-8).
+  // What was inserted is written by Flush(), some of it sooner. kInvalid: an option that JSON
+  // cannot hold (a number that is not finite, a text that is not UTF-8).
   Status Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
                 const std::optional<ReplayedTo>& replayed);
+  Status Flush() { return rows_.Flush(); }
+  void Forget() { rows_.Forget(); }  // the transaction was undone
 
   // kCorrupt: the row is not what was written.
   Result<std::optional<JobSpec>> Find(JobId job);
@@ -33,6 +36,9 @@ class JobTable {
 
  private:
   Connection& connection_;
+  RowFeed rows_{connection_,
+                "INSERT OR ROLLBACK INTO jobs SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10 "
+                "FROM row_feed"};
 };
 
 }  // namespace loopfleet::storage

@@ -48,9 +48,7 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   if (!result) {
     LF_TRY(no_effect, ListText(evaluation.no_effect));
   }
-  LF_TRY(Query query, connection_.Start(R"sql(
-    INSERT INTO outcomes VALUES (?,?,?,?,?,?,?,?, ?,?,?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?))sql"));
-  query.Add(outcome.job.batch.value)
+  rows_.Add(outcome.job.batch.value)
       .Add(outcome.sequence)
       .Add(outcome.job.index)
       .Add(OutcomeSourceName(outcome.source))
@@ -58,24 +56,41 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
       .Add(outcome.attempts)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count());
-  for (const Stage stage : kStages) query.Add(evaluation.stages[stage].count());
+  for (const Stage stage : kStages) rows_.Add(evaluation.stages[stage].count());
   if (result) {
-    for (int column = 0; column < kFailureColumns; ++column) query.AddNull();
+    for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
   } else {
     const Failure& failure = evaluation.failure();
-    query.Add(static_cast<int>(failure.code))
+    rows_.Add(static_cast<int>(failure.code))
         .Add(failure.message)
         .Add(failure.action_index)
         .Add(failure.signal);
-    evaluation.tree_key ? query.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-                        : query.AddNull();
-    query.Add(conditions)
+    evaluation.tree_key ? rows_.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
+                        : rows_.AddNull();
+    rows_.Add(conditions)
         .Add(evaluation.flop_count)
         .Add(evaluation.scratch_bytes)
         .Add(evaluation.code_hash)
         .Add(no_effect);
   }
-  return query.AddChecksum().Run();
+  return rows_.AddChecksum().EndRow();
+}
+
+Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) {
+  if (job.answer->row == 0) return Insert(OutcomeOf(job, finished_at));
+  rows_.Add(job.job.batch.value)
+      .Add(job.sequence)
+      .Add(job.job.index)
+      .Add(OutcomeSourceName(OutcomeSource::kStored))
+      .Add(job.answer->row)
+      .Add(0)  // attempts
+      .Add(job.answer->worker)
+      .Add(finished_at.time_since_epoch().count());
+  for (const Stage stage : kStages) {
+    rows_.Add(stage == Stage::kQueue ? job.queued.count() : std::int64_t{0});
+  }
+  for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
+  return rows_.AddChecksum().EndRow();
 }
 
 Status OutcomeTable::Doubt(const ResultDoubted& doubted) {
@@ -172,6 +187,7 @@ Result<Outcome> OutcomeTable::Finish(Row row) {
   const Status resolved = Resolve(row);
   if (!resolved) {
     if (resolved.error().kind != ErrorKind::kCorrupt) return std::unexpected(resolved.error());
+    ++damaged_;
     row.outcome.evaluation = {.verdict = Failure{.code = FailureCode::kStorageCorrupt,
                                                  .message = resolved.error().message},
                               .stages = row.outcome.evaluation.stages};
@@ -198,6 +214,7 @@ Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
   auto row = Read(query);
   if (row) return Finish(*std::move(row));
   if (row.error().kind != ErrorKind::kCorrupt) return std::unexpected(row.error());
+  ++damaged_;
   query.Rewind();
   Row damaged;
   damaged.outcome.job.batch.value = query.Int<std::uint64_t>();

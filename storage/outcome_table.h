@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -10,6 +11,7 @@
 #include "storage/conditions_table.h"
 #include "storage/job_table.h"
 #include "storage/result_table.h"
+#include "storage/row_feed.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
@@ -21,7 +23,12 @@ class OutcomeTable {
       : connection_(connection), conditions_(conditions), results_(results), jobs_(jobs) {}
 
   // Also writes its measurement, unless that is there already. kExists: the job has an outcome.
+  // What was inserted is written by Flush(), some of it sooner: kExists may come of that.
   Status Insert(const Outcome& outcome);
+  // Of a job that a stored answer finished, whose source is kStored.
+  Status Insert(const JobsAnswered::One& job, WallTime finished_at);
+  Status Flush() { return rows_.Flush(); }
+  void Forget() { rows_.Forget(); }  // the transaction was undone
 
   // Flags its measurement, if it has one.
   Status Doubt(const ResultDoubted& doubted);
@@ -33,6 +40,8 @@ class OutcomeTable {
   // See StoreReader::ListOutcomes.
   Result<std::vector<Outcome>> ListAfter(OutcomePlace after, std::uint32_t max);
   Result<std::optional<Outcome>> Find(JobId job);
+  // Rows that became STORAGE_CORRUPT as they were read, since this was last asked.
+  std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
   // Element i: has job i of the batch an outcome?
   Result<std::vector<bool>> FinishedJobs(BatchId batch, std::uint32_t job_count);
@@ -61,6 +70,10 @@ class OutcomeTable {
   ConditionsTable& conditions_;
   ResultTable& results_;
   JobTable& jobs_;
+  std::uint64_t damaged_ = 0;
+  RowFeed rows_{connection_,
+                "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
+                "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24 FROM row_feed"};
 };
 
 }  // namespace loopfleet::storage

@@ -3,6 +3,7 @@
 // and the outcomes (so that nothing is measured twice for want of a look).
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -46,6 +47,39 @@ struct JobFinished {
   std::uint64_t cut_above_ns = 0;
 };
 
+// A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
+struct StoredResult {
+  Evaluation evaluation;  // its stages are zero: they belong to the job it was made for
+  std::string worker;     // that measured it
+  WallTime measured_at{};
+  std::int64_t row = 0;  // results.id, which never goes; 0: it is of no such row
+};
+// One for all who ask: never changed.
+using StoredAnswer = std::shared_ptr<const StoredResult>;
+
+// The final word on jobs that stored answers finished, at one time: what JobFinished would say of
+// each, told in less.
+struct JobsAnswered {
+  struct One {
+    JobId job;
+    std::uint64_t sequence = 0;
+    Nanos queued{0};
+    StoredAnswer answer;
+  };
+  WallTime finished_at{};
+  std::vector<One> jobs;
+};
+inline Outcome OutcomeOf(const JobsAnswered::One& job, WallTime finished_at) {
+  Outcome outcome{.job = job.job,
+                  .sequence = job.sequence,
+                  .source = OutcomeSource::kStored,
+                  .worker = job.answer->worker,
+                  .finished_at = finished_at,
+                  .evaluation = job.answer->evaluation};
+  outcome.evaluation.stages[Stage::kQueue] = job.queued;
+  return outcome;
+}
+
 // The batch takes no more jobs (it is closed, too); each job without an outcome still needs one.
 struct BatchCancelled {
   BatchId batch;
@@ -84,7 +118,7 @@ struct WorkersResumed {
 };
 
 using Write = std::variant<JobsAccepted, JobFinished, BatchCancelled, ResultsSuspected, BatchClosed,
-                           WorkersDrained, WorkersResumed, ResultDoubted>;
+                           WorkersDrained, WorkersResumed, ResultDoubted, JobsAnswered>;
 
 // What a submission was answered with, for when it is sent again.
 struct StoredRequest {
@@ -97,21 +131,14 @@ struct StoredRequest {
 struct UnfinishedJob {
   JobId job;
   JobSpec spec;
-  std::optional<WallTime> accepted_at;    // of one with a deadline
-  std::optional<ReplayedTo> replayed;  // none: not known, replay it
+  std::optional<WallTime> accepted_at;  // of one with a deadline
+  std::optional<ReplayedTo> replayed;   // none: not known, replay it
 };
 
 // An accepted job, and its outcome once there is one.
 struct StoredJob {
   JobSpec spec;
   std::optional<Outcome> outcome;
-};
-
-// A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
-struct StoredResult {
-  Evaluation evaluation;  // its stages are zero: they belong to the job it was made for
-  std::string worker;     // that measured it
-  WallTime measured_at{};
 };
 
 struct StoredBatch {

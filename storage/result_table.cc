@@ -102,8 +102,8 @@ std::optional<Grade> ParseGrade(std::string_view text) {
   return std::nullopt;
 }
 
-void AddMeasurement(Query& query, const Measurement& measurement) {
-  query.Add(measurement.elapsed_ns)
+void AddMeasurement(RowFeed& row, const Measurement& measurement) {
+  row.Add(measurement.elapsed_ns)
       .Add(measurement.elapsed_low_ns)
       .Add(measurement.elapsed_high_ns)
       .Add(measurement.elapsed_min_ns)
@@ -152,6 +152,7 @@ bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
 }
 
 void ResultTable::Forget() {
+  rows_.Forget();
   added_.clear();
   next_id_.reset();
   same_.clear();
@@ -172,14 +173,12 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
   LF_TRY(const ResultId id, NextId());
   const Identity identity{.hash = HashOf(*evaluation.tree_key, *evaluation.conditions),
                           .content = ContentOf(evaluation, conditions)};
-  LF_TRY(Query query, connection_.Start(R"sql(
-    INSERT INTO results VALUES (?,?,?,?, ?,?,?,?,?,?,?,?,?,?, ?,?,?,?,?,?,?, ?,?,?))sql"));
-  query.Add(id)
+  rows_.Add(id)
       .Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
       .Add(identity.content)
       .Add(conditions);
-  AddMeasurement(query, evaluation.measurement());
-  query.Add(evaluation.flop_count)
+  AddMeasurement(rows_, evaluation.measurement());
+  rows_.Add(evaluation.flop_count)
       .Add(evaluation.scratch_bytes)
       .Add(evaluation.code_hash)
       .Add(no_effect)
@@ -189,7 +188,7 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
       .Add(evaluation.measurement().clock_before_mhz)
       .Add(evaluation.measurement().clock_after_mhz)
       .AddChecksum();
-  LF_TRY_VOID(query.Run());
+  LF_TRY_VOID(rows_.EndRow());
   added_.push_back({identity.hash, id});
   Remember(identity, id);
   return id;
@@ -230,7 +229,7 @@ Result<std::optional<ResultId>> ResultTable::FindStoredSame(const Identity& iden
 
 Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   row.Skip();  // id
-  StoredResult result;
+  StoredResult result{.row = id};
   Evaluation& evaluation = result.evaluation;
   const auto key = row.Blob();
   if (key.size() != sizeof(looptree::TreeKey::bytes)) return Damaged("results", id);
@@ -261,29 +260,30 @@ Result<StoredResult> ResultTable::Find(ResultId id) {
   return ReadRow(row, id);
 }
 
-Result<std::optional<StoredResult>> ResultTable::FindLatest(const ResultKey& key) {
+Result<StoredAnswer> ResultTable::FindLatest(const ResultKey& key) {
   const ResultHash hash = HashOf(key);
   const std::uint32_t generation =
       keys_.Generation(hash);  // before looking: it may change meanwhile
   if (const auto known = answers_.find(hash);
       known != answers_.end() && known->second.generation == generation &&
-      IsAbout(known->second.result.evaluation, key) && IsGoodEnough(known->second.result, key)) {
+      IsAbout(known->second.result->evaluation, key) && IsGoodEnough(*known->second.result, key)) {
     return known->second.result;
   }
   return FindStored(key, hash, generation);
 }
 
-Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key, ResultHash hash,
-                                                            std::uint32_t generation) {
+Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash hash,
+                                             std::uint32_t generation) {
   ResultId below = std::numeric_limits<ResultId>::max();
   bool is_newest = true;
   while (true) {
     LF_TRY(const auto ids, keys_.Find(connection_, hash, below, kCandidates));
-    if (ids.empty()) return std::nullopt;
+    if (ids.empty()) return nullptr;
     for (const ResultId id : ids) {
-      LF_TRY(StoredResult result, Find(id));
+      LF_TRY(StoredResult found, Find(id));
+      const auto result = std::make_shared<const StoredResult>(std::move(found));
       // The hash led here; only the row itself says what it is.
-      if (!IsAbout(result.evaluation, key)) continue;
+      if (!IsAbout(result->evaluation, key)) continue;
       LF_TRY(const bool is_suspect, IsSuspect(id));
       if (is_suspect) continue;
       // An older one may do for this question, and not for the next.
@@ -291,7 +291,7 @@ Result<std::optional<StoredResult>> ResultTable::FindStored(const ResultKey& key
         if (answers_.size() >= kMaxAnswers) answers_.clear();
         answers_.insert_or_assign(hash, Answer{.generation = generation, .result = result});
       }
-      if (IsGoodEnough(result, key)) return result;
+      if (IsGoodEnough(*result, key)) return result;
     }
     below = ids.back();
   }

@@ -14,6 +14,7 @@
 #include "storage/conditions_table.h"
 #include "storage/record.h"
 #include "storage/result_keys.h"
+#include "storage/row_feed.h"
 #include "storage/sqlite.h"
 
 namespace loopfleet::storage {
@@ -28,7 +29,9 @@ class ResultTable {
 
   // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
   // conditions, or its figures are senseless.
+  // The row is written by Flush(), or sooner.
   Result<ResultId> Insert(const Outcome& outcome);
+  Status Flush() { return rows_.Flush(); }
   // The row that already says what this outcome's evaluation says, if there is one.
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);
 
@@ -36,7 +39,7 @@ class ResultTable {
   Result<StoredResult> Find(ResultId id);
   // The newest that is about the key and as good and as new as it says. Suspected ones do not
   // count.
-  Result<std::optional<StoredResult>> FindLatest(const ResultKey& key);
+  Result<StoredAnswer> FindLatest(const ResultKey& key);  // none: null
 
   // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
   Status Suspect(const ResultsSuspected& suspected);
@@ -62,8 +65,7 @@ class ResultTable {
 
   Result<ResultId> NextId();
   Result<StoredResult> ReadRow(Query& row, ResultId id);
-  Result<std::optional<StoredResult>> FindStored(const ResultKey& key, ResultHash hash,
-                                                 std::uint32_t generation);
+  Result<StoredAnswer> FindStored(const ResultKey& key, ResultHash hash, std::uint32_t generation);
   Result<bool> IsSuspect(ResultId id);
   Result<std::optional<ResultId>> FindStoredSame(const Identity& identity);
   void Remember(const Identity& identity, ResultId id);
@@ -71,6 +73,9 @@ class ResultTable {
   Connection& connection_;
   ConditionsTable& conditions_;
   const ResultKeys& keys_;
+  RowFeed rows_{connection_,
+                "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
+                "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23 FROM row_feed"};
   std::vector<ResultKeys::Entry> added_;  // the writer's
   std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
   // The writer's: rows written or found lately, so that many askers of one result cost one look.
@@ -79,7 +84,7 @@ class ResultTable {
   // answer and none is suspected.
   struct Answer {
     std::uint32_t generation = 0;
-    StoredResult result;
+    StoredAnswer result;
   };
   std::unordered_map<ResultHash, Answer> answers_;
 };

@@ -1,13 +1,14 @@
 #include "storage/sqlite.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
+#include "storage/row_bytes.h"
+#include "storage/row_feed.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -48,26 +49,6 @@ std::unexpected<Error> FailWith(sqlite3* database, int code) {
                           sqlite3_extended_errcode(database)));
 }
 
-// Rows are hashed as a sequence of (type, length, bytes), so that no two different rows give the
-// same bytes. The types are those that SQLite reports when the row is read.
-void Append(std::string& row, int type, std::string_view bytes) {
-  const auto length = static_cast<std::uint32_t>(bytes.size());
-  char head[5] = {static_cast<char>(type)};
-  std::memcpy(head + 1, &length, sizeof length);
-  row.append(head, sizeof head).append(bytes);
-}
-
-template <class T>
-void AppendNumber(std::string& row, int type, T value) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  Append(row, type, {bytes, sizeof bytes});
-}
-
-std::int64_t ChecksumOf(const std::string& row) {
-  return static_cast<std::int64_t>(XXH3_64bits(row.data(), row.size()));
-}
-
 std::string_view Chars(const void* data, int size) {
   return data == nullptr
              ? std::string_view{}
@@ -102,7 +83,7 @@ void Query::Note(int code) {
 }
 
 Query& Query::AddInt64(std::int64_t value) {
-  AppendNumber(row_->bytes, SQLITE_INTEGER, value);
+  AppendInt64(row_->bytes, value);
   Note(sqlite3_bind_int64(statement_, ++parameter_, value));
   return *this;
 }
@@ -110,14 +91,14 @@ Query& Query::AddInt64(std::int64_t value) {
 Query& Query::Add(double value) {
   value +=
       0.0;  // no negative zero: SQLite may give it back positive, and the checksum would differ
-  AppendNumber(row_->bytes, SQLITE_FLOAT, value);
+  AppendDouble(row_->bytes, value);
   Note(sqlite3_bind_double(statement_, ++parameter_, value));
   return *this;
 }
 
 // Texts and blobs are bound when the statement runs, from the bytes that the checksum is over.
 Query& Query::Add(std::string_view text) {
-  Append(row_->bytes, SQLITE_TEXT, text);
+  AppendValue(row_->bytes, SQLITE_TEXT, text);
   row_->pieces.push_back({.parameter = ++parameter_,
                           .type = SQLITE_TEXT,
                           .offset = row_->bytes.size() - text.size(),
@@ -126,7 +107,7 @@ Query& Query::Add(std::string_view text) {
 }
 
 Query& Query::Add(std::span<const std::uint8_t> blob) {
-  Append(row_->bytes, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
+  AppendValue(row_->bytes, SQLITE_BLOB, {reinterpret_cast<const char*>(blob.data()), blob.size()});
   row_->pieces.push_back({.parameter = ++parameter_,
                           .type = SQLITE_BLOB,
                           .offset = row_->bytes.size() - blob.size(),
@@ -152,7 +133,7 @@ void Query::BindPieces(Lifetime lifetime) {
 }
 
 Query& Query::AddNull() {
-  Append(row_->bytes, SQLITE_NULL, {});
+  AppendValue(row_->bytes, SQLITE_NULL, {});
   Note(sqlite3_bind_null(statement_, ++parameter_));
   return *this;
 }
@@ -226,15 +207,14 @@ bool Query::ChecksumMatches() {
     const int type = sqlite3_column_type(statement_, column);
     switch (type) {
       case SQLITE_INTEGER:
-        AppendNumber(row_->bytes, type,
-                     static_cast<std::int64_t>(sqlite3_column_int64(statement_, column)));
+        AppendInt64(row_->bytes, sqlite3_column_int64(statement_, column));
         break;
       case SQLITE_FLOAT:
-        AppendNumber(row_->bytes, type, sqlite3_column_double(statement_, column));
+        AppendDouble(row_->bytes, sqlite3_column_double(statement_, column));
         break;
       default: {
         const void* data = sqlite3_column_blob(statement_, column);
-        Append(row_->bytes, type, Chars(data, sqlite3_column_bytes(statement_, column)));
+        AppendValue(row_->bytes, type, Chars(data, sqlite3_column_bytes(statement_, column)));
       }
     }
   }
@@ -262,6 +242,9 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   // A damaged or hostile file must not run code through its schema.
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  if (access != Access::kReadOnly) {
+    LF_TRY_VOID(RowFeed::Register(database, &connection->feed_));
+  }
   LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
   // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still
   // a rollback journal (when the file is made), removing that is made durable, too: a journal that
@@ -297,6 +280,14 @@ Result<Query> Connection::StartOnce(const std::string& sql) {
   Query query(database_, statement, &row_);
   query.once_ = true;
   return query;
+}
+
+Status Connection::InsertFrom(const RowFeed& feed, const char* insert) {
+  LF_TRY(Query query, Start(insert));
+  feed_ = &feed;
+  Status written = query.Run();
+  feed_ = nullptr;
+  return written;
 }
 
 Status Connection::CopyFrom(Connection& other) {

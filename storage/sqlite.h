@@ -27,6 +27,8 @@
 
 namespace loopfleet::storage {
 
+class RowFeed;
+
 enum class Access { kReadOnly, kReadWriteCreate };
 
 // One run of a prepared statement, which is reset for the next one when this goes.
@@ -124,6 +126,9 @@ class Connection {
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
   Result<std::int64_t> Number(const char* sql);  // the first column of the first row
 
+  // Runs an INSERT that reads the feed's rows from the table row_feed.
+  Status InsertFrom(const RowFeed& feed, const char* insert);
+
   // Makes this database a copy of the other one, as that is now, durably.
   Status CopyFrom(Connection& other);
 
@@ -135,6 +140,7 @@ class Connection {
 
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
+  const RowFeed* feed_ = nullptr;  // what row_feed is now
   Query::Row row_;
 };
 

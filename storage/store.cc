@@ -103,10 +103,14 @@ struct Store::Impl {
   Status CheckEpoch();
   Status On(const JobsAccepted& accepted);
   Status On(const JobFinished& finished);
+  Status On(const JobsAnswered& answered);
+  Status Finish(JobId job, std::uint64_t sequence, const Evaluation& evaluation,
+                OutcomeSource source);
   Status On(const BatchCancelled& cancelled);
   Status On(const BatchClosed& closed);
-  Status On(const ResultsSuspected& suspected) { return results.Suspect(suspected); }
-  Status On(const ResultDoubted& doubted) { return outcomes.Doubt(doubted); }
+  Status On(const ResultsSuspected& suspected);
+  Status On(const ResultDoubted& doubted);
+  Status Flush();
   Status On(const WorkersDrained& drained) { return drains.Save(drained); }
   Status On(const WorkersResumed& resumed) { return drains.Remove(resumed.target); }
   Status Learn(const JobFinished& finished);
@@ -237,7 +241,9 @@ Status Store::Apply(std::span<const Write> writes) {
   // the file is next opened.
   if (impl_->connection->InTransaction()) (void)impl_->connection->Run("ROLLBACK");
   impl_->conditions.Forget();
+  impl_->jobs.Forget();
   impl_->results.Forget();
+  impl_->outcomes.Forget();
   impl_->keys->Forget();
   impl_->keys->failures().Forget();
   return applied;
@@ -250,6 +256,7 @@ Status Store::Impl::ApplyAll(std::span<const Write> writes) {
   for (const Write& write : writes) {
     LF_TRY_VOID(std::visit([this](const auto& what) { return On(what); }, write));
   }
+  LF_TRY_VOID(Flush());
   for (const auto& [id, batch] : touched) LF_TRY_VOID(batches.Save(batch));
   LF_TRY_VOID(keys->Seal(*connection));
   LF_FAILPOINT("store.before_commit");
@@ -313,23 +320,56 @@ Status Store::Impl::On(const JobsAccepted& accepted) {
   return {};
 }
 
-Status Store::Impl::On(const JobFinished& finished) {
-  const Outcome& outcome = finished.outcome;
-  LF_TRY(StoredBatch * batch, Touch(outcome.job.batch));
-  if (outcome.job.index >= batch->job_count) {
-    return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", outcome.job));
+// What was gathered, in the order in which a reader could want it.
+Status Store::Impl::Flush() {
+  LF_TRY_VOID(jobs.Flush());
+  LF_TRY_VOID(results.Flush());
+  return outcomes.Flush();
+}
+
+// What they flag may be among the rows of this transaction.
+Status Store::Impl::On(const ResultsSuspected& suspected) {
+  LF_TRY_VOID(Flush());
+  return results.Suspect(suspected);
+}
+
+Status Store::Impl::On(const ResultDoubted& doubted) {
+  LF_TRY_VOID(Flush());
+  return outcomes.Doubt(doubted);
+}
+
+// Its batch counts it.
+Status Store::Impl::Finish(JobId job, std::uint64_t sequence, const Evaluation& evaluation,
+                           OutcomeSource source) {
+  LF_TRY(StoredBatch * batch, Touch(job.batch));
+  if (job.index >= batch->job_count) {
+    return Fail(ErrorKind::kInvalid, fmt::format("job {} was never accepted", job));
   }
-  if (outcome.sequence != batch->finished + std::uint64_t{1}) {
+  if (sequence != batch->finished + std::uint64_t{1}) {
     return Fail(ErrorKind::kInvalid,
                 fmt::format("job {}: sequence {}, but {} jobs of its batch have "
                             "finished",
-                            outcome.job, outcome.sequence, batch->finished));
+                            job, sequence, batch->finished));
   }
-  LF_TRY_VOID(outcomes.Insert(outcome));
   ++batch->finished;
-  if (!outcome.evaluation.ok()) ++batch->failed;
-  if (outcome.source == OutcomeSource::kStored) ++batch->from_store;
+  if (!evaluation.ok()) ++batch->failed;
+  if (source == OutcomeSource::kStored) ++batch->from_store;
+  return {};
+}
+
+Status Store::Impl::On(const JobFinished& finished) {
+  const Outcome& outcome = finished.outcome;
+  LF_TRY_VOID(Finish(outcome.job, outcome.sequence, outcome.evaluation, outcome.source));
+  LF_TRY_VOID(outcomes.Insert(outcome));
   return Learn(finished);
+}
+
+Status Store::Impl::On(const JobsAnswered& answered) {
+  for (const JobsAnswered::One& job : answered.jobs) {
+    LF_TRY_VOID(Finish(job.job, job.sequence, job.answer->evaluation, OutcomeSource::kStored));
+    LF_TRY_VOID(outcomes.Insert(job, answered.finished_at));
+  }
+  return {};
 }
 
 // A failure that a worker met, and that the next one would meet again.

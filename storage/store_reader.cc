@@ -54,7 +54,7 @@ Result<std::unique_ptr<StoreReader>> StoreReader::Open(const std::filesystem::pa
 StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreReader::~StoreReader() = default;
 
-Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key) {
+Result<StoredAnswer> StoreReader::FindResult(const ResultKey& key) {
   if (impl_->own_keys != nullptr) {
     // Results may have been suspected in whatever was committed meanwhile.
     LF_TRY(const std::int64_t version, impl_->connection->Number("PRAGMA data_version"));
@@ -64,7 +64,7 @@ Result<std::optional<StoredResult>> StoreReader::FindResult(const ResultKey& key
   return impl_->results.FindLatest(key);
 }
 
-Result<std::optional<StoredResult>> StoreReader::FindFailure(const FailureQuestion& question) {
+Result<StoredAnswer> StoreReader::FindFailure(const FailureQuestion& question) {
   if (impl_->own_keys != nullptr) {
     LF_TRY_VOID(impl_->own_keys->failures().Load(*impl_->connection, impl_->conditions));
   }
@@ -80,11 +80,12 @@ Result<std::optional<StoredResult>> StoreReader::FindFailure(const FailureQuesti
     // The hash led here; only the row itself says what it is.
     if (!outcome || outcome->evaluation.ok() || !IsAbout(outcome->evaluation, key)) continue;
     outcome->evaluation.stages = {};
-    return StoredResult{.evaluation = std::move(outcome->evaluation),
-                        .worker = std::move(outcome->worker),
-                        .measured_at = outcome->finished_at};
+    return std::make_shared<const StoredResult>(
+        StoredResult{.evaluation = std::move(outcome->evaluation),
+                     .worker = std::move(outcome->worker),
+                     .measured_at = outcome->finished_at});
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 Result<std::optional<StoredRequest>> StoreReader::FindRequest(const Uuid& client,
@@ -110,6 +111,8 @@ Result<StoreReader::OutcomeRows> StoreReader::ListOutcomes(OutcomePlace after, s
   }
   return rows;
 }
+
+std::uint64_t StoreReader::TakeDamagedCount() { return impl_->outcomes.TakeDamagedCount(); }
 
 Result<std::optional<StoredJob>> StoreReader::ReadJob(JobId job) {
   LF_TRY(auto spec, impl_->jobs.Find(job));

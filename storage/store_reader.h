@@ -36,7 +36,7 @@ class StoreReader {
   StoreReader& operator=(const StoreReader&) = delete;
 
   // The latest measurement that matches the full tuple.
-  Result<std::optional<StoredResult>> FindResult(const ResultKey& key);
+  Result<StoredAnswer> FindResult(const ResultKey& key);  // none: null
 
   // The latest known failure that matches the full tuple and is new enough; of CUT one whose bound
   // is `cut_above_ns` or higher (0: the job has no bound, so none). Precision does not matter:
@@ -47,7 +47,7 @@ class StoreReader {
     std::uint64_t cut_above_ns = 0;
     WallTime now{};
   };
-  Result<std::optional<StoredResult>> FindFailure(const FailureQuestion& question);
+  Result<StoredAnswer> FindFailure(const FailureQuestion& question);  // none: null
 
   // What this request was answered with, if it was accepted before.
   Result<std::optional<StoredRequest>> FindRequest(const Uuid& client, const Uuid& request_id);
@@ -68,6 +68,10 @@ class StoreReader {
   };
   Result<OutcomeRows> ListOutcomes(OutcomePlace after, std::uint32_t max,
                                    const std::string& benchmark_prefix);
+
+  // Rows that were met in ReadOutcomes and its like and are not what was written, since this was
+  // last asked.
+  std::uint64_t TakeDamagedCount();
 
   // An accepted job and, once it is finished, its outcome. Empty: never accepted.
   Result<std::optional<StoredJob>> ReadJob(JobId job);

@@ -40,13 +40,18 @@ void Checker::Obey(const QueueRules::Broken& broken, const char* rule) {
 }
 
 void Checker::WillWrite(Instant now, const storage::Write& write) {
+  const auto finish = [&](const Outcome& outcome) {
+    Obey(
+        rules_.WillFinish(
+            outcome, [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
+        "an affinity has one worker");
+  };
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
-    Obey(rules_.WillFinish(
-             finished->outcome,
-             [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
-         "an affinity has one worker");
+    finish(finished->outcome);
+  } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
+    for (const auto& job : answered->jobs) finish(OutcomeOf(job, answered->finished_at));
   }
 }
 

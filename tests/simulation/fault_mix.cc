@@ -65,6 +65,27 @@ bool FaultMix::has_faults() const {
   return std::ranges::any_of(rates, [](double rate) { return rate > 0; });
 }
 
+namespace {
+
+// In a few worlds: so many plain jobs of several clients for so few workers that it shows whose
+// turn it is.
+void DrawCrowd(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 21);
+  if (!dice.Chance(0.02)) return;
+  mix.clients = std::max<decltype(mix.clients)>(mix.clients, 2);
+  mix.workers = 1;
+  mix.cuda_workers = 0;
+  mix.most_jobs = 24;
+  mix.fresh = 1;
+  mix.invalid = mix.poison = mix.hang = mix.crash = 0;
+  mix.labelled = mix.bound = mix.hurried = 0;
+  mix.longest_run = milliseconds(50);
+  mix.labelled_workers = 0;
+  mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
+}
+
+}  // namespace
+
 FaultMix FaultMix::Draw(std::uint64_t seed) {
   Dice dice(seed, 0);
   FaultMix mix;
@@ -114,6 +135,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   mix.affinities = dice.Between(1, 3);
   if (dice.Chance(0.3)) mix.hurried = 0.4;
   mix.longest_deadline_s = dice.Between(1, 20);
+  DrawCrowd(seed, mix);
   return mix;
 }
 

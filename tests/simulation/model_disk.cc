@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "storage/known_failures.h"
 #include "coordinator/explanation.h"
+#include "storage/known_failures.h"
 #include "tests/simulation/job_pool.h"
 
 namespace loopfleet::simulation {
@@ -100,6 +100,14 @@ struct ModelDisk::Writer {
     return {};
   }
 
+  Status operator()(const storage::JobsAnswered& answered) const {
+    for (const storage::JobsAnswered::One& job : answered.jobs) {
+      LF_TRY_VOID(
+          (*this)(storage::JobFinished{.outcome = storage::OutcomeOf(job, answered.finished_at)}));
+    }
+    return {};
+  }
+
   Status operator()(const storage::ResultsSuspected& suspected) const {
     for (auto& [tree, jobs] : state.measured) {
       std::erase_if(jobs, [&](JobId job) {
@@ -186,17 +194,17 @@ coordinator::AdmittedJob ModelDisk::Admit(JobSpec spec,
   }
   for (const auto* known : {&state_.measured, &state_.failed}) {
     if (auto stored = FindIn(*known, spec, measure, conditions)) {
-      return {.spec = std::move(spec), .admission = *std::move(stored)};
+      return {.spec = std::move(spec), .admission = std::move(stored)};
     }
   }
   return {.spec = std::move(spec), .admission = measure};
 }
 
-std::optional<storage::StoredResult> ModelDisk::FindIn(
-    const Known& known, const JobSpec& spec, const coordinator::ToMeasure& measure,
-    const coordinator::StoredConditions& conditions) const {
+storage::StoredAnswer ModelDisk::FindIn(const Known& known, const JobSpec& spec,
+                                        const coordinator::ToMeasure& measure,
+                                        const coordinator::StoredConditions& conditions) const {
   const auto measured = known.find(measure.tree);
-  if (measured == known.end()) return std::nullopt;
+  if (measured == known.end()) return nullptr;
   for (const auto& kind : conditions.KindsFor(spec, measure.placement)) {
     for (auto job = measured->second.rbegin(); job != measured->second.rend(); ++job) {
       const Outcome& outcome = state_.outcomes.at(*job);
@@ -204,10 +212,10 @@ std::optional<storage::StoredResult> ModelDisk::FindIn(
       storage::StoredResult stored{.evaluation = outcome.evaluation, .worker = outcome.worker};
       stored.evaluation.stages = {};
       if (!conditions.Accepts(spec, measure.placement, stored)) continue;
-      return stored;
+      return std::make_shared<const storage::StoredResult>(std::move(stored));
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 Result<std::optional<storage::StoredRequest>> ModelDisk::FindRequest(const Uuid& client,

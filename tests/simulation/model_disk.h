@@ -35,9 +35,9 @@ class ModelDisk final : public Disk {
 
  private:
   using Known = std::map<looptree::TreeKey, std::vector<JobId>>;  // latest last
-  std::optional<storage::StoredResult> FindIn(
-      const Known& known, const JobSpec& spec, const coordinator::ToMeasure& measure,
-      const coordinator::StoredConditions& conditions) const;
+  storage::StoredAnswer FindIn(const Known& known, const JobSpec& spec,
+                               const coordinator::ToMeasure& measure,
+                               const coordinator::StoredConditions& conditions) const;
   struct State {
     std::uint64_t epoch = 0;
     std::map<BatchId, storage::StoredBatch> batches;

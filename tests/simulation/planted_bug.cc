@@ -260,15 +260,15 @@ class AnswersFromAnyTree final : public PlantedBug {
     for (Event& event : events) {
       if (auto* submission = std::get_if<coordinator::Submission>(&event)) {
         for (coordinator::AdmittedJob& job : submission->jobs) {
-          if (auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
-            if (last_) *stored = *last_;
+          if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
+            if (last_) *stored = last_;
             last_ = *stored;
           }
         }
       }
     }
   }
-  std::optional<storage::StoredResult> last_;
+  storage::StoredAnswer last_;
 };
 
 // What failed before is said to fail again, whoever asks.
@@ -278,8 +278,9 @@ class KnownAnswersFresh final : public PlantedBug {
       auto* submission = std::get_if<coordinator::Submission>(&event);
       if (submission == nullptr) continue;
       for (coordinator::AdmittedJob& job : submission->jobs) {
-        if (const auto* stored = std::get_if<storage::StoredResult>(&job.admission)) {
-          if (!stored->evaluation.ok()) known_[*stored->evaluation.tree_key] = *stored;
+        if (const auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
+          const Evaluation& evaluation = (*stored)->evaluation;
+          if (!evaluation.ok()) known_[*evaluation.tree_key] = *stored;
         } else if (const auto* measure = std::get_if<coordinator::ToMeasure>(&job.admission)) {
           const auto known = known_.find(measure->tree);
           if (known != known_.end()) job.admission = known->second;
@@ -287,7 +288,7 @@ class KnownAnswersFresh final : public PlantedBug {
       }
     }
   }
-  std::map<looptree::TreeKey, storage::StoredResult> known_;
+  std::map<looptree::TreeKey, storage::StoredAnswer> known_;
 };
 
 class GoesByTheWallClock final : public PlantedBug {
@@ -461,27 +462,25 @@ std::vector<PlantedBugInfo> AllBugs() {
          if (set != nullptr) set->wish = wire::DrainWish::kResume;
        })},
       {"take_back_what_runs", "a worker that gives something back is taken to give back all",
-       Make<HeardBug<wire::Returned>>(+[](wire::Returned& returned, coordinator::PeerId& peer,
-                                          const Core& core) {
-         const coordinator::Worker* worker = WorkerAt(core, peer);
-         if (worker == nullptr) return;
-         returned.leases.assign(worker->running.begin(), worker->running.end());
-       })},
-      {"lose_what_is_given_back", "what a worker gives back is not heard",
        Make<HeardBug<wire::Returned>>(
-           +[](wire::Returned& returned, coordinator::PeerId&, const Core&) {
-             returned.leases.clear();
+           +[](wire::Returned& returned, coordinator::PeerId& peer, const Core& core) {
+             const coordinator::Worker* worker = WorkerAt(core, peer);
+             if (worker == nullptr) return;
+             returned.leases.assign(worker->running.begin(), worker->running.end());
            })},
+      {"lose_what_is_given_back", "what a worker gives back is not heard",
+       Make<HeardBug<wire::Returned>>(+[](wire::Returned& returned, coordinator::PeerId&,
+                                          const Core&) { returned.leases.clear(); })},
       {"blame_the_job", "a busy host's failure is taken for the job's",
-       Make<HeardBug<wire::Reports>>(+[](wire::Reports& reports, coordinator::PeerId&,
-                                         const Core&) {
-         for (wire::Report& report : reports.reports) {
-           auto* failure = std::get_if<Failure>(&report.evaluation.verdict);
-           if (failure != nullptr && failure->code == FailureCode::kUnstableTiming) {
-             failure->code = FailureCode::kRunTimeout;
-           }
-         }
-       })},
+       Make<HeardBug<wire::Reports>>(
+           +[](wire::Reports& reports, coordinator::PeerId&, const Core&) {
+             for (wire::Report& report : reports.reports) {
+               auto* failure = std::get_if<Failure>(&report.evaluation.verdict);
+               if (failure != nullptr && failure->code == FailureCode::kUnstableTiming) {
+                 failure->code = FailureCode::kRunTimeout;
+               }
+             }
+           })},
       {"known_answers_fresh", "a known failure answers who wants to measure anew",
        Make<KnownAnswersFresh>()},
       {"ignore_placement", "jobs for CUDA go to any worker",

@@ -38,6 +38,8 @@ void QueueRules::WillAccept(Instant now, const storage::JobsAccepted& accepted) 
     const JobId id{.batch = accepted.batch, .index = accepted.first_index + i};
     accepting_[id] = {.at = now, .wall = accepted.accepted_at, .client = accepted.client};
     if (IsPlain(accepted.jobs[i])) specs_[id] = accepted.jobs[i];
+    // What did not get to disk was never accepted: after a restart its id may be another job's.
+    bound_.erase(id);
     if (!accepted.jobs[i].affinity.empty()) bound_[id] = accepted.jobs[i].affinity;
   }
 }
@@ -152,8 +154,9 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
     return fmt::format("job {} is answered by {}, which is not its affinity's worker", outcome.job,
                        outcome.worker);
   }
-  // That a stored answer binds its affinity is not held against leases: one that a job gets on its
-  // way into the queue after a restart binds nothing yet (seed 24534 shows it).
+  if (bound == affinities_.end() || is_silent(bound->second.worker)) {
+    affinities_[job->second] = {worker->second, troubles_[worker->second]};
+  }
   return std::nullopt;
 }
 

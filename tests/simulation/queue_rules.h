@@ -46,7 +46,11 @@ class QueueRules {
                           troubles_[bound->second.worker] != bound->second.troubles ||
                           is_silent(bound->second.worker);
     if (!lease.spec.affinity.empty()) {
-      if (!may_move) return "job " + fmt::format("{}", lease.job) + " leaves its affinity's worker";
+      if (!may_move) {
+        return fmt::format("job {} of affinity '{}' goes to worker {} and not to {}", lease.job,
+                           lease.spec.affinity, worker.worker.ToString(),
+                           bound->second.worker.ToString());
+      }
       affinities_[lease.spec.affinity] = {worker.worker, troubles_[worker.worker]};
     }
     TookItsTurn(now, lease, worker);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -73,6 +74,7 @@ class World {
       }
       agenda_.Step();
     }
+    if (!checker_.violation()) WaitForWhatWasLeftOpen();
     if (!checker_.violation()) checker_.CheckTheEnd();
     return {.violation = checker_.violation(),
             .hash = trace_.hash(),
@@ -103,6 +105,20 @@ class World {
       if (!client->is_done()) return false;
     }
     return !coordinator_.has_writes_under_way() && checker_.AllFinished();
+  }
+
+  bool IsSomethingOpen() const {
+    return std::ranges::any_of(disk_->AllBatches(), [](const storage::StoredBatch& batch) {
+      return !batch.closed && !batch.cancelled;
+    });
+  }
+
+  // All clients have what they came for: a batch that is still open was left by one that is gone.
+  void WaitForWhatWasLeftOpen() {
+    if (!IsSomethingOpen()) return;
+    const Instant end = agenda_.now() + mix_.limits.open_batch_idle * 5 / 4;
+    while (!checker_.violation() && agenda_.now() < end && IsSomethingOpen()) agenda_.Step();
+    if (IsSomethingOpen()) checker_.Violate("what was left open is closed", "a batch is open");
   }
 
   void GiveUp() {

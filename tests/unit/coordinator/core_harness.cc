@@ -53,8 +53,8 @@ AdmittedJob Admitted(const JobWish& wish) {
   if (wish.invalid) {
     job.admission = *wish.invalid;
   } else if (wish.stored) {
-    job.admission = storage::StoredResult{.evaluation = Measured(wish.tree, DeviceKind::kCpu),
-                                          .worker = "earlier"};
+    job.admission = std::make_shared<const storage::StoredResult>(storage::StoredResult{
+        .evaluation = Measured(wish.tree, DeviceKind::kCpu), .worker = "earlier"});
   } else {
     job.admission = ToMeasure{.tree = TreeNamed(wish.tree), .placement = wish.placement};
   }
@@ -100,6 +100,11 @@ void FakeDisk::Apply(const storage::Write& write) {
                 admissions[id] =
                     ToMeasure{.tree = replayed->tree, .placement = replayed->placement};
               }
+            }
+          },
+          [&](const storage::JobsAnswered& answered) {
+            for (const storage::JobsAnswered::One& job : answered.jobs) {
+              Apply(storage::JobFinished{.outcome = storage::OutcomeOf(job, answered.finished_at)});
             }
           },
           [&](const storage::JobFinished& finished) {

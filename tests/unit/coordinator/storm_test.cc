@@ -93,7 +93,7 @@ class Storm {
     static constexpr std::array kProgress = {"queued", "leased", "following"};
     std::string text = fmt::format("job {}: {}, placement {}, {} attempts", id,
                                    kProgress.at(job->progress.index()),
-                                   static_cast<int>(job->placement), job->attempts);
+                                   static_cast<int>(job->placement), job->attempts());
     if (const auto* leased = std::get_if<Leased>(&job->progress)) {
       const LeaseRecord* lease = h_.core->state().leases.Find(leased->lease);
       text += fmt::format(", lease {} of {}", lease->id,

@@ -86,6 +86,8 @@ TEST_F(CorruptionTest, EveryColumnOfJobs) {
     EXPECT_EQ(outcomes[1].evaluation.failure().code, FailureCode::kStorageCorrupt);
     EXPECT_NE(outcomes[1].evaluation.failure().message.find("1.1 of table jobs"),
               std::string::npos);
+    EXPECT_EQ(reader.TakeDamagedCount(), 1u);
+    EXPECT_EQ(reader.TakeDamagedCount(), 0u);
   });
 }
 

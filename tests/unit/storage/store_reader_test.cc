@@ -99,7 +99,7 @@ TEST_F(StoreReaderTest, SuspectedResultsAnswerNothingAndStayAsTheyWereTold) {
                               .flagged_at = WallTime(std::chrono::seconds(1'700'000'030)),
                               .reason = "it drifted"}});
   const auto answers = [&](std::uint8_t tree) {
-    return reader_->FindResult(KeyFor(SomeMeasurement(tree))).value().has_value();
+    return reader_->FindResult(KeyFor(SomeMeasurement(tree))).value() != nullptr;
   };
   EXPECT_TRUE(answers(1));  // measured before
   EXPECT_FALSE(answers(2));

@@ -232,8 +232,8 @@ TEST_F(StoreTest, AClosedBatchTakesNoMoreAndIsOverOnceItsJobsAre) {
   ASSERT_EQ(recovery.unfinished.size(), 1u);
   EXPECT_TRUE(recovery.unfinished[0].closed);
   EXPECT_FALSE(recovery.unfinished[0].cancelled);
-  MustApply({JobFinished{SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2),
-                                     BareFailure(FailureCode::kExpired))}});
+  MustApply({JobFinished{
+      SomeOutcome({.index = 0, .sequence = 1}, PlainSpec(2), BareFailure(FailureCode::kExpired))}});
   EXPECT_TRUE(store_->Recover().value().unfinished.empty());
   ExpectRefused({BatchClosed{{9}}}, ErrorKind::kInvalid, "no batch 9");
 }
@@ -320,12 +320,13 @@ class KnownFailureTest : public StoreTest {
   void Fail(std::uint64_t batch, const Evaluation& evaluation, std::uint64_t cut_above_ns = 0,
             OutcomeSource source = OutcomeSource::kMeasured) {
     MustApply({SomeBatch(batch, {PlainSpec(4)})});
-    const Outcome outcome = SomeOutcome({.batch = batch, .source = source}, PlainSpec(4), evaluation);
+    const Outcome outcome =
+        SomeOutcome({.batch = batch, .source = source}, PlainSpec(4), evaluation);
     failed_at_ = outcome.finished_at;
     MustApply({JobFinished{.outcome = outcome, .cut_above_ns = cut_above_ns}});
     shared_ = StoreReader::Open(path(), store_->result_keys()).value();
   }
-  std::optional<StoredResult> Ask(const ResultKey& key, std::uint64_t cut_above_ns = 0) {
+  StoredAnswer Ask(const ResultKey& key, std::uint64_t cut_above_ns = 0) {
     return shared_->FindFailure({.key = key, .cut_above_ns = cut_above_ns, .now = failed_at_})
         .value();
   }
@@ -417,8 +418,7 @@ TEST_F(KnownFailureTest, WhatWasUndoneIsNotKnown) {
 
 TEST_F(StoreTest, AResultInDoubtAnswersNothing) {
   const Evaluation measured = SomeMeasurement(1);
-  MustApply({SomeBatch(1, {PlainSpec(4)}),
-             JobFinished{SomeOutcome({}, PlainSpec(4), measured)}});
+  MustApply({SomeBatch(1, {PlainSpec(4)}), JobFinished{SomeOutcome({}, PlainSpec(4), measured)}});
   EXPECT_TRUE(reader_->FindResult(KeyFor(measured)).value());
   MustApply({ResultDoubted{.job = {{1}, 0}, .reason = "an audit"},
              ResultDoubted{.job = {{9}, 9}, .reason = "there is none"}});
