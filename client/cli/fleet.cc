@@ -21,7 +21,7 @@
 #include "client/cli/table.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {

@@ -20,7 +20,7 @@
 #include "client/job_line.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/base/suggestion.h"
 #include "common/base/unique_fd.h"
 

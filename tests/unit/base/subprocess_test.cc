@@ -1,4 +1,4 @@
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace loopfleet::client {
+namespace loopfleet {
 namespace {
 
 using namespace std::chrono_literals;
@@ -107,4 +107,4 @@ TEST(SubprocessTest, DiesWithAParentThatIsKilled) {
 }
 
 }  // namespace
-}  // namespace loopfleet::client
+}  // namespace loopfleet

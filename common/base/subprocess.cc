@@ -1,4 +1,4 @@
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace loopfleet::client {
+namespace loopfleet {
 namespace {
 
 constexpr Nanos kPollPause = std::chrono::milliseconds(2);
@@ -174,4 +174,4 @@ ExitStatus Subprocess::End(Nanos grace) {
   return *status_;
 }
 
-}  // namespace loopfleet::client
+}  // namespace loopfleet

@@ -14,7 +14,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-namespace loopfleet::client {
+namespace loopfleet {
 
 // How a process ended.
 struct ExitStatus {
@@ -70,4 +70,4 @@ struct Pipe {
 };
 Result<Pipe> OpenPipe();
 
-}  // namespace loopfleet::client
+}  // namespace loopfleet
