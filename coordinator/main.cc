@@ -42,6 +42,13 @@ std::string NameOfThisProcess() {
 // beyond these, as many are left for all other requests as a daemon without a page has.
 constexpr int kHttpThreads = 128 + 128;
 
+// The daemons are installed side by side.
+std::filesystem::path WorkerProgram() {
+  std::error_code unreadable;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  return own.parent_path() / "loopfleet-worker";
+}
+
 // What the page may be asked for by, beside addresses and localhost.
 std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.page_hosts;
@@ -138,7 +145,8 @@ Status Serve(const CoordinatorOptions& options) {
                                             .clock = clock,
                                             .database = options.database,
                                             .unhealthy = [&] { return health.Reasons(); },
-                                            .version = LOOPFLEET_VERSION}));
+                                            .version = LOOPFLEET_VERSION,
+                                            .worker_program = WorkerProgram()}));
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,

@@ -101,6 +101,7 @@ std::string_view ReasonOf(int status) {
     case 403: return "Forbidden";
     case 404: return "Not Found";
     case 421: return "Misdirected Request";
+    case 501: return "Not Implemented";
     case 503: return "Service Unavailable";
     default: return "Internal Server Error";
   }
