@@ -104,6 +104,7 @@ function Result({ outcome }: { outcome: Outcome }) {
         ["Hardware", outcome.hardware ? `${outcome.hardware.model} ${outcome.hardware.isa}` : "–"],
         ["Compiler", outcome.compiler ? `LLVM ${outcome.compiler.llvm}, tier ${outcome.compiler.tier}` : "–"],
         ["Threads, cache", `${outcome.threads}, ${outcome.cache}`],
+        ["Kept apart by", outcome.isolation ?? "–"],
         ["Work of one run", <Figure value={outcome.flop_count} unit="flop" />],
         ["Tree key", <code class="wrap">{outcome.tree_key}</code>],
       ]}
