@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,16 +55,6 @@ std::string LineOf(const JobSpec& spec) {
 
 std::unexpected<Error> SystemFailure(const char* what) {
   return Fail(ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-// A file without a name that holds `text`, to be read from its start.
-Result<UniqueFd> Holding(const std::string& text) {
-  UniqueFd file(::memfd_create("loopfleet-job", MFD_CLOEXEC));
-  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::lseek(file.get(), 0, SEEK_SET) != 0) {
-    return SystemFailure("no memory file");
-  }
-  return file;
 }
 
 struct SocketPair {
@@ -174,7 +163,7 @@ Result<std::shared_ptr<const JobCode>> CodeMaker::Make(const storage::StoredJob&
 }
 
 Result<JobCode> CodeMaker::Ask(const Run& run) const {
-  LF_TRY(const UniqueFd line, Holding(run.line));
+  LF_TRY(const UniqueFd line, MemoryFile(run.line));
   LF_TRY(SocketPair code, OpenSocketPair());
   LF_TRY(Pipe talk, OpenPipe());
   std::vector<std::string> argv = {options_.program.native()};

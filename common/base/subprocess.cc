@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,6 +99,16 @@ Result<Pipe> OpenPipe() {
     return Fail(ErrorKind::kSystem, fmt::format("cannot open a pipe: {}", std::strerror(errno)));
   }
   return Pipe{.read = UniqueFd(fds[0]), .write = UniqueFd(fds[1])};
+}
+
+Result<UniqueFd> MemoryFile(std::string_view content) {
+  UniqueFd file(::memfd_create("loopfleet", MFD_CLOEXEC));
+  if (!file ||
+      ::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+      ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("no file in memory: {}", std::strerror(errno)));
+  }
+  return file;
 }
 
 Result<Subprocess> Subprocess::Start(const Options& options) {

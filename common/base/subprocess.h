@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,5 +70,9 @@ struct Pipe {
   UniqueFd write;
 };
 Result<Pipe> OpenPipe();
+
+// A file without a name that holds `content`, to be read from its start: what a child is to read at
+// once, or may write any amount to without waiting for a reader.
+Result<UniqueFd> MemoryFile(std::string_view content);
 
 }  // namespace loopfleet

@@ -277,7 +277,7 @@ class PageTest(unittest.TestCase):
 
 
 class PageAudienceTest(unittest.TestCase):
-    def start(self, *arguments):
+    def start(self, *arguments, ready="http"):
         directory = fleet.tempfile.mkdtemp(prefix="lf-test-")
         self.addCleanup(fleet.shutil.rmtree, directory)
         daemon = fleet.Daemon(
@@ -285,13 +285,20 @@ class PageAudienceTest(unittest.TestCase):
              "--listen-workers", f"ipc://{directory}/w", "--db", f"{directory}/r.db", *arguments],
             fleet.pathlib.Path(directory) / "log")
         self.addCleanup(daemon.stop)
-        return daemon.ready["http"]
+        return daemon.ready[ready]
 
     def test_nobody(self):
         address = self.start("--http", "127.0.0.1:0", "--page", "nobody")
         self.assertEqual(ask(address, "/")[0], 404)
         self.assertEqual(ask(address, "/api/overview")[0], 404)
         self.assertEqual(ask(address, "/metrics")[0], 200)
+
+    def test_metrics_have_a_listener_of_their_own_if_asked(self):
+        address = self.start("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", ready="metrics")
+        self.assertEqual(ask(address, "/")[0], 404)
+        self.assertEqual(ask(address, "/api/overview")[0], 404)
+        for path in ("/metrics", "/healthz", "/readyz", "/version"):
+            self.assertEqual(ask(address, path)[0], 200)
 
     def test_a_name_that_was_given(self):
         address = self.start("--http", "127.0.0.1:0", "--page-host", "bench.example")

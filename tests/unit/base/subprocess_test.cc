@@ -22,6 +22,18 @@ std::string ReadAll(int fd) {
   return text;
 }
 
+TEST(SubprocessTest, AMemoryFileIsReadAndWritten) {
+  const auto in = MemoryFile("from its start");
+  const auto out = MemoryFile("");
+  ASSERT_TRUE(in.has_value() && out.has_value());
+  auto process =
+      Subprocess::Start({.argv = {"cat"}, .stdin_fd = in->get(), .stdout_fd = out->get()});
+  ASSERT_TRUE(process.has_value()) << process.error().message;
+  EXPECT_EQ(process->WaitFor(60s), ExitStatus{});
+  EXPECT_EQ(::lseek(out->get(), 0, SEEK_SET), 0);
+  EXPECT_EQ(ReadAll(out->get()), "from its start");
+}
+
 TEST(SubprocessTest, GivesTheExitCode) {
   auto process = Subprocess::Start({.argv = {"/bin/sh", "-c", "exit 7"}});
   ASSERT_TRUE(process.has_value()) << process.error().message;
