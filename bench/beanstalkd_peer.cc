@@ -8,7 +8,7 @@
 #include "bench/peer_connection.h"
 #include "bench/queue_peers.h"
 #include "bench/scratch_directory.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -76,7 +76,7 @@ PeerJobs BeanstalkdRate(const PeerLoad& load) {
   LF_TRY(const auto scratch, ScratchDirectory::Create());
   LF_TRY(const std::uint16_t port, FreePort());
   auto server =
-      client::Subprocess::Start({.argv = {"beanstalkd", "-l", "127.0.0.1", "-p",
+      Subprocess::Start({.argv = {"beanstalkd", "-l", "127.0.0.1", "-p",
                                           std::to_string(port), "-b", scratch.path(), "-f0"}});
   if (!server && server.error().kind == ErrorKind::kNotFound) return std::nullopt;
   if (!server) return std::unexpected(server.error());

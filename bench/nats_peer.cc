@@ -9,7 +9,7 @@
 #include "bench/peer_connection.h"
 #include "bench/queue_peers.h"
 #include "bench/scratch_directory.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -23,7 +23,7 @@ class NatsServer {
     LF_TRY(const std::uint16_t port, FreePort());
     // Debian puts it where daemons are, which is not in everybody's PATH.
     for (const char* program : {"nats-server", "/usr/sbin/nats-server"}) {
-      auto server = client::Subprocess::Start(
+      auto server = Subprocess::Start(
           {.argv = {program, "-a", "127.0.0.1", "-p", std::to_string(port), "-js", "-sd",
                     scratch.path(), "-l", scratch.path() / "log"}});
       if (server) return NatsServer(std::move(scratch), *std::move(server), port);
@@ -39,10 +39,10 @@ class NatsServer {
   std::uint16_t port() const { return port_; }
 
  private:
-  NatsServer(ScratchDirectory scratch, client::Subprocess server, std::uint16_t port)
+  NatsServer(ScratchDirectory scratch, Subprocess server, std::uint16_t port)
       : scratch_(std::move(scratch)), server_(std::move(server)), port_(port) {}
   ScratchDirectory scratch_;
-  client::Subprocess server_;
+  Subprocess server_;
   std::uint16_t port_;
 };
 

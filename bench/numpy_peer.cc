@@ -34,7 +34,7 @@ Result<NumpyPeer> NumpyPeer::Start(const std::filesystem::path& script) {
   LF_TRY(Pipe in, MakePipe());
   LF_TRY(Pipe out, MakePipe());
   LF_TRY(peer.process_,
-         client::Subprocess::Start(
+         Subprocess::Start(
              {.argv = {kPython, script.native()},
               .set_environment = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}},
               .stdin_fd = in.read.get(),

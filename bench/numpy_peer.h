@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
@@ -24,7 +24,7 @@ class NumpyPeer {
  private:
   Result<std::string> ReadLine();
 
-  client::Subprocess process_;
+  Subprocess process_;
   UniqueFd to_;
   UniqueFd from_;
   std::string version_;

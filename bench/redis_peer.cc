@@ -11,7 +11,7 @@
 
 #include "bench/peer_connection.h"
 #include "bench/scratch_directory.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -90,7 +90,7 @@ Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uin
 Result<std::optional<double>> RedisRate(const RedisLoad& load) {
   LF_TRY(const auto scratch, ScratchDirectory::Create());
   const std::filesystem::path socket = scratch.path() / "redis";
-  auto server = client::Subprocess::Start(
+  auto server = Subprocess::Start(
       {.argv = {"redis-server", "--port", "0", "--unixsocket", socket, "--dir", scratch.path(),
                 "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--logfile",
                 scratch.path() / "log"}});

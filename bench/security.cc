@@ -37,7 +37,7 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/base/random.h"
 #include "common/wire/key_directory.h"
 #include "common/wire/key_file.h"
@@ -86,19 +86,19 @@ Result<Keys> MakeKeys(const fs::path& dir) {
 }
 
 struct Coordinator {
-  client::Subprocess process;
+  Subprocess process;
   UniqueFd output;
   std::string clients;
   std::string http;
 };
 
 Result<Coordinator> StartCoordinator(const fs::path& dir, const fs::path& keys) {
-  LF_TRY(client::Pipe pipe, client::OpenPipe());
+  LF_TRY(Pipe pipe, OpenPipe());
   Coordinator coordinator;
   const UniqueFd log(::open((dir / "log").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   LF_TRY(
       coordinator.process,
-      client::Subprocess::Start(
+      Subprocess::Start(
           {.argv = {(client::OwnDirectory() / "loopfleet-coordinator").native(), "--listen-clients",
                     "tcp://127.0.0.1:0", "--listen-workers", "tcp://127.0.0.1:0", "--http",
                     "127.0.0.1:0", "--db", (dir / "bench.db").native(), "--keys", keys.native()},
@@ -272,7 +272,7 @@ Status Run() {
   LF_TRY(const Keys keys, MakeKeys(scratch.path()));
   LF_TRY(Coordinator coordinator, StartCoordinator(scratch.path(), keys.coordinator));
   // Forked before this process has threads; it waits for the word to begin.
-  LF_TRY(client::Pipe go, client::OpenPipe());
+  LF_TRY(Pipe go, OpenPipe());
   const pid_t gate = ::fork();
   if (gate == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "client/scratch_dir.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::client {
 namespace {

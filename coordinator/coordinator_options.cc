@@ -92,8 +92,12 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       ->capture_default_str();
   app.add_option("--listen-workers", options.listen_workers, "Endpoint for workers")
       ->capture_default_str();
-  app.add_option("--http", options.http, "HOST:PORT of /metrics and /healthz; port 0 takes any")
+  app.add_option("--http", options.http,
+                 "HOST:PORT of the page, /metrics and /healthz; port 0 takes any")
       ->capture_default_str();
+  app.add_option("--metrics", options.metrics,
+                 "HOST:PORT of one more listener, for /metrics and the health checks alone, with "
+                 "threads of its own");
   app.add_option("--page", page,
                  "Who may look at the web page on --http: machine (connections from this machine, "
                  "ssh -L among them), everybody, or nobody")

@@ -20,6 +20,7 @@ struct CoordinatorOptions {
   std::string listen_clients = "tcp://127.0.0.1:5570";
   std::string listen_workers = "tcp://127.0.0.1:5571";
   std::string http = "127.0.0.1:9570";
+  std::string metrics;  // HOST:PORT of a listener without the page; "": http alone
   monitoring::Audience page_audience = monitoring::Audience::kThisMachine;
   std::vector<std::string> page_hosts;  // names that the page may be asked for by
   std::filesystem::path database = "loopfleet.db";

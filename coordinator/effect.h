@@ -83,6 +83,8 @@ struct JobsWereAccepted {
   std::uint32_t count = 0;
   std::uint32_t first_index = 0;  // 0: its first ones
   std::optional<BatchId> batch;   // none: a batch of the coordinator's own
+  std::uint32_t batch_jobs = 0;   // of the batch so far, these among them
+  wire::BatchEnd end = wire::BatchEnd::kComplete;
 };
 struct FinishedJob {
   std::optional<FailureCode> failure;

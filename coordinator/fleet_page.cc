@@ -1,6 +1,7 @@
 #include "coordinator/fleet_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -44,9 +45,22 @@ SiteReply Refusal(int status, std::string_view code, std::string message) {
 
 SiteReply NotFound(std::string message) { return Refusal(404, "NOT_FOUND", std::move(message)); }
 
-SiteReply Unreadable(const Error& error) {
+SiteReply Unanswered(const Error& error) {
+  if (error.kind == ErrorKind::kNotFound) return NotFound(error.message);
   return Refusal(503, error.kind == ErrorKind::kCorrupt ? "STORAGE_CORRUPT" : "BUSY",
                  error.message);
+}
+
+// Why there is no code of a job that there is.
+SiteReply NoCode(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kNotFound:
+      return Refusal(501, "UNSUPPORTED",
+                     "code is made by loopfleet-worker, which is not beside the coordinator: "
+                     "`loopfleet job code` makes it where it is");
+    case ErrorKind::kInvalid: return Refusal(404, "NOT_FOUND", error.message);
+    default: return Refusal(503, "BUSY", error.message);
+  }
 }
 
 std::optional<std::uint64_t> Number(std::string_view text) {
@@ -83,7 +97,10 @@ Result<std::unique_ptr<FleetPage>> FleetPage::Start(Parts parts) {
 }
 
 FleetPage::FleetPage(Parts parts, Readers readers)
-    : parts_(std::move(parts)), readers_(std::move(readers)), thread_([this] { Run(); }) {}
+    : parts_(std::move(parts)),
+      readers_(std::move(readers)),
+      code_maker_({.program = parts_.worker_program}),
+      thread_([this] { Run(); }) {}
 
 FleetPage::~FleetPage() {
   {
@@ -210,10 +227,14 @@ SiteReply FleetPage::Api(const monitoring::SiteRequest& request) {
   if (path == "/api/workers") return Workers();
   if (const auto id = After(path, "/api/worker/")) return WorkerOf(*id);
   if (const auto id = After(path, "/api/batch/")) return BatchOf(*id, request.query);
-  if (const auto id = After(path, "/api/job/")) return JobOf(*id);
+  if (const auto id = After(path, "/api/job/")) {
+    constexpr std::string_view kCode = "/code";
+    if (!id->ends_with(kCode)) return JobOf(*id);
+    return CodeOf(id->substr(0, id->size() - kCode.size()), request.query);
+  }
   return NotFound(fmt::format(
       "there is no {}; there are /api/overview, /api/live, /api/workers, /api/worker/ID, "
-      "/api/batch/ID and /api/job/BATCH.INDEX",
+      "/api/batch/ID, /api/job/BATCH.INDEX and /api/job/BATCH.INDEX/code?format=NAME",
       path));
 }
 
@@ -252,7 +273,7 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
   if (!number) return NotFound(fmt::format("there is no batch '{}': give its number", id));
   const std::lock_guard asking(asking_);
   const auto batch = readers_.questions->FindBatch(BatchId{*number});
-  if (!batch) return Unreadable(batch.error());
+  if (!batch) return Unanswered(batch.error());
   if (!*batch) return NotFound(fmt::format("there is no batch {}", id));
   std::uint64_t after = 0;
   if (const auto text = Parameter(query, "after")) {
@@ -263,7 +284,7 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
     after = (*batch)->finished - kOutcomesShown;
   }
   const auto outcomes = readers_.questions->ReadOutcomes(BatchId{*number}, after, kOutcomesShown);
-  if (!outcomes) return Unreadable(outcomes.error());
+  if (!outcomes) return Unanswered(outcomes.error());
   Json json;
   {
     const std::lock_guard lock(facts_mutex_);
@@ -274,21 +295,42 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
   return JsonReply(json);
 }
 
-SiteReply FleetPage::JobOf(std::string_view id) {
-  const auto dot = id.find('.');
-  const auto batch = Number(id.substr(0, dot));
-  const auto index = dot == std::string_view::npos ? std::nullopt : Number(id.substr(dot + 1));
+Result<FleetPage::FoundJob> FleetPage::Find(std::string_view text) {
+  const auto dot = text.find('.');
+  const auto batch = Number(text.substr(0, dot));
+  const auto index = dot == std::string_view::npos ? std::nullopt : Number(text.substr(dot + 1));
   if (!batch || !index || *index > UINT32_MAX) {
-    return NotFound(fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", id));
+    return Fail(ErrorKind::kNotFound,
+                fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", text));
   }
-  const JobId job{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
-  const auto stored = [&] {
-    const std::lock_guard asking(asking_);
-    return readers_.questions->ReadJob(job);
-  }();
-  if (!stored) return Unreadable(stored.error());
-  if (!*stored) return NotFound(fmt::format("there is no job {}", id));
-  return JsonReply(JobViewJson(job, **stored));
+  const JobId id{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
+  const std::lock_guard asking(asking_);
+  LF_TRY(auto stored, readers_.questions->ReadJob(id));
+  if (!stored) return Fail(ErrorKind::kNotFound, fmt::format("there is no job {}", id));
+  return FoundJob{.id = id, .job = *std::move(stored)};
+}
+
+SiteReply FleetPage::JobOf(std::string_view id) {
+  const auto found = Find(id);
+  if (!found) return Unanswered(found.error());
+  return JsonReply(JobViewJson(found->id, found->job));
+}
+
+SiteReply FleetPage::CodeOf(std::string_view id, std::string_view query) {
+  const auto found = Find(id);
+  if (!found) return Unanswered(found.error());
+  const std::vector<std::string_view> formats = CodeMaker::FormatsOf(found->job);
+  const auto format = Parameter(query, "format");
+  if (!format || std::ranges::find(formats, *format) == formats.end()) {
+    return Refusal(400, "MALFORMED", fmt::format("?format= takes {}", fmt::join(formats, ", ")));
+  }
+  const auto code = code_maker_.Make(found->job, *format);
+  if (!code) return NoCode(code.error());
+  return JsonReply({{"job", fmt::format("{}", found->id)},
+                    {"format", *format},
+                    {"code", (*code)->text},
+                    {"whole", (*code)->is_whole},
+                    {"note", (*code)->note.empty() ? Json(nullptr) : Json((*code)->note)}});
 }
 
 }  // namespace loopfleet::coordinator

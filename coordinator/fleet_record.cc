@@ -55,8 +55,12 @@ void FleetRecord::Recovered(std::uint64_t epoch, std::size_t batches, std::size_
 
 void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
   accepted_ += accepted.count;
-  if (!accepted.batch || accepted.first_index > 0) return;  // nobody's, or known
-  events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.count});
+  if (!accepted.batch) return;  // nobody's
+  if (accepted.end == wire::BatchEnd::kComplete) {
+    events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.batch_jobs});
+  } else if (accepted.first_index == 0) {
+    events_.Add({.kind = "batch.opened", .batch = accepted.batch, .count = accepted.batch_jobs});
+  }
 }
 
 void FleetRecord::Finished(const FinishedJob& finished) {

@@ -9,6 +9,7 @@
 
 #include "common/looptree/text.h"
 #include "common/looptree/walk.h"
+#include "coordinator/code_maker.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -154,6 +155,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
       {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAnew}};
   json["loop_tree"] = TreeJson(spec);
   json["trail"] = TrailJson(spec);
+  json["code_formats"] = CodeMaker::FormatsOf(job);
   json["commands"] = CommandsJson(id, spec);
   json["outcome"] = job.outcome ? OutcomeJson(*job.outcome) : Json(nullptr);
   return json;

@@ -39,8 +39,16 @@ std::string NameOfThisProcess() {
 }
 
 // Each page that is watched live holds a thread of the server (LiveFeed::Options::max_watchers);
-// beyond these, as many are left for all other requests as a daemon without a page has.
-constexpr int kHttpThreads = 128 + 128;
+// some are for single questions of pages, and as many as a daemon without a page has for the rest.
+constexpr int kSiteThreads = 128 + 64;
+constexpr int kHttpThreads = kSiteThreads + 64;
+
+// The daemons are installed side by side.
+std::filesystem::path WorkerProgram() {
+  std::error_code unreadable;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  return own.parent_path() / "loopfleet-worker";
+}
 
 // What the page may be asked for by, beside addresses and localhost.
 std::vector<std::string> PageNames(const CoordinatorOptions& options) {
@@ -138,17 +146,27 @@ Status Serve(const CoordinatorOptions& options) {
                                             .clock = clock,
                                             .database = options.database,
                                             .unhealthy = [&] { return health.Reasons(); },
-                                            .version = LOOPFLEET_VERSION}));
+                                            .version = LOOPFLEET_VERSION,
+                                            .worker_program = WorkerProgram()}));
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,
                                         .ready = [&] { return health.WhyNotReady(); },
                                         .threads = kHttpThreads,
+                                        .site_threads = kSiteThreads,
                                         .site = page.get(),
                                         .audience = options.page_audience,
                                         .host_names = PageNames(options)},
                                        registry, [&] { return health.Reasons(); }));
   record.SetHttp(http->address());
+  std::unique_ptr<monitoring::HttpServer> metrics_server;  // none unless asked for
+  if (!options.metrics.empty()) {
+    LF_TRY(metrics_server,
+           monitoring::HttpServer::Start({.listen = options.metrics,
+                                          .build = build,
+                                          .ready = [&] { return health.WhyNotReady(); }},
+                                         registry, [&] { return health.Reasons(); }));
+  }
   const auto service = ServiceManager::FromEnvironment([&] { return health.IsTurning(); });
   signals->Watch([&] {
     service->Stopping();
@@ -158,6 +176,7 @@ Status Serve(const CoordinatorOptions& options) {
   nlohmann::ordered_json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
       {"http", http->address()}, {"db", options.database.native()}, {"pid", ::getpid()}};
+  if (metrics_server) ready["metrics"] = metrics_server->address();
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
   fmt::print("{}\n", ready.dump());
   std::fflush(stdout);

@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <future>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -101,6 +101,7 @@ std::string_view ReasonOf(int status) {
     case 403: return "Forbidden";
     case 404: return "Not Found";
     case 421: return "Misdirected Request";
+    case 501: return "Not Implemented";
     case 503: return "Service Unavailable";
     default: return "Internal Server Error";
   }
@@ -153,6 +154,13 @@ SiteReply SiteRefusal(int status, std::string_view code, std::string_view messag
   return {.status = status, .body = std::make_shared<const std::string>(json.dump() + "\n")};
 }
 
+SiteReply TooManyLook() {
+  constexpr int kComeAgainS = 5;
+  SiteReply reply = SiteRefusal(503, "BUSY", "too many look at the page right now");
+  reply.retry_after_s = kComeAgainS;
+  return reply;
+}
+
 Response JsonResponse(const nlohmann::ordered_json& json) {
   return {.content_type = "application/json",
           .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
@@ -171,6 +179,21 @@ Response StatusResponse(std::string_view good, std::string_view bad,
   return response;
 }
 
+// Whoever has one may hold a thread of the server for the site.
+class SitePlace {
+ public:
+  SitePlace(std::atomic<int>& taken, int places)
+      : taken_(taken), is_one_(taken.fetch_add(1) < places) {}
+  ~SitePlace() { --taken_; }
+  SitePlace(const SitePlace&) = delete;
+  SitePlace& operator=(const SitePlace&) = delete;
+  explicit operator bool() const { return is_one_; }
+
+ private:
+  std::atomic<int>& taken_;
+  const bool is_one_;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -179,6 +202,8 @@ struct HttpServer::Impl {
   HealthCheck ready;
   BuildInfo build;
   Site* site = nullptr;
+  int site_threads = 0;
+  mutable std::atomic<int> busy_with_site = 0;
   Audience audience = Audience::kThisMachine;
   std::vector<std::string> host_names;
   sockaddr_in ip{};     // what civetweb listens on
@@ -214,11 +239,12 @@ struct HttpServer::Impl {
             .body = "there are /metrics, /healthz, /readyz and /version\n"};
   }
 
-  // What the site says; empty: nothing, the path is not one of its.
-  std::optional<SiteReply> AskSite(mg_connection* connection, const mg_request_info& request,
-                                   std::string_view path) const {
-    if (site == nullptr || audience == Audience::kNobody) return std::nullopt;
-    if (!site->Has(path)) return std::nullopt;
+  bool IsOfSite(std::string_view path) const {
+    return site != nullptr && audience != Audience::kNobody && site->Has(path);
+  }
+
+  SiteReply AskSite(mg_connection* connection, const mg_request_info& request,
+                    std::string_view path) const {
     const std::string_view peer = request.remote_addr;
     if (audience == Audience::kThisMachine && !peer.starts_with("127.")) {
       return SiteRefusal(403, "FORBIDDEN",
@@ -246,11 +272,11 @@ struct HttpServer::Impl {
     const Body body = method == "HEAD" ? Body::kLeaveOut : Body::kSend;
     Response response;
     try {
-      if (method == "GET" || method == "HEAD") {
-        if (const auto reply = impl->AskSite(connection, *request, path)) {
-          SendSite(connection, *reply, body);
-          return reply->status;
-        }
+      if ((method == "GET" || method == "HEAD") && impl->IsOfSite(path)) {
+        const SitePlace place(impl->busy_with_site, impl->site_threads);
+        const SiteReply reply = place ? impl->AskSite(connection, *request, path) : TooManyLook();
+        SendSite(connection, reply, body);
+        return reply.status;
       }
       response = impl->Answer(method, path);
     } catch (const std::exception& error) {
@@ -286,6 +312,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   impl->ready = options.ready;
   impl->build = options.build;
   impl->site = options.site;
+  impl->site_threads = options.site_threads;
   impl->audience = options.audience;
   impl->host_names = options.host_names;
 

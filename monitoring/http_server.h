@@ -33,6 +33,9 @@ struct HttpServerOptions {
   // A connection that sends no complete request holds a thread until the timeout. With these two,
   // more than 100 half-open connections a second are needed to keep a scrape from being answered.
   int threads = 64;
+  // Of these, as many may be busy with the site; whoever comes then is told to come again. The
+  // others are for /metrics and the health checks, whoever looks at the site.
+  int site_threads = 32;
   std::chrono::milliseconds request_timeout{500};
   Site* site = nullptr;  // must outlive the server; none: nothing but the paths above
   Audience audience = Audience::kThisMachine;

@@ -18,6 +18,7 @@
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/host_inspection.h"
 #include "monitoring/host/host_sensors.h"
 #include "monitoring/metrics.h"
 #include "monitoring/registry.h"
@@ -27,6 +28,7 @@
 #include "worker/compiler_process.h"
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
+#include "worker/grade_limit.h"
 #include "worker/hardware.h"
 #include "worker/isolation.h"
 #include "worker/nursery.h"
@@ -173,6 +175,10 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
+  // Before this process holds the core that it asks about.
+  const auto findings = monitoring::InspectHost({}, {.core = cores.slot_core});
+  const GradeLimit limit = GradeLimitOf(findings);
+
   // From here on the order matters: all forks of this process come before there is any thread.
   LF_TRY(const Isolation isolation, FindIsolation(config));
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
@@ -213,12 +219,13 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,
                               .policy = std::string(kPolicyName),
-                              .isolation = std::string(IsolationName(isolation))};
+                              .isolation = ConditionText(isolation, limit)};
   wire::Wakeup wakeup;
   wire::Context context;
   Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
                      .max_prepared = config.max_prepared,
                      .max_threads = max_threads,
+                     .best_grade = limit.best,
                      .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
                                                   hardware.memory_bytes / kShareOfMemory),
                      .workloads = {.max_bytes = config.workload_cache_bytes}},
@@ -240,7 +247,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   });
 
   wire::WorkerHello hello = MakeHello(config, conditions, max_threads);
-  hello.hindrances = FindHindrances({.core = cores.slot_core}, isolation);
+  hello.hindrances = FindHindrances(findings, isolation);
   log::Info("worker.timing_core core={}", cores.slot_core);
   return Serve(config,
                {.keys = std::move(keys),

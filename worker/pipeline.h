@@ -44,6 +44,7 @@ class Pipeline final : public LeaseRunner {
     std::size_t max_prepared = 4;              // verified and waiting for the slot
     std::size_t max_again = 64;                // looked at once at least, and waiting for the next
     std::uint32_t max_threads = 1;             // that a kernel may use
+    Grade best_grade = Grade::kA;              // that this host allows (grade_limit.h)
     std::chrono::milliseconds idle_wait{500};  // between looks whether canaries are due
     std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;  // of inputs and outputs of a job
     // Of one run of a job: what a kernel of 10 GFLOP/s does within the usual limit on a run. The

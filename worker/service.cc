@@ -80,7 +80,7 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
   return hello;
 }
 
-std::vector<std::string> FindHindrances(const monitoring::InspectionOptions& where,
+std::vector<std::string> FindHindrances(std::span<const monitoring::Finding> findings,
                                         Isolation isolation) {
   std::vector<std::string> hindrances;
   const auto add = [&](const std::string& text) {
@@ -89,7 +89,7 @@ std::vector<std::string> FindHindrances(const monitoring::InspectionOptions& whe
     }
   };
   if (isolation != Isolation::kSeccomp) add("sandbox: system calls of kernels are not filtered");
-  for (const monitoring::Finding& finding : monitoring::InspectHost({}, where)) {
+  for (const monitoring::Finding& finding : findings) {
     if (finding.severity != monitoring::Severity::kProblem) continue;
     add(fmt::format("{}: {}", finding.check, finding.what));
     log::Warning("worker.hindrance check={} what=\"{}\" mend=\"{}\"", finding.check, finding.what,

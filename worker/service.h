@@ -39,8 +39,8 @@ wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& condit
                             std::uint32_t max_threads);
 
 // What of this host may make its figures worse than they need be, for WorkerHello::hindrances; also
-// logged, with what mends it.
-std::vector<std::string> FindHindrances(const monitoring::InspectionOptions& where,
+// logged, with what mends it. Some of it limits grades, too (grade_limit.h).
+std::vector<std::string> FindHindrances(std::span<const monitoring::Finding> findings,
                                         Isolation isolation);
 
 // A device that is not to be used any more: set once, from any thread, with why. The service then

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 #include "client/cli/table.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/wire/fleet_json.h"
 
 namespace loopfleet::client {
@@ -55,17 +54,6 @@ int Complain(const Error& error) {
     case ErrorKind::kClosed: return kExitInterrupted;
     default: return kExitFailed;
   }
-}
-
-// A file in memory: a program may write any amount to it, and never waits for a reader.
-Result<UniqueFd> MemoryFile(std::string_view content) {
-  UniqueFd file(::memfd_create("loopfleet", MFD_CLOEXEC));
-  if (file.get() < 0) return Fail(ErrorKind::kSystem, "memfd_create failed");
-  if (::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
-    return Fail(ErrorKind::kSystem, "a file in memory could not be written");
-  }
-  (void)::lseek(file.get(), 0, SEEK_SET);
-  return file;
 }
 
 std::string ContentOf(const UniqueFd& file) {

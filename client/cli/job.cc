@@ -1,13 +1,9 @@
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,9 +16,8 @@
 #include "client/job_line.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/base/suggestion.h"
-#include "common/base/unique_fd.h"
 
 namespace loopfleet::client {
 namespace {
@@ -125,19 +120,9 @@ struct CodeFlags {
   std::string isa;
 };
 
-// A file without a name that holds `text`, to be read from its start.
-Result<UniqueFd> Holding(const std::string& text) {
-  UniqueFd file(::memfd_create("loopfleet-job", MFD_CLOEXEC));
-  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::lseek(file.get(), 0, SEEK_SET) != 0) {
-    return Fail(ErrorKind::kSystem, fmt::format("no memory file: {}", std::strerror(errno)));
-  }
-  return file;
-}
-
 // Compilers live in workers: the one beside this program is asked.
 Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
-  LF_TRY(const UniqueFd line, Holding(JobLine(info.spec) + "\n"));
+  LF_TRY(const UniqueFd line, MemoryFile(JobLine(info.spec) + "\n"));
   Subprocess::Options options{
       .argv = {(OwnDirectory() / "loopfleet-worker").native(), "emit", "--format", flags.format},
       .stdin_fd = line.get()};

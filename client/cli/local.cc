@@ -16,7 +16,7 @@
 #include "client/cli/interrupt.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::client {
 namespace {

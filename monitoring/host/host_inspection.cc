@@ -149,10 +149,20 @@ Finding Steal(const Host& host) {
 }
 
 Finding CpuQuota(const Host& host) {
-  // cgroup v2, as seen from inside a container.
+  // cgroup v2, as seen from inside a container: time in each period, and the period.
   const auto quota = host.files.Sys("fs/cgroup/cpu.max");
   if (!quota || quota->starts_with("max")) {
     return Good("processor time is not limited by a control group");
+  }
+  // Kubernetes' static CPU manager gives whole processors and a quota of as many.
+  const auto own = host.files.Sys("fs/cgroup/cpuset.cpus.effective");
+  const std::size_t processors = own ? ParseCpuList(*own).size() : host.cpus.size();
+  double time = 0;
+  double period = 0;
+  if (std::istringstream(*quota) >> time >> period && processors > 0 && period > 0 &&
+      time >= period * static_cast<double>(processors)) {
+    return Good(fmt::format(
+        "a control group allows as much time as {} processors have, all of them", processors));
   }
   return {
       .severity = Severity::kProblem,

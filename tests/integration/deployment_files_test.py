@@ -63,6 +63,8 @@ class Kubernetes(unittest.TestCase):
             {"name": "nothing", "mountPath": "/x"}))
         refused(lambda o: pod(o)["spec"]["containers"][0]["ports"].clear())
         refused(lambda o: pod(o)["metadata"]["labels"].clear())
+        refused(lambda o: pod(o)["spec"]["containers"][0].pop("readinessProbe"))
+        refused(lambda o: pod(o)["spec"]["containers"][0]["livenessProbe"]["httpGet"].update(path="/readyz"))
         refused(lambda o: o["Service", "loopfleet-coordinator"]["spec"]["selector"].update(app="x"))
         refused(lambda o: o.pop(("Service", "loopfleet-coordinator")))
 

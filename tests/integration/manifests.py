@@ -35,6 +35,8 @@ RESOURCES = {"requests": {"cpu": quantity, "memory": quantity, "storage": quanti
              "limits": {"cpu": quantity, "memory": quantity}}
 PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "timeoutSeconds": NUMBER,
          "failureThreshold": NUMBER, "initialDelaySeconds": NUMBER}
+# A restart does not help a daemon that merely takes no work now.
+PROBE_PATHS = {"livenessProbe": "/healthz", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
     "ports": [{"name": TEXT, "containerPort!": port}],
@@ -159,6 +161,10 @@ def check_references(objects):
                     if probe in c and c[probe]["httpGet"]["port"] not in \
                             {p["name"] for p in c["ports"]}:
                         raise Wrong(f"{where}: {probe} asks a port that is not there")
+            for c in spec["template"]["spec"]["containers"]:
+                for probe, path in PROBE_PATHS.items():
+                    if c.get(probe, {}).get("httpGet", {}).get("path") != path:
+                        raise Wrong(f"{where}: {probe} is not there or does not ask {path}")
         elif kind == "Service":
             known(spec["selector"], where)
             for p in spec["ports"]:

@@ -14,7 +14,7 @@
 
 #include "client/client.h"
 #include "client/local_cluster.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
 #include "tests/support/conversation/conversation.h"

@@ -128,6 +128,18 @@ const figures = (selector) =>
     await page.waitForFunction((text) => document.querySelector(".tree").textContent === text, end);
   }
   say("each step of its walk can be looked at");
+
+  const shownCode = (format) => page.waitForSelector(`.code[data-format="${format}"]`).then((code) => code.textContent());
+  const made = (format) => execFileSync("loopfleet", ["job", "code", good.job, "--format", format], { encoding: "utf8" });
+  for (const [format, label] of [
+    ["c", "C"],
+    ["llvm-ir", "LLVM IR"],
+    ["asm", "assembly"],
+  ]) {
+    await page.click(`section[aria-labelledby=code-title] button:text-is("${label}")`);
+    assert.equal(await shownCode(format), made(format));
+  }
+  say("its C, LLVM IR and assembly are those of `job code`");
 }
 {
   await go(page, `#/job/${bad.job}`, ".health-bad");
@@ -162,6 +174,7 @@ for (const [width, height] of [
     const one = await open({ viewport: { width, height }, colorScheme });
     for (const [name, hash, selector] of SCREENS) {
       await go(one, hash, selector);
+      if (name === "job") await one.waitForSelector(".code[data-format=c]");
       const wide = await one.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${name} is ${wide} wide on a screen of ${width}`);
       // What reaches over the edge without making the page scroll cannot be read either.

@@ -129,6 +129,36 @@ class PageTest(unittest.TestCase):
                 if step["legal"]:
                     self.assertEqual(step["loop_tree"], told["loop_tree"])
 
+    def test_the_code_is_that_of_the_command(self):
+        good = next(outcome for outcome in self.outcomes if outcome["status"] == "ok")
+        formats = self.get("/api/job/" + good["job"])["code_formats"]
+        self.assertEqual(formats, ["c", "llvm-ir", "asm"])
+        for name in formats:
+            shown = self.get(f"/api/job/{good['job']}/code?format={name}")
+            told = fleet.run([fleet.program("loopfleet"), "job", "code", good["job"], "--format", name],
+                             env=fleet.clean_environment(LOOPFLEET_ADDRESS=self.fleet.address))
+            self.assertEqual(told.returncode, 0, told.stderr)
+            self.assertEqual(shown["code"], told.stdout)
+            self.assertTrue(shown["whole"])
+            # Of C no code is hashed; what is compiled here is what the worker of this host compiled.
+            self.assertEqual(shown["note"] is not None and "very code" in shown["note"], name != "c")
+
+    def test_why_there_is_no_code(self):
+        def refusal(path):
+            status, _, body = ask(self.http, path)
+            return status, json.loads(body)["error"]
+
+        job = self.outcomes[0]["job"]
+        for query in ("", "?format=", "?format=object", "?format=facts", "?format=--help"):
+            status, error = refusal(f"/api/job/{job}/code{query}")
+            self.assertEqual((status, error["code"]), (400, "MALFORMED"), query)
+            self.assertIn("c, llvm-ir, asm", error["message"])
+        self.assertEqual(refusal("/api/job/9999.0/code?format=c")[0], 404)
+        bad = next(outcome for outcome in self.outcomes if outcome["status"] == "failed")
+        status, error = refusal(f"/api/job/{bad['job']}/code?format=c")
+        self.assertEqual((status, error["code"]), (404, "NOT_FOUND"))
+        self.assertIn(bad["error"]["code"], error["message"])
+
     def test_workers_are_those_of_the_command(self):
         def without_age(worker):
             return {key: value for key, value in worker.items()
@@ -247,7 +277,7 @@ class PageTest(unittest.TestCase):
 
 
 class PageAudienceTest(unittest.TestCase):
-    def start(self, *arguments):
+    def start(self, *arguments, ready="http"):
         directory = fleet.tempfile.mkdtemp(prefix="lf-test-")
         self.addCleanup(fleet.shutil.rmtree, directory)
         daemon = fleet.Daemon(
@@ -255,13 +285,20 @@ class PageAudienceTest(unittest.TestCase):
              "--listen-workers", f"ipc://{directory}/w", "--db", f"{directory}/r.db", *arguments],
             fleet.pathlib.Path(directory) / "log")
         self.addCleanup(daemon.stop)
-        return daemon.ready["http"]
+        return daemon.ready[ready]
 
     def test_nobody(self):
         address = self.start("--http", "127.0.0.1:0", "--page", "nobody")
         self.assertEqual(ask(address, "/")[0], 404)
         self.assertEqual(ask(address, "/api/overview")[0], 404)
         self.assertEqual(ask(address, "/metrics")[0], 200)
+
+    def test_metrics_have_a_listener_of_their_own_if_asked(self):
+        address = self.start("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", ready="metrics")
+        self.assertEqual(ask(address, "/")[0], 404)
+        self.assertEqual(ask(address, "/api/overview")[0], 404)
+        for path in ("/metrics", "/healthz", "/readyz", "/version"):
+            self.assertEqual(ask(address, path)[0], 200)
 
     def test_a_name_that_was_given(self):
         address = self.start("--http", "127.0.0.1:0", "--page-host", "bench.example")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A real Prometheus server scrapes a fleet and answers how many jobs were evaluated.
+"""A real Prometheus server scrapes a fleet and answers how many jobs were evaluated, and every query of
+the Grafana dashboards.
 
     prometheus_test.py BIN_DIR     BIN_DIR holds `loopfleet`
 
@@ -23,6 +24,7 @@ import urllib.request
 SKIPPED = 77
 WAIT_SECONDS = 120
 MEASURING_TRIES = 30  # how often a figure that the host was too busy for is asked for again
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 JOBS = [
     {"benchmark": f"benchmark://loop_tool-cpu-v0/{size}", "actions": actions}
     for size in (1024, 4096, 65536)
@@ -63,7 +65,9 @@ class Prometheus:
         self.folder = folder
         self.config = folder / "prometheus.yml"
         self.config.write_text(json.dumps({  # JSON is YAML
-            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
+            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms",
+                       "evaluation_interval": "500ms"},
+            "rule_files": [str(ROOT / "monitoring/rules/loopfleet.yml")],
             "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [target]}]}
                                for job, target in targets.items()],
         }))
@@ -102,10 +106,14 @@ class Prometheus:
     def log(self):
         return (self.folder / "prometheus.log").read_text(encoding="utf-8")
 
+    def result(self, expression):
+        """The series that an expression yields now."""
+        question = urllib.parse.urlencode({"query": expression})
+        return json.loads(get(f"{self.url}/api/v1/query?{question}"))["data"]["result"]
+
     def query(self, expression):
         """The value of an expression that yields one number; None while it yields nothing."""
-        question = urllib.parse.urlencode({"query": expression})
-        result = json.loads(get(f"{self.url}/api/v1/query?{question}"))["data"]["result"]
+        result = self.result(expression)
         return float(result[0]["value"][1]) if result else None
 
     def expect(self, expression, value):
@@ -120,6 +128,21 @@ class Prometheus:
         except AssertionError as error:
             raise AssertionError(f"{error}; it was {seen[-1] if seen else 'never answered'}") from None
         print(f"{expression} == {value}")
+
+
+def answer_the_dashboards(prometheus):
+    """Every query of every panel is about something that a fleet has."""
+    sys.path.insert(0, str(ROOT / "tests/unit/monitoring"))
+    import check_dashboards  # pylint: disable=import-outside-toplevel,import-error
+    asked = 0
+    for path in sorted((ROOT / "monitoring/grafana/dashboards").glob("*.json")):
+        for where, expression in check_dashboards.queries(json.loads(path.read_text(encoding="utf-8"))):
+            # What shows only while something is wrong is asked for without that condition.
+            plain = check_dashboards.plain(expression).removesuffix(" > 0")
+            wait_for(f"{path.name}, {where}: {plain}", lambda plain=plain: prometheus.result(plain))
+            asked += 1
+    assert asked > 20, asked
+    print(f"{asked} queries of dashboards have an answer")
 
 
 def is_ok(outcome):
@@ -171,6 +194,8 @@ def scrape_the_fleet(loopfleet, folder):
         prometheus.expect("sum(loopfleet_queue_jobs)", 0)
         prometheus.expect("sum(loopfleet_worker_connected)", 1)
         prometheus.expect("count(loopfleet_build_info)", 2)
+
+        answer_the_dashboards(prometheus)
 
         again = evaluate(loopfleet, JOBS)  # counters go on, and now the store answers
         assert all(outcome["source"] == "stored" for outcome in again), again

@@ -3,9 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <expected>
 #include <fstream>
 #include <iostream>
@@ -18,11 +23,13 @@
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
 #include "common/looptree/key.h"
+#include "worker/child_confinement.h"
 #include "worker/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/emit/code_request.h"
 #include "worker/gpu/gpu_compiler.h"
 #include "worker/gpu/ptx_assembler.h"
+#include "worker/isolation.h"
 #include "worker/portable_c/c_source.h"
 
 namespace loopfleet::worker {
@@ -69,6 +76,7 @@ struct Flags {
   std::string actions;
   std::uint32_t threads = 1;
   std::string code_hash;  // of a row: say whether this is its code
+  bool is_sealed = false;
 };
 
 int Complain(int code, std::string_view text) {
@@ -95,6 +103,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--code-hash", flags.code_hash,
                  "A row's code_hash: say on standard error whether the host makes the same code");
+  app.add_flag("--sealed", flags.is_sealed,
+               "Give up all rights before compiling, as the compilers of a worker do; standard "
+               "output has to be a socket");
   app.footer(
       "Without --benchmark and --ir, one job line is read from standard input, as `loopfleet\n"
       "submit` takes it; fields that do not change the code are passed over.");
@@ -195,16 +206,14 @@ std::string GpuFactsText(const looptree::LoopTree& tree, const GpuKernel& kernel
 }
 
 std::expected<std::string, Failure> GpuCodeOf(Format format, const looptree::LoopTree& tree,
-                                              GpuArch arch) {
+                                              GpuArch arch, GpuCompiler& compiler) {
+  if (format == Format::kLlvmIr) return compiler.CompileToIr(tree);
+  LF_TRY(const GpuKernel kernel, compiler.Compile(tree));
+  if (format == Format::kFacts) return GpuFactsText(tree, kernel, arch);
+  if (format == Format::kPtx) return kernel.ptx;
   const auto failed = [](const Error& error) {
     return std::unexpected(Failure{.code = FailureCode::kCompileError, .message = error.message});
   };
-  const auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
-  if (!compiler) return failed(compiler.error());
-  if (format == Format::kLlvmIr) return (*compiler)->CompileToIr(tree);
-  LF_TRY(const GpuKernel kernel, (*compiler)->Compile(tree));
-  if (format == Format::kFacts) return GpuFactsText(tree, kernel, arch);
-  if (format == Format::kPtx) return kernel.ptx;
   const auto assembler = OpenNvJitLink();
   if (!assembler) return failed(assembler.error());
   auto cubin = (*assembler)->Assemble(kernel.ptx, arch);
@@ -232,12 +241,30 @@ Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
   return arch;
 }
 
+// Made before all rights are given up: making one reads what the host says of itself.
+struct Compilers {
+  std::unique_ptr<CpuCompiler> cpu;
+  std::unique_ptr<CpuCompiler> host;  // to compare with a row; none: there is no row
+  std::unique_ptr<GpuCompiler> gpu;   // none: the code is for a CPU
+};
+
+Result<Compilers> MakeCompilers(const Flags& flags, CpuIsa isa, std::optional<GpuArch> gpu) {
+  Compilers compilers;
+  if (gpu) {
+    LF_TRY(compilers.gpu, GpuCompiler::Create({.arch = *gpu, .limits = {}}));
+    return compilers;
+  }
+  LF_TRY(compilers.cpu, CpuCompiler::Create({.isa = isa}));
+  if (!flags.code_hash.empty()) {
+    LF_TRY(compilers.host, CpuCompiler::Create());
+  }
+  return compilers;
+}
+
 // Whether this program, on this host, makes what was measured.
 void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
-                    const CompileOptions& options) {
-  const auto compiler = CpuCompiler::Create();
-  if (!compiler) return;
-  const auto kernel = (*compiler)->Compile(tree, options);
+                    const CompileOptions& options, CpuCompiler& host) {
+  const auto kernel = host.Compile(tree, options);
   if (!kernel) return;
   const std::string made = CodeHash(kernel->object);
   if (made == wanted) {
@@ -249,6 +276,48 @@ void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
              "code_hash {}: not the row's {}; made here by LLVM {}, tier {}, revision {}, for this"
              " host's processor\n",
              made, wanted, facts.llvm, facts.tier, facts.revision);
+}
+
+// ---- where the code goes
+
+// Whoever asked for a sealed one waits a moment, and no more.
+constexpr std::uint64_t kSealedSeconds = 10;
+constexpr int kSealedNice = 10;
+
+// From here on this process can compute, and write what it has to say. Gives the descriptor for it.
+Result<int> Seal() {
+  const Isolation isolation = ProbeIsolation();
+  (void)::setpriority(PRIO_PROCESS, 0, kSealedNice);  // refused: it is only less polite
+  LF_TRY(const int out, Confine(ChildRole::kCompiler, {}, STDOUT_FILENO, ::getppid()));
+  LimitProcessorTime(kSealedSeconds);
+  LF_TRY_VOID(SealProcess(ChildRole::kCompiler, isolation, out));
+  return out;
+}
+
+bool IsSocket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+}
+
+// sendmsg() is what a sealed process may write with.
+bool SendAll(int socket, std::string_view text) {
+  while (!text.empty()) {
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+bool PrintAll(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
 }
 
 }  // namespace
@@ -271,26 +340,36 @@ int EmitMain(int argc, const char* const* argv) {
   if (!isa) return Complain(kExitUsage, isa.error().message);
   const auto gpu = GpuAskedFor(*format, flags);
   if (!gpu) return Complain(kExitUsage, gpu.error().message);
+  if (flags.is_sealed && *format == Format::kCubin) {
+    return Complain(kExitUsage, "--sealed: not with --format cubin, which opens a library");
+  }
+  if (flags.is_sealed && !IsSocket(STDOUT_FILENO)) {
+    return Complain(kExitUsage, "--sealed: standard output is no socket");
+  }
   const Result<JobSpec> spec = SpecFrom(flags);
   if (!spec) return Complain(kExitUsage, spec.error().message);
+  const auto compilers = MakeCompilers(flags, *isa, *gpu);
+  if (!compilers) return Complain(kExitFailed, compilers.error().message);
+  std::optional<int> sealed_out;
+  if (flags.is_sealed) {
+    const auto out = Seal();
+    if (!out) return Complain(kExitFailed, out.error().message);
+    sealed_out = *out;
+  }
   const auto failed = [](const Failure& failure) {
     return Complain(kExitFailed, fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
   };
   const auto replayed = ReplayJob(*spec);
   if (!replayed) return failed(replayed.error());
   const CompileOptions options{.threads = spec->threads};
-  std::expected<std::string, Failure> code;
-  if (gpu->has_value()) {
-    code = GpuCodeOf(*format, replayed->tree, **gpu);
-  } else {
-    const auto compiler = CpuCompiler::Create({.isa = *isa});
-    if (!compiler) return Complain(kExitFailed, compiler.error().message);
-    code = CodeOf(*format, replayed->tree, options, **compiler);
-  }
+  const auto code = compilers->gpu != nullptr
+                        ? GpuCodeOf(*format, replayed->tree, **gpu, *compilers->gpu)
+                        : CodeOf(*format, replayed->tree, options, *compilers->cpu);
   if (!code) return failed(code.error());
-  if (!flags.code_hash.empty()) CompareWithRow(flags.code_hash, replayed->tree, options);
-  if (std::fwrite(code->data(), 1, code->size(), stdout) != code->size() ||
-      std::fflush(stdout) != 0) {
+  if (compilers->host != nullptr) {
+    CompareWithRow(flags.code_hash, replayed->tree, options, *compilers->host);
+  }
+  if (!(sealed_out ? SendAll(*sealed_out, *code) : PrintAll(*code))) {
     return Complain(kExitFailed, "standard output cannot be written");
   }
   return kExitOk;

@@ -1,6 +1,8 @@
 #pragma once
 // `loopfleet-worker emit`: the code of a job, as C, LLVM IR, assembly, an object file, or the facts
-// about it. Needs no coordinator and starts no child: the code is made, never run.
+// about it. Needs no coordinator: the code is made, never run. With --sealed it first gives up what
+// a worker's compilers give up (child_confinement.h, isolation.h), for whoever asks about trees of
+// others.
 
 namespace loopfleet::worker {
 

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
-import type { Job, Outcome } from "./facts";
+import type { Code, Job, Outcome } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
 import { Facts } from "./table";
@@ -104,6 +104,7 @@ function Result({ outcome }: { outcome: Outcome }) {
         ["Hardware", outcome.hardware ? `${outcome.hardware.model} ${outcome.hardware.isa}` : "–"],
         ["Compiler", outcome.compiler ? `LLVM ${outcome.compiler.llvm}, tier ${outcome.compiler.tier}` : "–"],
         ["Threads, cache", `${outcome.threads}, ${outcome.cache}`],
+        ["Kept apart by", outcome.isolation ?? "–"],
         ["Work of one run", <Figure value={outcome.flop_count} unit="flop" />],
         ["Tree key", <code class="wrap">{outcome.tree_key}</code>],
       ]}
@@ -138,6 +139,34 @@ function Trail({ job }: { job: Job }) {
       <p class="note">The tree {what}.</p>
       <pre class="tree" tabIndex={0}>
         {tree ?? "No tree: the actions do not lead to one."}
+      </pre>
+    </section>
+  );
+}
+
+const FORMATS: Record<string, string> = { c: "C", "llvm-ir": "LLVM IR", asm: "assembly", ptx: "PTX" };
+
+function GeneratedCode({ job }: { job: Job }) {
+  const [format, setFormat] = useState(job.code_formats[0] ?? "c");
+  // Before its outcome is there the code is this host's, after it the measuring worker's.
+  const { answer, error } = useAnswer<Code>(`/api/job/${job.job}/code?format=${format}`, job.state);
+  return (
+    <section aria-labelledby="code-title">
+      <h2 id="code-title">Code</h2>
+      <div class="trail" role="group" aria-label="What to show of its code">
+        {job.code_formats.map((one) => (
+          <button key={one} aria-pressed={one === format} onClick={() => setFormat(one)}>
+            {FORMATS[one] ?? one}
+          </button>
+        ))}
+      </div>
+      <p class="note">
+        {answer && !answer.whole
+          ? "The beginning of it; all of it by the command below."
+          : (answer?.note ?? (format === "c" ? "The tree as plain C, in the order of its loops." : "Made anew from its actions."))}
+      </p>
+      <pre class="code" tabIndex={0} data-format={answer?.format} aria-label="Code">
+        {answer ? answer.code : (error ?? "…")}
       </pre>
     </section>
   );
@@ -183,6 +212,7 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
       <Trail job={job} />
       {job.outcome ? <Stages outcome={job.outcome} /> : null}
       {job.outcome ? <Samples outcome={job.outcome} /> : null}
+      {job.loop_tree ? <GeneratedCode key={job.job} job={job} /> : null}
       <section aria-labelledby="commands-title">
         <h2 id="commands-title">Look further</h2>
         <ul class="commands">

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::client {
 namespace {

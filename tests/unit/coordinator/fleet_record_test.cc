@@ -21,8 +21,14 @@ class FleetRecordTest : public testing::Test {
 
 TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
   record_.SetHttp("127.0.0.1:9");
-  record_.Accepted({.count = 5, .batch = BatchId{1}});
-  record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}});
+  record_.Accepted(
+      {.count = 4, .batch = BatchId{1}, .batch_jobs = 4, .end = wire::BatchEnd::kMoreFollows});
+  record_.Accepted({.count = 1,
+                    .first_index = 4,
+                    .batch = BatchId{1},
+                    .batch_jobs = 5,
+                    .end = wire::BatchEnd::kMoreFollows});
+  record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}, .batch_jobs = 7});
   record_.Accepted({.count = 1});  // an audit of the coordinator's own
   record_.Finished({});
   record_.Finished({.source = OutcomeSource::kStored});
@@ -39,7 +45,10 @@ TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
   EXPECT_EQ(fleet.shared_jobs, 2U);
   ASSERT_EQ(fleet.failures.size(), 1U);
   EXPECT_EQ(fleet.failures[0], (wire::FailureCount{.code = "RUN_CRASH", .count = 2}));
-  EXPECT_EQ(KindsOf(fleet), (std::vector<std::string>{"batch.accepted"}));
+  // Of a batch in many messages its beginning, and all of it.
+  EXPECT_EQ(KindsOf(fleet), (std::vector<std::string>{"batch.opened", "batch.accepted"}));
+  EXPECT_EQ(fleet.events[0].count, 4U);
+  EXPECT_EQ(fleet.events[1].count, 7U);
 }
 
 TEST_F(FleetRecordTest, TellsWhatHappened) {

@@ -59,6 +59,8 @@ TEST(ShowFleet, ABatchThatIsOverIsSaidOnce) {
   ASSERT_EQ(accepted.size(), 1U);
   EXPECT_EQ(accepted[0].batch, batch);
   EXPECT_EQ(accepted[0].count, 2U);
+  EXPECT_EQ(accepted[0].batch_jobs, 2U);
+  EXPECT_EQ(accepted[0].end, wire::BatchEnd::kComplete);
 }
 
 }  // namespace

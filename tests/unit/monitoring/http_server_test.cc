@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -214,6 +216,66 @@ TEST(HttpServer, HalfOpenRequestsDoNotBlockAScrape) {
   // It takes about a second. civetweb alone gives a request half a minute; what lies between is for
   // machines that are slow.
   EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);
+}
+
+// Answers nobody until it is told to.
+class SlowSite final : public Site {
+ public:
+  bool Has(std::string_view path) const override { return path == "/"; }
+  SiteReply Answer(const SiteRequest&) override {
+    std::unique_lock lock(mutex_);
+    ++asking_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+    return {.body = std::make_shared<const std::string>("{}")};
+  }
+  void CloseStreams() override { Open(); }
+
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  bool AwaitAsking(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 120s, [&] { return asking_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int asking_ = 0;
+  bool open_ = false;
+};
+
+TEST(HttpServer, WhoeverLooksAtTheSiteLeavesThreadsForAScrape) {
+  Registry registry;
+  SlowSite site;
+  constexpr int kPlaces = 6;
+  const auto server =
+      Serve(registry, {}, {.threads = kPlaces + 2, .site_threads = kPlaces, .site = &site});
+  const auto ask = [&] {
+    UniqueFd fd = Connect(server->address());
+    SendText(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return fd;
+  };
+  std::vector<UniqueFd> looking;
+  for (int i = 0; i < kPlaces; ++i) looking.push_back(ask());
+  ASSERT_TRUE(site.AwaitAsking(kPlaces));
+  // All places are taken, so these are told so, and hold nothing.
+  for (int i = 0; i < 3 * kPlaces; ++i) {
+    const std::string refused = ReceiveAll(ask());
+    EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ")) << refused;
+    EXPECT_NE(refused.find("Retry-After: "), std::string::npos);
+  }
+  EXPECT_EQ(Get(server->address(), "/metrics").status, 200);
+  EXPECT_EQ(Get(server->address(), "/healthz").status, 200);
+  site.Open();
+  for (const UniqueFd& fd : looking) {
+    EXPECT_TRUE(ReceiveAll(fd).starts_with("HTTP/1.1 200 "));
+  }
+  // Places are given back.
+  EXPECT_TRUE(ReceiveAll(ask()).starts_with("HTTP/1.1 200 "));
 }
 
 TEST(HttpServer, StopsAtOnceAfterServing) {

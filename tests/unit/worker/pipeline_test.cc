@@ -149,6 +149,13 @@ TEST_F(PipelineTest, AnEvaluationIsComplete) {
   EXPECT_TRUE(pipeline_->Held().empty());
 }
 
+TEST_F(PipelineTest, NoGradeIsBetterThanTheHostAllows) {
+  Start({.best_grade = Grade::kC});
+  const auto evaluations = Evaluate({LeaseOf(1, 4096)});
+  ASSERT_TRUE(evaluations.at(1).ok()) << evaluations.at(1).failure().message;
+  EXPECT_EQ(evaluations.at(1).measurement().grade, Grade::kC);
+}
+
 TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
   const std::map<Fault, FailureCode> faults = {
       {Fault::kWrongOutput, FailureCode::kWrongOutput},

@@ -121,6 +121,11 @@ TEST_F(HostInspectionTest, CpuQuota) {
   EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
   host_.Sys("fs/cgroup/cpu.max", "150000 100000");
   Expect("cpu_quota", Severity::kProblem, "150000 100000", "--cpuset-cpus");
+  // As much as there is of it: whole processors of its own.
+  host_.Sys("fs/cgroup/cpuset.cpus.effective", "2");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kGood);
+  host_.Sys("fs/cgroup/cpuset.cpus.effective", "2-3");
+  EXPECT_EQ(Check("cpu_quota").severity, Severity::kProblem);
 }
 
 TEST_F(HostInspectionTest, ClockSource) {

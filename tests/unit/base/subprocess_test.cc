@@ -1,4 +1,4 @@
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-namespace loopfleet::client {
+namespace loopfleet {
 namespace {
 
 using namespace std::chrono_literals;
@@ -20,6 +20,18 @@ std::string ReadAll(int fd) {
   char buffer[256];
   for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, got);
   return text;
+}
+
+TEST(SubprocessTest, AMemoryFileIsReadAndWritten) {
+  const auto in = MemoryFile("from its start");
+  const auto out = MemoryFile("");
+  ASSERT_TRUE(in.has_value() && out.has_value());
+  auto process =
+      Subprocess::Start({.argv = {"cat"}, .stdin_fd = in->get(), .stdout_fd = out->get()});
+  ASSERT_TRUE(process.has_value()) << process.error().message;
+  EXPECT_EQ(process->WaitFor(60s), ExitStatus{});
+  EXPECT_EQ(::lseek(out->get(), 0, SEEK_SET), 0);
+  EXPECT_EQ(ReadAll(out->get()), "from its start");
 }
 
 TEST(SubprocessTest, GivesTheExitCode) {
@@ -107,4 +119,4 @@ TEST(SubprocessTest, DiesWithAParentThatIsKilled) {
 }
 
 }  // namespace
-}  // namespace loopfleet::client
+}  // namespace loopfleet

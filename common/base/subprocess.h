@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
-namespace loopfleet::client {
+namespace loopfleet {
 
 // How a process ended.
 struct ExitStatus {
@@ -70,4 +71,8 @@ struct Pipe {
 };
 Result<Pipe> OpenPipe();
 
-}  // namespace loopfleet::client
+// A file without a name that holds `content`, to be read from its start: what a child is to read at
+// once, or may write any amount to without waiting for a reader.
+Result<UniqueFd> MemoryFile(std::string_view content);
+
+}  // namespace loopfleet

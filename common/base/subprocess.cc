@@ -1,8 +1,9 @@
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 
 extern char** environ;
 
-namespace loopfleet::client {
+namespace loopfleet {
 namespace {
 
 constexpr Nanos kPollPause = std::chrono::milliseconds(2);
@@ -100,6 +101,16 @@ Result<Pipe> OpenPipe() {
   return Pipe{.read = UniqueFd(fds[0]), .write = UniqueFd(fds[1])};
 }
 
+Result<UniqueFd> MemoryFile(std::string_view content) {
+  UniqueFd file(::memfd_create("loopfleet", MFD_CLOEXEC));
+  if (!file ||
+      ::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+      ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    return Fail(ErrorKind::kSystem, fmt::format("no file in memory: {}", std::strerror(errno)));
+  }
+  return file;
+}
+
 Result<Subprocess> Subprocess::Start(const Options& options) {
   LF_CHECK(!options.argv.empty(), "a program needs a name");
   LF_TRY(Pipe failure, OpenPipe());
@@ -174,4 +185,4 @@ ExitStatus Subprocess::End(Nanos grace) {
   return *status_;
 }
 
-}  // namespace loopfleet::client
+}  // namespace loopfleet

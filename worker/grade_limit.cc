@@ -1,0 +1,50 @@
+#include "worker/grade_limit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace loopfleet::worker {
+namespace {
+
+struct Rule {
+  std::string_view check;
+  Grade best;
+};
+// The others are not here for one of two reasons: samples show them (steal, load, smt, heat: a
+// probe beside each repetition), or no figure is wrong for them (memory, driver, sandbox).
+constexpr std::array kRules = {
+    // The executor shares its core with compilers, verifiers and the network.
+    Rule{"cores", Grade::kB},
+    // The clock is measured beside a look, not within it.
+    Rule{"governor", Grade::kB},
+    // Whoever is stopped in a repetition may not see it.
+    Rule{"cpu_quota", Grade::kB},
+    // A reading takes a microsecond or two of the 60 of a repetition.
+    Rule{"clock_source", Grade::kB},
+};
+
+}  // namespace
+
+GradeLimit GradeLimitOf(std::span<const monitoring::Finding> findings) {
+  GradeLimit limit;
+  for (const monitoring::Finding& finding : findings) {
+    if (finding.severity != monitoring::Severity::kProblem) continue;
+    const auto rule = std::ranges::find(kRules, finding.check, &Rule::check);
+    if (rule == kRules.end()) continue;
+    limit.best = std::max(limit.best, rule->best);  // A is the smallest
+    limit.because.push_back(finding.check);
+  }
+  return limit;
+}
+
+std::string ConditionText(Isolation isolation, const GradeLimit& limit) {
+  if (limit.because.empty()) return std::string(IsolationName(isolation));
+  return fmt::format("{}; no better than {}: {}", IsolationName(isolation), GradeName(limit.best),
+                     fmt::join(limit.because, ", "));
+}
+
+}  // namespace loopfleet::worker
