@@ -15,12 +15,14 @@ import fleet
 
 try:
     import manifests
+    import yaml
 except ImportError:
     print("SKIPPED: python3-yaml is not installed (deploy/dependencies.sh --tests)")
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
+WATCHED = ROOT / "monitoring" / "prometheus-kubernetes.yml"
 DOCKERFILE = ROOT / "deploy" / "container" / "Dockerfile"
 PROGRAM_OF_IMAGE = {"loopfleet-coordinator": "loopfleet-coordinator",
                     "loopfleet-worker": "loopfleet-worker"}
@@ -100,6 +102,21 @@ class Kubernetes(unittest.TestCase):
             resources = container["resources"]
             self.assertEqual(resources["requests"], resources["limits"])
             self.assertTrue(resources["limits"]["cpu"].isdigit())
+
+    def test_prometheus_finds_every_daemon_under_the_name_that_the_alerts_use(self):
+        found = [job for _, template in manifests.pods(self.objects)
+                 for job in manifests.scraped(template, WATCHED)]
+        self.assertEqual(sorted(found), ["loopfleet-coordinator", "loopfleet-worker"])
+        # The names in the other configuration, and in the alerts.
+        listed = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())
+        self.assertEqual(sorted(found), sorted(c["job_name"] for c in listed["scrape_configs"]))
+        alerts = (ROOT / "monitoring" / "rules" / "loopfleet.yml").read_text()
+        self.assertLessEqual(set(re.findall(r'job="([^"]+)"', alerts)), set(found))
+        for label in ("part-of", "component"):
+            for _, template in manifests.pods(copy.deepcopy(self.objects)):
+                del template["metadata"]["labels"][f"app.kubernetes.io/{label}"]
+                self.assertNotIn(manifests.scraped(template, WATCHED),
+                                 (["loopfleet-coordinator"], ["loopfleet-worker"]))
 
     def test_kustomize_renders_it(self):
         if shutil.which("kubectl") is None:
