@@ -76,7 +76,8 @@ for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") wheels+=("${test_wheels[@]}") page_options=(--tests) ;;
     --bench) packages+=("${bench_packages[@]}" python3-pip) wheels+=("${test_wheels[@]}" "${bench_wheels[@]}") ;;
-    --only-runtime) packages=("${runtime_packages[@]}") ;;
+    # The page is built into the coordinator: running it needs nothing of what it is made from.
+    --only-runtime) packages=("${runtime_packages[@]}") page=OFF ;;
     --list) list_only=yes ;;
     -h | --help)
       sed -n '2,10s/^# \{0,1\}//p' deploy/dependencies.sh

@@ -16,6 +16,7 @@
 #include "client/cli/interrupt.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
+#include "common/base/failpoint.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::client {
@@ -75,8 +76,8 @@ bool TellDeaths(LocalCluster& cluster) {
   return coordinator_lives;
 }
 
-int RunCommand(LocalCluster& cluster, const std::vector<std::string>& command) {
-  SignalQueue signals;
+int RunCommand(LocalCluster& cluster, SignalQueue& signals,
+               const std::vector<std::string>& command) {
   auto process = Subprocess::Start({.argv = command, .set_environment = cluster.Environment()});
   if (!process) {
     fmt::print(stderr, "loopfleet: {}\n", process.error().message);
@@ -119,8 +120,7 @@ void PrintEndpoints(const LocalCluster& cluster, const LocalFlags& flags) {
   std::fflush(stdout);
 }
 
-int RunForeground(LocalCluster& cluster, const LocalFlags& flags) {
-  SignalQueue signals;
+int RunForeground(LocalCluster& cluster, SignalQueue& signals, const LocalFlags& flags) {
   PrintEndpoints(cluster, flags);
   while (true) {
     if (!TellDeaths(cluster)) return kExitUnreachable;
@@ -143,13 +143,17 @@ int RunLocal(const LocalFlags& flags, const CommandRun& run) {
                               .stop = &stop};
   if (!flags.database.empty()) options.database = flags.database;
   auto cluster = LocalCluster::Start(options);
+  LF_FAILPOINT("local.started");
+  // What comes from here on stays in the queue; what came before is in the flag, also if it came
+  // when the start had looked for the last time.
+  SignalQueue signals;
+  if (stop) return kExitInterrupted;
   if (!cluster) {
-    if (stop) return kExitInterrupted;
     fmt::print(stderr, "loopfleet: {}\n", cluster.error().message);
     return kExitFailed;
   }
-  const int code = run.after_dashes.empty() ? RunForeground(*cluster, flags)
-                                            : RunCommand(*cluster, run.after_dashes);
+  const int code = run.after_dashes.empty() ? RunForeground(*cluster, signals, flags)
+                                            : RunCommand(*cluster, signals, run.after_dashes);
   cluster->Stop();
   return code;
 }

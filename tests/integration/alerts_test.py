@@ -132,7 +132,9 @@ class NoWorkers(unittest.TestCase):
                                                           f.coordinator.ready["http"])
             fleet.wait_until(lambda: prometheus.get("/api/v1/query?query=up")["data"]["result"],
                              "Prometheus has scraped the coordinator")
-            self.assertEqual(prometheus.get("/api/v1/alerts")["data"]["alerts"], [])
+            # Until the first scrape the coordinator was absent, which is looked at once a second.
+            fleet.wait_until(lambda: prometheus.get("/api/v1/alerts")["data"]["alerts"] == [],
+                             "no alert is left")
             # Jobs that nobody can run fail after 30 s, so as long as it takes there are new ones.
             submitting = threading.Event()
 

@@ -2,23 +2,27 @@
 Exit status 77 without PyYAML."""
 
 import copy
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import fleet
 
 try:
     import manifests
+    import yaml
 except ImportError:
     print("SKIPPED: python3-yaml is not installed (deploy/dependencies.sh --tests)")
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
+WATCHED = ROOT / "monitoring" / "prometheus-kubernetes.yml"
 DOCKERFILE = ROOT / "deploy" / "container" / "Dockerfile"
 PROGRAM_OF_IMAGE = {"loopfleet-coordinator": "loopfleet-coordinator",
                     "loopfleet-worker": "loopfleet-worker"}
@@ -33,6 +37,12 @@ def flags_of(name):
     done = subprocess.run([fleet.program(name), "--help"], text=True, capture_output=True,
                           timeout=fleet.COMMAND_LIMIT_S, check=True)
     return set(re.findall(r"--[a-z][-a-z]*", done.stdout))
+
+
+def copies(text):
+    """([source...], target) of every COPY from the tree, not from another stage."""
+    found = re.findall(r"(?m)^COPY ((?:[^-\s]\S* )+)(\S+)$", text)
+    return [(sources.split(), target) for sources, target in found]
 
 
 class Kubernetes(unittest.TestCase):
@@ -95,6 +105,21 @@ class Kubernetes(unittest.TestCase):
             self.assertEqual(resources["requests"], resources["limits"])
             self.assertTrue(resources["limits"]["cpu"].isdigit())
 
+    def test_prometheus_finds_every_daemon_under_the_name_that_the_alerts_use(self):
+        found = [job for _, template in manifests.pods(self.objects)
+                 for job in manifests.scraped(template, WATCHED)]
+        self.assertEqual(sorted(found), ["loopfleet-coordinator", "loopfleet-worker"])
+        # The names in the other configuration, and in the alerts.
+        listed = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())
+        self.assertEqual(sorted(found), sorted(c["job_name"] for c in listed["scrape_configs"]))
+        alerts = (ROOT / "monitoring" / "rules" / "loopfleet.yml").read_text()
+        self.assertLessEqual(set(re.findall(r'job="([^"]+)"', alerts)), set(found))
+        for label in ("part-of", "component"):
+            for _, template in manifests.pods(copy.deepcopy(self.objects)):
+                del template["metadata"]["labels"][f"app.kubernetes.io/{label}"]
+                self.assertNotIn(manifests.scraped(template, WATCHED),
+                                 (["loopfleet-coordinator"], ["loopfleet-worker"]))
+
     def test_kustomize_renders_it(self):
         if shutil.which("kubectl") is None:
             self.skipTest("SKIPPED: there is no kubectl")
@@ -120,10 +145,55 @@ class Container(unittest.TestCase):
             flags = re.findall(r'"(--[-a-z]+)"', stage)
             self.assertGreater(len(flags), 2)
             self.assertLessEqual(set(flags), flags_of(name))
-        for source in re.findall(r"(?m)^COPY (\S+) \S+$", text):
-            self.assertTrue((ROOT / source).exists(), source)
+        for sources, _ in copies(text):
+            for source in sources:
+                self.assertTrue((ROOT / source).exists(), source)
         for tag in re.findall(r"-t \S+:(\S+)", text):
             self.assertEqual(tag, version())
+
+    def test_the_packages_can_be_installed_from_what_is_copied(self):
+        stages = re.split(r"(?m)^FROM ", DOCKERFILE.read_text())[1:]
+        ran = [stage for stage in stages if self.install_as_in(stage)]
+        self.assertEqual(len(ran), 2)  # where it is built, and where it runs
+
+    def install_as_in(self, stage):
+        """Runs deploy/dependencies.sh as a stage does, in a folder with exactly what the stage has copied
+        by then, on a Debian that has every package. False if the stage does not run it."""
+        ran = re.search(r"(?m)^RUN (\S*dependencies\.sh)((?: --\S+)*)", stage)
+        if ran is None:
+            return False
+        before = stage[:ran.start()]
+        workdir = re.search(r"(?m)^WORKDIR /(\S+)$", before)
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder) / "root"
+            here = root / (workdir[1] if workdir else "")
+            for sources, target in copies(before):
+                for source in sources:
+                    to = root / target[1:] if target.startswith("/") else here / target
+                    to.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(ROOT / source, to)
+            script = root / ran[1][1:] if ran[1].startswith("/") else here / ran[1]
+            installed = pathlib.Path(folder) / "installed"
+            text = script.read_text()
+            self.assertEqual(text.count("wheel_folder=/usr/local/lib/loopfleet\n"), 1)
+            script.write_text(text.replace("wheel_folder=/usr/local/lib/loopfleet\n",
+                                           f"wheel_folder={installed}\n"))
+            stubs = pathlib.Path(folder) / "stubs"
+            stubs.mkdir()
+            for name, does in {
+                    "dpkg-query": 'shift 3; for name; do echo "installed $name"; done',
+                    "apt-get": "exit 1", "node": "exit 1", "sudo": 'exec "$@"',
+                    "npm": "test -f package.json -a -f package-lock.json && mkdir -p node_modules/uplot",
+            }.items():
+                (stubs / name).write_text(f"#!/bin/sh\n{does}\n")
+                (stubs / name).chmod(0o755)
+            environment = {"PATH": f"{stubs}:{os.environ['PATH']}"}
+            done = subprocess.run([str(script), *ran[2].split()], cwd=here, env=environment, text=True,
+                                  capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+            self.assertEqual(done.returncode, 0, f"{ran[0]}: {done.stderr}")
+            builds = "--only-runtime" not in ran[2]
+            self.assertEqual(len(list(installed.glob("page-*/node_modules/uplot"))), int(builds), ran[0])
+        return True
 
     def test_the_libraries_of_the_programs_are_among_the_runtime_packages(self):
         if shutil.which("dpkg-query") is None:

@@ -64,11 +64,12 @@ class FailpointsTest(unittest.TestCase):
         self.assertEqual(named, set(AT_START + AT_WORK))
 
     def test_the_product_has_no_failpoints(self):
-        for program, has in (("loopfleet-coordinator", False), ("loopfleet-worker", False), (FAULTY, True)):
+        for program, has in (("loopfleet", False), ("loopfleet-coordinator", False),
+                             ("loopfleet-worker", False), (FAULTY, True), ("loopfleet-faulty", True)):
             with self.subTest(program=program):
                 code = pathlib.Path(fleet.program(program)).read_bytes()
                 self.assertEqual(b"LOOPFLEET_FAILPOINT" in code, has)
-                self.assertEqual(b"coordinator.before_persist" in code, has)
+                self.assertEqual(b"coordinator.before_persist" in code or b"local.started" in code, has)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,22 @@ class LocalTest(unittest.TestCase):
         self.assertEqual(self.finish(process)[0], 9)
         self.check_nothing_is_left()
 
+    def test_a_signal_between_the_start_and_the_wait_for_signals_is_heard(self):
+        for arguments in ((), ("--", "echo", "ran")):
+            with self.subTest(arguments=arguments):
+                reached = pathlib.Path(self.scratch.name) / f"reached-{len(arguments)}"
+                process = subprocess.Popen(
+                    [program("loopfleet-faulty"), "local", *arguments], text=True,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=fleet.die_with_parent,
+                    env=dict(self.environment, LOOPFLEET_FAILPOINT="local.started:1:pause=2000",
+                             LOOPFLEET_FAILPOINT_LOG=str(reached)))
+                wait_until(lambda: reached.exists() and reached.read_text() == "local.started\n",
+                           "the cluster has started")
+                process.send_signal(signal.SIGTERM)
+                out, _ = process.communicate(timeout=fleet.COMMAND_LIMIT_S)
+                self.assertEqual((process.returncode, out), (130, ""))
+                self.check_nothing_is_left()
+
     def test_kill_9_leaves_nothing_behind(self):
         process = self.popen("--workers", "2", "--", "sleep", "1000")
         wait_until(lambda: len(processes_mentioning(str(self.tmp))) >= 3, "three daemons run")

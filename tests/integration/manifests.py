@@ -131,6 +131,44 @@ def containers(template):
     return template["spec"].get("initContainers", []) + template["spec"]["containers"]
 
 
+def scraped(template, prometheus):
+    """The names of the jobs under which a Prometheus with that configuration asks a pod, one for each
+    port that its relabelling keeps."""
+    config, = yaml.safe_load(prometheus.read_text())["scrape_configs"]
+    roles = [sd["role"] for sd in config["kubernetes_sd_configs"]]
+    if roles != ["pod"]:
+        raise Wrong(f"{prometheus}: not of pods, but {roles}")
+    jobs = []
+    for c in containers(template):
+        for p in c.get("ports", []) or [{}]:
+            # https://prometheus.io/docs/prometheus/latest/configuration/configuration/#pod
+            labels = {"job": config["job_name"],
+                      "__meta_kubernetes_pod_container_port_name": p.get("name", "")}
+            for name, value in template["metadata"]["labels"].items():
+                labels["__meta_kubernetes_pod_label_" + re.sub("[^a-zA-Z0-9_]", "_", name)] = value
+            if _relabelled(labels, config["relabel_configs"]):
+                jobs.append(labels["job"])
+    return jobs
+
+
+def _relabelled(labels, rules):
+    """Changes labels as Prometheus does; False if a rule drops the target."""
+    for rule in rules:
+        value = ";".join(labels.get(name, "") for name in rule["source_labels"])
+        match = re.fullmatch(rule.get("regex", "(.*)"), value)
+        action = rule.get("action", "replace")
+        if action == "keep":
+            if match is None:
+                return False
+        elif action == "replace":
+            if match is not None:
+                labels[rule["target_label"]] = re.sub(
+                    r"\$(\d)", lambda group: match[int(group[1])], rule.get("replacement", "$1"))
+        else:
+            raise Wrong(f"a rule of relabelling that is not known here: {action}")
+    return True
+
+
 def check_references(objects):
     """Names that stand in one object and mean something in another."""
     labels = [template["metadata"]["labels"] for _, template in pods(objects)]
