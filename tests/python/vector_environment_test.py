@@ -151,6 +151,26 @@ def test_recv_waits_for_nobody(good):
         envs.recv()
 
 
+def test_rows_belong_to_the_environments_that_they_name():
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, reward_space=None, episode_steps=None)
+    envs.async_reset(seed=0)
+    envs.recv()
+    names = ["split_4", "down", "swap_down"]
+    alone = [LoopTuneEnv(MM, reward_space=None) for _ in names]
+    expected = {}
+    for place, (env, name) in enumerate(zip(alone, names)):
+        env.reset()
+        expected[place] = env.step(name)[0], env.action_masks()
+    order = np.array([2, 0, 1])
+    envs.send(np.array([envs.single_action_space[names[place]] for place in order]), order)
+    observations, *_, info = envs.recv()
+    assert sorted(info["env_id"]) == [0, 1, 2]
+    for row, place in enumerate(info["env_id"]):
+        observation, mask = expected[place]
+        np.testing.assert_array_equal(observations[row], observation)
+        np.testing.assert_array_equal(info["action_mask"][row].astype(bool), mask)
+
+
 def test_failures_stand_in_the_row_they_belong_to(good):
     from loopfleet import _core
 
