@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+import loopfleet
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm-v0/mm32_32_32"
@@ -119,6 +120,42 @@ def test_same_step_autoreset(good):
     assert info["_final_obs"].all() and not np.array_equal(info["final_obs"][0], first[0])
     assert info["final_observation"][1].shape == first[1].shape
     assert "final_info" in info
+
+
+SIZES = [f"benchmark://mm-v0/mm16_16_{k}" for k in (16, 24, 32)]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_each_environment_keeps_its_own_program(good, mode):
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, client=Prompt(good), episode_steps=2, autoreset_mode=mode)
+    first, _ = envs.reset(options={"benchmark": SIZES})
+    assert len({row.tobytes() for row in first}) == 3
+    down = np.full(3, envs.single_action_space["down"])
+    for _ in range(2 if mode == AutoresetMode.SAME_STEP else 3):
+        observations, *_ = envs.step(down)
+    np.testing.assert_array_equal(observations, first)
+    observations, _ = envs.reset(options={"reset_mask": np.array([False, True, False]), "benchmark": SIZES[0]})
+    np.testing.assert_array_equal(observations, first[[0, 0, 2]])
+    observations, _ = envs.reset()
+    np.testing.assert_array_equal(observations, first[[0, 0, 2]])
+
+
+def test_options_of_a_reset_are_taken_or_refused():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    alone = LoopTuneEnv(MM, reward_space=None)
+    for options in ({"start_cursor": 2}, {"merge_all_first": True}, {"start_cursor": 0, "benchmark": SIZES[1]}):
+        expected, _ = alone.reset(options=options)
+        observations, _ = envs.reset(options=options)
+        np.testing.assert_array_equal(observations[0], expected)
+        np.testing.assert_array_equal(observations[1], expected)
+    before, _ = envs.reset()
+    for options, error, said in (({"benchmrk": MM}, LookupError, "nearest: benchmark"),
+                                 ({"reward_space": None}, LookupError, "valid: reset_mask"),
+                                 ({"benchmark": SIZES}, ValueError, "3 benchmarks for 2"),
+                                 ({"benchmark": [MM, "benchmark://mm-v0/mmm1_1_1"]}, loopfleet.JobError, "mm")):
+        with pytest.raises(error, match=said):
+            envs.reset(options=options)
+        np.testing.assert_array_equal(envs.reset()[0], before)
 
 
 def test_some_can_be_reset_by_hand(good):
