@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import threading
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -86,6 +87,62 @@ def test_futures_and_tickets(client):
         got.update(client.recv(min_n=min(3, 11 - len(got)), timeout=60))
     assert sorted(got) == tickets
     assert got[tickets[10]].status == "INVALID_ACTION"
+
+
+class Given:
+    """submit_jobs() of a client whose outcomes are given by hand."""
+
+    def __init__(self, client):
+        self.futures = []
+        client.submit_jobs = self.submit_jobs
+
+    def submit_jobs(self, jobs):
+        self.futures += (made := [Future() for _ in jobs])
+        return made
+
+
+def test_recv_loses_nothing_when_a_job_has_no_outcome_or_time_is_over():
+    client = loopfleet.Client("ipc:///nonexistent")
+    given = Given(client)
+    tickets = client.send("abcd")
+    given.futures[0].set_result("A")
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        client.recv(2, timeout=0.01)
+    error = loopfleet.Refused("QUOTA_EXCEEDED", "full", True)
+    given.futures[1].set_exception(error)
+    given.futures[3].set_exception(error)
+    with pytest.raises(loopfleet.Refused, match=f"ticket {tickets[1]}: QUOTA_EXCEEDED: full") as caught:
+        client.recv(2)
+    assert caught.value.ticket == tickets[1] and caught.value.code == "QUOTA_EXCEEDED" and caught.value.retryable
+    with pytest.raises(loopfleet.Refused) as caught:
+        client.recv(2)
+    assert caught.value.ticket == tickets[3] and error.ticket is None
+    given.futures[2].set_result("C")
+    assert sorted(client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
+    with pytest.raises(ValueError):
+        client.recv(1)
+
+
+def test_an_asynchronous_recv_loses_nothing_either():
+    async def work():
+        client = loopfleet.AsyncClient("ipc:///nonexistent")
+        given = Given(client._client)
+        tickets = await client.send("abc")
+        given.futures[0].set_result("A")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.recv(2), 0.01)
+        with pytest.raises(loopfleet.DeadlineExceeded):
+            await client.recv(2, timeout=0.01)
+        given.futures[1].set_exception(loopfleet.CoordinatorUnavailable("gone"))
+        with pytest.raises(loopfleet.CoordinatorUnavailable, match="gone") as caught:
+            await client.recv(2)
+        assert caught.value.ticket == tickets[1]
+        given.futures[2].set_result("C")
+        assert sorted(await client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
+        with pytest.raises(ValueError):
+            await client.recv()
+
+    asyncio.run(work())
 
 
 def test_as_completed_and_leaving_early(client):

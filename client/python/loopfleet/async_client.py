@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from ._core import Outcome
 from .client import Client
-from .errors import DeadlineExceeded
+from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobLike
 from .results import ResultBatch
 
@@ -20,7 +21,8 @@ class AsyncClient:
     def __init__(self, address: str | None = None, **options: Any):
         self._client = Client(address, **options)
         self._arrived: asyncio.Queue = asyncio.Queue()
-        self._next_ticket = 0
+        self._tickets = itertools.count()
+        self._expected = 0  # of send(), not yet received
 
     @property
     def address(self) -> str:
@@ -32,6 +34,9 @@ class AsyncClient:
 
     def submit_job(self, job: JobLike) -> asyncio.Future[Outcome]:
         return asyncio.wrap_future(self._client.submit_job(job))
+
+    def submit_jobs(self, jobs: Iterable[JobLike]) -> list[asyncio.Future[Outcome]]:
+        return [asyncio.wrap_future(future) for future in self._client.submit_jobs(jobs)]
 
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
                        timeout: float | None = None, **fields: Any) -> Outcome:
@@ -55,21 +60,34 @@ class AsyncClient:
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
         """Starts jobs whose outcomes recv() gives; their tickets."""
         tickets = []
-        for job in jobs:
-            ticket = self._next_ticket
-            self._next_ticket += 1
-            tickets.append(ticket)
-            self.submit_job(job).add_done_callback(
-                lambda done, ticket=ticket: self._arrived.put_nowait((ticket, done)))
+        for future in self.submit_jobs(jobs):
+            tickets.append(next(self._tickets))
+            self._expected += 1
+            future.add_done_callback(lambda done, ticket=tickets[-1]: self._arrived.put_nowait((ticket, done)))
         return tickets
 
-    async def recv(self, min_n: int = 1) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome): at least ``min_n`` of them, and all that are there."""
-        got = []
-        while len(got) < min_n or not self._arrived.empty():
-            ticket, done = await self._arrived.get()
-            got.append((ticket, done.result()))
-        return got
+    async def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
+        """(ticket, outcome): at least ``min_n`` of them, and all that are there. Nothing is lost by a recv() that
+        is cancelled, whose time is over, or that raises what became of one job (its ``ticket`` says which)."""
+        if min_n > self._expected:
+            raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+        return await self._within(self._gather(min_n), timeout)
+
+    async def _gather(self, min_n: int) -> list[tuple[int, Outcome]]:
+        got: list[tuple[int, asyncio.Future[Outcome]]] = []
+        try:
+            while len(got) < min_n or not self._arrived.empty():
+                ticket, done = await self._arrived.get()
+                self._expected -= 1
+                if (error := done.exception()) is not None:
+                    raise of_ticket(ticket, error)
+                got.append((ticket, done))
+        except BaseException:
+            self._expected += len(got)
+            for each in got:
+                self._arrived.put_nowait(each)
+            raise
+        return [(ticket, done.result()) for ticket, done in got]
 
     async def workers(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._client.workers)

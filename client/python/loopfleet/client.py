@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _core
 from ._core import Outcome
-from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused
+from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
@@ -109,27 +109,36 @@ class Client:
         return tickets
 
     def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there."""
+        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there.
+
+        A job that has no outcome (an unreachable coordinator) raises, with its ``ticket``; another call gives
+        the others. Nothing is lost either when the time is over."""
         with self._lock:
             if min_n > self._expected:
                 raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
         deadline = self._deadline(timeout)
-        got: list[tuple[int, Outcome]] = []
+        got: list[tuple[int, Future[Outcome]]] = []
         while True:
             try:
                 ticket, future = self._arrived.get(timeout=_left(deadline)) if len(got) < min_n \
                     else self._arrived.get_nowait()
             except queue.Empty:
                 if len(got) >= min_n:
-                    return got
-                for ticket, outcome in got:  # nothing is lost: the next call gives them
-                    self._arrived.put((ticket, _done(outcome)))
-                with self._lock:
-                    self._expected += len(got)
+                    return [(ticket, future.result()) for ticket, future in got]
+                self._put_back(got)
                 raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
             with self._lock:
                 self._expected -= 1
-            got.append((ticket, future.result()))
+            if (error := future.exception()) is not None:
+                self._put_back(got)
+                raise of_ticket(ticket, error)
+            got.append((ticket, future))
+
+    def _put_back(self, got: list[tuple[int, Future[Outcome]]]) -> None:
+        with self._lock:
+            self._expected += len(got)
+        for each in got:
+            self._arrived.put(each)
 
     # ---- the fleet
 
@@ -261,12 +270,6 @@ def _wait(future: Future[Any], deadline: float | None) -> Any:
         if future.done():
             raise
         raise DeadlineExceeded("no answer in the given time") from error
-
-
-def _done(outcome: Outcome) -> Future[Outcome]:
-    future: Future[Outcome] = Future()
-    future.set_result(outcome)
-    return future
 
 
 def _stop(io: IoThread) -> None:
