@@ -187,6 +187,45 @@ def test_a_silent_address_is_a_typed_error():
         loopfleet.Client("nonsense").workers()
 
 
+@pytest.mark.parametrize("call", [lambda c: c.workers(), lambda c: c.evaluate(MM), lambda c: c.submit(MM).result()],
+                         ids=["ask", "batch", "single"])
+@pytest.mark.parametrize("how, error", [("closed", loopfleet.ClientClosed), ("died", ZeroDivisionError)])
+def test_nobody_waits_for_a_thread_that_has_ended(call, how, error):
+    client = loopfleet.Client("ipc:///nonexistent")
+    io = client._thread()
+    held, gate = threading.Event(), threading.Event()
+    begin_singles = io._start_singles
+
+    def hold():
+        begin_singles()
+        held.set()
+        gate.wait()
+        if how == "died":
+            raise ZeroDivisionError
+
+    io._start_singles = hold
+    io._wake()
+    held.wait()
+    raised = []
+
+    def ask():
+        try:
+            call(client)
+        except Exception as got:
+            raised.append(got)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    wait_until(lambda: io._commands or io._singles, "it has asked")
+    closing = threading.Thread(target=client.close if how == "closed" else lambda: None)
+    closing.start()
+    wait_until(lambda: io._stopping or how == "died", "it is to end")
+    gate.set()
+    asking.join(60)
+    closing.join()
+    assert [type(got) for got in raised] == [error]
+
+
 def test_workers_say_what_they_are(client, cluster):
     (worker,) = client.workers()
     assert worker["state"] == "ready" and worker["device"] == "cpu" and worker["pid"] > 0

@@ -223,7 +223,13 @@ class Client:
             else:
                 future.set_exception(LoopfleetError(f"the coordinator answered with '{got}', not '{kind}'"))
 
-        io.post(lambda: io.session.request(encode, time.monotonic(), on_reply, future.set_exception))
+        def ask() -> None:
+            try:
+                io.session.request(encode, time.monotonic(), on_reply, future.set_exception)
+            except Exception as error:  # arguments that have no message
+                future.set_exception(error)
+
+        io.post(ask)
         return _wait(future, self._deadline(timeout))
 
     def _stream(self, given: list[JobLike], timeout: float | None) -> Iterator[tuple[int, Outcome]]:

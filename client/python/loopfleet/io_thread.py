@@ -51,6 +51,8 @@ class IoThread(threading.Thread):
     # ---- from any thread
 
     def post(self, command: Callable[[], None]) -> None:
+        """Runs it in the thread, in any case: if the thread ends, before its requests and batches are failed.
+        It must not raise."""
         with self._lock:
             if self._stopping:
                 raise ClientClosed("the client is closed")
@@ -90,7 +92,10 @@ class IoThread(threading.Thread):
 
         batch = Batch(self._session, time.monotonic, self._call_later, jobs, on_outcomes, ended, self._busy_limit)
         self._batches.add(batch)
-        batch.start()
+        try:
+            batch.start()
+        except Exception as unexpected:  # a job that has no message
+            batch._end(unexpected)
         return batch
 
     def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -105,6 +110,8 @@ class IoThread(threading.Thread):
         finally:
             with self._lock:
                 self._stopping = True
+            while self._commands:  # so that what they ask for is failed with the rest
+                self._commands.popleft()()
             self._session.fail_all(error)
             for batch in list(self._batches):
                 batch._end(error)
