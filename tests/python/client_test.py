@@ -269,6 +269,43 @@ def test_async_client(cluster):
     asyncio.run(work())
 
 
+def test_the_asynchronous_client_has_every_name_of_the_other():
+    def names(kind):
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert names(loopfleet.Client) <= names(loopfleet.AsyncClient)
+
+
+def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
+    many = [(f"benchmark://mm-v0/mm64_{n}_65", []) for n in range(64, 400)]
+
+    async def leave(how):
+        async with loopfleet.AsyncClient(cluster.address, timeout=60) as asking:
+            if how == "break":
+                async for _ in asking.as_completed(many):
+                    break
+            elif how == "timeout":
+                with pytest.raises(loopfleet.DeadlineExceeded):
+                    await asking.evaluate_many(many, timeout=0.01)
+            else:
+                working = asyncio.create_task(asking.evaluate_many(many))
+                while (await asking.batches(1))[0]["batch"] == before:
+                    await asyncio.sleep(0.01)
+                working.cancel()
+            while True:
+                (newest,) = await asking.batches(1)
+                if newest["batch"] != before and newest["state"] in ("cancelled", "finished"):
+                    break
+                await asyncio.sleep(0.01)
+            return newest, [outcome async for outcome in asking.outcomes(newest["batch"])]
+
+    for how in ("break", "timeout", "cancel"):
+        before = client.batches(1)[0]["batch"]
+        newest, outcomes = asyncio.run(leave(how))
+        assert newest["state"] == "cancelled" and newest["job_count"] == len(many), how
+        assert "CANCELLED" in {outcome.status for outcome in outcomes}, how
+
+
 def test_keys_as_the_security_page_says(tmp_path):
     program = os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet")
 

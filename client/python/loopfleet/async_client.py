@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterable
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import Any
 
 from ._core import Outcome
 from .client import Client
 from .errors import DeadlineExceeded, of_ticket
-from .jobs import Actions, JobLike
+from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
 
 
@@ -42,20 +44,50 @@ class AsyncClient:
                        timeout: float | None = None, **fields: Any) -> Outcome:
         return await self._within(self.submit(benchmark, actions, **fields), timeout)
 
-    async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None) -> ResultBatch:
-        futures = [self.submit_job(job) for job in jobs]
-        return ResultBatch(await self._within(asyncio.gather(*futures), timeout))
+    async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,
+                            on_outcome: Callable[[int, Outcome], None] | None = None) -> ResultBatch:
+        outcomes: dict[int, Outcome] = {}
+        async with contextlib.aclosing(self.as_completed(jobs, timeout=timeout)) as finished:
+            async for place, outcome in finished:
+                outcomes[place] = outcome
+                if on_outcome is not None:
+                    on_outcome(place, outcome)
+        return ResultBatch([outcomes[place] for place in range(len(outcomes))])
 
-    async def as_completed(self, jobs: Iterable[JobLike]) -> AsyncIterator[tuple[int, Outcome]]:
-        """(place in ``jobs``, outcome) of each as it finishes."""
+    async def as_completed(self, jobs: Iterable[JobLike], *, timeout: float | None = None
+                           ) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """(place in ``jobs``, outcome) of each as it finishes. Leaving the loop early cancels the rest: once the
+        event loop closes this generator, or at once with contextlib.aclosing()."""
+        made, places, failed = make_jobs(jobs)
+        for each in failed:
+            yield each
+        if not made:
+            return
+        deadline = self._client._deadline(timeout)
+        loop = asyncio.get_running_loop()
         arrived: asyncio.Queue = asyncio.Queue()
-        count = 0
-        for place, job in enumerate(jobs):
-            self.submit_job(job).add_done_callback(lambda done, place=place: arrived.put_nowait((place, done)))
-            count += 1
-        for _ in range(count):
-            place, done = await arrived.get()
-            yield place, done.result()
+
+        def put(item: Any) -> None:
+            try:
+                loop.call_soon_threadsafe(arrived.put_nowait, item)
+            except RuntimeError:  # the loop is closed: nobody waits
+                pass
+
+        cancel = self._client._follow(made, put)
+        ended = False
+        try:
+            while not ended:
+                item = await self._until(arrived.get(), deadline)
+                if isinstance(item, list):
+                    for place, outcome in item:
+                        yield places[place], outcome
+                    continue
+                ended = True
+                if item is not None:
+                    raise item
+        finally:
+            if not ended:
+                cancel()
 
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
         """Starts jobs whose outcomes recv() gives; their tickets."""
@@ -89,8 +121,21 @@ class AsyncClient:
             raise
         return [(ticket, done.result()) for ticket, done in got]
 
-    async def workers(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(self._client.workers)
+    async def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._client.workers, timeout=timeout)
+
+    devices = workers
+
+    async def batches(self, most: int = 100, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._client.batches, most, timeout=timeout)
+
+    async def outcomes(self, batch: int, *, timeout: float | None = None) -> AsyncIterator[Outcome]:
+        rows = self._client.outcomes(batch, timeout=timeout)
+        while (outcome := await asyncio.to_thread(next, rows, None)) is not None:
+            yield outcome
+
+    async def peak_gflops(self, *, timeout: float | None = None) -> float:
+        return await asyncio.to_thread(self._client.peak_gflops, timeout=timeout)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._client.close)
@@ -102,9 +147,12 @@ class AsyncClient:
         await self.close()
 
     async def _within(self, awaitable: Any, timeout: float | None) -> Any:
-        limit = self._client.timeout if timeout is None else timeout
+        return await self._until(awaitable, self._client._deadline(timeout))
+
+    async def _until(self, awaitable: Any, deadline: float | None) -> Any:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            return await asyncio.wait_for(awaitable, limit)
+            return await asyncio.wait_for(awaitable, left)
         except DeadlineExceeded:
             raise
         except (TimeoutError, asyncio.TimeoutError) as error:

@@ -14,7 +14,8 @@ from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one 
 from typing import Any
 
 from . import _core
-from ._core import Outcome
+from ._core import Job, Outcome
+from .batch import Batch
 from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobLike, make_jobs
@@ -31,7 +32,8 @@ class Client:
 
     A coordinator that is restarted is waited for: requests are repeated after a silence, and since a
     submission carries an id of its own, that never submits twice. A silence longer than
-    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable.
+    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable. What is
+    refused for now (BUSY, QUOTA_EXCEEDED, STORAGE_FULL, SHUTTING_DOWN) is asked again for ``busy_limit`` seconds.
     """
 
     def __init__(self, address: str | None = None, *, keys: str | os.PathLike | None = None,
@@ -41,8 +43,7 @@ class Client:
         self.timeout = timeout  # seconds, for calls that give none; None: no limit
         self._keys = find_keys(keys)
         self._program = program
-        self._limits = Limits(connect=connect_limit, silence=silence_limit)
-        self._busy_limit = busy_limit
+        self._limits = Limits(connect=connect_limit, silence=silence_limit, busy=busy_limit)
         self._lock = threading.Lock()
         self._io: IoThread | None = None
         self._closed = False
@@ -187,7 +188,7 @@ class Client:
     def __getstate__(self) -> dict[str, Any]:
         # A copy in another process is a client of its own.
         return {"address": self.address, "keys": self._keys, "timeout": self.timeout,
-                "limits": (self._limits.connect, self._limits.silence, self._busy_limit), "program": self._program}
+                "limits": (self._limits.connect, self._limits.silence, self._limits.busy), "program": self._program}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         connect, silence, busy = state["limits"]
@@ -202,7 +203,7 @@ class Client:
                 # A forked process has no thread; what it inherited of the socket is its parent's.
                 self._io = None
             if self._io is None:
-                self._io = IoThread(self.address, self._keys, self._program, self._limits, self._busy_limit)
+                self._io = IoThread(self.address, self._keys, self._program, self._limits)
                 self._io.start()
                 self._finalizer = weakref.finalize(self, _stop, self._io)
             return self._io
@@ -238,10 +239,8 @@ class Client:
         if not jobs:
             return
         deadline = self._deadline(timeout)
-        io = self._thread()
         arrived: queue.SimpleQueue = queue.SimpleQueue()
-        started: list = []
-        io.post(lambda: started.append(io.start_batch(jobs, arrived.put, arrived.put)))
+        cancel = self._follow(jobs, arrived.put)
         ended = False
         try:
             while True:
@@ -259,10 +258,22 @@ class Client:
                 return
         finally:
             if not ended:
-                try:
-                    io.post(lambda: started and started[0].cancel())
-                except ClientClosed:
-                    pass
+                cancel()
+
+    def _follow(self, jobs: list[Job], put: Callable[[Any], None]) -> Callable[[], None]:
+        """Starts one batch. ``put`` is called in the client's thread, with lists of (place, outcome) and in the
+        end with None or what ended it early. What is returned cancels the rest."""
+        io = self._thread()
+        started: list[Batch] = []
+        io.post(lambda: started.append(io.start_batch(jobs, put, put)))
+
+        def cancel() -> None:
+            try:
+                io.post(lambda: started[0].cancel())
+            except ClientClosed:
+                pass
+
+        return cancel
 
 
 def _left(deadline: float | None) -> float | None:
