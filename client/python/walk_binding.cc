@@ -312,7 +312,15 @@ void BindDatasets(nb::module_& module) {
       "random_benchmark",
       [](const std::vector<std::string>& names, std::uint64_t seed) {
         std::vector<looptree::Dataset> chosen;
-        for (const std::string& name : names) chosen.push_back(*Must(looptree::FindDataset(name)));
+        for (const std::string& name : names) {
+          chosen.push_back(*Must(looptree::FindDataset(name)));
+          if (chosen.back().size == 0) {
+            Raise(
+                {.code = FailureCode::kInvalidBenchmark,
+                 .message = fmt::format("{} cannot be counted: name one of its members, such as {}",
+                                        name, chosen.back().example)});
+          }
+        }
         SplitMix64 random(seed);
         return looptree::RandomBenchmark(
             chosen.empty() ? looptree::Datasets() : std::span<const looptree::Dataset>(chosen),

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import threading
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -88,6 +89,62 @@ def test_futures_and_tickets(client):
     assert got[tickets[10]].status == "INVALID_ACTION"
 
 
+class Given:
+    """submit_jobs() of a client whose outcomes are given by hand."""
+
+    def __init__(self, client):
+        self.futures = []
+        client.submit_jobs = self.submit_jobs
+
+    def submit_jobs(self, jobs):
+        self.futures += (made := [Future() for _ in jobs])
+        return made
+
+
+def test_recv_loses_nothing_when_a_job_has_no_outcome_or_time_is_over():
+    client = loopfleet.Client("ipc:///nonexistent")
+    given = Given(client)
+    tickets = client.send("abcd")
+    given.futures[0].set_result("A")
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        client.recv(2, timeout=0.01)
+    error = loopfleet.Refused("QUOTA_EXCEEDED", "full", True)
+    given.futures[1].set_exception(error)
+    given.futures[3].set_exception(error)
+    with pytest.raises(loopfleet.Refused, match=f"ticket {tickets[1]}: QUOTA_EXCEEDED: full") as caught:
+        client.recv(2)
+    assert caught.value.ticket == tickets[1] and caught.value.code == "QUOTA_EXCEEDED" and caught.value.retryable
+    with pytest.raises(loopfleet.Refused) as caught:
+        client.recv(2)
+    assert caught.value.ticket == tickets[3] and error.ticket is None
+    given.futures[2].set_result("C")
+    assert sorted(client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
+    with pytest.raises(ValueError):
+        client.recv(1)
+
+
+def test_an_asynchronous_recv_loses_nothing_either():
+    async def work():
+        client = loopfleet.AsyncClient("ipc:///nonexistent")
+        given = Given(client._client)
+        tickets = await client.send("abc")
+        given.futures[0].set_result("A")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(client.recv(2), 0.01)
+        with pytest.raises(loopfleet.DeadlineExceeded):
+            await client.recv(2, timeout=0.01)
+        given.futures[1].set_exception(loopfleet.CoordinatorUnavailable("gone"))
+        with pytest.raises(loopfleet.CoordinatorUnavailable, match="gone") as caught:
+            await client.recv(2)
+        assert caught.value.ticket == tickets[1]
+        given.futures[2].set_result("C")
+        assert sorted(await client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
+        with pytest.raises(ValueError):
+            await client.recv()
+
+    asyncio.run(work())
+
+
 def test_as_completed_and_leaving_early(client):
     places = [place for place, _ in client.as_completed(small_jobs(40))]
     assert sorted(places) == list(range(40))
@@ -128,6 +185,45 @@ def test_a_silent_address_is_a_typed_error():
         nobody.evaluate(MM)
     with pytest.raises(loopfleet.LoopfleetError, match="tcp://HOST:PORT"):
         loopfleet.Client("nonsense").workers()
+
+
+@pytest.mark.parametrize("call", [lambda c: c.workers(), lambda c: c.evaluate(MM), lambda c: c.submit(MM).result()],
+                         ids=["ask", "batch", "single"])
+@pytest.mark.parametrize("how, error", [("closed", loopfleet.ClientClosed), ("died", ZeroDivisionError)])
+def test_nobody_waits_for_a_thread_that_has_ended(call, how, error):
+    client = loopfleet.Client("ipc:///nonexistent")
+    io = client._thread()
+    held, gate = threading.Event(), threading.Event()
+    begin_singles = io._start_singles
+
+    def hold():
+        begin_singles()
+        held.set()
+        gate.wait()
+        if how == "died":
+            raise ZeroDivisionError
+
+    io._start_singles = hold
+    io._wake()
+    held.wait()
+    raised = []
+
+    def ask():
+        try:
+            call(client)
+        except Exception as got:
+            raised.append(got)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    wait_until(lambda: io._commands or io._singles, "it has asked")
+    closing = threading.Thread(target=client.close if how == "closed" else lambda: None)
+    closing.start()
+    wait_until(lambda: io._stopping or how == "died", "it is to end")
+    gate.set()
+    asking.join(60)
+    closing.join()
+    assert [type(got) for got in raised] == [error]
 
 
 def test_workers_say_what_they_are(client, cluster):
@@ -171,6 +267,43 @@ def test_async_client(cluster):
                 await client.evaluate("benchmark://mm-v0/mm256_256_257", timeout=0.001)
 
     asyncio.run(work())
+
+
+def test_the_asynchronous_client_has_every_name_of_the_other():
+    def names(kind):
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert names(loopfleet.Client) <= names(loopfleet.AsyncClient)
+
+
+def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
+    many = [(f"benchmark://mm-v0/mm64_{n}_65", []) for n in range(64, 400)]
+
+    async def leave(how):
+        async with loopfleet.AsyncClient(cluster.address, timeout=60) as asking:
+            if how == "break":
+                async for _ in asking.as_completed(many):
+                    break
+            elif how == "timeout":
+                with pytest.raises(loopfleet.DeadlineExceeded):
+                    await asking.evaluate_many(many, timeout=0.01)
+            else:
+                working = asyncio.create_task(asking.evaluate_many(many))
+                while (await asking.batches(1))[0]["batch"] == before:
+                    await asyncio.sleep(0.01)
+                working.cancel()
+            while True:
+                (newest,) = await asking.batches(1)
+                if newest["batch"] != before and newest["state"] in ("cancelled", "finished"):
+                    break
+                await asyncio.sleep(0.01)
+            return newest, [outcome async for outcome in asking.outcomes(newest["batch"])]
+
+    for how in ("break", "timeout", "cancel"):
+        before = client.batches(1)[0]["batch"]
+        newest, outcomes = asyncio.run(leave(how))
+        assert newest["state"] == "cancelled" and newest["job_count"] == len(many), how
+        assert "CANCELLED" in {outcome.status for outcome in outcomes}, how
 
 
 def test_keys_as_the_security_page_says(tmp_path):

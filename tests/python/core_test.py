@@ -151,3 +151,16 @@ def test_the_address_comes_from_the_argument_then_the_environment_then_the_file(
     monkeypatch.delenv("LOOPFLEET_ADDRESS")
     with pytest.raises(loopfleet.LoopfleetError, match="loopfleet.toml"):
         find_address()
+
+
+def test_a_benchmark_is_drawn_only_from_what_can_be_counted():
+    sizes = {name.removeprefix("benchmark://").rstrip("/"): size for name, _, size, _ in _core.datasets()}
+    assert 0 in sizes.values()
+    for name, size in sizes.items():
+        if size:
+            assert _core.random_benchmark([name], 1).startswith(f"benchmark://{name}/")
+        else:
+            with pytest.raises(loopfleet.JobError, match=f"{name} cannot be counted.*benchmark://{name}/") as caught:
+                _core.random_benchmark([name], 1)
+            assert caught.value.code == "INVALID_BENCHMARK"
+    assert _core.random_benchmark([], 1).startswith("benchmark://")

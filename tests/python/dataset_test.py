@@ -295,6 +295,30 @@ def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path
     assert len(once) == total and once == questions(tmp_path / "often")
 
 
+class OneByOne(Null):
+    """Gives one outcome for each call, as a cluster does whose jobs take a while."""
+
+    def workers(self):
+        return []
+
+    def recv(self, min_n, timeout):
+        ticket = min(self.jobs)
+        job = self.jobs.pop(ticket)
+        return [(ticket, loopfleet._core.failed_outcome("CUT", "", None, 0, job["benchmark"], job["actions"]))]
+
+
+def test_outcomes_that_come_one_by_one_end_no_campaign_early(tmp_path):
+    spec = campaign.Spec("slow", 3000, ["benchmark://mm-v0/mm8_8_8"], max_length=1, paired_share=0.1)
+    said = []
+    progress = campaign.run(spec, tmp_path / "c", OneByOne(), on_progress=said.append)
+    copies = sum(1 for _ in campaign.points(spec))
+    assert progress.done == len(questions(tmp_path / "c")) == copies > 3200
+    assert progress.total == copies, "each copy is counted once"
+    assert all(each.total <= copies for each in said)
+    again = campaign.run(spec, tmp_path / "c", OneByOne())
+    assert (again.done, again.total) == (copies, copies)
+
+
 class TwoHosts(Null):
     """A fleet of two hosts that fit and others that do not."""
 

@@ -74,6 +74,45 @@ def test_both_spellings_of_reset_and_errors_that_name_the_nearest():
         LoopTuneEnv().step(0)
 
 
+@pytest.mark.parametrize("call, error", [
+    ({"action_space": ["up", "splt_4"]}, loopfleet.JobError),
+    ({"action_space": ["up", "down"], "benchmark": "benchmark://mm-v0/mmm8_8_8"}, loopfleet.JobError),
+    ({"reward_space": None, "observation_space": "loop_tensor"}, LookupError),
+    ({"reward_space": "gflop", "timeout": 7}, LookupError),
+    ({"options": {"start_cursor": 99, "merge_all_first": True}, "observation_space": "loop_tree"}, loopfleet.JobError),
+    ({"options": {"start_cursor": 1, "benchmark": "benchmark://loop_tool-cpu-v0/8"}}, LookupError),
+    ({"action_space": ["up"], "reward_space": "log_speedup", "timeout": 7}, loopfleet.ClientClosed),
+])
+def test_a_refused_reset_changes_nothing(call, error):
+    class Closed:
+        def submit_job(self, job):
+            raise loopfleet.ClientClosed("the client is closed")
+
+    env = LoopTuneEnv(MM, reward_space=None, client=Closed(), observation_space="5_prev_actions_tensor")
+    env.reset()
+    env.step("split_4")
+
+    def shown():
+        return (env.benchmark, env.action_space, env.observation_space, env.reward_space, env.timeout, env.actions,
+                env.walk.tree_key, env.walk.cursor)
+
+    before = shown()
+    with pytest.raises(error):
+        env.reset(**call)
+    assert shown() == before
+    env.step("split_2")
+    observation, _ = env.reset()
+    assert (env.benchmark, env.actions) == (MM, []) and observation in env.observation_space
+    assert env.step("down")[0] in env.observation_space
+
+
+def test_the_observation_space_follows_the_actions():
+    env = LoopTuneEnv(MM, reward_space=None, observation_space="5_prev_actions_tensor", mask_in_observation=True)
+    observation, _ = env.reset(action_space=["up", "down", "split_4"])
+    assert env.observation_space["obs"].shape == (15,) and env.observation_space["action_mask"].shape == (3,)
+    assert observation in env.observation_space
+
+
 def test_rewards_are_differences_of_what_is_measured(client):
     env = LoopTuneEnv(MM, client=client, episode_steps=None)
     env.reset()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+import loopfleet
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm-v0/mm32_32_32"
@@ -121,6 +122,42 @@ def test_same_step_autoreset(good):
     assert "final_info" in info
 
 
+SIZES = [f"benchmark://mm-v0/mm16_16_{k}" for k in (16, 24, 32)]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_each_environment_keeps_its_own_program(good, mode):
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, client=Prompt(good), episode_steps=2, autoreset_mode=mode)
+    first, _ = envs.reset(options={"benchmark": SIZES})
+    assert len({row.tobytes() for row in first}) == 3
+    down = np.full(3, envs.single_action_space["down"])
+    for _ in range(2 if mode == AutoresetMode.SAME_STEP else 3):
+        observations, *_ = envs.step(down)
+    np.testing.assert_array_equal(observations, first)
+    observations, _ = envs.reset(options={"reset_mask": np.array([False, True, False]), "benchmark": SIZES[0]})
+    np.testing.assert_array_equal(observations, first[[0, 0, 2]])
+    observations, _ = envs.reset()
+    np.testing.assert_array_equal(observations, first[[0, 0, 2]])
+
+
+def test_options_of_a_reset_are_taken_or_refused():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    alone = LoopTuneEnv(MM, reward_space=None)
+    for options in ({"start_cursor": 2}, {"merge_all_first": True}, {"start_cursor": 0, "benchmark": SIZES[1]}):
+        expected, _ = alone.reset(options=options)
+        observations, _ = envs.reset(options=options)
+        np.testing.assert_array_equal(observations[0], expected)
+        np.testing.assert_array_equal(observations[1], expected)
+    before, _ = envs.reset()
+    for options, error, said in (({"benchmrk": MM}, LookupError, "nearest: benchmark"),
+                                 ({"reward_space": None}, LookupError, "valid: reset_mask"),
+                                 ({"benchmark": SIZES}, ValueError, "3 benchmarks for 2"),
+                                 ({"benchmark": [MM, "benchmark://mm-v0/mmm1_1_1"]}, loopfleet.JobError, "mm")):
+        with pytest.raises(error, match=said):
+            envs.reset(options=options)
+        np.testing.assert_array_equal(envs.reset()[0], before)
+
+
 def test_some_can_be_reset_by_hand(good):
     envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, client=Prompt(good),
                          autoreset_mode=AutoresetMode.DISABLED)
@@ -149,6 +186,26 @@ def test_recv_waits_for_nobody(good):
     assert sorted(info["env_id"]) == [0, 1] and rewards.tolist() == [0, 0]
     with pytest.raises(gym.error.NoAsyncCallError):
         envs.recv()
+
+
+def test_rows_belong_to_the_environments_that_they_name():
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, reward_space=None, episode_steps=None)
+    envs.async_reset(seed=0)
+    envs.recv()
+    names = ["split_4", "down", "swap_down"]
+    alone = [LoopTuneEnv(MM, reward_space=None) for _ in names]
+    expected = {}
+    for place, (env, name) in enumerate(zip(alone, names)):
+        env.reset()
+        expected[place] = env.step(name)[0], env.action_masks()
+    order = np.array([2, 0, 1])
+    envs.send(np.array([envs.single_action_space[names[place]] for place in order]), order)
+    observations, *_, info = envs.recv()
+    assert sorted(info["env_id"]) == [0, 1, 2]
+    for row, place in enumerate(info["env_id"]):
+        observation, mask = expected[place]
+        np.testing.assert_array_equal(observations[row], observation)
+        np.testing.assert_array_equal(info["action_mask"][row].astype(bool), mask)
 
 
 def test_failures_stand_in_the_row_they_belong_to(good):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import Any
 
 from ._core import Outcome
 from .client import Client
-from .errors import DeadlineExceeded
-from .jobs import Actions, JobLike
+from .errors import DeadlineExceeded, of_ticket
+from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
 
 
@@ -20,7 +23,8 @@ class AsyncClient:
     def __init__(self, address: str | None = None, **options: Any):
         self._client = Client(address, **options)
         self._arrived: asyncio.Queue = asyncio.Queue()
-        self._next_ticket = 0
+        self._tickets = itertools.count()
+        self._expected = 0  # of send(), not yet received
 
     @property
     def address(self) -> str:
@@ -33,46 +37,105 @@ class AsyncClient:
     def submit_job(self, job: JobLike) -> asyncio.Future[Outcome]:
         return asyncio.wrap_future(self._client.submit_job(job))
 
+    def submit_jobs(self, jobs: Iterable[JobLike]) -> list[asyncio.Future[Outcome]]:
+        return [asyncio.wrap_future(future) for future in self._client.submit_jobs(jobs)]
+
     async def evaluate(self, benchmark: str | None = None, actions: Actions = (), *,
                        timeout: float | None = None, **fields: Any) -> Outcome:
         return await self._within(self.submit(benchmark, actions, **fields), timeout)
 
-    async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None) -> ResultBatch:
-        futures = [self.submit_job(job) for job in jobs]
-        return ResultBatch(await self._within(asyncio.gather(*futures), timeout))
+    async def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,
+                            on_outcome: Callable[[int, Outcome], None] | None = None) -> ResultBatch:
+        outcomes: dict[int, Outcome] = {}
+        async with contextlib.aclosing(self.as_completed(jobs, timeout=timeout)) as finished:
+            async for place, outcome in finished:
+                outcomes[place] = outcome
+                if on_outcome is not None:
+                    on_outcome(place, outcome)
+        return ResultBatch([outcomes[place] for place in range(len(outcomes))])
 
-    async def as_completed(self, jobs: Iterable[JobLike]) -> AsyncIterator[tuple[int, Outcome]]:
-        """(place in ``jobs``, outcome) of each as it finishes."""
+    async def as_completed(self, jobs: Iterable[JobLike], *, timeout: float | None = None
+                           ) -> AsyncGenerator[tuple[int, Outcome], None]:
+        """(place in ``jobs``, outcome) of each as it finishes. Leaving the loop early cancels the rest: once the
+        event loop closes this generator, or at once with contextlib.aclosing()."""
+        made, places, failed = make_jobs(jobs)
+        for each in failed:
+            yield each
+        if not made:
+            return
+        deadline = self._client._deadline(timeout)
+        loop = asyncio.get_running_loop()
         arrived: asyncio.Queue = asyncio.Queue()
-        count = 0
-        for place, job in enumerate(jobs):
-            self.submit_job(job).add_done_callback(lambda done, place=place: arrived.put_nowait((place, done)))
-            count += 1
-        for _ in range(count):
-            place, done = await arrived.get()
-            yield place, done.result()
+
+        def put(item: Any) -> None:
+            try:
+                loop.call_soon_threadsafe(arrived.put_nowait, item)
+            except RuntimeError:  # the loop is closed: nobody waits
+                pass
+
+        cancel = self._client._follow(made, put)
+        ended = False
+        try:
+            while not ended:
+                item = await self._until(arrived.get(), deadline)
+                if isinstance(item, list):
+                    for place, outcome in item:
+                        yield places[place], outcome
+                    continue
+                ended = True
+                if item is not None:
+                    raise item
+        finally:
+            if not ended:
+                cancel()
 
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
         """Starts jobs whose outcomes recv() gives; their tickets."""
         tickets = []
-        for job in jobs:
-            ticket = self._next_ticket
-            self._next_ticket += 1
-            tickets.append(ticket)
-            self.submit_job(job).add_done_callback(
-                lambda done, ticket=ticket: self._arrived.put_nowait((ticket, done)))
+        for future in self.submit_jobs(jobs):
+            tickets.append(next(self._tickets))
+            self._expected += 1
+            future.add_done_callback(lambda done, ticket=tickets[-1]: self._arrived.put_nowait((ticket, done)))
         return tickets
 
-    async def recv(self, min_n: int = 1) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome): at least ``min_n`` of them, and all that are there."""
-        got = []
-        while len(got) < min_n or not self._arrived.empty():
-            ticket, done = await self._arrived.get()
-            got.append((ticket, done.result()))
-        return got
+    async def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
+        """(ticket, outcome): at least ``min_n`` of them, and all that are there. Nothing is lost by a recv() that
+        is cancelled, whose time is over, or that raises what became of one job (its ``ticket`` says which)."""
+        if min_n > self._expected:
+            raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+        return await self._within(self._gather(min_n), timeout)
 
-    async def workers(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(self._client.workers)
+    async def _gather(self, min_n: int) -> list[tuple[int, Outcome]]:
+        got: list[tuple[int, asyncio.Future[Outcome]]] = []
+        try:
+            while len(got) < min_n or not self._arrived.empty():
+                ticket, done = await self._arrived.get()
+                self._expected -= 1
+                if (error := done.exception()) is not None:
+                    raise of_ticket(ticket, error)
+                got.append((ticket, done))
+        except BaseException:
+            self._expected += len(got)
+            for each in got:
+                self._arrived.put_nowait(each)
+            raise
+        return [(ticket, done.result()) for ticket, done in got]
+
+    async def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._client.workers, timeout=timeout)
+
+    devices = workers
+
+    async def batches(self, most: int = 100, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._client.batches, most, timeout=timeout)
+
+    async def outcomes(self, batch: int, *, timeout: float | None = None) -> AsyncIterator[Outcome]:
+        rows = self._client.outcomes(batch, timeout=timeout)
+        while (outcome := await asyncio.to_thread(next, rows, None)) is not None:
+            yield outcome
+
+    async def peak_gflops(self, *, timeout: float | None = None) -> float:
+        return await asyncio.to_thread(self._client.peak_gflops, timeout=timeout)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._client.close)
@@ -84,9 +147,12 @@ class AsyncClient:
         await self.close()
 
     async def _within(self, awaitable: Any, timeout: float | None) -> Any:
-        limit = self._client.timeout if timeout is None else timeout
+        return await self._until(awaitable, self._client._deadline(timeout))
+
+    async def _until(self, awaitable: Any, deadline: float | None) -> Any:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            return await asyncio.wait_for(awaitable, limit)
+            return await asyncio.wait_for(awaitable, left)
         except DeadlineExceeded:
             raise
         except (TimeoutError, asyncio.TimeoutError) as error:

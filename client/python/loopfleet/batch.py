@@ -14,52 +14,68 @@ from .session import Session
 
 _LONG_POLL_MS = 1000
 _BLAMED = re.compile(r"job (\d+): (.*)", re.DOTALL)
-_PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # it takes them later
 
 
 class Batch:
-    def __init__(self, session: Session, clock: Callable[[], float], call_later: Callable[[float, Callable], None],
-                 jobs: list[Job], on_outcomes: Callable[[list[tuple[int, Outcome]]], None],
-                 on_end: Callable[[Exception | None], None], busy_limit: float):
+    def __init__(self, session: Session, clock: Callable[[], float], jobs: list[Job],
+                 on_outcomes: Callable[[list[tuple[int, Outcome]]], None],
+                 on_end: Callable[[Exception | None], None]):
         self._session = session
         self._clock = clock
-        self._call_later = call_later
         self._jobs = jobs
         self._places = list(range(len(jobs)))  # of jobs, in what the caller gave
         self._on_outcomes = on_outcomes
         self._on_end = on_end
-        self._busy_until = clock() + busy_limit
         self._sent = 0      # jobs that the coordinator has accepted
         self._after = 0     # sequence number of the last outcome
+        self._submitting = 0  # number of the latest submission
         self._fetching = False
+        self._cancelled = False
         self._ended = False
         self.id = 0         # 0: not accepted yet
 
     def start(self) -> None:
-        self._submit(os.urandom(16))
+        self._submit()
 
     def cancel(self) -> None:
-        """Jobs that have not run yet will not."""
-        if self.id and not self._ended:
-            self._session.request(lambda number: _core.encode_cancel(number, self.id), self._clock(),
-                                  lambda kind, content: None, lambda error: None)
-        elif not self._ended:
+        """Jobs that have not run yet will not; the batch ends once the coordinator has heard it. A part that is
+        on its way may be accepted yet: it is cancelled then."""
+        if self._ended or self._cancelled:
+            return
+        self._cancelled = True
+        withdrawn = self._session.withdraw(self._submitting)
+        if self.id:
+            self._say_cancelled()
+        elif withdrawn:
             self._end(None)
 
-    def _submit(self, request_id: bytes) -> None:
+    def _say_cancelled(self) -> None:
+        self._session.request(lambda number: _core.encode_cancel(number, self.id), self._clock(),
+                              lambda kind, content: self._end(None), self._end)
+
+    def _submit(self) -> None:
         if self._ended:
             return
+        request_id = os.urandom(16)
         # At most one message's worth is looked at.
         part = self._jobs[self._sent:self._sent + _core.MAX_JOBS_PER_MESSAGE]
         part = part[:_core.jobs_that_fit(part)]
         more = self._sent + len(part) < len(self._jobs)
-        self._session.request(
+        self._submitting = self._session.request(
             lambda number: _core.encode_submit(number, request_id, self.id, part, more), self._clock(),
-            lambda kind, content: self._on_submitted(request_id, part, more, kind, content), self._end)
+            lambda kind, content: self._on_submitted(part, more, kind, content), self._end)
 
-    def _on_submitted(self, request_id: bytes, part: list[Job], more: bool, kind: str, content) -> None:
+    def _on_submitted(self, part: list[Job], more: bool, kind: str, content) -> None:
+        if self._cancelled:
+            if kind == "accepted" and not self.id:
+                self.id = content[0]
+                self._say_cancelled()
+            elif not self.id:
+                self._end(None)
+            return
         if kind == "refused":
-            self._on_refused(request_id, *content)
+            code, message, action_index, _, retryable = content
+            self._on_refused(code, message, action_index, retryable)
             return
         if kind != "accepted":
             self._end(LoopfleetError(f"the coordinator answered a submission with '{kind}'"))
@@ -70,17 +86,12 @@ class Batch:
             return
         self._sent += count
         if more:
-            self._submit(os.urandom(16))
+            self._submit()
         if not self._fetching:
             self._fetching = True
             self._fetch()
 
-    def _on_refused(self, request_id: bytes, code: str, message: str, action_index, retry_after_ms: int,
-                    retryable: bool) -> None:
-        if code in _PASSING and self._clock() < self._busy_until:
-            pause = min(max(retry_after_ms, 10), 1000) / 1000
-            self._call_later(pause, lambda: self._submit(request_id))
-            return
+    def _on_refused(self, code: str, message: str, action_index: int | None, retryable: bool) -> None:
         blamed = _BLAMED.match(message)
         if blamed and not retryable and self._sent + int(blamed[1]) < len(self._jobs):
             # One job to blame: it gets its failure, the others run.
@@ -90,7 +101,7 @@ class Batch:
             outcome = _core.failed_outcome(code, blamed[2], action_index, index, job.benchmark, job.actions)
             self._on_outcomes([(index, outcome)])
             if self._sent < len(self._jobs) or self.id:
-                self._submit(os.urandom(16))
+                self._submit()
             else:
                 self._end(None)
             return

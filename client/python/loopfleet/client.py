@@ -14,8 +14,9 @@ from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one 
 from typing import Any
 
 from . import _core
-from ._core import Outcome
-from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused
+from ._core import Job, Outcome
+from .batch import Batch
+from .errors import ClientClosed, DeadlineExceeded, LoopfleetError, Refused, of_ticket
 from .io_thread import IoThread
 from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
@@ -31,7 +32,8 @@ class Client:
 
     A coordinator that is restarted is waited for: requests are repeated after a silence, and since a
     submission carries an id of its own, that never submits twice. A silence longer than
-    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable.
+    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable. What is
+    refused for now (BUSY, QUOTA_EXCEEDED, STORAGE_FULL, SHUTTING_DOWN) is asked again for ``busy_limit`` seconds.
     """
 
     def __init__(self, address: str | None = None, *, keys: str | os.PathLike | None = None,
@@ -41,8 +43,7 @@ class Client:
         self.timeout = timeout  # seconds, for calls that give none; None: no limit
         self._keys = find_keys(keys)
         self._program = program
-        self._limits = Limits(connect=connect_limit, silence=silence_limit)
-        self._busy_limit = busy_limit
+        self._limits = Limits(connect=connect_limit, silence=silence_limit, busy=busy_limit)
         self._lock = threading.Lock()
         self._io: IoThread | None = None
         self._closed = False
@@ -109,27 +110,36 @@ class Client:
         return tickets
 
     def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there."""
+        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there.
+
+        A job that has no outcome (an unreachable coordinator) raises, with its ``ticket``; another call gives
+        the others. Nothing is lost either when the time is over."""
         with self._lock:
             if min_n > self._expected:
                 raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
         deadline = self._deadline(timeout)
-        got: list[tuple[int, Outcome]] = []
+        got: list[tuple[int, Future[Outcome]]] = []
         while True:
             try:
                 ticket, future = self._arrived.get(timeout=_left(deadline)) if len(got) < min_n \
                     else self._arrived.get_nowait()
             except queue.Empty:
                 if len(got) >= min_n:
-                    return got
-                for ticket, outcome in got:  # nothing is lost: the next call gives them
-                    self._arrived.put((ticket, _done(outcome)))
-                with self._lock:
-                    self._expected += len(got)
+                    return [(ticket, future.result()) for ticket, future in got]
+                self._put_back(got)
                 raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
             with self._lock:
                 self._expected -= 1
-            got.append((ticket, future.result()))
+            if (error := future.exception()) is not None:
+                self._put_back(got)
+                raise of_ticket(ticket, error)
+            got.append((ticket, future))
+
+    def _put_back(self, got: list[tuple[int, Future[Outcome]]]) -> None:
+        with self._lock:
+            self._expected += len(got)
+        for each in got:
+            self._arrived.put(each)
 
     # ---- the fleet
 
@@ -178,7 +188,7 @@ class Client:
     def __getstate__(self) -> dict[str, Any]:
         # A copy in another process is a client of its own.
         return {"address": self.address, "keys": self._keys, "timeout": self.timeout,
-                "limits": (self._limits.connect, self._limits.silence, self._busy_limit), "program": self._program}
+                "limits": (self._limits.connect, self._limits.silence, self._limits.busy), "program": self._program}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         connect, silence, busy = state["limits"]
@@ -193,7 +203,7 @@ class Client:
                 # A forked process has no thread; what it inherited of the socket is its parent's.
                 self._io = None
             if self._io is None:
-                self._io = IoThread(self.address, self._keys, self._program, self._limits, self._busy_limit)
+                self._io = IoThread(self.address, self._keys, self._program, self._limits)
                 self._io.start()
                 self._finalizer = weakref.finalize(self, _stop, self._io)
             return self._io
@@ -214,7 +224,13 @@ class Client:
             else:
                 future.set_exception(LoopfleetError(f"the coordinator answered with '{got}', not '{kind}'"))
 
-        io.post(lambda: io.session.request(encode, time.monotonic(), on_reply, future.set_exception))
+        def ask() -> None:
+            try:
+                io.session.request(encode, time.monotonic(), on_reply, future.set_exception)
+            except Exception as error:  # arguments that have no message
+                future.set_exception(error)
+
+        io.post(ask)
         return _wait(future, self._deadline(timeout))
 
     def _stream(self, given: list[JobLike], timeout: float | None) -> Iterator[tuple[int, Outcome]]:
@@ -223,10 +239,8 @@ class Client:
         if not jobs:
             return
         deadline = self._deadline(timeout)
-        io = self._thread()
         arrived: queue.SimpleQueue = queue.SimpleQueue()
-        started: list = []
-        io.post(lambda: started.append(io.start_batch(jobs, arrived.put, arrived.put)))
+        cancel = self._follow(jobs, arrived.put)
         ended = False
         try:
             while True:
@@ -244,10 +258,22 @@ class Client:
                 return
         finally:
             if not ended:
-                try:
-                    io.post(lambda: started and started[0].cancel())
-                except ClientClosed:
-                    pass
+                cancel()
+
+    def _follow(self, jobs: list[Job], put: Callable[[Any], None]) -> Callable[[], None]:
+        """Starts one batch. ``put`` is called in the client's thread, with lists of (place, outcome) and in the
+        end with None or what ended it early. What is returned cancels the rest."""
+        io = self._thread()
+        started: list[Batch] = []
+        io.post(lambda: started.append(io.start_batch(jobs, put, put)))
+
+        def cancel() -> None:
+            try:
+                io.post(lambda: started[0].cancel())
+            except ClientClosed:
+                pass
+
+        return cancel
 
 
 def _left(deadline: float | None) -> float | None:
@@ -261,12 +287,6 @@ def _wait(future: Future[Any], deadline: float | None) -> Any:
         if future.done():
             raise
         raise DeadlineExceeded("no answer in the given time") from error
-
-
-def _done(outcome: Outcome) -> Future[Outcome]:
-    future: Future[Outcome] = Future()
-    future.set_result(outcome)
-    return future
 
 
 def _stop(io: IoThread) -> None:

@@ -1,5 +1,7 @@
 """What can go wrong besides a job: a job's own failure is data (``Outcome.status``), never an exception."""
 
+from __future__ import annotations
+
 from ._core import JobError
 
 __all__ = ["LoopfleetError", "CoordinatorUnavailable", "DeadlineExceeded", "Refused", "ClientClosed",
@@ -7,7 +9,20 @@ __all__ = ["LoopfleetError", "CoordinatorUnavailable", "DeadlineExceeded", "Refu
 
 
 class LoopfleetError(Exception):
-    """Any failure of an operation."""
+    """Any failure of an operation. ``ticket``: of which of send()'s jobs, where recv() raises it."""
+
+    ticket: int | None = None
+
+
+def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:
+    """``error`` as that of one job: many of a batch share one."""
+    kind = type(error) if isinstance(error, LoopfleetError) else LoopfleetError
+    named = kind.__new__(kind)
+    named.__dict__.update(error.__dict__)
+    named.args = (f"ticket {ticket}: {error}",)
+    named.ticket = ticket
+    named.__cause__ = error
+    return named
 
 
 class CoordinatorUnavailable(LoopfleetError, ConnectionError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import os
 import threading
 import time
@@ -26,9 +24,8 @@ OnError = Callable[[Exception], None]
 class IoThread(threading.Thread):
     """Everything but post(), submit() and stop() runs in the thread itself."""
 
-    def __init__(self, address: str, keys: Path | None, program: str, limits: Limits, busy_limit: float):
+    def __init__(self, address: str, keys: Path | None, program: str, limits: Limits):
         super().__init__(name="loopfleet-client", daemon=True)
-        self._busy_limit = busy_limit
         self._context = zmq.Context()
         try:
             self._socket = transport.connect(self._context, address, keys)
@@ -41,8 +38,6 @@ class IoThread(threading.Thread):
         os.set_blocking(self._wake_out, False)
         self._commands: deque[Callable[[], None]] = deque()
         self._singles: deque[tuple[Job, OnOutcome, OnError]] = deque()
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._timer_numbers = itertools.count()
         self._batches: set[Batch] = set()
         self._stopping = False
         self._lock = threading.Lock()
@@ -51,6 +46,8 @@ class IoThread(threading.Thread):
     # ---- from any thread
 
     def post(self, command: Callable[[], None]) -> None:
+        """Runs it in the thread, in any case: if the thread ends, before its requests and batches are failed.
+        It must not raise."""
         with self._lock:
             if self._stopping:
                 raise ClientClosed("the client is closed")
@@ -88,13 +85,13 @@ class IoThread(threading.Thread):
             self._batches.discard(batch)
             on_end(error)
 
-        batch = Batch(self._session, time.monotonic, self._call_later, jobs, on_outcomes, ended, self._busy_limit)
+        batch = Batch(self._session, time.monotonic, jobs, on_outcomes, ended)
         self._batches.add(batch)
-        batch.start()
+        try:
+            batch.start()
+        except Exception as unexpected:  # a job that has no message
+            batch._end(unexpected)
         return batch
-
-    def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._timer_numbers), call))
 
     def run(self) -> None:
         error: Exception = ClientClosed("the client was closed")
@@ -105,6 +102,8 @@ class IoThread(threading.Thread):
         finally:
             with self._lock:
                 self._stopping = True
+            while self._commands:  # so that what they ask for is failed with the rest
+                self._commands.popleft()()
             self._session.fail_all(error)
             for batch in list(self._batches):
                 batch._end(error)
@@ -125,8 +124,6 @@ class IoThread(threading.Thread):
         while not self._stopping:
             now = time.monotonic()
             wake_at = self._session.tick(now) if not self._session.idle else now + 3600.0
-            if self._timers:
-                wake_at = min(wake_at, self._timers[0][0])
             self._flush()
             # What could not be sent is tried again soon.
             pause = 0.05 if self._session.outbox else max(0.0, wake_at - now)
@@ -137,9 +134,6 @@ class IoThread(threading.Thread):
                 except BlockingIOError:
                     pass
             self._receive()
-            now = time.monotonic()
-            while self._timers and self._timers[0][0] <= now:
-                heapq.heappop(self._timers)[2]()
             while self._commands:
                 self._commands.popleft()()
             self._start_singles()

@@ -1,8 +1,10 @@
 """The client's side of docs/PROTOCOL.md without a socket or a clock: numbered requests, each with one
-reply; repeated after a silence; greeted again after a restart. Belongs to one thread."""
+reply; repeated after a silence, and after a refusal that passes; greeted again after a restart. Belongs to
+one thread."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +13,9 @@ from typing import Any
 
 from . import _core
 from .errors import CoordinatorUnavailable, LoopfleetError, Refused
+
+_PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # it takes them later
+_SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.01, 1.0
 
 OnReply = Callable[[str, Any], None]
 OnError = Callable[[Exception], None]
@@ -23,6 +28,7 @@ class Limits:
     connect: float = 10.0  # silence before the first answer
     silence: float = 60.0  # silence later on: a restart takes this long
     resend: float = 1.0    # a request unanswered for this long is repeated
+    busy: float = 600.0    # refusals that pass
 
 
 @dataclass
@@ -30,9 +36,10 @@ class _Pending:
     frame: bytes
     expected: float  # how long the coordinator may rightly take
     since: float
-    sent_at: float
+    due: float       # when it is said again
     on_reply: OnReply
     on_error: OnError
+    unanswered: int = 1  # times it was said without an answer since
 
 
 class Session:
@@ -47,18 +54,29 @@ class Session:
         self._number = 0
         self._hellos: set[int] = set()
         self._hello_since: float | None = None
+        self._hello_after = 0.0  # no greeting before: it was refused for now
         self._heard_at: float | None = None
         self._pending: dict[int, _Pending] = {}
 
     def request(self, encode: Callable[[int], bytes], now: float, on_reply: OnReply, on_error: OnError,
-                expected: float = 0.0) -> None:
-        """``encode`` makes the frame from the request's number."""
+                expected: float = 0.0) -> int:
+        """``encode`` makes the frame from the request's number, which is returned."""
         if self.epoch == 0 and self._hello_since is None:
             self._greet(now)
         self._number += 1
         frame = encode(self._number)
-        self._pending[self._number] = _Pending(frame, expected, now, now, on_reply, on_error)
+        self._pending[self._number] = _Pending(frame, expected, now, now + expected + self.limits.resend, on_reply,
+                                               on_error)
         self.outbox.append(frame)
+        return self._number
+
+    def withdraw(self, number: int) -> bool:
+        """Forgets a request whose every answer was a refusal for now; False: it may be acted upon."""
+        pending = self._pending.get(number)
+        if pending is None or pending.unanswered > 0:
+            return False
+        del self._pending[number]
+        return True
 
     def receive(self, frame: bytes, now: float) -> None:
         self._heard_at = now
@@ -70,19 +88,24 @@ class Session:
             return
         if number in self._hellos:
             self._hellos.discard(number)
-            self._on_hello(kind, content)
+            self._on_hello(kind, content, now)
             return
         if number == 0 and self._pending:  # it could not read a number: only the latest can be meant
             number = max(self._pending)
         pending = self._pending.get(number)
         if pending is None:
             return  # a second answer
+        pending.unanswered = max(0, pending.unanswered - 1)
         if kind == "refused" and content[0] == "UNAUTHENTICATED":
             # A restarted coordinator wants to be greeted first.
-            if self._hello_since is None:
+            if now < self._hello_after:
+                pending.due = self._hello_after
+            elif self._hello_since is None:
                 self._greet(now)
-                pending.sent_at = now
-                self.outbox.append(pending.frame)
+                self._say(pending, now)
+            return
+        if kind == "refused" and content[0] in _PASSING and now < pending.since + self.limits.busy:
+            pending.due = now + _pause(content[3])
             return
         del self._pending[number]
         pending.on_reply(kind, content)
@@ -99,13 +122,11 @@ class Session:
                     f"no answer from the coordinator at {self.address} for {patience:.3g} s; is it running? "
                     "`loopfleet local` starts a cluster, LOOPFLEET_ADDRESS names another"))
                 continue
-            due = pending.sent_at + pending.expected + self.limits.resend
-            if now >= due:
-                self._greet(now)  # perhaps another process answers there by now
-                self.outbox.append(pending.frame)
-                pending.sent_at = now
-                due = now + pending.expected + self.limits.resend
-            soonest = min(soonest, due)
+            if now >= pending.due:
+                if pending.unanswered:
+                    self._greet(now)  # perhaps another process answers there by now
+                self._say(pending, now)
+            soonest = min(soonest, pending.due)
         return soonest
 
     def fail_all(self, error: Exception) -> None:
@@ -115,7 +136,14 @@ class Session:
     def idle(self) -> bool:
         return not self._pending
 
+    def _say(self, pending: _Pending, now: float) -> None:
+        self.outbox.append(pending.frame)
+        pending.due = now + pending.expected + self.limits.resend
+        pending.unanswered += 1
+
     def _greet(self, now: float) -> None:
+        if now < self._hello_after:
+            return
         if self._hello_since is not None and now - self._hello_since < self.limits.resend / 2:
             return  # just said
         self._number += 1
@@ -123,14 +151,23 @@ class Session:
         self._hellos.add(self._number)
         self.outbox.append(_core.encode_hello(self._number, self.client_id, self._program))
 
-    def _on_hello(self, kind: str, content: Any) -> None:
+    def _on_hello(self, kind: str, content: Any, now: float) -> None:
         self._hello_since = None
         if kind == "welcome":
             self.coordinator, self.epoch = content
         elif kind == "refused":
-            self._fail_all(Refused(content[0], content[1], content[4]))
+            passes = content[0] in _PASSING
+            if passes:
+                self._hello_after = now + _pause(content[3])
+            self._fail_all(Refused(content[0], content[1], content[4]),
+                           since_before=now - self.limits.busy if passes else math.inf)
 
-    def _fail_all(self, error: Exception) -> None:
-        pending, self._pending = self._pending, {}
-        for each in pending.values():
+    def _fail_all(self, error: Exception, since_before: float = math.inf) -> None:
+        failed = {number: each for number, each in self._pending.items() if each.since <= since_before}
+        self._pending = {number: each for number, each in self._pending.items() if number not in failed}
+        for each in failed.values():
             each.on_error(error)
+
+
+def _pause(retry_after_ms: int) -> float:
+    return min(max(retry_after_ms / 1000, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)

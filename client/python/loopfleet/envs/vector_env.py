@@ -15,9 +15,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from .. import _core
+from .._core import Walk
 from .environments import LoopTuneEnv
 from .episode import Episode, Figure, Verdict
-from .walk_env import WalkEnv
+from .walk_env import Start, WalkEnv, check_options
+
+_OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
 
 
 class WalkVectorEnv(VectorEnv):
@@ -45,6 +48,8 @@ class WalkVectorEnv(VectorEnv):
         self.action_space = gym.spaces.MultiDiscrete([len(self.single_action_space.names)] * num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.render_mode = self._makes.render_mode
+        self._starts = [self._makes._start] * num_envs  # of each, and the walk that stands there
+        self._templates = [self._makes._template] * num_envs
         self._episodes: list[Episode | None] = [None] * num_envs
         self._done = np.zeros(num_envs, bool)       # to be reset by the next action
         self._masks = np.zeros((num_envs, len(self.single_action_space.names)), np.int8)
@@ -59,8 +64,13 @@ class WalkVectorEnv(VectorEnv):
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
               ) -> tuple[Any, dict[str, Any]]:
-        """``options["reset_mask"]`` (bool, num_envs) resets only those; other options are the environment's."""
+        """``options["reset_mask"]`` (bool, num_envs) resets only those; ``benchmark`` (one, or one for each
+        environment), ``merge_all_first`` and ``start_cursor`` are those of the environment. They hold for these
+        environments until another reset says otherwise."""
         chosen = dict(options or {})
+        check_options(chosen, _OPTIONS)
+        if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
+            raise ValueError(f"{len(chosen['benchmark'])} benchmarks for {self.num_envs} environments")
         mask = chosen.pop("reset_mask", None)
         places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
         if seed is not None or not self._rngs:
@@ -170,9 +180,9 @@ class WalkVectorEnv(VectorEnv):
         rule = self._makes._reward_rule
         if rule is not None:
             self._makes._client()
+        self._move(places, options)
         for place in places:
-            walk = self._start(int(place), options)
-            self._episodes[place] = Episode(walk, measuring, rule)
+            self._episodes[place] = Episode(self._templates[place].copy(), measuring, rule)
         if rule is not None:
             self._ask([self._episodes[place] for place in places])
             for place in places:
@@ -180,22 +190,23 @@ class WalkVectorEnv(VectorEnv):
         self._done[places] = False
         self._look(places, np.full(len(places), -1, np.int64))
 
-    def _start(self, place: int, options: dict[str, Any]) -> Any:
-        makes = self._makes
-        makes._np_random = self._rngs[place]
-        benchmark = options.get("benchmark")
-        if isinstance(benchmark, (list, tuple)):
-            benchmark = benchmark[place]
-        if benchmark is None and makes._benchmarks is not None:
-            benchmark = makes._draw()
-        if benchmark is not None and benchmark != makes._benchmark:
-            before, makes._benchmark = makes._benchmark, type(makes._benchmark)(benchmark)
-            try:
-                makes._template = makes._make_walk()
-            except Exception:
-                makes._benchmark = before
-                raise
-        return makes._template.copy()
+    def _move(self, places: np.ndarray, options: dict[str, Any]) -> None:
+        """Where the next episodes of ``places`` begin; all of them, or with an exception none."""
+        made: dict[Start, Walk] = {}
+        moved: dict[int, Start] = {}
+        for place in places.tolist():
+            chosen = dict(options)
+            if isinstance(chosen.get("benchmark"), (list, tuple)):
+                chosen["benchmark"] = chosen["benchmark"][place]
+            if chosen.get("benchmark") is None and self._makes._benchmarks is not None:
+                chosen["benchmark"] = self._makes._draw(self._rngs[place])
+            start = self._starts[place].changed_by(chosen)
+            if start != self._starts[place]:
+                moved[place] = start
+                if start not in made:
+                    made[start] = self._makes._make_walk(start, self.single_action_space.names)
+        for place, start in moved.items():
+            self._starts[place], self._templates[place] = start, made[start]
 
     def _advance(self, places: np.ndarray, actions: np.ndarray) -> tuple[list[int], set[int]]:
         """One step; which have to be measured, and which were reset instead."""
@@ -219,7 +230,7 @@ class WalkVectorEnv(VectorEnv):
 
     def _look(self, places: np.ndarray, actions: np.ndarray) -> np.ndarray:
         walks = [self._episodes[place].walk for place in places]
-        if len(places) == self.num_envs:
+        if np.array_equal(places, np.arange(self.num_envs)):  # rows as they lie; otherwise they are scattered below
             return _core.step_many(walks, actions, self._tensors, self._masks)
         tensors, masks = np.empty_like(self._tensors[places]), np.empty_like(self._masks[places])
         effects = _core.step_many(walks, actions, tensors, masks)

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import wait
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -39,6 +40,29 @@ def shared_client(address: str | None) -> Client:
     if client is None:
         client = _clients[key] = Client(key[1])
     return client
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where walks of an environment begin."""
+
+    benchmark: Benchmark
+    merge_all_first: bool = False
+    start_cursor: int = 0
+
+    def changed_by(self, options: Mapping[str, Any]) -> Start:
+        """``options`` of a reset; those that are None or missing leave things as they are."""
+        given = {key: options[key] for key in ("benchmark", "merge_all_first", "start_cursor")
+                 if options.get(key) is not None}
+        if "benchmark" in given:
+            given["benchmark"] = Benchmark(given["benchmark"])
+        return replace(self, **given)
+
+
+def check_options(given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise LookupError(f"unknown option '{key}'{_core.nearest(key, list(known))}; valid: {', '.join(known)}")
 
 
 class _View(Mapping):
@@ -98,10 +122,8 @@ class WalkEnv(gym.Env):
         self.max_loops = max_loops or DEFAULT_MAX_LOOPS.get(self.features, 20)
         self.mask_in_observation = mask_in_observation
         self._rules = rules
-        self._merge_all_first = merge_all_first
-        self._start_cursor = 0
         self._benchmarks = benchmarks
-        self._benchmark = Benchmark(benchmark or self.default_benchmark)
+        self._start = Start(Benchmark(benchmark or self.default_benchmark), merge_all_first)
         name, names = action_names(action_space, self.action_sets, self.default_actions)
         self.action_space = NamedDiscrete(names, name)
         self._reward_rule = find_reward(reward_space)
@@ -110,7 +132,7 @@ class WalkEnv(gym.Env):
                                              "fresh": fresh, "device": device}, peak_gflops)
         self._observation_names = [row[0] for row in _core.observations(self.dialect)] + list(MEASURED)
         self.observation_space = observation_space or self.default_observation
-        self._template = self._make_walk()
+        self._template = self._make_walk(self._start, names)
         self._episode: Episode | None = None
         self._since = time.monotonic()
         self._reward_seen: dict[str, Figure] = {}
@@ -122,46 +144,39 @@ class WalkEnv(gym.Env):
               observation_space: str | None = None, reward_space: Any = ..., timeout: float | None = None,
               ) -> tuple[Any, dict[str, Any]]:
         """A new episode: on ``benchmark`` (or options["benchmark"]), else one drawn from ``benchmarks``,
-        else on the last one."""
-        super().reset(seed=seed)
+        else on the last one. A reset that is refused changes nothing but the state of the random numbers."""
         chosen = dict(options or {})
-        for key in chosen:
-            if key not in _OPTIONS:
-                raise LookupError(f"unknown option '{key}'{_core.nearest(key, list(_OPTIONS))}; "
-                                  f"valid: {', '.join(_OPTIONS)}")
-        benchmark = benchmark if benchmark is not None else chosen.get("benchmark")
-        if reward_space is ... and "reward_space" in chosen:
-            reward_space = chosen["reward_space"]
+        check_options(chosen, _OPTIONS)
+        for key, given in (("benchmark", benchmark), ("observation_space", observation_space)):
+            if given is not None:
+                chosen[key] = given
         if reward_space is not ...:
-            self.reward_space = reward_space
-        if observation_space or chosen.get("observation_space"):
-            self.observation_space = observation_space or chosen["observation_space"]
-        if timeout is not None:
-            self.timeout = timeout
-        changed = False
+            chosen["reward_space"] = reward_space
+        rule = find_reward(chosen["reward_space"]) if "reward_space" in chosen else self._reward_rule
+        actions = self.action_space
         if action_space is not None:
             name, names = action_names(action_space, self.action_sets, self.default_actions)
-            self.action_space = NamedDiscrete(names, name)
-            changed = True
-        for key, name in (("merge_all_first", "_merge_all_first"), ("start_cursor", "_start_cursor")):
-            if key in chosen and chosen[key] != getattr(self, name):
-                setattr(self, name, chosen[key])
-                changed = True
-        if benchmark is None and self._benchmarks is not None:
-            benchmark = self._draw()
-        if changed or (benchmark is not None and benchmark != self._benchmark):
-            before, self._benchmark = self._benchmark, Benchmark(benchmark or self._benchmark)
-            try:
-                self._template = self._make_walk()
-            except JobError:
-                self._benchmark = before
-                raise
-        self._episode = Episode(self._template.copy(), self._measuring, self._reward_rule)
+            actions = NamedDiscrete(names, name)
+        observation_name = chosen.get("observation_space") or self._observation_name
+        space = self._space_of(observation_name, len(actions.names))
+        super().reset(seed=seed)
+        if chosen.get("benchmark") is None and self._benchmarks is not None:
+            chosen["benchmark"] = self._draw(self.np_random)
+        start = self._start.changed_by(chosen)
+        template = self._template
+        if start != self._start or action_space is not None:
+            template = self._make_walk(start, actions.names)
+        episode = Episode(template.copy(), self._measuring, rule)
+        if rule is not None:
+            self._client()
+            episode.set_baseline()
+        self._start, self._template, self._episode = start, template, episode
+        self._reward_rule, self.action_space = rule, actions
+        self._observation_name, self._observation_space = observation_name, space
+        if timeout is not None:
+            self.timeout = timeout
         self._reward_seen = {}
         self._since = time.monotonic()
-        if self._reward_rule is not None:
-            self._client()
-            self._episode.set_baseline()
         return self._default_observation(), self._info()
 
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
@@ -218,7 +233,7 @@ class WalkEnv(gym.Env):
 
     def apply(self, state: EnvState) -> None:
         """Replays the actions of a state; the episode must stand at the start of its benchmark."""
-        if self._episode is None or self._benchmark != state.benchmark or self._episode.actions:
+        if self._episode is None or self.benchmark != state.benchmark or self._episode.actions:
             self.reset(benchmark=state.benchmark)
         names = state.actions
         if names:
@@ -227,7 +242,7 @@ class WalkEnv(gym.Env):
     @property
     def state(self) -> EnvState:
         episode = self._in_episode()
-        return EnvState(str(self._benchmark), self.action_space.to_string(episode.actions), self.episode_walltime,
+        return EnvState(str(self.benchmark), self.action_space.to_string(episode.actions), self.episode_walltime,
                         None if self._reward_rule is None else episode.total_reward)
 
     def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
@@ -240,7 +255,7 @@ class WalkEnv(gym.Env):
         replay_failed = reward_good = reward_bad = right = wrong = False
         other = type(self)(state.benchmark, action_space=self.action_space.names, reward_space=None,
                            client=self._client(), rules=self._rules, features=self.features,
-                           merge_all_first=self._merge_all_first)
+                           merge_all_first=self._start.merge_all_first)
         try:
             other.reset()
             start = other._episode.walk.copy()
@@ -286,7 +301,7 @@ class WalkEnv(gym.Env):
 
     @property
     def benchmark(self) -> Benchmark:
-        return self._benchmark
+        return self._start.benchmark
 
     @property
     def actions(self) -> list[int]:
@@ -328,33 +343,35 @@ class WalkEnv(gym.Env):
 
     @observation_space.setter
     def observation_space(self, name: str) -> None:
-        if name not in self._observation_names:
-            raise LookupError(f"unknown observation space '{name}'{_core.nearest(name, self._observation_names)}; "
-                              f"valid: {', '.join(self._observation_names)}")
-        space = observation_space(name, actions=len(self.action_space.names), features=self.features,
-                                  max_loops=self.max_loops)
-        if self.mask_in_observation:
-            mask = gym.spaces.Box(0, 1, (len(self.action_space.names),), np.int8)
-            space = gym.spaces.Dict({"obs": space, "action_mask": mask})
+        self._observation_space = self._space_of(name, len(self.action_space.names))
         self._observation_name = name
-        self._observation_space = space
 
     # ---- parts
 
-    def _make_walk(self) -> Walk:
-        source = {"benchmark" if self._benchmark.startswith("benchmark://") else "ir": str(self._benchmark)}
+    def _space_of(self, name: str, actions: int) -> gym.Space:
+        if name not in self._observation_names:
+            raise LookupError(f"unknown observation space '{name}'{_core.nearest(name, self._observation_names)}; "
+                              f"valid: {', '.join(self._observation_names)}")
+        space = observation_space(name, actions=actions, features=self.features, max_loops=self.max_loops)
+        if self.mask_in_observation:
+            space = gym.spaces.Dict({"obs": space, "action_mask": gym.spaces.Box(0, 1, (actions,), np.int8)})
+        return space
+
+    def _make_walk(self, start: Start, actions: Sequence[str]) -> Walk:
+        benchmark = start.benchmark
+        source = {"benchmark" if benchmark.startswith("benchmark://") else "ir": str(benchmark)}
         if (dialect := Walk(**source).dialect) != self.dialect:
             other = "LoopTune-v0" if dialect == "agent" else "LoopTool-v0"
-            raise LookupError(f"{self._benchmark} is for loopfleet/{other}")
-        return Walk(**source, action_space=self.action_space.names, rules=self._rules, features=self.features,
-                    stride_buckets=STRIDE_BUCKETS[self.features], merge_all_first=self._merge_all_first,
-                    start_cursor=self._start_cursor)
+            raise LookupError(f"{benchmark} is for loopfleet/{other}")
+        return Walk(**source, action_space=list(actions), rules=self._rules, features=self.features,
+                    stride_buckets=STRIDE_BUCKETS[self.features], merge_all_first=start.merge_all_first,
+                    start_cursor=start.start_cursor)
 
-    def _draw(self) -> str:
+    def _draw(self, rng: np.random.Generator) -> str:
         chosen = self._benchmarks
         if isinstance(chosen, Dataset):
-            return _core.random_benchmark([chosen.name], int(self.np_random.integers(1 << 62)))
-        return chosen[int(self.np_random.integers(len(chosen)))]
+            return _core.random_benchmark([chosen.name], int(rng.integers(1 << 62)))
+        return chosen[int(rng.integers(len(chosen)))]
 
     def _client(self) -> Any:
         """Made when something is measured for the first time."""

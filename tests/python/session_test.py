@@ -1,0 +1,147 @@
+"""What is said to a coordinator and when, without one: a clock of ours and answers by hand."""
+
+import pytest
+
+import loopfleet
+from loopfleet import _core
+from loopfleet.batch import Batch
+from loopfleet.session import Limits, Session
+
+MM = "benchmark://mm-v0/mm8_8_8"
+BUSY = ("BUSY", "the table is full", None, 200, True)
+
+
+class Line:
+    """A session, its clock, and the other end. Answers are given to a request, as decode_reply() would."""
+
+    def __init__(self, monkeypatch, **limits):
+        self.now = 100.0
+        self.session = Session("here", "a test", Limits(**limits))
+        self._answers = {}
+        monkeypatch.setattr(_core, "decode_reply", self._answers.get)
+
+    def ask(self):
+        """A request like any other; what became of it."""
+        told = []
+        number = self.session.request(lambda number: b"%d" % number, self.now, lambda *reply: told.append(reply),
+                                      told.append)
+        return number, told
+
+    def answer(self, number, kind, content):
+        self._answers[b"x"] = (number, kind, content)
+        self.session.receive(b"x", self.now)
+
+    def welcome(self):
+        self.answer(max(self.session._hellos), "welcome", ("coordinator", 1))
+
+    def said(self, after=0.0):
+        """What goes out within a time."""
+        end = self.now + after
+        while (soonest := self.session.tick(self.now)) <= end and soonest > self.now:
+            self.now = soonest
+        self.now = end
+        self.session.tick(self.now)
+        frames = list(self.session.outbox)
+        self.session.outbox.clear()
+        return frames
+
+
+@pytest.fixture
+def line(monkeypatch):
+    return Line(monkeypatch, busy=10.0)
+
+
+def test_what_is_refused_for_now_is_asked_again_when_it_was_told(line):
+    number, told = line.ask()
+    line.welcome()
+    line.said()
+    for _ in range(5):
+        line.answer(number, "refused", BUSY)
+        assert line.said(after=0.19) == [] and line.said(after=0.02) == [b"%d" % number]
+    line.answer(number, "workers", "them")
+    assert told == [("workers", "them")]
+
+
+def test_a_refusal_that_does_not_pass_in_time_is_the_answer(line):
+    number, told = line.ask()
+    line.welcome()
+    line.answer(number, "refused", BUSY)
+    line.said(after=10.0)
+    line.answer(number, "refused", BUSY)
+    assert told == [("refused", BUSY)]
+
+
+def test_a_greeting_that_is_refused_for_now_is_said_again_and_not_at_once(line):
+    number, told = line.ask()
+    line.said()
+    for _ in range(5):
+        line.answer(max(line.session._hellos), "refused", BUSY)
+        line.answer(number, "refused", ("UNAUTHENTICATED", "say hello", None, 0, False))
+        assert line.said(after=0.19) == []
+        assert line.said(after=0.02) == [b"%d" % number]
+        line.answer(number, "refused", ("UNAUTHENTICATED", "say hello", None, 0, False))
+        assert len(line.said()) == 2, "a hello and the request"
+    line.welcome()
+    line.answer(number, "workers", "them")
+    assert told == [("workers", "them")]
+    number, told = line.ask()
+    line.said(after=10.0)
+    line.answer(max(line.session._hellos), "refused", BUSY)
+    assert [type(error) for error in told] == [loopfleet.Refused]
+
+
+class Submitted:
+    """A batch of jobs on a line; nobody is asked before answers are given."""
+
+    def __init__(self, line, count):
+        self.line = line
+        self.ended = []
+        self.batch = Batch(line.session, lambda: line.now, [_core.Job.simple(MM, []) for _ in range(count)],
+                           lambda rows: None, self.ended.append)
+        self.batch.start()
+        if line.session._hellos:
+            line.welcome()
+
+    @property
+    def newest(self):
+        return max(self.line.session._pending)
+
+
+def test_a_batch_outlives_a_busy_fetch(line):
+    one = Submitted(line, 1)
+    line.answer(one.newest, "accepted", (7, 0, 1))
+    fetch = one.newest
+    line.answer(fetch, "refused", BUSY)
+    line.said(after=0.2)
+    assert one.ended == [] and one.newest == fetch
+    line.answer(fetch, "outcomes", ({"state": "done", "finished": 0, "job_count": 0}, []))
+    assert one.ended == [None]
+
+
+def test_a_batch_that_is_cancelled_before_it_is_accepted_is_cancelled_when_it_is(line, monkeypatch):
+    cancelled = []
+    monkeypatch.setattr(_core, "encode_cancel", lambda number, batch: cancelled.append(batch) or b"cancel")
+    most = _core.MAX_JOBS_PER_MESSAGE
+    one = Submitted(line, most + 1)
+    first = one.newest
+    one.batch.cancel()
+    assert one.ended == [] and cancelled == []
+    line.answer(first, "accepted", (7, 0, most))
+    assert cancelled == [7] and len(line.session._pending) == 1, "and no further part is sent"
+    one.batch.cancel()
+    assert cancelled == [7]
+    line.answer(one.newest, "cancelled", {})
+    assert one.ended == [None] and line.session.idle
+
+
+def test_a_batch_that_is_refused_for_now_is_taken_back_when_it_is_cancelled(line):
+    one = Submitted(line, 1)
+    line.answer(one.newest, "refused", BUSY)
+    one.batch.cancel()
+    assert one.ended == [None] and line.session.idle
+    one = Submitted(line, 1)
+    number = one.newest
+    line.said(after=1.0)  # twice on its way
+    line.answer(number, "refused", BUSY)
+    one.batch.cancel()
+    assert one.ended == [], "the other one may have been accepted"
