@@ -159,7 +159,7 @@ def test_pandas_reads_an_export(exported):
 
 
 def test_polars_reads_an_export(exported):
-    polars = pytest.importorskip("polars")
+    import polars
     for part in PARTS:
         frame = polars.read_parquet(exported / "data" / f"{part}.parquet")
         got = (frame.height, frame.filter(polars.col("status") != "ok").height, frame["gflops"].max(),
@@ -168,7 +168,7 @@ def test_polars_reads_an_export(exported):
 
 
 def test_duckdb_reads_an_export(exported):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
     for part in PARTS:
         (got,) = duckdb.connect().execute(
             "SELECT count(*), count(*) FILTER (status <> 'ok'), max(gflops), sum(len(samples_ns)) FROM read_parquet(?)",
@@ -179,7 +179,7 @@ def test_duckdb_reads_an_export(exported):
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
 def test_hugging_faces_datasets_reads_an_export(format, batch, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
+    import datasets
     folder = tmp_path / "data"
     summary = export([row_of(outcome) for outcome in batch], folder, format=format)
     loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
