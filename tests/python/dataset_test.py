@@ -251,11 +251,12 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
 
 
 class Null:
-    """Answers at once, in an order of its own; is interrupted after so many."""
+    """Answers at once, so many at a time, in an order of its own; is interrupted after ``limit``."""
 
-    def __init__(self, limit=10**9):
+    def __init__(self, limit=10**9, at_a_time=37):
         self.jobs = {}
         self.left = limit
+        self.at_a_time = at_a_time
 
     def send(self, jobs):
         tickets = []
@@ -267,7 +268,7 @@ class Null:
 
     def recv(self, min_n, timeout):
         got = []
-        for ticket in sorted(self.jobs, key=lambda t: t * 7919 % 1000)[:37]:
+        for ticket in sorted(self.jobs, key=lambda t: t * 7919 % 1000)[:self.at_a_time]:
             job = self.jobs.pop(ticket)
             self.left -= 1
             got.append((ticket, loopfleet._core.failed_outcome("CUT", json.dumps(job["tag"]), None, 0,
@@ -293,6 +294,19 @@ def test_interrupted_five_times_it_has_the_rows_of_an_uninterrupted_one(tmp_path
     assert progress.done == total
     once = questions(tmp_path / "once")
     assert len(once) == total and once == questions(tmp_path / "often")
+
+
+def test_answers_that_come_one_by_one_end_no_campaign_early(tmp_path):
+    spec = campaign.Spec("slow", 3000, ["benchmark://mm-v0/mm8_8_8"], seed=1, max_length=3, paired_share=0.1)
+    reached = []
+    progress = campaign.run(spec, tmp_path / "c", SlowFleet(at_a_time=1), on_progress=reached.append)
+    assert progress.done == progress.total == len(list(campaign.points(spec))) > 3000
+    assert all(earlier.total <= later.total for earlier, later in zip(reached, reached[1:]))
+
+
+class SlowFleet(Null):
+    def workers(self):
+        return []
 
 
 class TwoHosts(Null):

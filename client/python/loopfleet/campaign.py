@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -231,7 +232,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
     """
     log = Log(Path(folder), spec)
     since, begun = time.monotonic(), len(log.done)
-    total = max(spec.points, begun)
+    total = spec.points + sum(copy > 0 for _, copy in log.done)
 
     def progress() -> Progress:
         rate = (len(log.done) - begun) / max(time.monotonic() - since, 1e-9)
@@ -239,25 +240,19 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
         return Progress(len(log.done), log.failed, total, rate, left)
 
     hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
-    waiting = _unanswered(spec, log.done)
+    unanswered = _unanswered(spec, log.done)
+    fresh: list[Point] = []  # not yet sent: a message carries many
     on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
     try:
-        exhausted = False
         while not (stop and stop()):
-            fresh = []
-            while not exhausted and len(on_their_way) + len(fresh) < _WINDOW:
-                point = next(waiting, None)
-                if point is None:
-                    exhausted = True
-                else:
-                    fresh.append(point)
-                    total += point.copy > 0
+            taken = list(itertools.islice(unanswered, _WINDOW - len(on_their_way) - len(fresh)))
+            total += sum(point.copy > 0 for point in taken)
+            fresh += taken
+            exhausted = len(on_their_way) + len(fresh) < _WINDOW
             if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
                 tickets = client.send(job_of(spec, point, hosts) for point in fresh)
                 on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})
-            elif fresh:
-                waiting = _chained(fresh, waiting)
-                exhausted = False
+                fresh = []
             if not on_their_way:
                 break
             try:
@@ -283,11 +278,6 @@ def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
         if spec.paired_share == 0 and (index, 0) in done:
             continue  # without walking there again
         yield from (point for point in points_at(spec, index) if point.key not in done)
-
-
-def _chained(first: list[Point], rest: Iterator[Point]) -> Iterator[Point]:
-    yield from first
-    yield from rest
 
 
 def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
