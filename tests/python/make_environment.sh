@@ -27,6 +27,10 @@ if ! is_made "${everything[0]}"; then
   [ -x "$python" ] || python=python3
   "$python" -m venv "$environment"
   pip -r "${everything[0]}" >&2
+  # What the package itself needs, for the fresh environment of package_test.py: tests ask no network.
+  rm -rf "$environment/wheels"
+  "$environment/bin/python" -m pip download --quiet --disable-pip-version-check --dest "$environment/wheels" \
+    numpy pyzmq gymnasium networkx pyarrow pandas >&2
   cp "${everything[0]}" "$made"
 fi
 if [ ${#wanted[@]} -eq 1 ]; then
