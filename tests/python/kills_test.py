@@ -1,13 +1,10 @@
 """Training of many environments at once while an interpreter, a worker and a coordinator are killed: it goes on or
 fails with a typed error within its limit, and no process is left."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import gymnasium as gym
 import numpy as np
@@ -58,31 +55,6 @@ def test_a_worker_and_then_the_coordinator(way):
             while True:
                 next(steps)
     assert not any(alive(pid) for pid in pids)
-
-
-@pytest.fixture
-def daemon():
-    """daemon(NAME, *arguments): a process of ours, and what it says when it is ready. All are killed in the end."""
-    started = []
-
-    def start(name, *arguments):
-        process = subprocess.Popen([os.path.join(os.environ["LOOPFLEET_BIN"], name), *arguments],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        started.append(process)
-        return process, json.loads(process.stdout.readline())
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-@pytest.fixture
-def sockets():
-    folder = tempfile.mkdtemp()  # short, as a socket's path must be, and this user's alone
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("way", ["step", "send and recv"])

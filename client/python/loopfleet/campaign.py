@@ -157,6 +157,7 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
         # Copies of a point have keys of their own, so that they are spread over the workers.
         made["affinity"] = f"{spec.name[:100]}-{point.index}-{point.copy}"
         made["fresh"] = point.copy > 0
+        made["tag"]["copies"] = point.copies
     if point.copies > 1 and len(hosts) > 1:
         made["labels"] = [*spec.labels, f"host={hosts[(point.index + point.copy) % len(hosts)]}"]
     return made
