@@ -58,7 +58,7 @@ fi
 
 # Standard output is for results alone.
 {
-  if [[ $name == python ]]; then tests/python/make_environment.sh; fi
+  if [[ $name == python ]]; then tests/python/make_environment.sh --without-learning; fi
   cmake --preset release
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2

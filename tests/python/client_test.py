@@ -11,6 +11,7 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
+from processes import wait_until
 
 import loopfleet
 
@@ -359,11 +360,3 @@ def test_a_killed_coordinator_is_a_typed_error_within_the_limit():
         os.kill(cluster.coordinator_pid, signal.SIGKILL)
         with pytest.raises(loopfleet.CoordinatorUnavailable):
             client.evaluate_many(small_jobs(50), timeout=60)
-
-
-def wait_until(condition, what, limit_s=60):
-    import time
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)

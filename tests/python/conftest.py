@@ -1,6 +1,10 @@
 """What the tests of the Python package share: one real cluster for each file that asks for it."""
 
+import json
 import os
+import shutil
+import subprocess
+import tempfile
 from concurrent.futures import Future
 
 import pytest
@@ -51,3 +55,29 @@ class PatientClient(loopfleet.Client):
 def client(cluster):
     with PatientClient(cluster.address, timeout=120) as connected:
         yield connected
+
+
+@pytest.fixture
+def daemon():
+    """daemon(NAME, *arguments): a process of ours, and what it says when it is ready; ``within`` is a command that it
+    is started by, and becomes. All are killed in the end."""
+    started = []
+
+    def start(name, *arguments, within=()):
+        process = subprocess.Popen([*within, os.path.join(os.environ["LOOPFLEET_BIN"], name), *arguments],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        started.append(process)
+        return process, json.loads(process.stdout.readline())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture
+def sockets():
+    folder = tempfile.mkdtemp()  # short, as a socket's path must be, and this user's alone
+    yield folder
+    shutil.rmtree(folder)

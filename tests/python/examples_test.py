@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learning_packages import learning_package
 
 import loopfleet
 from loopfleet import compiler_gym
@@ -30,7 +31,6 @@ def run(monkeypatch, tmp_path):
 
 
 def test_the_port_of_compilergyms_code(run, capsys):
-    pytest.importorskip("matplotlib")
     run("compiler_gym_walk", "--sizes", "1024", "--most", "4")
     said = capsys.readouterr().out
     assert "cursor 1, size 4, tail 0" in said and "for a in 256 : L0 cpu_parallel [thread]\n for a' in 4 : L1" in said
@@ -38,8 +38,7 @@ def test_the_port_of_compilergyms_code(run, capsys):
 
 @pytest.mark.parametrize("name, agent", [("ppo", "PPO"), ("dqn", "DQN")])
 def test_an_agent_races_random_search(name, agent, run):
-    pytest.importorskip("torch", reason="tests/python/make_environment.sh --learning installs it")
-    pytest.importorskip("matplotlib")
+    learning_package("torch")
     facts = json.loads(run(name, "--steps", "1280", "--held-out", "1", "--evaluations", "4", "--seeds", "1").read_text())
     assert facts["training_steps"] >= 1280
     assert set(facts["speedup_of_the_best"]) == {agent, "random search"}
@@ -49,8 +48,8 @@ def test_an_agent_races_random_search(name, agent, run):
 
 
 def test_cost_models_of_an_exported_campaign(run, tmp_path):
-    pytest.importorskip("torch", reason="tests/python/make_environment.sh --learning installs it")
-    pytest.importorskip("xgboost")
+    learning_package("torch")
+    learning_package("xgboost")
     facts = json.loads(run("cost_model", "--points", "240", "--programs", "16", "--epochs", "4", "--folder",
                            str(tmp_path / "work")).read_text())
     assert set(facts["models"]) == {"xgboost", "MLP", "pairwise", "random"}

@@ -4,8 +4,7 @@
 TorchRL has a check of its own, check_env_specs. RLlib's present versions have one for multi-agent environments alone;
 single ones are wrapped by its env runner, so that samples from one of each, and then its PPO trains.
 
-    python3 -m venv env && env/bin/pip install '.[ray,torch]' torchrl
-    LOOPFLEET_BIN=build/release/bin env/bin/python tests/python/learners_check.py
+    tests/python/learners_check.sh
 """
 
 import argparse

@@ -1,47 +1,52 @@
-"""The adapters with the real packages: Stable-Baselines3's check and its PPO, torch's loader. They are large, so
-`tests/python/make_environment.sh --learning` installs them, and without that these tests are skipped."""
+"""The adapters with the real packages: Stable-Baselines3's check and its PPO, torch's loader. make_environment.sh
+installs them; where it cannot, these tests are skipped and give its reason."""
 
 import gymnasium as gym
 import pytest
+from learning_packages import learning_package
 
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv
 from loopfleet.export import export
 from loopfleet.rows import row_of
 
 MM = "benchmark://mm-v0/mm32_32_32"
-WHERE = "tests/python/make_environment.sh --learning installs it"
+VECTOR = "benchmark://loop_tool-cpu-v0/1024"
 
 
 @pytest.fixture
 def ppo():
-    return pytest.importorskip("stable_baselines3", reason=WHERE).PPO
+    return learning_package("stable_baselines3").PPO
 
 
 @pytest.mark.parametrize("env_class", [LoopToolEnv, LoopTuneEnv])
 def test_stable_baselines3s_own_check(env_class, client):
-    checker = pytest.importorskip("stable_baselines3.common.env_checker", reason=WHERE)
+    checker = learning_package("stable_baselines3.common.env_checker")
     checker.check_env(env_class(reward_space=None, client=client))
 
 
-def test_its_ppo_trains_on_many_at_once(ppo, client):
+@pytest.mark.parametrize("env_class, options", [
+    (LoopToolEnv, {"benchmark": VECTOR, "episode_steps": 20}), (LoopTuneEnv, {"benchmark": MM, "action_space": "looptune"})])
+def test_its_ppo_trains_on_many_at_once(ppo, env_class, options, client):
     from loopfleet.sb3 import Sb3VecEnv
-    envs = Sb3VecEnv(8, env_class=LoopTuneEnv, client=client, benchmark=MM, action_space="looptune",
-                     reward_space="log_speedup")
+    envs = Sb3VecEnv(8, env_class=env_class, client=client, reward_space="log_speedup", **options)
     model = ppo("MlpPolicy", envs, n_steps=16, batch_size=64, n_epochs=2, seed=1, device="cpu")
     model.learn(256)
     assert model.num_timesteps == 256
-    assert [len(mask) for mask in envs.env_method("action_masks")] == [7] * 8
+    assert [len(mask) for mask in envs.env_method("action_masks")] == [envs.action_space.n] * 8
 
 
-def test_its_ppo_trains_on_gym_make(ppo, client):
-    env = gym.make("loopfleet/LoopTune-v0", client=client, benchmark=MM, action_space="looptune")
+@pytest.mark.parametrize("name, options", [
+    ("loop_tool-v0", {"benchmark": VECTOR, "episode_steps": 20}),
+    ("loopfleet/LoopTune-v0", {"benchmark": MM, "action_space": "looptune"})])
+def test_its_ppo_trains_on_gym_make(ppo, name, options, client):
+    env = gym.make(name, client=client, **options)
     model = ppo("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=2, seed=1, device="cpu")
     model.learn(64)
     assert model.num_timesteps == 64
 
 
 def test_torch_loads_an_export(client, tmp_path):
-    torch = pytest.importorskip("torch", reason=WHERE)
+    torch = learning_package("torch")
     from loopfleet.torch_data import ScheduleDataset
     jobs = [(f"benchmark://mm-v0/mm{m}_16_16", ["down"] * down + ["split_4"]) for m in range(8, 40) for down in range(3)]
     export([row_of(outcome) for outcome in client.evaluate_many(jobs)], tmp_path / "data")

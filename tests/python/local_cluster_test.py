@@ -1,13 +1,12 @@
 """LocalCluster: a real one, and nothing left of it whatever happens."""
 
 import os
-import pathlib
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
+from processes import alive, wait_for_the_end_of
 
 import loopfleet
 
@@ -17,21 +16,6 @@ cluster = loopfleet.LocalCluster(workers=1).start()
 print(cluster.pid, cluster.coordinator_pid, *[w["pid"] for w in cluster.client().workers()], flush=True)
 {end}
 """
-
-
-def alive(pid):
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
-
-
-def wait_until(condition, what, limit_s=60):
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 def run(end):
@@ -48,8 +32,7 @@ def test_nothing_is_left_however_the_interpreter_ends(end):
     process, pids = run(end)
     process.wait(60)
     process.stdout.close()
-    for pid in pids:
-        wait_until(lambda pid=pid: not alive(pid), f"process {pid} has ended")
+    wait_for_the_end_of(pids)
 
 
 def test_nothing_is_left_of_a_killed_interpreter():
@@ -58,8 +41,7 @@ def test_nothing_is_left_of_a_killed_interpreter():
     process.kill()
     process.wait(60)
     process.stdout.close()
-    for pid in pids:
-        wait_until(lambda pid=pid: not alive(pid), f"process {pid} has ended")
+    wait_for_the_end_of(pids)
 
 
 def test_a_block_ends_its_cluster_and_leaves_the_affinity_as_it_was(tmp_path):

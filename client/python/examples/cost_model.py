@@ -192,8 +192,8 @@ def plot(table, test, predicted, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=4000, help="schedules to be measured")
-    parser.add_argument("--programs", type=int, default=50, help="matmuls that they are of")
+    parser.add_argument("--points", type=int, default=6000, help="schedules to be measured")
+    parser.add_argument("--programs", type=int, default=100, help="matmuls that they are of")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--folder", type=Path, help="keeps campaign and data set; goes on with one that is there")
     parser.add_argument("--out", type=Path, default=Path("cost_model"), help="OUT.png and OUT.json")

@@ -5,20 +5,11 @@ matrix products that it has not seen.
     LOOPFLEET_BIN=build/release/bin python client/python/examples/dqn.py --out docs/examples/dqn
 """
 
-import argparse
-import time
-from collections import deque
-from pathlib import Path
-
+import experiment
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
-from ppo import squash
-from race import matmuls, race, random_policy, report
+from experiment import Returns, environments, squash
 from torch import nn
-
-import loopfleet
-from loopfleet.envs import LoopTuneEnv, WalkVectorEnv
 
 
 def network(features, actions):
@@ -55,19 +46,17 @@ def best(values, masks):
 
 
 def train(client, benchmarks, total_steps, num_envs=16, rate=5e-4, gamma=1.0, batch=128):
-    envs = WalkVectorEnv(num_envs, env_class=LoopTuneEnv, autoreset_mode=AutoresetMode.SAME_STEP, client=client,
-                         benchmarks=benchmarks, action_space="looptune", reward_space="log_speedup")
+    envs = environments(client, benchmarks, num_envs)
     features, actions = envs.single_observation_space.shape[0], len(envs.single_action_space.names)
     online, target = network(features, actions), network(features, actions)
     target.load_state_dict(online.state_dict())
     optimizer = torch.optim.Adam(online.parameters(), lr=rate)
     replay, rng = Replay(20_000, features, actions), np.random.default_rng(1)
-    since, steps, updates, curve = time.monotonic(), 0, 0, []
-    recent, running = deque(maxlen=100), np.zeros(num_envs)
+    episodes, updates = Returns(num_envs), 0
     observation, info = envs.reset(seed=1)
     mask = info["action_mask"]
-    while steps < total_steps:
-        chance = max(0.05, 1 - steps / total_steps / 0.6)  # of a random action
+    while episodes.steps < total_steps:
+        chance = max(0.05, 1 - episodes.steps / total_steps / 0.6)  # of a random action
         with torch.no_grad():
             action = best(online(squash(torch.tensor(observation))), torch.tensor(mask, dtype=torch.bool)).numpy()
         random = np.argmax(rng.random(mask.shape) * mask, axis=1)
@@ -78,10 +67,7 @@ def train(client, benchmarks, total_steps, num_envs=16, rate=5e-4, gamma=1.0, ba
         replay.add(squash(torch.tensor(observation)), action, reward, squash(torch.tensor(following)),
                    info["action_mask"], over)
         observation, mask = following, info["action_mask"]
-        running += reward
-        recent.extend(running[over])
-        running[over] = 0
-        steps += num_envs
+        episodes.add(reward, over)
         if replay.count < 1000:
             continue
         for _ in range(2):
@@ -97,12 +83,10 @@ def train(client, benchmarks, total_steps, num_envs=16, rate=5e-4, gamma=1.0, ba
             updates += 1
             if updates % 250 == 0:
                 target.load_state_dict(online.state_dict())
-        if steps % (40 * num_envs) == 0 and recent:
-            curve.append((steps, float(np.mean(recent))))
-            print(f"{time.monotonic() - since:5.0f} s, {steps:6} steps, {chance:.0%} at random: return {curve[-1][1]:.3f}",
-                  flush=True)
+        if episodes.steps % (40 * num_envs) == 0:
+            episodes.mark(f", {chance:.0%} at random")
     envs.close()
-    return online, curve, {"training_steps": steps, "training_seconds": round(time.monotonic() - since)}
+    return online, episodes
 
 
 def policy_of(online, temperature=0.05, chance=0.05):
@@ -119,22 +103,7 @@ def policy_of(online, temperature=0.05, chance=0.05):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=16_000, help="of training")
-    parser.add_argument("--held-out", type=int, default=8, help="matmuls to be judged on")
-    parser.add_argument("--evaluations", type=int, default=40, help="of each racer on each")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("dqn"), help="OUT.png and OUT.json")
-    given = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(1)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    train_on, held_out = matmuls(24, given.held_out)
-    with loopfleet.LocalCluster(workers=1), loopfleet.Client() as client:
-        online, curve, facts = train(client, train_on, given.steps)
-        result = race(client, {"DQN": policy_of(online), "random search": random_policy}, held_out, given.evaluations,
-                      given.seeds)
-    report(result, curve, "DQN", given.out, facts)
+    experiment.run("DQN", train, policy_of, __doc__)
 
 
 if __name__ == "__main__":

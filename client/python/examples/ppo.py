@@ -1,28 +1,14 @@
 #!/usr/bin/env python3
-"""PPO in the manner of CleanRL (one file, nothing hidden) on LoopTune-v0, then a race with random search on
-matrix products that it has not seen.
+"""PPO in the manner of CleanRL (all of the algorithm in view; experiment.py beside this has the rest) on
+LoopTune-v0, then a race with random search on matrix products that it has not seen.
 
     LOOPFLEET_BIN=build/release/bin python client/python/examples/ppo.py --out docs/examples/ppo
 """
 
-import argparse
-import time
-from collections import deque
-from pathlib import Path
-
-import numpy as np
+import experiment
 import torch
-from gymnasium.vector import AutoresetMode
-from race import matmuls, race, random_policy, report
+from experiment import Returns, environments, squash
 from torch import nn
-
-import loopfleet
-from loopfleet.envs import LoopTuneEnv, WalkVectorEnv
-
-
-def squash(observations):
-    """Features count loops, sizes and strides: from 0 to a million."""
-    return torch.sign(observations) * torch.log1p(observations.abs())
 
 
 class Agent(nn.Module):
@@ -40,15 +26,14 @@ class Agent(nn.Module):
 
 
 def train(client, benchmarks, total_steps, num_envs=16, horizon=40, epochs=4, gamma=1.0, gae=0.95, clip=0.2, rate=1e-3):
-    envs = WalkVectorEnv(num_envs, env_class=LoopTuneEnv, autoreset_mode=AutoresetMode.SAME_STEP, client=client,
-                         benchmarks=benchmarks, action_space="looptune", reward_space="log_speedup")
+    envs = environments(client, benchmarks, num_envs)
     actions = len(envs.single_action_space.names)
     agent = Agent(envs.single_observation_space.shape[0], actions)
     optimizer = torch.optim.Adam(agent.parameters(), lr=rate, eps=1e-5)
-    since, steps, curve, recent, running = time.monotonic(), 0, [], deque(maxlen=100), np.zeros(num_envs)
+    episodes = Returns(num_envs)
     observation, info = envs.reset(seed=1)
     observation, mask = torch.tensor(observation), torch.tensor(info["action_mask"], dtype=torch.bool)
-    while steps < total_steps:
+    while episodes.steps < total_steps:
         seen, masks, taken, logs, rewards, values, overs = [], [], [], [], [], [], []
         for _ in range(horizon):
             with torch.no_grad():
@@ -60,10 +45,7 @@ def train(client, benchmarks, total_steps, num_envs=16, horizon=40, epochs=4, ga
                               (values, value), (rewards, torch.tensor(reward, dtype=torch.float32)),
                               (overs, torch.tensor(over, dtype=torch.float32))):
                 row.append(each)
-            running += reward
-            recent.extend(running[over])
-            running[over] = 0
-            steps += num_envs
+            episodes.add(reward, over)
             observation, mask = torch.tensor(following), torch.tensor(info["action_mask"], dtype=torch.bool)
         seen, masks, taken, logs, rewards, values, overs = map(
             torch.stack, (seen, masks, taken, logs, rewards, values, overs))
@@ -89,11 +71,9 @@ def train(client, benchmarks, total_steps, num_envs=16, horizon=40, epochs=4, ga
                 loss.backward()
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
-        if recent:
-            curve.append((steps, float(np.mean(recent))))
-            print(f"{time.monotonic() - since:5.0f} s, {steps:6} steps: return {curve[-1][1]:.3f}", flush=True)
+        episodes.mark()
     envs.close()
-    return agent, curve, {"training_steps": steps, "training_seconds": round(time.monotonic() - since)}
+    return agent, episodes
 
 
 def policy_of(agent):
@@ -106,22 +86,7 @@ def policy_of(agent):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=16_000, help="of training")
-    parser.add_argument("--held-out", type=int, default=8, help="matmuls to be judged on")
-    parser.add_argument("--evaluations", type=int, default=40, help="of each racer on each")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("ppo"), help="OUT.png and OUT.json")
-    given = parser.parse_args()
-    torch.manual_seed(1)
-    torch.set_num_threads(1)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    train_on, held_out = matmuls(24, given.held_out)
-    with loopfleet.LocalCluster(workers=1), loopfleet.Client() as client:
-        agent, curve, facts = train(client, train_on, given.steps)
-        result = race(client, {"PPO": policy_of(agent), "random search": random_policy}, held_out, given.evaluations,
-                      given.seeds)
-    report(result, curve, "PPO", given.out, facts)
+    experiment.run("PPO", train, policy_of, __doc__)
 
 
 if __name__ == "__main__":

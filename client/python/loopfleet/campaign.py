@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -156,6 +157,7 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
         # Copies of a point have keys of their own, so that they are spread over the workers.
         made["affinity"] = f"{spec.name[:100]}-{point.index}-{point.copy}"
         made["fresh"] = point.copy > 0
+        made["tag"]["copies"] = point.copies
     if point.copies > 1 and len(hosts) > 1:
         made["labels"] = [*spec.labels, f"host={hosts[(point.index + point.copy) % len(hosts)]}"]
     return made
@@ -239,19 +241,15 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
         return Progress(len(log.done), log.failed, total, rate, left)
 
     hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
-    waiting = _unanswered(spec, log.done)
-    fresh: list[Point] = []  # gathered, to be sent together
+    unanswered = _unanswered(spec, log.done)
+    fresh: list[Point] = []  # not yet sent: a message carries many
     on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
     try:
-        exhausted = False
         while not (stop and stop()):
-            while not exhausted and len(on_their_way) + len(fresh) < _WINDOW:
-                point = next(waiting, None)
-                if point is None:
-                    exhausted = True
-                else:
-                    fresh.append(point)
-                    total += point.copy > 0
+            taken = list(itertools.islice(unanswered, _WINDOW - len(on_their_way) - len(fresh)))
+            total += sum(point.copy > 0 for point in taken)
+            fresh += taken
+            exhausted = len(on_their_way) + len(fresh) < _WINDOW
             if len(fresh) >= _WINDOW // 4 or (fresh and (exhausted or not on_their_way)):
                 tickets = client.send(job_of(spec, point, hosts) for point in fresh)
                 on_their_way.update({ticket: (point, 2) for ticket, point in zip(tickets, fresh)})

@@ -57,8 +57,8 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     """Writes ``rows`` to ``folder``, which must not be there yet; it appears whole or not at all.
 
     Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps one row for each
-    question (tree, device class, compiler, threads, cache, policy): the first that was measured; and of
-    failures one for each (program, actions, code).
+    question (tree, device class, compiler, threads, cache, policy): the first that was measured; of a campaign's
+    paired points one for each worker, too; and of failures one for each (program, actions, code).
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
@@ -200,9 +200,19 @@ def _question(row: Row) -> bytes:
     if row["status"] == "ok":
         key = [row[name] for name in ("tree_key", "hardware_class", "llvm", "tier", "lowering", "threads", "cache",
                                       "policy")]
+        if _is_paired(row["tag"]):
+            key.append(row["worker"])
     else:
         key = [row["program"], row["benchmark"], row["ir"], *row["actions"], row["status"]]
     return hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
+
+
+def _is_paired(tag: str | None) -> bool:
+    """Whether a campaign asked for this tree several times on purpose."""
+    if not tag or '"copies"' not in tag:
+        return False
+    told = json.loads(tag)
+    return isinstance(told, dict) and "campaign" in told and told.get("copies", 1) > 1
 
 
 def _digest(path: Path) -> str:

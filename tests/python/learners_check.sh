@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# RLlib's and TorchRL's checks of the environments, on a real cluster: learners_check.py in an environment of its own,
+# build/learners (the package, built by pip, and what `ray` and `torch` bring: 2 GB and more). Too large for every run of
+# the tests; docs/PYTHON.md keeps what it printed. Needs build/release/bin (deploy/quickstart.sh). Arguments go to
+# learners_check.py.
+#   PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu   for torch without CUDA
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+environment=build/learners
+[ -x "$environment/bin/python" ] || /usr/bin/python3 -m venv "$environment"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check '.[ray,torch]' torchrl >&2
+export LOOPFLEET_BIN=$PWD/build/release/bin
+exec "$environment/bin/python" -B tests/python/learners_check.py "$@"

@@ -1,0 +1,18 @@
+"""The packages of requirements-learning.txt: torch, Stable-Baselines3, xgboost."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def learning_package(name):
+    """The module; where make_environment.sh could not install it, the test is skipped with its reason."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        reason = Path(sys.prefix) / "without-learning.txt"
+        if not reason.exists():
+            raise
+        return pytest.skip(f"WITHOUT {name}: {reason.read_text().strip()}")

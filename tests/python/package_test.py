@@ -1,0 +1,114 @@
+"""The package as a user gets it: an sdist, the wheel that is made of it, a fresh environment, and in it what README
+and docs/PYTHON.md show. Compiles the module (two to three minutes on two cores, seconds with ccache)."""
+
+import email
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(os.environ["LOOPFLEET_SOURCE"])
+PURE = SOURCE / "client/python/loopfleet"
+DOCUMENTS = ("README.md", "docs/PYTHON.md")
+
+
+def run(*command, cwd):
+    """Without what the tests' own package is found by."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-8000:]}"
+    return done.stdout
+
+
+def build(kind, source, out):
+    # With the build tools of the tests' environment.
+    run(sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", out, source, cwd=out)
+    (made,) = out.glob({"--sdist": "*.tar.gz", "--wheel": "*.whl"}[kind])
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder():
+    # In the build tree and always the same, so that ccache knows the files again.
+    made = Path(os.environ["LOOPFLEET_BIN"]).parent / "package"
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def sdist(folder):
+    return build("--sdist", SOURCE, folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, folder):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder)
+    return build("--wheel", folder / sdist.name.removesuffix(".tar.gz"), folder)
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel, folder):
+    """The interpreter of an environment that has the wheel and its extras, and nothing else of ours."""
+    run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+    python = folder / "env/bin/python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links",
+        Path(sys.prefix) / "wheels", f"{wheel}[gym,dataset]", cwd=folder)  # make_environment.sh has fetched them
+    yield python
+    shutil.rmtree(folder / "env")
+
+
+def test_an_sdist_holds_what_the_module_is_made_of_and_nothing_else(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = set(run("git", "ls-files", cwd=SOURCE).splitlines()) if (SOURCE / ".git").exists() else names
+    assert names - tracked == {"PKG-INFO"}, "nothing that a build left"
+    assert {name.split("/")[0] for name in names} == {
+        "CMakeLists.txt", "PKG-INFO", "client", "cmake", "common", "docs", "pyproject.toml", "schema"}
+    assert {str(path.relative_to(SOURCE)) for path in PURE.rglob("*.py")} <= names
+    assert sdist.stat().st_size < 1 << 20
+
+
+def test_a_wheel_holds_the_module_its_stub_and_the_sources(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        facts = email.message_from_bytes(archive.read(metadata))
+    pure = {f"loopfleet/{path.relative_to(PURE)}" for path in PURE.rglob("*.py")}
+    (module,) = names - pure - {"loopfleet/_core.pyi", "loopfleet/py.typed"}
+    assert re.fullmatch(r"loopfleet/_core\..*\.so", module) and pure < names
+    needs = facts.get_all("Requires-Dist")
+    assert sorted(re.match(r"\w+", need)[0] for need in needs if "extra ==" not in need) == ["numpy", "pyzmq"]
+    assert {"gym", "dataset", "sb3", "ray", "torch"} <= set(facts.get_all("Provides-Extra"))
+
+
+def examples():
+    """Blocks of Python in the documents that are whole programs."""
+    for document in DOCUMENTS:
+        blocks = re.findall(r"^```python\n(.*?)^```", (SOURCE / document).read_text(encoding="utf-8"), re.M | re.S)
+        whole = [block for block in blocks if re.match(r"import .*\bloopfleet\b|import gymnasium", block)]
+        assert whole, document
+        yield from (pytest.param(block, id=f"{document}-{number}") for number, block in enumerate(whole))
+
+
+@pytest.mark.parametrize("block", list(examples()))
+def test_what_the_documents_show_runs_in_a_fresh_environment(block, fresh, tmp_path):
+    said = run(fresh, "-c", block, cwd=tmp_path)
+    assert said.strip(), "each of them prints something"
+
+
+def test_the_installed_package_is_the_wheels(fresh, tmp_path):
+    said = run(fresh, "-c", "import loopfleet; print(loopfleet.__file__, loopfleet.__version__)", cwd=tmp_path)
+    path, version = said.split()
+    assert Path(path).is_relative_to(fresh.parent.parent)
+    assert f"VERSION {version} " in (SOURCE / "CMakeLists.txt").read_text(encoding="utf-8")
+    for command in ("loopfleet-campaign", "loopfleet-export"):
+        assert "usage: " in run(fresh.parent / command, "--help", cwd=tmp_path)
