@@ -205,7 +205,13 @@ std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const
 
   const bool is_accepted = accepted.size() >= kLeastAccepted;
   // What was preempted is known to be wrong; what is contended may be right.
-  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
+  if (!is_accepted && unpreempted.empty()) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnstableTiming,
+        .message = fmt::format("the system ran something else on the timing core in the middle of "
+                               "each of {} samples, of {} moments",
+                               measurement.samples_ns.size(), looks_.size())});
+  }
   std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
   std::ranges::sort(used);
   Interval interval = MedianWithInterval(used);

@@ -139,6 +139,22 @@ TEST(LooksTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
   EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
 }
 
+TEST(LooksTest, PreemptedThroughoutIsNoFigure) {
+  Samples samples = LookOf({120, 121, 122});
+  samples.flags.assign(3, kSamplePreempted);
+  Looks looks = LooksOf(std::vector<Samples>(5, samples));
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  ASSERT_FALSE(m);
+  EXPECT_EQ(m.error().code, FailureCode::kUnstableTiming);
+
+  // One that was not, and the figure is of that one alone.
+  samples.flags[1] = kSampleContended;
+  looks.Add(samples);
+  ASSERT_TRUE(looks.Summarise(kMhz));
+  EXPECT_DOUBLE_EQ(looks.Summarise(kMhz)->elapsed_ns, 121);
+}
+
 TEST(LooksTest, AClockThatMovedConfirmsNothing) {
   Samples moved = QuietLook(100);
   moved.clock_after_mhz = 0.98 * kMhz;
