@@ -165,13 +165,13 @@ class Executor {
   }
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
-    LimitProcessorTime(request.time_limit_s);
+    LimitProcessorTime({.wall_seconds = request.time_limit_s});
     return DeviceReply{.number = request.number,
                        .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
-    LimitProcessorTime(request.time_limit_s);
+    LimitProcessorTime({.wall_seconds = request.time_limit_s});
     if (!canaries_) {
       canaries_.emplace(kernels_,
                         CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
@@ -191,7 +191,7 @@ class Executor {
   }
 
   KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
-    LimitProcessorTime(time_limit_s);
+    LimitProcessorTime({.wall_seconds = time_limit_s, .threads = pool_.size()});
     if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
       std::_Exit(kExitBadRequest);
     }
