@@ -67,7 +67,9 @@ class KernelRunner final : public IterationRunner {
  public:
   struct Cold {
     CacheEvictor& evictor;
+    ThreadPool& pool;
     std::uint64_t cache_bytes = 0;
+    std::uint32_t threads = 1;  // that the kernel may use
   };
   // `memory` is what the buffers lie in.
   KernelRunner(KernelFunction function, float* const* buffers,
@@ -91,7 +93,8 @@ class KernelRunner final : public IterationRunner {
   }
   void EvictCaches() override {
     // A warm figure must not be taken for a cold one.
-    if (!cold_.evictor.Evict(cold_.cache_bytes)) GiveUpForWantOfMemory();
+    if (!cold_.evictor.Prepare(cold_.cache_bytes)) GiveUpForWantOfMemory();
+    cold_.pool.OnEach(cold_.threads, [this] { cold_.evictor.Evict(); });
   }
 
  private:
@@ -103,7 +106,7 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  Executor(Channel& channel, const ThreadPool& pool) : channel_(channel), pool_(pool) {}
+  Executor(Channel& channel, ThreadPool& pool) : channel_(channel), pool_(pool) {}
 
   int Run() {
     for (;;) {
@@ -150,7 +153,10 @@ class Executor {
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data(), memory_,
-                        {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
+                        {.evictor = evictor_,
+                         .pool = pool_,
+                         .cache_bytes = request.policy.evict_bytes,
+                         .threads = request.policy.threads});
     const std::uint64_t sampling = stopwatch_.NowNs();
     Timed timed{
         .number = request.number,
@@ -211,7 +217,7 @@ class Executor {
   }
 
   Channel& channel_;
-  const ThreadPool& pool_;
+  ThreadPool& pool_;
   const SystemStopwatch stopwatch_;
   const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
   std::unique_ptr<HostCoreProbe> probe_;
@@ -228,7 +234,7 @@ class Executor {
 
 int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
-  const ThreadPool pool(options.cores);
+  ThreadPool pool(options.cores);
   if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
   return Executor(channel, pool).Run();
 }

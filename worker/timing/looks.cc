@@ -50,7 +50,8 @@ std::size_t Looks::sample_count() const {
 }
 
 SamplingPolicy Looks::NextPolicy() const {
-  SamplingPolicy policy{.cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns};
+  SamplingPolicy policy{
+      .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
   if (!looks_.empty()) policy.iterations = looks_.front().samples.iterations;
   // Half of everything is for the first look, and what is left for the others.
   const std::size_t share = looks_.empty() ? 2 : 1;

@@ -45,6 +45,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.probe_steps);
   writer.Put(policy.evict_bytes);
 }
+  writer.Put(policy.threads);
 
 SamplingPolicy GetPolicy(ByteReader& reader) {
   SamplingPolicy policy;
@@ -66,6 +67,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.probe_steps = reader.Get<std::uint64_t>();
   policy.evict_bytes = reader.Get<std::uint64_t>();
   return policy;
+  policy.threads = reader.Get<std::uint32_t>();
 }
 
 void Put(ByteWriter& writer, const Samples& samples) {

@@ -254,7 +254,8 @@ TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
 }
 
 TEST(LooksTest, ColdLooksHaveFourRunsEach) {
-  const SamplingPolicy policy = Looks({.cache = CacheState::kCold}, {}).NextPolicy();
+  const SamplingPolicy policy = Looks({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
+  EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
   EXPECT_EQ(policy.least_samples, 4U);
   EXPECT_EQ(policy.least_timed_ns, 0U);

@@ -33,7 +33,8 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .reference_mhz = 11,
                               .quiet_cycles = 12,
                               .probe_steps = 13,
-                              .evict_bytes = 14};
+                              .evict_bytes = 14,
+                              .threads = 17};
   ByteWriter writer;
   Put(writer, policy);
   const std::string bytes = writer.Take();
