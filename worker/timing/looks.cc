@@ -140,6 +140,12 @@ bool Looks::IsCut() const {
                                kBeyondDoubt * static_cast<double>(spec_.cut_above_ns);
   return looks_.size() >= 2 || is_beyond_doubt;
 }
+  // Nothing but samples that were accepted cut.
+  constexpr std::size_t kLeast = 2;
+  if (!std::ranges::all_of(looks_,
+                           [](const Look& look) { return look.accepted_ns.size() >= kLeast; })) {
+    return false;
+  }
 
 std::optional<Nanos> Looks::NextIn() const {
   LF_CHECK(!looks_.empty(), "no look yet");

@@ -9,6 +9,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::uint64_t kMaxGroups = 1'000;  // of probes in a DeviceReading
+constexpr std::ptrdiff_t kLeastToCut = 2;    // accepted samples
 
 bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 bool IsAboveZero(double value) { return std::isfinite(value) && value > 0; }
@@ -100,7 +101,9 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
                             return flag <= (kSampleContended | kSamplePreempted | kSampleThrottled);
                           }) &&
       IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
-      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz);
+      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz) &&
+      (samples.end != SamplingEnd::kCut ||
+       std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}) >= kLeastToCut);
   if (!can_be) return std::nullopt;
   return samples;
 }

@@ -246,6 +246,32 @@ TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   EXPECT_NEAR(refuted.Summarise(kMhz)->elapsed_ns, 98.1, 0.3);
 }
 
+// A core that is slow today shows twice the bound on the wall, and less at the reference clock.
+TEST(LooksTest, BeyondDoubtIsAtTheReferenceClock) {
+  Samples samples = LookOf({220, 220}, 2400);
+  samples.end = SamplingEnd::kCut;
+  const auto is_cut = [&](double reference_mhz) {
+    Looks looks({.cut_above_ns = 100}, {});
+    looks.Add(samples, reference_mhz);
+    return looks.IsCut();
+  };
+  EXPECT_TRUE(is_cut(0));
+  EXPECT_TRUE(is_cut(2400));
+  EXPECT_FALSE(is_cut(3000));  // 176 ns
+}
+
+// A sampler never says so; who forges its answer might.
+TEST(LooksTest, NothingIsCutByWhatWasNotAccepted) {
+  Samples samples = LookOf({500});
+  samples.end = SamplingEnd::kCut;
+  for (const std::uint8_t flag : {kSampleContended, kSampleAccepted}) {
+    samples.flags[0] = flag;
+    EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_FALSE(LooksOf({samples, samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_TRUE(LooksOf({samples}, {.cut_above_ns = 100}).NextIn());
+  }
+}
+
 TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
   const SamplingPolicy policy = Looks({}, {}).NextPolicy();
   EXPECT_DOUBLE_EQ(policy.precision, kGradeASpread);
