@@ -172,8 +172,9 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
       call.arena->Poison();  // what is right now must not pass for what is computed on the slot
       return took;
     }
-    // Kernels that ran in that child before may have damaged it. (None makes others hang.)
-    if (preparer.verifier.ran_in_new_child() || verified.error().code == FailureCode::kRunTimeout) {
+    // Kernels that ran in that child before may have damaged it, or may still be running in it, so
+    // that this one never began.
+    if (preparer.verifier.ran_in_new_child()) {
       return std::unexpected(std::move(verified).error());
     }
     preparer.verifier.Renew();

@@ -47,6 +47,11 @@ void SendToDaemon(std::string_view bytes) {
   LF_CHECK(::sendmsg(kChannelFd, &header, 0) > 0, "sendmsg");
 }
 void Junk(float* const*, std::int64_t) { SendToDaemon("this is not an answer"); }
+void ForgedThenLoop(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(RunDone{.number = 1})));
+  Hang(buffers, element_count);
+}
 void Beside(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   buffers[2][element_count] = 0;
@@ -96,6 +101,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kIllegal: return Illegal;
     case Fault::kBomb: return Bomb;
     case Fault::kLastElementLeft: return LastElementLeft;
+    case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kLies: return Lies;
     default: return Add;
   }
