@@ -145,19 +145,6 @@ struct PreparerChildren {
   ExecutorProcess verifier;
 };
 
-// What the core can do, with no other worker timing on it meanwhile.
-Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock,
-                                  const HardwareFacts& hardware) {
-  constexpr std::chrono::seconds kMostWaiting{10};
-  const std::atomic<bool> never{false};
-  const bool locked = slot_lock.Acquire(kMostWaiting, never);
-  auto reading = executor.MeasureDevice(hardware);
-  if (locked) slot_lock.Release();
-  if (reading) return *std::move(reading);
-  return Fail(ErrorKind::kSystem,
-              "the timing core could not be measured: " + reading.error().message);
-}
-
 // As configured, as measured, or as the host states it.
 double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
                       const HardwareFacts& hardware) {
@@ -202,13 +189,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
-  LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
+  const TimingSlot::Options slot_options;
+  const Result<DeviceReading> metered = MeasureDeviceAlone(
+      executor, slot_lock, hardware, {.patience = slot_options.lock_timeout, .is_told_to_end = [&] {
+                                        return signals->IsPending();
+                                      }});
+  if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // before it began
+  LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
   DeviceWatch device({}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
-  TimingSlot slot({}, std::move(slot_lock), executor, clock);
+  TimingSlot slot(slot_options, std::move(slot_lock), executor, clock);
 
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <deque>
 #include <expected>
+#include <functional>
 #include <memory>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/job/measurement.h"
 #include "common/job/stage.h"
@@ -57,5 +59,15 @@ class TimingSlot {
   Instant last_finish_{};
   std::atomic<bool> stop_{false};
 };
+
+struct CorePatience {
+  Nanos patience{};  // while other workers on this host have the core
+  std::function<bool()> is_told_to_end;
+};
+// What the core can do at most, measured while no other worker times on it. kUnavailable: others
+// kept it for too long; kClosed: told to end meanwhile.
+Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
+                                         const HardwareFacts& hardware,
+                                         const CorePatience& patience);
 
 }  // namespace loopfleet::worker
