@@ -63,6 +63,9 @@ class DeviceWatch {
   const Options options_;
   DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
   QuietLevel quiet_;
+  // What a canary of arithmetic takes. By the quickest alone a single clock that was misjudged
+  // would make impossible figures plausible for good.
+  QuietLevel arithmetic_;
   Instant next_canary_{};
   mutable std::mutex mutex_;
   HardwareFacts hardware_;  // guarded by mutex_

@@ -45,8 +45,8 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.quiet_cycles);
   writer.Put(policy.probe_steps);
   writer.Put(policy.evict_bytes);
-}
   writer.Put(policy.threads);
+}
 
 SamplingPolicy GetPolicy(ByteReader& reader) {
   SamplingPolicy policy;
@@ -67,8 +67,8 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.quiet_cycles = reader.Get<double>();
   policy.probe_steps = reader.Get<std::uint64_t>();
   policy.evict_bytes = reader.Get<std::uint64_t>();
-  return policy;
   policy.threads = reader.Get<std::uint32_t>();
+  return policy;
 }
 
 void Put(ByteWriter& writer, const Samples& samples) {
@@ -142,7 +142,7 @@ void Put(ByteWriter& writer, const CanaryReading& reading) {
 std::optional<CanaryReading> GetCanaryReading(ByteReader& reader) {
   CanaryReading reading;
   for (double& took : reading.took) took = reader.Get<double>();
-  if (!reader.ok() || !std::ranges::all_of(reading.took, IsAmount)) return std::nullopt;
+  if (!reader.ok() || !std::ranges::all_of(reading.took, IsAboveZero)) return std::nullopt;
   return reading;
 }
 

@@ -105,5 +105,13 @@ TEST(TimingMessageTest, ReadingsRoundTrip) {
   EXPECT_FALSE(GetCanaryReading(reader));
 }
 
+TEST(TimingMessageTest, ACanaryThatTookNoTimeIsJunk) {
+  ByteWriter writer;
+  Put(writer, CanaryReading{.took = {0, 2, 3}});
+  const std::string bytes = writer.Take();
+  ByteReader reader(bytes);
+  EXPECT_FALSE(GetCanaryReading(reader));
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
