@@ -253,7 +253,8 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
   parts_.device.Observe(samples);
-  done.looks.Add(std::move(timed.samples));
+  done.looks.Add(std::move(timed.samples),
+                 done.evaluation.conditions->hardware.clock_mhz);
   return done.looks.NextIn();
 }
 
