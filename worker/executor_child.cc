@@ -130,11 +130,13 @@ class Executor {
   std::optional<ExecutorReply> Answer(const MapRequest& request, Fds& fds) {
     const bool reads = request.kind == MapRequest::Kind::kInputs;
     const std::size_t places = reads ? inputs_.size() : arenas_.size();
-    if (request.place >= places || fds.size() != 1) std::_Exit(kExitBadRequest);
+    const std::size_t wanted_fds = request.size > 0 ? 1 : 0;
+    if (request.place >= places || fds.size() != wanted_fds) std::_Exit(kExitBadRequest);
     MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
     place = {};  // first, so that both are never held at once
     auto mapped = MappedBuffers::Map(
         fds.front().get(), request.size, request.buffers,
+    if (request.size == 0) return std::nullopt;
         reads ? MappedBuffers::Access::kReadOnly : MappedBuffers::Access::kReadWrite);
     if (!mapped) {
       std::_Exit(mapped.error().kind == ErrorKind::kFull ? kExitOutOfMemory : kExitBadRequest);
