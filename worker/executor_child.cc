@@ -1,5 +1,6 @@
 #include "worker/executor_child.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -109,6 +110,7 @@ class Executor {
   Executor(Channel& channel, ThreadPool& pool) : channel_(channel), pool_(pool) {}
 
   int Run() {
+    free_since_ns_ = stopwatch_.NowNs();
     for (;;) {
       const bool is_there = channel_.IsReadable();
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
@@ -134,9 +136,9 @@ class Executor {
     if (request.place >= places || fds.size() != wanted_fds) std::_Exit(kExitBadRequest);
     MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
     place = {};  // first, so that both are never held at once
+    if (request.size == 0) return std::nullopt;
     auto mapped = MappedBuffers::Map(
         fds.front().get(), request.size, request.buffers,
-    if (request.size == 0) return std::nullopt;
         reads ? MappedBuffers::Access::kReadOnly : MappedBuffers::Access::kReadWrite);
     if (!mapped) {
       std::_Exit(mapped.error().kind == ErrorKind::kFull ? kExitOutOfMemory : kExitBadRequest);
@@ -167,7 +169,8 @@ class Executor {
             runner)};
     const std::uint64_t sampled = stopwatch_.NowNs();
     const std::uint64_t took = stopwatch_.NowNs() - free_since_ns_;
-    timed.outside_ns = took - static_cast<std::uint64_t>(TotalNs(timed.samples));
+    const auto timed_ns = static_cast<std::uint64_t>(TotalNs(timed.samples));
+    timed.outside_ns = took - std::min(took, timed_ns);
     timed.handover_ns = took - (sampled - sampling);
     return timed;
   }

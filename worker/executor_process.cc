@@ -255,6 +255,8 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
     return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   }
+  timed->outside_ns = std::min(timed->outside_ns, static_cast<std::uint64_t>(passed));
+  timed->handover_ns = std::min(timed->handover_ns, timed->outside_ns);
   if (begun_.size() > 1) {
     begun_[1].may_run_since = std::max(
         begun_[1].may_run_since, asked.may_run_since + Nanos(static_cast<std::int64_t>(claimed)));
