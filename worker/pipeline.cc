@@ -211,8 +211,12 @@ void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
   account_.duty().SlotDoes(Activity::kCanary);
-  device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
-                       parts_.clock.Now());
+  const TimingSlot::Canaries ran = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
+  if (ran.had_core) {
+    device.ObserveCanary(ran.reading, parts_.clock.Now());
+  } else {
+    device.PutOffCanary(parts_.clock.Now());
+  }
   account_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }

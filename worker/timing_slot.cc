@@ -47,12 +47,12 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   return timed;
 }
 
-std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
-                                                     std::uint64_t probe_steps) {
-  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return std::nullopt;
-  const std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+TimingSlot::Canaries TimingSlot::RunCanaries(const HardwareFacts& hardware,
+                                             std::uint64_t probe_steps) {
+  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return {};
+  Canaries ran{.had_core = true, .reading = executor_.RunCanaries(hardware, probe_steps)};
   lock_.Release();
-  return reading;
+  return ran;
 }
 
 std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,

@@ -44,8 +44,11 @@ class TimingSlot {
   // Verifies what the kernel wrote when it ran after it was timed.
   std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
   // Runs the canaries if nothing is begun and the core is to be had at once.
-  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
-                                           std::uint64_t probe_steps);
+  struct Canaries {
+    bool had_core = false;
+    std::optional<CanaryReading> reading;  // empty also where there was no memory for them
+  };
+  Canaries RunCanaries(const HardwareFacts& hardware, std::uint64_t probe_steps);
   // Begin no longer waits for the core.
   void Stop() { stop_ = true; }
 

@@ -55,6 +55,19 @@ TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
   EXPECT_FALSE(IsPlausible(1.5));
 }
 
+// With an interval for each miss, a worker that shares its core might never run any.
+TEST_F(DeviceWatchTest, ACanaryThatFoundNoCoreIsDueAgainSoon) {
+  using std::chrono::milliseconds;
+  const Instant now = Instant{} + std::chrono::hours(1);
+  EXPECT_TRUE(watch_.CanaryIsDue(now));
+  watch_.PutOffCanary(now);
+  EXPECT_FALSE(watch_.CanaryIsDue(now + milliseconds(49)));
+  EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(50)));
+  watch_.ObserveCanary(std::nullopt, now);
+  EXPECT_FALSE(watch_.CanaryIsDue(now + milliseconds(1'999)));
+  EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(2'000)));
+}
+
 TEST_F(DeviceWatchTest, SlowCanariesTakeNothingAway) {
   Canaries(64, 2 * kCycles);
   EXPECT_TRUE(IsPlausible(1.0));
