@@ -45,6 +45,7 @@ constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, C
                                   ChildRole::kExecutor};
 // While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
+constexpr std::uint64_t kShareOfWorkloads = 4;  // all inputs and references together
 
 // What kernels run on: the timing core, and others for their parallel loops, as many as they may
 // have.
@@ -209,19 +210,22 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = std::string(IsolationName(isolation))};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
-                     .max_prepared = config.max_prepared,
-                     .max_threads = max_threads,
-                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
-                                                  hardware.memory_bytes / kShareOfMemory),
-                     .workloads = {.max_bytes = config.workload_cache_bytes}},
-                    {.preparers = preparers,
-                     .slot = slot,
-                     .device = device,
-                     .code = *code,
-                     .metrics = metrics,
-                     .clock = clock},
-                    conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline(
+      {.max_held = 2UL * config.slots * config.credit_per_slot,
+       .max_prepared = config.max_prepared,
+       .max_threads = max_threads,
+       .max_tensor_bytes =
+           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
+       .workloads = {.max_bytes = config.workload_cache_bytes,
+                     .max_total_bytes = std::min(WorkloadCache::Options{}.max_total_bytes,
+                                                 hardware.memory_bytes / kShareOfWorkloads)}},
+      {.preparers = preparers,
+       .slot = slot,
+       .device = device,
+       .code = *code,
+       .metrics = metrics,
+       .clock = clock},
+      conditions, [&] { wakeup.Signal(); });
 
   const monitoring::HostSensors sensors({}, cores.slot_core);
   registry.BeforeText([&] {
