@@ -78,7 +78,8 @@ Status Disarm() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
   if (::geteuid() != 0) return {};
-  // EPERM: root of a container that may not change users. The isolation promises nothing about users.
+  // EPERM: root of a container that may not change users. The isolation promises nothing about
+  // users.
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return Refused("setgroups");
   if (::setresgid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresgid");
   if (::setresuid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresuid");
@@ -117,12 +118,13 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
   return kChannelFd;
 }
 
-void LimitProcessorTime(std::uint64_t seconds) {
+void LimitProcessorTime(const ProcessorTime& time) {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
   rlimit limit{};
   ::getrlimit(RLIMIT_CPU, &limit);
-  limit.rlim_cur = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + seconds;
+  limit.rlim_cur =
+      static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + time.seconds();
   ::setrlimit(RLIMIT_CPU, &limit);
 }
 

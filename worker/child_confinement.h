@@ -39,7 +39,13 @@ std::string_view ChildRoleName(ChildRole role);  // "compiler"
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);
 
 // The processor time that this process may still use before the system ends it: a second line of
-// defence for when the daemon cannot watch the clock.
-void LimitProcessorTime(std::uint64_t seconds);
+// defence for when the daemon cannot watch the clock. The system counts what all of its threads use
+// together.
+struct ProcessorTime {
+  std::uint64_t wall_seconds = 0;
+  std::uint32_t threads = 1;  // that may run at the same time meanwhile
+  std::uint64_t seconds() const { return wall_seconds * threads; }
+};
+void LimitProcessorTime(const ProcessorTime& time);
 
 }  // namespace loopfleet::worker

@@ -80,7 +80,7 @@ inline constexpr std::uint32_t kInputsPlaces = 4;
 inline constexpr std::uint32_t kArenaPlaces = 80;
 
 // Maps the pages of the buffers, and nothing else, of the memory whose descriptor comes with it, in
-// the place of what is there. Not answered.
+// the place of what is there; of size 0 and without a descriptor: empties the place. Not answered.
 struct MapRequest {
   enum class Kind : std::uint8_t { kInputs, kArena };  // inputs are mapped to be read only
   Kind kind = Kind::kInputs;

@@ -37,7 +37,7 @@ int RunCompilerChild(Channel& channel, Compiler& compiler, CodeLinker& linker,
     if (!bytes) return kExitOk;
     const std::optional<CompileRequest> request = DecodeCompileRequest(*bytes);
     if (!request) return kExitBadRequest;
-    LimitProcessorTime(options.time_limit_s);
+    LimitProcessorTime({.wall_seconds = options.time_limit_s});
     const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
     if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
     const CompileReply reply = Answer(*request, *tree, compiler, linker);

@@ -47,6 +47,7 @@ constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, C
                                   ChildRole::kExecutor};
 // While a job is prepared, its tensors exist several times (as inputs, as float64).
 constexpr std::uint64_t kShareOfMemory = 8;
+constexpr std::uint64_t kShareOfWorkloads = 4;  // all inputs and references together
 
 // What kernels run on: the timing core, and others for their parallel loops, as many as they may
 // have.
@@ -147,19 +148,6 @@ struct PreparerChildren {
   ExecutorProcess verifier;
 };
 
-// What the core can do, with no other worker timing on it meanwhile.
-Result<DeviceReading> MeterDevice(ExecutorProcess& executor, SlotLock& slot_lock,
-                                  const HardwareFacts& hardware) {
-  constexpr std::chrono::seconds kMostWaiting{10};
-  const std::atomic<bool> never{false};
-  const bool locked = slot_lock.Acquire(kMostWaiting, never);
-  auto reading = executor.MeasureDevice(hardware);
-  if (locked) slot_lock.Release();
-  if (reading) return *std::move(reading);
-  return Fail(ErrorKind::kSystem,
-              "the timing core could not be measured: " + reading.error().message);
-}
-
 // As configured, as measured, or as the host states it.
 double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
                       const HardwareFacts& hardware) {
@@ -208,13 +196,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   }
   ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
-  LF_TRY(const DeviceReading reading, MeterDevice(executor, slot_lock, hardware));
+  const TimingSlot::Options slot_options;
+  const Result<DeviceReading> metered = MeasureDeviceAlone(
+      executor, slot_lock, hardware, {.patience = slot_options.lock_timeout, .is_told_to_end = [&] {
+                                        return signals->IsPending();
+                                      }});
+  if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // before it began
+  LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
   DeviceWatch device({}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
-  TimingSlot slot({}, std::move(slot_lock), executor, clock);
+  TimingSlot slot(slot_options, std::move(slot_lock), executor, clock);
 
   const Conditions conditions{.hardware = hardware,
                               .compiler = backend.compiler,
@@ -222,20 +216,22 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = ConditionText(isolation, limit)};
   wire::Wakeup wakeup;
   wire::Context context;
-  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
-                     .max_prepared = config.max_prepared,
-                     .max_threads = max_threads,
-                     .best_grade = limit.best,
-                     .max_tensor_bytes = std::min(Pipeline::Options{}.max_tensor_bytes,
-                                                  hardware.memory_bytes / kShareOfMemory),
-                     .workloads = {.max_bytes = config.workload_cache_bytes}},
-                    {.preparers = preparers,
-                     .slot = slot,
-                     .device = device,
-                     .code = *code,
-                     .metrics = metrics,
-                     .clock = clock},
-                    conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline(
+      {.max_held = 2UL * config.slots * config.credit_per_slot,
+       .max_prepared = config.max_prepared,
+       .max_threads = max_threads,
+       .max_tensor_bytes =
+           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
+       .workloads = {.max_bytes = config.workload_cache_bytes,
+                     .max_total_bytes = std::min(WorkloadCache::Options{}.max_total_bytes,
+                                                 hardware.memory_bytes / kShareOfWorkloads)}},
+      {.preparers = preparers,
+       .slot = slot,
+       .device = device,
+       .code = *code,
+       .metrics = metrics,
+       .clock = clock},
+      conditions, [&] { wakeup.Signal(); });
 
   const monitoring::HostSensors sensors({}, cores.slot_core);
   registry.BeforeText([&] {

@@ -1,5 +1,6 @@
 #include "worker/executor_child.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -67,7 +68,9 @@ class KernelRunner final : public IterationRunner {
  public:
   struct Cold {
     CacheEvictor& evictor;
+    ThreadPool& pool;
     std::uint64_t cache_bytes = 0;
+    std::uint32_t threads = 1;  // that the kernel may use
   };
   // `memory` is what the buffers lie in.
   KernelRunner(KernelFunction function, float* const* buffers,
@@ -91,7 +94,8 @@ class KernelRunner final : public IterationRunner {
   }
   void EvictCaches() override {
     // A warm figure must not be taken for a cold one.
-    if (!cold_.evictor.Evict(cold_.cache_bytes)) GiveUpForWantOfMemory();
+    if (!cold_.evictor.Prepare(cold_.cache_bytes)) GiveUpForWantOfMemory();
+    cold_.pool.OnEach(cold_.threads, [this] { cold_.evictor.Evict(); });
   }
 
  private:
@@ -103,9 +107,10 @@ class KernelRunner final : public IterationRunner {
 
 class Executor {
  public:
-  Executor(Channel& channel, const ThreadPool& pool) : channel_(channel), pool_(pool) {}
+  Executor(Channel& channel, ThreadPool& pool) : channel_(channel), pool_(pool) {}
 
   int Run() {
+    free_since_ns_ = stopwatch_.NowNs();
     for (;;) {
       const bool is_there = channel_.IsReadable();
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
@@ -127,9 +132,11 @@ class Executor {
   std::optional<ExecutorReply> Answer(const MapRequest& request, Fds& fds) {
     const bool reads = request.kind == MapRequest::Kind::kInputs;
     const std::size_t places = reads ? inputs_.size() : arenas_.size();
-    if (request.place >= places || fds.size() != 1) std::_Exit(kExitBadRequest);
+    const std::size_t wanted_fds = request.size > 0 ? 1 : 0;
+    if (request.place >= places || fds.size() != wanted_fds) std::_Exit(kExitBadRequest);
     MappedBuffers& place = reads ? inputs_[request.place] : arenas_[request.place];
     place = {};  // first, so that both are never held at once
+    if (request.size == 0) return std::nullopt;
     auto mapped = MappedBuffers::Map(
         fds.front().get(), request.size, request.buffers,
         reads ? MappedBuffers::Access::kReadOnly : MappedBuffers::Access::kReadWrite);
@@ -150,7 +157,10 @@ class Executor {
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
     KernelRunner runner(function, pointers_.data(), memory_,
-                        {.evictor = evictor_, .cache_bytes = request.policy.evict_bytes});
+                        {.evictor = evictor_,
+                         .pool = pool_,
+                         .cache_bytes = request.policy.evict_bytes,
+                         .threads = request.policy.threads});
     const std::uint64_t sampling = stopwatch_.NowNs();
     Timed timed{
         .number = request.number,
@@ -159,19 +169,20 @@ class Executor {
             runner)};
     const std::uint64_t sampled = stopwatch_.NowNs();
     const std::uint64_t took = stopwatch_.NowNs() - free_since_ns_;
-    timed.outside_ns = took - static_cast<std::uint64_t>(TotalNs(timed.samples));
+    const auto timed_ns = static_cast<std::uint64_t>(TotalNs(timed.samples));
+    timed.outside_ns = took - std::min(took, timed_ns);
     timed.handover_ns = took - (sampled - sampling);
     return timed;
   }
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
-    LimitProcessorTime(request.time_limit_s);
+    LimitProcessorTime({.wall_seconds = request.time_limit_s});
     return DeviceReply{.number = request.number,
                        .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
-    LimitProcessorTime(request.time_limit_s);
+    LimitProcessorTime({.wall_seconds = request.time_limit_s});
     if (!canaries_) {
       canaries_.emplace(kernels_,
                         CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
@@ -191,7 +202,7 @@ class Executor {
   }
 
   KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
-    LimitProcessorTime(time_limit_s);
+    LimitProcessorTime({.wall_seconds = time_limit_s, .threads = pool_.size()});
     if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
       std::_Exit(kExitBadRequest);
     }
@@ -211,7 +222,7 @@ class Executor {
   }
 
   Channel& channel_;
-  const ThreadPool& pool_;
+  ThreadPool& pool_;
   const SystemStopwatch stopwatch_;
   const CoreKernels& kernels_ = CoreKernelsFor(HostIsa());
   std::unique_ptr<HostCoreProbe> probe_;
@@ -228,7 +239,7 @@ class Executor {
 
 int RunExecutorChild(Channel& channel, const ExecutorChildOptions& options) {
   std::set_new_handler(GiveUpForWantOfMemory);
-  const ThreadPool pool(options.cores);
+  ThreadPool pool(options.cores);
   if (!SealProcess(options.role, options.isolation, channel.fd())) return kExitNotConfined;
   return Executor(channel, pool).Run();
 }

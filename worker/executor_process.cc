@@ -77,6 +77,7 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
     Place& place = places[number];
     if (place.memory != id) {
       place.memory = id;
+      place.size = memory.bytes().size();
       const int fd = memory.fd();
       LF_TRY_VOID(Send(MapRequest{.kind = kind,
                                   .place = number,
@@ -94,6 +95,18 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
          map(MapRequest::Kind::kArena, std::span(arena_places_).first(options_.arena_places),
              call.arena->id(), call.arena->memory(), call.arena->layout()));
   return places;
+}
+
+void ExecutorProcess::LetGoOfBigMemory() {
+  if (!child_) return;
+  const auto empty = [&](MapRequest::Kind kind, Place& place) {
+    if (place.memory == 0 || place.size <= kBigBytes) return;
+    place = {};
+    // If the child is gone, whoever asks it next finds out.
+    static_cast<void>(Send(MapRequest{.kind = kind}, {}));
+  };
+  empty(MapRequest::Kind::kInputs, inputs_places_.front());  // see PlaceIn
+  empty(MapRequest::Kind::kArena, arena_places_.front());
 }
 
 std::expected<ExecutorReply, Failure> ExecutorProcess::Receive(Instant deadline) {
@@ -149,7 +162,9 @@ std::expected<std::optional<Nanos>, Failure> ExecutorProcess::TryRun(const Kerne
   if (!sent) return std::unexpected(Replaced(EndChild(*child_, sent.error().kind)));
   LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
   if (!done) return std::nullopt;
-  return Now() - start;
+  const Nanos took = Now() - start;
+  LetGoOfBigMemory();  // it may idle from now on
+  return took;
 }
 
 template <class Reply, class Request>
@@ -179,6 +194,7 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
+  LetGoOfBigMemory();
   const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
                                                         .second_cache_bytes = hardware.l2_bytes,
                                                         .last_cache_bytes = hardware.l3_bytes});
@@ -239,6 +255,8 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
     return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   }
+  timed->outside_ns = std::min(timed->outside_ns, static_cast<std::uint64_t>(passed));
+  timed->handover_ns = std::min(timed->handover_ns, timed->outside_ns);
   if (begun_.size() > 1) {
     begun_[1].may_run_since = std::max(
         begun_[1].may_run_since, asked.may_run_since + Nanos(static_cast<std::int64_t>(claimed)));

@@ -61,7 +61,8 @@ class ExecutorProcess {
   std::size_t begun() const { return begun_.size(); }
 
   // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
-  // no memory for them, or the child died of them.
+  // no memory for them, or the child died of them. With the canaries the child lets go of big memory:
+  // so it does not keep for long what nobody needs any more.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);
@@ -85,6 +86,8 @@ class ExecutorProcess {
   void SendAllAgain();
   template <class Reply, class Request>
   std::expected<Reply, Failure> AskIdle(Request request);
+  // Has the child unmap big memory, which stays taken on the host for as long as anybody maps it.
+  void LetGoOfBigMemory();
   // Has what the call works on mapped by the child, and tells where.
   Result<CallPlaces> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
@@ -95,6 +98,7 @@ class ExecutorProcess {
   // Which memory is mapped where, and when each place was last used.
   struct Place {
     std::uint64_t memory = 0;  // SharedMemory::id or Arena::id; 0: none
+    std::size_t size = 0;      // of that, in bytes
     std::uint64_t last_used = 0;
   };
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace loopfleet::worker {
@@ -81,6 +83,27 @@ std::uint64_t ReadMemoryBytes(const std::filesystem::path& file) {
   return key == "MemTotal:" ? kibibytes * 1024 : 0;
 }
 
+// What this process may use of it: the least that any of the control groups (version 2) says which
+// it is in, a container's or a service's own.
+std::uint64_t AllowedMemoryBytes(const HardwareSources& sources, std::uint64_t least) {
+  std::ifstream stream(sources.proc / "self/cgroup");
+  std::string line;
+  while (std::getline(stream, line)) {
+    constexpr std::string_view kVersion2 = "0::/";  // and the path from the root
+    if (!line.starts_with(kVersion2)) continue;
+    const std::filesystem::path root = sources.sys / "fs/cgroup";
+    for (std::filesystem::path group = line.substr(kVersion2.size());;
+         group = group.parent_path()) {
+      const std::string text = FirstLine(root / group / "memory.max");
+      std::uint64_t limit = 0;  // "max": none
+      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
+      if (error == std::errc() && limit > 0) least = least == 0 ? limit : std::min(least, limit);
+      if (group.empty()) break;
+    }
+  }
+  return least;
+}
+
 }  // namespace
 
 std::string HostIsa() {
@@ -128,7 +151,7 @@ Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {
   facts.physical_cores = CountCores(processors);
   facts.logical_cores = static_cast<std::uint32_t>(processors.size());
   ReadCaches(sources.sys / "devices/system/cpu/cpu0/cache", facts);
-  facts.memory_bytes = ReadMemoryBytes(sources.proc / "meminfo");
+  facts.memory_bytes = AllowedMemoryBytes(sources, ReadMemoryBytes(sources.proc / "meminfo"));
   utsname system{};
   ::uname(&system);
   facts.host = system.nodename;

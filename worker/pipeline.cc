@@ -80,6 +80,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
     return std::nullopt;
   };
   const Instant start = parts_.clock.Now();
+  const Preparations::UnderWay under_way(preparations_);
   std::optional<DutyCycle::Step> step(std::in_place, account_.duty(), DutyCycle::Stage::kCompile);
   const std::expected<looptree::Replayed, Failure> replayed =
       RebuildJob(lease.spec,
@@ -172,8 +173,9 @@ std::expected<Nanos, Failure> Pipeline::Verify(Preparer& preparer, const KernelC
       call.arena->Poison();  // what is right now must not pass for what is computed on the slot
       return took;
     }
-    // Kernels that ran in that child before may have damaged it. (None makes others hang.)
-    if (preparer.verifier.ran_in_new_child() || verified.error().code == FailureCode::kRunTimeout) {
+    // Kernels that ran in that child before may have damaged it, or may still be running in it, so
+    // that this one never began.
+    if (preparer.verifier.ran_in_new_child()) {
       return std::unexpected(std::move(verified).error());
     }
     preparer.verifier.Renew();
@@ -210,8 +212,12 @@ void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
   account_.duty().SlotDoes(Activity::kCanary);
-  device.ObserveCanary(parts_.slot.RunCanaries(device.hardware(), device.probe_steps()),
-                       parts_.clock.Now());
+  const TimingSlot::Canaries ran = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
+  if (ran.had_core) {
+    device.ObserveCanary(ran.reading, parts_.clock.Now());
+  } else {
+    device.PutOffCanary(parts_.clock.Now());
+  }
   account_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);
 }
@@ -227,6 +233,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty())
       account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
+    next->begun_at = preparations_.Now();
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->looks), next->run_took);
     if (begun) {
@@ -243,6 +250,7 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
   // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
   // then known to be right after it has been timed.
   if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  if (preparations_.WereAnySince(done.begun_at)) done.had_all_cores = false;
   done.outside += Nanos(timed.outside_ns);
   done.handover += Nanos(timed.handover_ns);
   const Samples& samples = timed.samples;
@@ -252,19 +260,22 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
   parts_.device.Observe(samples);
-  done.looks.Add(std::move(timed.samples));
+  done.looks.Add(std::move(timed.samples), done.evaluation.conditions->hardware.clock_mhz);
   return done.looks.NextIn();
 }
 
 std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
   parts_.metrics.StageTook(kSlotOverheadLabel, done.outside);
   parts_.metrics.StageTook(kSlotHandoverLabel, done.handover);
-  auto measurement = parts_.device.Judge(done.looks, done.spec,
-                                         {.flop_count = done.evaluation.flop_count,
-                                          .output_bytes = done.output_bytes,
-                                          .threads = done.spec.threads},
-                                         done.evaluation.conditions->hardware);
-  if (measurement) measurement->grade = std::max(measurement->grade, options_.best_grade);
+  LF_TRY(Measurement measurement, parts_.device.Judge(done.looks, done.spec,
+                                                      {.flop_count = done.evaluation.flop_count,
+                                                       .output_bytes = done.output_bytes,
+                                                       .threads = done.spec.threads},
+                                                      done.evaluation.conditions->hardware));
+  // Looks may agree on what all of them were disturbed by, and no probe looks at its other cores.
+  const bool is_disturbed = done.spec.threads > 1 && !done.had_all_cores;
+  if (is_disturbed && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
+  measurement.grade = std::max(measurement.grade, options_.best_grade);
   return measurement;
 }
 

@@ -24,6 +24,7 @@
 #include "worker/compiler_process.h"
 #include "worker/lease_book.h"
 #include "worker/lease_runner.h"
+#include "worker/preparations.h"
 #include "worker/reference_process.h"
 #include "worker/slot_account.h"
 #include "worker/timing/device_watch.h"
@@ -98,6 +99,8 @@ class Pipeline final : public LeaseRunner {
     Looks looks;
     Nanos outside{};   // of its looks: Timed::outside_ns
     Nanos handover{};  // Timed::handover_ns
+    Preparations::Mark begun_at;  // of the look under way
+    bool had_all_cores = true;    // nothing was prepared on its other cores during its looks
   };
 
   void PrepareLoop(Preparer& preparer);
@@ -130,6 +133,7 @@ class Pipeline final : public LeaseRunner {
   WorkloadCache workloads_;
   ArenaPool arenas_;
   SlotAccount account_;
+  Preparations preparations_;
 
   std::multimap<Instant, Prepared> again_;  // by when they are due; the timing thread's
   BoundedQueue<Prepared> prepared_;

@@ -35,7 +35,7 @@ int RunReferenceChild(Channel& channel, Isolation isolation) {
     if (!message) return kExitOk;
     const auto request = DecodeReferenceRequest(message->bytes);
     if (!request || message->fds.size() != 2) return kExitBadRequest;
-    LimitProcessorTime(request->time_limit_s);
+    LimitProcessorTime({.wall_seconds = request->time_limit_s});
     const looptree::Checked<looptree::LoopTree> tree = looptree::ParseIr(request->ir);
     if (!tree) return kExitBadRequest;  // it was printed from a tree that was built
     auto inputs = MapWhole(message->fds[0].get(), request->inputs_size);

@@ -74,11 +74,11 @@ Result<SlotLock> SlotLock::Open(int core) {
   const std::string directory = fmt::format("/sys/devices/system/cpu/cpu{}", core);
   LF_TRY(UniqueFd turnstile, OpenForLocking(directory + "/uevent"));
   LF_TRY(UniqueFd slot, OpenForLocking(directory));
-  return SlotLock(std::move(turnstile), std::move(slot));
+  return SlotLock(directory, std::move(turnstile), std::move(slot));
 }
 
-SlotLock::SlotLock(UniqueFd turnstile, UniqueFd slot)
-    : turnstile_(std::move(turnstile)), slot_(std::move(slot)) {}
+SlotLock::SlotLock(std::string path, UniqueFd turnstile, UniqueFd slot)
+    : path_(std::move(path)), turnstile_(std::move(turnstile)), slot_(std::move(slot)) {}
 
 bool SlotLock::Acquire(Nanos timeout, const std::atomic<bool>& stop) {
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + timeout;

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -38,9 +39,13 @@ class SlotLock {
   void Release();
   // While it is held: somebody else waits for it.
   bool IsWanted();
+  // What is locked.
+  const std::string& path() const { return path_; }
 
  private:
-  SlotLock(UniqueFd turnstile, UniqueFd slot);
+  SlotLock(std::string path, UniqueFd turnstile, UniqueFd slot);
+
+  std::string path_;
 
   // Who holds the slot may come back for it before a waiting process has even woken up. So one
   // waits in the turnstile, which whoever wants the slot has to pass.

@@ -73,12 +73,7 @@ void ThreadPool::Run(const Loop& loop) {
     loop.task(loop.frame, 0, loop.count, 0);
     return;
   }
-  loop_ = loop;
-  for (std::int64_t part = 1; part < loop.parts; ++part) {
-    Place& place = places_[static_cast<std::size_t>(part - 1)];
-    place.state.store(kOffered, std::memory_order_release);
-    place.state.notify_one();
-  }
+  Offer(loop);
   RunPart(loop, 0);
   for (std::int64_t part = 1; part < loop.parts; ++part) {
     Place& place = places_[static_cast<std::size_t>(part - 1)];
@@ -87,11 +82,38 @@ void ThreadPool::Run(const Loop& loop) {
       RunPart(loop, part);
       continue;
     }
-    for (std::uint32_t spins = 0; place.state.load(std::memory_order_acquire) != kIdle; ++spins) {
-      // Its helper may have lost its core in the middle: then leave ours, in case it is the same.
-      spins < kSpins ? Pause() : static_cast<void>(::sched_yield());
-    }
+    AwaitPart(part);
   }
+}
+
+void ThreadPool::Offer(const Loop& loop) {
+  loop_ = loop;
+  for (std::int64_t part = 1; part < loop.parts; ++part) {
+    Place& place = places_[static_cast<std::size_t>(part - 1)];
+    place.state.store(kOffered, std::memory_order_release);
+    place.state.notify_one();
+  }
+}
+
+void ThreadPool::AwaitPart(std::int64_t part) {
+  const Place& place = places_[static_cast<std::size_t>(part - 1)];
+  for (std::uint32_t spins = 0; place.state.load(std::memory_order_acquire) != kIdle; ++spins) {
+    // Its helper may have lost its core in the middle: then leave ours, in case it is the same.
+    spins < kSpins ? Pause() : static_cast<void>(::sched_yield());
+  }
+}
+
+void ThreadPool::OnEach(std::uint32_t threads, const std::function<void()>& work) {
+  const std::int64_t parts = std::clamp<std::int64_t>(threads, 1, size());
+  const Loop loop{
+      .task = [](const void* frame, std::int64_t, std::int64_t,
+                 std::int64_t) { (*static_cast<const std::function<void()>*>(frame))(); },
+      .frame = &work,
+      .count = parts,
+      .parts = parts};
+  Offer(loop);
+  RunPart(loop, 0);
+  for (std::int64_t part = 1; part < parts; ++part) AwaitPart(part);
 }
 
 void ThreadPool::Help(std::int64_t part) {

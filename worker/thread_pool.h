@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -30,6 +31,10 @@ class ThreadPool {
   std::uint32_t size() const { return static_cast<std::uint32_t>(helpers_.size()) + 1; }
   // What kernels are given; good as long as the pool.
   const ParallelFor* parallel_for() const { return &entry_.parallel_for; }
+  // Calls `work` once on each of the first `threads` threads, at the same time, and returns when
+  // all are through. Waits for a thread whose core is busy: what is done for a core's sake cannot
+  // be done elsewhere.
+  void OnEach(std::uint32_t threads, const std::function<void()>& work);
 
   // How long a helper looks for the next loop before it sleeps. Kernels run their loops every few
   // microseconds; waking a sleeping thread takes tens of them.
@@ -56,6 +61,8 @@ class ThreadPool {
   static void RunEntry(const ParallelFor* self, ParallelFor::Task task, const void* frame,
                        std::int64_t count, std::int64_t threads);
   void Run(const Loop& loop);
+  void Offer(const Loop& loop);  // all parts but the caller's own
+  void AwaitPart(std::int64_t part);
   void Help(std::int64_t part);
   static void RunPart(const Loop& loop, std::int64_t part);
 

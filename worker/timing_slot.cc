@@ -47,12 +47,12 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   return timed;
 }
 
-std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
-                                                     std::uint64_t probe_steps) {
-  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return std::nullopt;
-  const std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+TimingSlot::Canaries TimingSlot::RunCanaries(const HardwareFacts& hardware,
+                                             std::uint64_t probe_steps) {
+  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return {};
+  Canaries ran{.had_core = true, .reading = executor_.RunCanaries(hardware, probe_steps)};
   lock_.Release();
-  return reading;
+  return ran;
 }
 
 std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
@@ -64,6 +64,30 @@ std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,
   Failure failure = std::move(verified).error();
   failure.message += ", after having been right before it was timed";
   return std::unexpected(std::move(failure));
+}
+
+Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
+                                         const HardwareFacts& hardware,
+                                         const CorePatience& patience) {
+  constexpr Nanos kTurn = std::chrono::seconds(1);  // after which it is asked whether to end
+  const std::atomic<bool> never{false};
+  Nanos left = patience.patience;
+  while (!lock.Acquire(std::min(left, kTurn), never)) {
+    if (patience.is_told_to_end()) return Fail(ErrorKind::kClosed, "told to end");
+    left -= std::min(left, kTurn);
+    if (left > Nanos{0}) continue;
+    return Fail(
+        ErrorKind::kUnavailable,
+        fmt::format("the timing core could not be measured: other workers of this host kept "
+                    "its lock, {}, for {} s",
+                    lock.path(),
+                    std::chrono::duration_cast<std::chrono::seconds>(patience.patience).count()));
+  }
+  auto reading = executor.MeasureDevice(hardware);
+  lock.Release();
+  if (reading) return *std::move(reading);
+  return Fail(ErrorKind::kSystem,
+              "the timing core could not be measured: " + reading.error().message);
 }
 
 }  // namespace loopfleet::worker

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <deque>
 #include <expected>
+#include <functional>
 #include <memory>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/job/measurement.h"
 #include "common/job/stage.h"
@@ -42,8 +44,11 @@ class TimingSlot {
   // Verifies what the kernel wrote when it ran after it was timed.
   std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
   // Runs the canaries if nothing is begun and the core is to be had at once.
-  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
-                                           std::uint64_t probe_steps);
+  struct Canaries {
+    bool had_core = false;
+    std::optional<CanaryReading> reading;  // empty also where there was no memory for them
+  };
+  Canaries RunCanaries(const HardwareFacts& hardware, std::uint64_t probe_steps);
   // Begin no longer waits for the core.
   void Stop() { stop_ = true; }
 
@@ -57,5 +62,15 @@ class TimingSlot {
   Instant last_finish_{};
   std::atomic<bool> stop_{false};
 };
+
+struct CorePatience {
+  Nanos patience{};  // while other workers on this host have the core
+  std::function<bool()> is_told_to_end;
+};
+// What the core can do at most, measured while no other worker times on it. kUnavailable: others
+// kept it for too long; kClosed: told to end meanwhile.
+Result<DeviceReading> MeasureDeviceAlone(ExecutorProcess& executor, SlotLock& lock,
+                                         const HardwareFacts& hardware,
+                                         const CorePatience& patience);
 
 }  // namespace loopfleet::worker

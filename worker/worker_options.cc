@@ -16,6 +16,7 @@
 #include "common/job/job_spec.h"
 #include "common/wire/hardware_label.h"
 #include "common/wire/key_directory.h"
+#include "common/wire/utf8.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -95,6 +96,9 @@ std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
     return fmt::format("--labels: {} labels; at most {}", labels.size(), kMostLabels);
   }
   for (const std::string& label : labels) {
+    if (!wire::IsUtf8(label)) {
+      return fmt::format("--labels '{}': not UTF-8", wire::ToUtf8(label, kMostLabelBytes));
+    }
     if (auto why = SenselessLabel(label)) return fmt::format("--labels '{}': {}", label, *why);
     if (label.size() > kMostLabelBytes) {
       return fmt::format("--labels '{}': {} bytes; at most {}", label, label.size(),

@@ -44,6 +44,12 @@ BufferLayout LayOutInputs(const looptree::Program& program) {
   return LayOut(counts, 0);
 }
 
+// What a workload of it takes.
+std::size_t BytesOf(const looptree::Program& program) {
+  return SharedMemory::SizeOf(LayOutInputs(program).size, SharedMemory::Pages::kInBlocks) +
+         LayOutReference(program).size;
+}
+
 }  // namespace
 
 ReferenceLayout LayOutReference(const looptree::Program& program) {
@@ -156,30 +162,72 @@ bool WorkloadCache::IsMaking(const looptree::Program& program, std::uint64_t see
   });
 }
 
-void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload) {
+void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload, Workloads& dropped) {
   newest_first_.push_front(workload);
   bytes_ += workload->bytes();
   while (newest_first_.size() > 1 &&
          (bytes_ > options_.max_bytes || newest_first_.size() > options_.max_count)) {
     bytes_ -= newest_first_.back()->bytes();
-    newest_first_.pop_back();
+    dropped.splice(dropped.end(), newest_first_, std::prev(newest_first_.end()));
   }
+}
+
+void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+  while (total_bytes_ > 0 && total_bytes_ + bytes > options_.max_total_bytes) {
+    // Those that nobody works with make room first.
+    const auto unused = std::find_if(newest_first_.rbegin(), newest_first_.rend(),
+                                     [](const auto& have) { return have.use_count() == 1; });
+    if (unused == newest_first_.rend()) {
+      freed_.wait(lock);
+      continue;
+    }
+    Workloads dropped;
+    bytes_ -= (*unused)->bytes();
+    dropped.splice(dropped.end(), newest_first_, std::prev(unused.base()));
+    lock.unlock();
+    dropped.clear();
+    lock.lock();
+  }
+  total_bytes_ += bytes;
+}
+
+void WorkloadCache::Free(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  total_bytes_ -= bytes;
+  freed_.notify_all();
 }
 
 std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
     const looptree::LoopTree& tree, const ReferenceMaker& maker) {
   const looptree::Program& program = tree.program();
+  Workloads dropped;  // before the lock, so after it
   std::unique_lock lock(mutex_);
   const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
   made_.wait(lock, [&] { return !IsMaking(program, seed); });
   if (auto workload = Find(program, seed)) return workload;
   const auto making = making_.insert(making_.end(), {.program = &program, .seed = seed});
+  const std::size_t bytes = BytesOf(program);
+  Reserve(bytes, lock);
   lock.unlock();
-  auto workload = MakeWorkload(tree, seed, maker);
+  // Its bytes are free once its last owner has let go of it, whoever that is.
+  const auto free_bytes = [this, bytes](const std::shared_ptr<const Workload>* made) {
+    delete made;
+    Free(bytes);
+  };
+  std::expected<std::shared_ptr<const Workload>, Failure> workload =
+      MakeWorkload(tree, seed, maker);
+  if (workload) {
+    std::shared_ptr<const std::shared_ptr<const Workload>> counted(
+        new std::shared_ptr<const Workload>(*std::move(workload)), free_bytes);
+    const Workload* const made = counted->get();
+    workload = std::shared_ptr<const Workload>(std::move(counted), made);
+  } else {
+    Free(bytes);
+  }
   lock.lock();
   making_.erase(making);
   made_.notify_all();
-  if (workload) Keep(*workload);
+  if (workload) Keep(*workload, dropped);
   return workload;
 }
 

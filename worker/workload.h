@@ -74,10 +74,13 @@ class WorkloadCache {
     // would run out of descriptors long before they run out of bytes.
     std::size_t max_count = 256;
     std::uint32_t seeds = 2;  // different inputs for each program
+    // Of all there are: those that are kept, those that jobs work with, those that are being made.
+    // One alone may be bigger.
+    std::size_t max_total_bytes = std::size_t{6} << 30;
   };
   explicit WorkloadCache(const Options& options);
 
-  // Of the tree's program.
+  // Of the tree's program. Waits until there is room. The cache has to outlive its workloads.
   std::expected<std::shared_ptr<const Workload>, Failure> Get(const looptree::LoopTree& tree,
                                                               const ReferenceMaker& maker);
 
@@ -88,7 +91,12 @@ class WorkloadCache {
   };
   std::shared_ptr<const Workload> Find(const looptree::Program& program, std::uint64_t seed);
   bool IsMaking(const looptree::Program& program, std::uint64_t seed) const;
-  void Keep(const std::shared_ptr<const Workload>& workload);
+  using Workloads = std::list<std::shared_ptr<const Workload>>;
+  // What is dropped goes to `dropped`, to be let go of without the lock.
+  void Keep(const std::shared_ptr<const Workload>& workload, Workloads& dropped);
+  // Waits until so many bytes more may be there, and counts them.
+  void Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock);
+  void Free(std::size_t bytes);
 
   const Options options_;
   std::vector<std::uint64_t> seeds_;
@@ -96,8 +104,10 @@ class WorkloadCache {
   std::condition_variable made_;
   std::uint64_t turn_ = 0;
   std::list<Making> making_;
-  std::list<std::shared_ptr<const Workload>> newest_first_;
-  std::size_t bytes_ = 0;  // of those
+  std::condition_variable freed_;
+  std::size_t total_bytes_ = 0;
+  std::size_t bytes_ = 0;   // of those that are kept
+  Workloads newest_first_;  // the last member: what it lets go of is counted above
 };
 
 }  // namespace loopfleet::worker

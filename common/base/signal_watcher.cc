@@ -46,6 +46,11 @@ SignalWatcher::~SignalWatcher() {
   thread_.join();
 }
 
+bool SignalWatcher::IsPending() const {
+  pollfd item{signals_.get(), POLLIN, 0};
+  return ::poll(&item, 1, 0) > 0;
+}
+
 void SignalWatcher::Watch(std::function<void()> on_first) {
   on_first_ = std::move(on_first);
   thread_ = std::thread([this] {

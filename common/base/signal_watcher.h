@@ -20,6 +20,8 @@ class SignalWatcher {
   SignalWatcher(const SignalWatcher&) = delete;
   SignalWatcher& operator=(const SignalWatcher&) = delete;
 
+  // Before Watch: a signal has come already, and waits for it.
+  bool IsPending() const;
   // `on_first` is called on the watcher's thread, at once if a signal has come already. Once only.
   void Watch(std::function<void()> on_first);
   // `on_first` is not called from now on; the next signal ends the process.

@@ -30,8 +30,8 @@ enum SampleFlag : std::uint8_t {
 // wall, times the clock while the kernel was timed, divided by the reference. Where either is not
 // known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
 struct Measurement {
-  // All in nanoseconds for one run of the kernel; over the accepted samples, or over all of them
-  // where fewer than three were accepted (then the grade is C).
+  // All in nanoseconds for one run of the kernel; over the accepted samples, or over all that
+  // were not preempted where fewer than three were accepted (then the grade is C).
   double elapsed_ns = 0;       // median
   double elapsed_low_ns = 0;   // order-statistic interval round the median, about 95 %
   double elapsed_high_ns = 0;

@@ -43,6 +43,8 @@ EXPECTED = {
     "exit": (CRASH, None),
     "junk": (CRASH, None),
     "forged_reply": (CRASH, None),
+    "forged_timed": (CRASH, None),
+    "forged_then_loop": (CRASH, None),
     "close_channel": (VIOLATION, "close"),
     "never_return": ("RUN_TIMEOUT", None),
     "block_signals": ("RUN_TIMEOUT", None),
@@ -67,6 +69,8 @@ EXPECTED = {
     "compile_hang": ("COMPILE_TIMEOUT", None),
     "compile_bomb": ("COMPILE_OOM", None),
 }
+# Right when they are verified, so they come to the slot.
+TIMED = ("forged_timed", "forged_then_loop")
 
 
 def sizes():
@@ -96,7 +100,15 @@ class HostileKernelTest(unittest.TestCase):
         if self.isolation != "seccomp+rlimits":
             self.skipTest(f"this host offers '{self.isolation}' only")
         kinds = {kind: code for kind, (code, _) in EXPECTED.items()}
-        self.check_kinds(self.cluster, [kind for kind in kinds if kinds[kind] not in HANGS])
+        self.check_kinds(self.cluster, [kind for kind in kinds if kinds[kind] not in HANGS
+                                        and kind != "forged_then_loop"])
+
+    def test_what_loops_after_its_answer_costs_no_other_job_its_turn(self):
+        if self.isolation != "seccomp+rlimits":
+            self.skipTest(f"this host offers '{self.isolation}' only")
+        with Fleet(workers=1, worker_program="loopfleet-worker-faulty",
+                   worker_arguments=("--run-limit-ms", "5000")) as cluster:
+            self.check_kinds(cluster, ["forged_then_loop"], runs=2)
 
     def test_every_hang_every_time(self):
         if self.isolation != "seccomp+rlimits":
@@ -105,9 +117,9 @@ class HostileKernelTest(unittest.TestCase):
                    worker_arguments=SHORT_LIMITS) as cluster:
             self.check_kinds(cluster, [kind for kind in EXPECTED if EXPECTED[kind][0] in HANGS])
 
-    def check_good(self, cluster, outcome):
+    def check_good(self, cluster, outcome, patient=True):
         """Of a good kernel behind a bad one: right, and measured."""
-        if outcome["status"] == "failed" and outcome["error"]["code"] in HANGS:
+        if patient and outcome["status"] == "failed" and outcome["error"]["code"] in HANGS:
             # On a busy host a good kernel may take longer than the limit that is short for the hangs'
             # sake. Not every time.
             for _ in range(fleet.MEASURING_TRIES):
@@ -118,24 +130,25 @@ class HostileKernelTest(unittest.TestCase):
         if not fleet.is_unstable(outcome):
             self.assertEqual(outcome["status"], "ok", outcome)
 
-    def check_kinds(self, cluster, kinds):
+    def check_kinds(self, cluster, kinds, runs=RUNS):
         worker = cluster.json("worker", "list")[0]
         for kind in kinds:
             code, more = EXPECTED[kind]
             with self.subTest(kind=kind):
                 jobs = []
-                for _ in range(RUNS):
+                for _ in range(runs):
                     jobs += [product(self.sizes[kind]), product(16)]
                 _, outcomes = cluster.submit(jobs, again_if_unstable=False)
                 outcomes.sort(key=lambda outcome: outcome["index"])
                 self.assertEqual(len(outcomes), len(jobs))
                 for outcome in outcomes[1::2]:
-                    self.check_good(cluster, outcome)
+                    self.check_good(cluster, outcome, patient=kind != "forged_then_loop")
                 for outcome in outcomes[0::2]:
                     self.assertEqual(outcome["status"], "failed", outcome)
                     error = outcome["error"]
                     self.assertEqual(error["code"], code, error)
-                    self.assertIsNone(outcome["stages_ns"]["measure"], "it came to the slot")
+                    if kind not in TIMED:
+                        self.assertIsNone(outcome["stages_ns"]["measure"], "it came to the slot")
                     if isinstance(more, str):
                         self.assertIn(more, error["message"])
                     elif more:

@@ -17,7 +17,7 @@ constexpr std::size_t kMost = std::size_t{512} << 20;
 
 void CacheEvictor::Release(std::byte* memory) { std::free(memory); }
 
-bool CacheEvictor::Evict(std::uint64_t cache_bytes) {
+bool CacheEvictor::Prepare(std::uint64_t cache_bytes) {
   const std::uint64_t cache = cache_bytes > 0 ? cache_bytes : kCommonCache;
   const std::size_t wanted = std::min<std::size_t>(cache * kTimes, kMost) / kAlignment * kAlignment;
   if (size_ < wanted) {
@@ -27,9 +27,12 @@ bool CacheEvictor::Evict(std::uint64_t cache_bytes) {
     // So that the pages are its own, and not one page of zeros.
     std::fill_n(memory_.get(), size_, std::byte{1});
   }
+  return true;
+}
+
+void CacheEvictor::Evict() const {
   const volatile std::byte* const bytes = memory_.get();
   for (std::size_t i = 0; i < size_; i += kLine) static_cast<void>(bytes[i]);
-  return true;
 }
 
 }  // namespace loopfleet::worker

@@ -19,6 +19,8 @@ class CoreProbe {
   virtual double ClockMhz() = 0;
   // How often this thread had to leave its core to others since it began.
   virtual std::uint64_t Preemptions() = 0;
+  // How much of the core this thread has had since it began.
+  virtual std::uint64_t ProcessorNs() = 0;
 };
 
 }  // namespace loopfleet::worker

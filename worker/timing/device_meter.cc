@@ -8,6 +8,7 @@
 
 #include "worker/timing/canary.h"
 #include "worker/timing/host_core_probe.h"
+#include "worker/timing/quiet_level.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -70,6 +71,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   reading.probe_steps = probe.steps();
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
+  QuietLevel arithmetic;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
       const double clock = probe.ClockMhz();
@@ -85,15 +87,15 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
       kernels.multiply_adds(kPeakSteps);
       const auto took = static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
       constexpr double kMhzPerPerNs = 1e3;
-      reading.flop_per_cycle =
-          std::max(reading.flop_per_cycle, static_cast<double>(kPeakSteps * kernels.flop_per_step) /
-                                               (took * (clock > 0 ? clock / kMhzPerPerNs : 1)));
+      arithmetic.Observe(took * (clock > 0 ? clock / kMhzPerPerNs : 1));
     }
   };
   look(kGroups / 2);
   MeasureStreams(kernels, stopwatch, cache_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
+  reading.flop_per_cycle =
+      static_cast<double>(kPeakSteps * kernels.flop_per_step) / arithmetic.cycles();
   return reading;
 }
 

@@ -24,6 +24,9 @@ DeviceWatch::DeviceWatch(const Options& options, const DeviceReading& reading,
       hardware_(std::move(hardware)),
       canaries_(options.canaries) {
   for (const double cycles : reading.probe_cycles) quiet_.Observe(cycles);
+  if (reading.flop_per_cycle > 0) {
+    arithmetic_ = QuietLevel(static_cast<double>(reading.canary_flop) / reading.flop_per_cycle);
+  }
   hardware_.peaks = PeaksOf(reading_, hardware_.clock_mhz);
 }
 
@@ -68,9 +71,10 @@ std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const
 void DeviceWatch::ObserveCanary(const std::optional<CanaryReading>& reading, Instant now) {
   next_canary_ = now + options_.canary_interval;
   if (!reading) return;
-  reading_.flop_per_cycle = std::max(
-      reading_.flop_per_cycle, static_cast<double>(reading_.canary_flop) /
-                                   reading->took[static_cast<std::size_t>(Canary::kArithmetic)]);
+  arithmetic_.Observe(reading->took[static_cast<std::size_t>(Canary::kArithmetic)]);
+  if (arithmetic_.cycles() > 0) {
+    reading_.flop_per_cycle = static_cast<double>(reading_.canary_flop) / arithmetic_.cycles();
+  }
   std::lock_guard lock(mutex_);
   canaries_.Observe(*reading, now);
 }

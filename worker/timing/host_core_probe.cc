@@ -1,6 +1,7 @@
 #include "worker/timing/host_core_probe.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <limits>
@@ -74,6 +75,14 @@ std::uint64_t HostCoreProbe::Preemptions() {
   rusage usage{};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return 0;
   return static_cast<std::uint64_t>(usage.ru_nivcsw);
+}
+
+std::uint64_t HostCoreProbe::ProcessorNs() {
+  timespec had{};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) != 0) return 0;
+  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  return static_cast<std::uint64_t>(had.tv_sec) * kNsPerSecond +
+         static_cast<std::uint64_t>(had.tv_nsec);
 }
 
 double HostCoreProbe::ClockMhz() {

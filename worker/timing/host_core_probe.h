@@ -17,6 +17,7 @@ class HostCoreProbe final : public CoreProbe {
   std::uint64_t ThroughputNs() override;
   double ClockMhz() override;
   std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell
+  std::uint64_t ProcessorNs() override;  // the same
 
   std::uint64_t steps() const { return steps_; }
 

@@ -29,6 +29,11 @@ double ClockOf(const Samples& samples) {
   return is_known ? (samples.clock_before_mhz + samples.clock_after_mhz) / 2 : 0;
 }
 
+// Either 0: not known.
+double ToReference(double clock_mhz, double reference_mhz) {
+  return clock_mhz > 0 && reference_mhz > 0 ? clock_mhz / reference_mhz : 1;
+}
+
 bool ClockMoved(const Samples& samples) {
   return loopfleet::ClockMoved(
       {.clock_before_mhz = samples.clock_before_mhz, .clock_after_mhz = samples.clock_after_mhz});
@@ -50,7 +55,8 @@ std::size_t Looks::sample_count() const {
 }
 
 SamplingPolicy Looks::NextPolicy() const {
-  SamplingPolicy policy{.cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns};
+  SamplingPolicy policy{
+      .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
   if (!looks_.empty()) policy.iterations = looks_.front().samples.iterations;
   // Half of everything is for the first look, and what is left for the others.
   const std::size_t share = looks_.empty() ? 2 : 1;
@@ -82,9 +88,10 @@ SamplingPolicy Looks::NextPolicy() const {
   return policy;
 }
 
-void Looks::Add(Samples samples) {
+void Looks::Add(Samples samples, double reference_mhz) {
   Look look{.samples = std::move(samples)};
   look.clock_mhz = ClockOf(look.samples);
+  look.to_reference = ToReference(look.clock_mhz, reference_mhz);
   std::vector<double> contended_ns;
   for (std::size_t i = 0; i < look.samples.ns.size(); ++i) {
     const std::uint8_t flags = look.samples.flags[i];
@@ -133,9 +140,15 @@ bool Looks::IsCut() const {
       })) {
     return false;
   }
+  // Nothing but samples that were accepted cut.
+  constexpr std::size_t kLeast = 2;
+  if (!std::ranges::all_of(looks_,
+                           [](const Look& look) { return look.accepted_ns.size() >= kLeast; })) {
+    return false;
+  }
   constexpr double kBeyondDoubt = 2;
   const Look& first = looks_.front();
-  const bool is_beyond_doubt = MedianWithInterval(first.accepted_ns).low >
+  const bool is_beyond_doubt = MedianWithInterval(first.accepted_ns).low * first.to_reference >
                                kBeyondDoubt * static_cast<double>(spec_.cut_above_ns);
   return looks_.size() >= 2 || is_beyond_doubt;
 }
@@ -177,8 +190,7 @@ std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const
     const Look& look = looks_[i];
     const Samples& samples = look.samples;
     const bool counts = agreeing.empty() || std::ranges::find(agreeing, i) != agreeing.end();
-    const double scale =
-        look.clock_mhz > 0 && reference_mhz > 0 ? look.clock_mhz / reference_mhz : 1;
+    const double scale = ToReference(look.clock_mhz, reference_mhz);
     slowdown = std::max(slowdown, samples.slowdown);
     if (counts) {
       measurement.clock_before_mhz += samples.clock_before_mhz;
@@ -205,7 +217,13 @@ std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const
 
   const bool is_accepted = accepted.size() >= kLeastAccepted;
   // What was preempted is known to be wrong; what is contended may be right.
-  if (unpreempted.empty()) unpreempted = measurement.samples_ns;
+  if (!is_accepted && unpreempted.empty()) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnstableTiming,
+        .message = fmt::format("the system ran something else on the timing core in the middle of "
+                               "each of {} samples, of {} moments",
+                               measurement.samples_ns.size(), looks_.size())});
+  }
   std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
   std::ranges::sort(used);
   Interval interval = MedianWithInterval(used);

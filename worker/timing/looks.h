@@ -22,7 +22,7 @@ namespace loopfleet::worker {
 // The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us), part of what a
 // stored result is looked up by: change it with anything that changes what a figure means.
 // (Precision and budget only say when to stop: they are not part of it.)
-inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us";
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v2";
 
 class Looks {
  public:
@@ -46,15 +46,16 @@ class Looks {
   // For the next look, with what the job asks for; what has to be known of the device is left to
   // fill in.
   SamplingPolicy NextPolicy() const;
-  void Add(Samples samples);
+  // `reference_mhz`: the clock that the job's bound is stated at; 0: the wall's time is.
+  void Add(Samples samples, double reference_mhz = 0);
   bool is_empty() const { return looks_.empty(); }
 
   // How long to wait until the next look; nullopt: there is enough, or no more to be had. After
   // Add.
   std::optional<Nanos> NextIn() const;
 
-  // A run surely takes longer than the job's bound: two moments say so, or one says twice the
-  // bound.
+  // A run surely takes longer than the job's bound, at the reference clock: two moments say so, or
+  // one says twice the bound.
   bool IsCut() const;
   std::size_t sample_count() const;
   // The figure, with times at the reference clock (0: as the wall has them), or UNSTABLE_TIMING.
@@ -64,7 +65,8 @@ class Looks {
  private:
   struct Look {
     Samples samples;
-    double clock_mhz = 0;  // 0: not known
+    double clock_mhz = 0;     // 0: not known
+    double to_reference = 1;  // from times on the wall to times at the reference clock
     std::vector<double> accepted_ns;
     enum class Worth : std::uint8_t {
       kNone,     // its clock moved, or there is too little of it

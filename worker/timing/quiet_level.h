@@ -10,6 +10,10 @@ namespace loopfleet::worker {
 
 class QuietLevel {
  public:
+  QuietLevel() = default;
+  // One that was learned before.
+  explicit QuietLevel(double cycles) : best_(cycles), cycles_(cycles) {}
+
   // The quickest of some probes that were taken together: between a noisy neighbour's moments there
   // are quiet ones for a single probe long before there are for all of a look.
   void Observe(double probe_cycles);

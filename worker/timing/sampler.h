@@ -44,6 +44,7 @@ struct SamplingPolicy {
   double quiet_cycles = 0;
   std::uint64_t probe_steps = 0;  // of the probe that was found with; 0: the sampler's own
   std::uint64_t evict_bytes = 0;  // size of the last cache, for cold runs
+  std::uint32_t threads = 1;      // that the kernel may use, whose cores' caches are evicted
   friend bool operator==(const SamplingPolicy&, const SamplingPolicy&) = default;
 };
 

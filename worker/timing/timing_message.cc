@@ -9,6 +9,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::uint64_t kMaxGroups = 1'000;  // of probes in a DeviceReading
+constexpr std::ptrdiff_t kLeastToCut = 2;    // accepted samples
 
 bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 bool IsAboveZero(double value) { return std::isfinite(value) && value > 0; }
@@ -44,6 +45,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.quiet_cycles);
   writer.Put(policy.probe_steps);
   writer.Put(policy.evict_bytes);
+  writer.Put(policy.threads);
 }
 
 SamplingPolicy GetPolicy(ByteReader& reader) {
@@ -65,6 +67,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.quiet_cycles = reader.Get<double>();
   policy.probe_steps = reader.Get<std::uint64_t>();
   policy.evict_bytes = reader.Get<std::uint64_t>();
+  policy.threads = reader.Get<std::uint32_t>();
   return policy;
 }
 
@@ -98,7 +101,9 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
                             return flag <= (kSampleContended | kSamplePreempted | kSampleThrottled);
                           }) &&
       IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
-      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz);
+      IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz) &&
+      (samples.end != SamplingEnd::kCut ||
+       std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}) >= kLeastToCut);
   if (!can_be) return std::nullopt;
   return samples;
 }
@@ -137,7 +142,7 @@ void Put(ByteWriter& writer, const CanaryReading& reading) {
 std::optional<CanaryReading> GetCanaryReading(ByteReader& reader) {
   CanaryReading reading;
   for (double& took : reading.took) took = reader.Get<double>();
-  if (!reader.ok() || !std::ranges::all_of(reading.took, IsAmount)) return std::nullopt;
+  if (!reader.ok() || !std::ranges::all_of(reading.took, IsAboveZero)) return std::nullopt;
   return reading;
 }
 

@@ -1,12 +1,15 @@
 #include "worker/executor_process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
+#include "common/base/unique_fd.h"
 #include "tests/unit/worker/children_fixture.h"
 #include "tests/unit/worker/workload_here.h"
 #include "worker/workload.h"
@@ -86,7 +89,7 @@ class ExecutorProcessTest : public ChildrenFixture {
     EXPECT_EQ(restarts_[0], std::pair(ChildRole::kExecutor, cause));
   }
 
-  ArenaPool arenas_{{}};
+  ArenaPool arenas_{{.max_idle_bytes = std::size_t{16} << 20}};
   std::optional<CodeArena::Place> place_;
   std::unique_ptr<ExecutorProcess> executor_;
 };
@@ -243,6 +246,40 @@ TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
   EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
   ExpectToWork();
   ExpectOneRestart(ChildEnd::Cause::kJunk);
+}
+
+// Nobody maps it writable any more: so it can be sealed against writing.
+bool IsUnmapped(const UniqueFd& memory) {
+  return ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0;
+}
+
+TEST_F(ExecutorProcessTest, AnIdleChildKeepsNoBigMemory) {
+  constexpr std::int64_t kBig = 5'000'000;  // outputs of 20 MB
+  for (const bool is_timed : {false, true}) {
+    std::optional<KernelCall> call = CallOf(kBig);
+    const UniqueFd memory(::fcntl(call->arena->memory().fd(), F_DUPFD_CLOEXEC, 0));
+    if (is_timed) {
+      const auto timed = Time(*call);
+      ASSERT_TRUE(timed) << timed.error().message;
+    } else {
+      ASSERT_TRUE(executor_->Run(*call));
+    }
+    ExpectRight(*call);
+    EXPECT_FALSE(IsUnmapped(memory));  // here it is mapped
+    call.reset();
+    if (is_timed) executor_->RunCanaries({}, 1'000);
+    ExpectToWork();  // behind everything that it was asked
+    EXPECT_TRUE(IsUnmapped(memory));
+  }
+}
+
+TEST_F(ExecutorProcessTest, WhatItSaysOfItsOwnTimeIsNoMoreThanPassed) {
+  const Instant start = std::chrono::steady_clock::now();
+  const auto timed = Time(CallOf(static_cast<std::int64_t>(Fault::kBoasts)));
+  ASSERT_TRUE(timed) << timed.error().message;
+  const Nanos passed = std::chrono::steady_clock::now() - start;
+  EXPECT_LE(timed->outside_ns, static_cast<std::uint64_t>(passed.count()));
+  EXPECT_LE(timed->handover_ns, timed->outside_ns);
 }
 
 TEST_F(ExecutorProcessTest, WantOfMemoryIsOom) {

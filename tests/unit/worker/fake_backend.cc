@@ -47,6 +47,11 @@ void SendToDaemon(std::string_view bytes) {
   LF_CHECK(::sendmsg(kChannelFd, &header, 0) > 0, "sendmsg");
 }
 void Junk(float* const*, std::int64_t) { SendToDaemon("this is not an answer"); }
+void ForgedThenLoop(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(RunDone{.number = 1})));
+  Hang(buffers, element_count);
+}
 void Beside(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   buffers[2][element_count] = 0;
@@ -82,6 +87,16 @@ void Lies(float* const* buffers, std::int64_t element_count) {
   }
 }
 
+void Boasts(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(
+      Timed{.number = 1,
+            .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}},
+            .outside_ns = std::uint64_t{1} << 62,
+            .handover_ns = std::uint64_t{1} << 63})));
+  ::_exit(0);
+}
+
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -96,6 +111,8 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kIllegal: return Illegal;
     case Fault::kBomb: return Bomb;
     case Fault::kLastElementLeft: return LastElementLeft;
+    case Fault::kForgedThenLoop: return ForgedThenLoop;
+    case Fault::kBoasts: return Boasts;
     case Fault::kLies: return Lies;
     default: return Add;
   }

@@ -30,6 +30,8 @@ enum class Fault : std::int64_t {
   kPageBeside = 157,   // right, and one element a page before
   kLongCode = 163,     // more code than its place takes
   kHugeScratch = 167,  // 2 TiB
+  kForgedThenLoop = 173,  // right, answers in its child's place (the first request), and hangs
+  kBoasts = 179,  // when it is timed: answers (the first request) that it was busy for centuries
   kLies = 151,         // claims batches that took longer than the time that passed
 };
 

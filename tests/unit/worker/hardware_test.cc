@@ -62,6 +62,28 @@ TEST_F(HardwareTest, ReadsWhatLinuxSays) {
   EXPECT_NE(facts.hardware_class.find("GenuineIntel"), std::string::npos);
 }
 
+TEST_F(HardwareTest, MemoryIsWhatTheControlGroupsAllow) {
+  Write(sources_.proc / "cpuinfo", "processor : 0\n");
+  Write(sources_.proc / "meminfo", "MemTotal:       8388608 kB\n");  // 8 GiB
+  const auto memory = [&] { return ProbeHardware(sources_).value().memory_bytes; };
+  const std::filesystem::path root = sources_.sys / "fs/cgroup";
+  Write(sources_.proc / "self/cgroup",
+        "1:name=systemd:/elsewhere\n0::/fleet.slice/worker.service\n");
+  Write(root / "fleet.slice/worker.service/memory.max", "max\n");
+  EXPECT_EQ(memory(), 8ULL << 30);
+  Write(root / "fleet.slice/memory.max", "4294967296\n");  // the group's own limit is not all
+  EXPECT_EQ(memory(), 4ULL << 30);
+  Write(root / "fleet.slice/worker.service/memory.max", "1073741824\n");
+  EXPECT_EQ(memory(), 1ULL << 30);
+  Write(root / "fleet.slice/worker.service/memory.max", "99999999999999\n");  // more than there is
+  EXPECT_EQ(memory(), 4ULL << 30);
+  // In a container the group is the root, which has a limit then.
+  Write(sources_.proc / "self/cgroup", "0::/\n");
+  EXPECT_EQ(memory(), 8ULL << 30);
+  Write(root / "memory.max", "2147483648\n");
+  EXPECT_EQ(memory(), 2ULL << 30);
+}
+
 TEST_F(HardwareTest, WhatTheHostDoesNotSayStaysEmpty) {
   Write(sources_.proc / "cpuinfo", "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n");
   const HardwareFacts facts = ProbeHardware(sources_).value();

@@ -195,6 +195,15 @@ TEST_F(PipelineTest, EveryFaultHasItsCodeAndTheOthersGoOn) {
   }
 }
 
+// Its child still runs it when the next kernel comes.
+TEST_F(PipelineTest, AKernelThatLoopsAfterItsAnswerCostsNoOtherItsTurn) {
+  const auto evaluations =
+      Evaluate({LeaseOf(1, static_cast<std::int64_t>(Fault::kForgedThenLoop)), LeaseOf(2, 1024)});
+  ASSERT_FALSE(evaluations.at(1).ok());
+  EXPECT_EQ(evaluations.at(1).failure().code, FailureCode::kRunCrash);
+  EXPECT_TRUE(evaluations.at(2).ok()) << evaluations.at(2).failure().message;
+}
+
 TEST_F(PipelineTest, AWrongKernelIsNeverTimed) {
   ASSERT_TRUE(pipeline_->Accept(LeaseOf(1, static_cast<std::int64_t>(Fault::kWrongOutput))));
   const auto evaluations = Collect(1);

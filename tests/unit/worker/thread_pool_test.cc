@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "common/base/random.h"
@@ -63,6 +66,24 @@ TEST(ThreadPool, PartsAreEqualAndInOrder) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(parts.begin[i], bounds[i]);
     EXPECT_EQ(parts.end[i], bounds[i + 1]);
+  }
+}
+
+// What is done for a core's sake (evicting its caches) is done by its own thread, however late.
+TEST(ThreadPool, OnEachIsOnceOnEachThread) {
+  ThreadPool pool({0, 1, 0});
+  for (std::uint32_t threads = 1; threads <= 4; ++threads) {
+    for (int round = 0; round < 500; ++round) {
+      std::mutex mutex;
+      std::multiset<std::thread::id> seen;
+      pool.OnEach(threads, [&] {
+        std::lock_guard lock(mutex);
+        seen.insert(std::this_thread::get_id());
+      });
+      EXPECT_EQ(seen.size(), std::min(threads, pool.size()));
+      EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), seen.size());
+      EXPECT_TRUE(seen.contains(std::this_thread::get_id()));
+    }
   }
 }
 

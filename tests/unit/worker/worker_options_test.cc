@@ -63,6 +63,14 @@ TEST(WorkerOptionsTest, TheSandboxMayBeRequired) {
   EXPECT_EQ(Refusal({"--require-sandbox", "half"}).exit_code, kExitBadConfig);
 }
 
+// The coordinator would refuse to read its hello, and the worker say it for ever.
+TEST(WorkerOptionsTest, LabelsAreText) {
+  const NoStart refused = Refusal({"--labels", "quiet,\xff\xfe"});
+  EXPECT_EQ(refused.exit_code, kExitBadConfig);
+  EXPECT_NE(refused.text.find("UTF-8"), std::string::npos) << refused.text;
+  EXPECT_EQ(Parse({"--labels", "gro\xc3\x9f"}).value().labels.size(), 1U);
+}
+
 TEST(WorkerOptionsTest, LabelsAreAList) {
   EXPECT_EQ(Parse({"--labels", "quiet,rack=7"}).value().labels,
             (std::vector<std::string>{"quiet", "rack=7"}));

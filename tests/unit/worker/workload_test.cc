@@ -50,6 +50,37 @@ TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
   EXPECT_NE(cache.Get(tree, ComputeHere).value(), first);
 }
 
+// What jobs work with counts, too, not only what is kept.
+TEST(WorkloadTest, WhatIsInFlightIsBounded) {
+  const std::size_t each = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
+  WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = 2 * each});
+  auto one = cache.Get(AddOf(1000).start, ComputeHere).value();
+  auto two = cache.Get(AddOf(1001).start, ComputeHere).value();
+  std::atomic<bool> is_asked_for = false;
+  std::atomic<bool> is_there = false;
+  std::jthread third([&] {
+    is_asked_for = true;
+    const auto three = cache.Get(AddOf(1002).start, ComputeHere).value();
+    is_there = true;
+  });
+  while (!is_asked_for) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(is_there);
+  one.reset();  // nobody works with it any more
+  third.join();
+  EXPECT_TRUE(is_there);
+  two.reset();
+  EXPECT_TRUE(cache.Get(AddOf(2000).start, ComputeHere));  // kept ones make room
+  EXPECT_TRUE(cache.Get(AddOf(3000).start, ComputeHere));
+}
+
+TEST(WorkloadTest, OneAloneMayBeBiggerThanAll) {
+  WorkloadCache cache({.seeds = 1, .max_total_bytes = 1});
+  for (const std::int64_t size : {1000, 2000, 1000}) {
+    EXPECT_TRUE(cache.Get(AddOf(size).start, ComputeHere));
+  }
+}
+
 int OpenDescriptors() {
   const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
   return static_cast<int>(std::distance(begin(entries), end(entries)));

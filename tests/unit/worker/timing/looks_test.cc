@@ -139,6 +139,22 @@ TEST(LooksTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
   EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
 }
 
+TEST(LooksTest, PreemptedThroughoutIsNoFigure) {
+  Samples samples = LookOf({120, 121, 122});
+  samples.flags.assign(3, kSamplePreempted);
+  Looks looks = LooksOf(std::vector<Samples>(5, samples));
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  ASSERT_FALSE(m);
+  EXPECT_EQ(m.error().code, FailureCode::kUnstableTiming);
+
+  // One that was not, and the figure is of that one alone.
+  samples.flags[1] = kSampleContended;
+  looks.Add(samples);
+  ASSERT_TRUE(looks.Summarise(kMhz));
+  EXPECT_DOUBLE_EQ(looks.Summarise(kMhz)->elapsed_ns, 121);
+}
+
 TEST(LooksTest, AClockThatMovedConfirmsNothing) {
   Samples moved = QuietLook(100);
   moved.clock_after_mhz = 0.98 * kMhz;
@@ -230,6 +246,32 @@ TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   EXPECT_NEAR(refuted.Summarise(kMhz)->elapsed_ns, 98.1, 0.3);
 }
 
+// A core that is slow today shows twice the bound on the wall, and less at the reference clock.
+TEST(LooksTest, BeyondDoubtIsAtTheReferenceClock) {
+  Samples samples = LookOf({220, 220}, 2400);
+  samples.end = SamplingEnd::kCut;
+  const auto is_cut = [&](double reference_mhz) {
+    Looks looks({.cut_above_ns = 100}, {});
+    looks.Add(samples, reference_mhz);
+    return looks.IsCut();
+  };
+  EXPECT_TRUE(is_cut(0));
+  EXPECT_TRUE(is_cut(2400));
+  EXPECT_FALSE(is_cut(3000));  // 176 ns
+}
+
+// A sampler never says so; who forges its answer might.
+TEST(LooksTest, NothingIsCutByWhatWasNotAccepted) {
+  Samples samples = LookOf({500});
+  samples.end = SamplingEnd::kCut;
+  for (const std::uint8_t flag : {kSampleContended, kSampleAccepted}) {
+    samples.flags[0] = flag;
+    EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_FALSE(LooksOf({samples, samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_TRUE(LooksOf({samples}, {.cut_above_ns = 100}).NextIn());
+  }
+}
+
 TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
   const SamplingPolicy policy = Looks({}, {}).NextPolicy();
   EXPECT_DOUBLE_EQ(policy.precision, kGradeASpread);
@@ -238,7 +280,8 @@ TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
 }
 
 TEST(LooksTest, ColdLooksHaveFourRunsEach) {
-  const SamplingPolicy policy = Looks({.cache = CacheState::kCold}, {}).NextPolicy();
+  const SamplingPolicy policy = Looks({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
+  EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
   EXPECT_EQ(policy.least_samples, 4U);
   EXPECT_EQ(policy.least_timed_ns, 0U);

@@ -151,6 +151,19 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   EXPECT_NEAR(measurement->elapsed_ns, 1e6, 1);
 }
 
+// Every run of a second is interrupted, on a quiet system for a few milliseconds.
+TEST(SamplerTest, OfALongRunALittleMayBeAway) {
+  ScriptedCore core{.run_ns = 1'000'000'000};
+  core.preempts = [](std::size_t) { return true; };
+  EXPECT_EQ(CountOf(core.Take(WithQuietLevel()), kSampleAccepted), 2U);
+
+  ScriptedCore busy{.run_ns = 1'000'000'000};
+  busy.preempts = core.preempts;
+  busy.slice_ns = 6'000'000;  // 0.6 %
+  const Samples samples = busy.Take(WithQuietLevel());
+  EXPECT_EQ(CountOf(samples, kSamplePreempted), samples.ns.size());
+}
+
 TEST(SamplerTest, AnInterruptedFirstRunDoesNotMakeTheKernelSlow) {
   ScriptedCore core;
   core.preempts = [](std::size_t call) { return call == 0; };

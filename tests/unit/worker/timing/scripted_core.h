@@ -27,6 +27,8 @@ class ScriptedCore {
   std::size_t evictions = 0;
   std::size_t warmings = 0;
   std::uint64_t preemptions = 0;
+  std::uint64_t slice_ns = 4'000'000;  // for which it then has the core
+  std::uint64_t away_ns = 0;           // all of them
 
   std::uint64_t runs() const {
     return std::accumulate(repetitions.begin(), repetitions.end(), 0UL);
@@ -50,6 +52,7 @@ class ScriptedCore {
     std::uint64_t ThroughputNs() override { return core.Spend(core.probe_ns); }
     double ClockMhz() override { return core.clock_mhz(core.now); }
     std::uint64_t Preemptions() override { return core.preemptions; }
+    std::uint64_t ProcessorNs() override { return core.now - core.away_ns; }
     ScriptedCore& core;
   };
   struct Kernel final : IterationRunner {
@@ -59,7 +62,8 @@ class ScriptedCore {
       core.now += core.extra_ns(core.repetitions.size());
       if (core.preempts(core.repetitions.size())) {
         ++core.preemptions;
-        core.now += 4'000'000;  // a time slice
+        core.now += core.slice_ns;
+        core.away_ns += core.slice_ns;
       }
       core.repetitions.push_back(iterations);
     }

@@ -33,7 +33,8 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .reference_mhz = 11,
                               .quiet_cycles = 12,
                               .probe_steps = 13,
-                              .evict_bytes = 14};
+                              .evict_bytes = 14,
+                              .threads = 17};
   ByteWriter writer;
   Put(writer, policy);
   const std::string bytes = writer.Take();
@@ -73,6 +74,11 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
   EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = 0.5; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = kNan; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.clock_before_mhz = -1; }));
+  EXPECT_TRUE(is_junk([](Samples& s) { s.flags[0] = kSamplePreempted; }));  // cut by one sample
+  EXPECT_FALSE(is_junk([](Samples& s) {
+    s.flags[0] = kSamplePreempted;
+    s.end = SamplingEnd::kDone;
+  }));
   EXPECT_TRUE(is_junk([](Samples& s) {
     s.ns.clear();
     s.flags.clear();
@@ -96,6 +102,14 @@ TEST(TimingMessageTest, ReadingsRoundTrip) {
   EXPECT_EQ(GetDeviceReading(reader), device);
   EXPECT_EQ(GetCanaryReading(reader), canary);
   EXPECT_TRUE(reader.AtEnd());
+  EXPECT_FALSE(GetCanaryReading(reader));
+}
+
+TEST(TimingMessageTest, ACanaryThatTookNoTimeIsJunk) {
+  ByteWriter writer;
+  Put(writer, CanaryReading{.took = {0, 2, 3}});
+  const std::string bytes = writer.Take();
+  ByteReader reader(bytes);
   EXPECT_FALSE(GetCanaryReading(reader));
 }
 

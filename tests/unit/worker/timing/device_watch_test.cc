@@ -1,0 +1,77 @@
+#include "worker/timing/device_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace loopfleet::worker {
+namespace {
+
+constexpr double kCycles = 5'000;  // of a canary of arithmetic on this core
+
+class DeviceWatchTest : public testing::Test {
+ protected:
+  // Whether a figure of `share` of the peak that the core has shown so far is believed.
+  bool IsPlausible(double share) {
+    Looks looks({}, {});
+    const double ns = 1'000'000;
+    for (int i = 0; i < 2; ++i) {
+      looks.Add({.iterations = 1, .ns = {ns, ns, ns}, .flags = {0, 0, 0}});
+    }
+    const double flop_per_ns = kReading.flop_per_cycle;  // no clock is known
+    return watch_
+        .Judge(looks, {}, {.flop_count = static_cast<std::uint64_t>(share * flop_per_ns * ns)},
+               watch_.hardware())
+        .has_value();
+  }
+  void Canaries(int count, double cycles) {
+    for (int i = 0; i < count; ++i) {
+      watch_.ObserveCanary(CanaryReading{.took = {cycles, 1, 1}}, Instant{});
+    }
+  }
+
+  static inline const DeviceReading kReading{
+      .probe_steps = 1'000,
+      .flop_per_cycle = 64,
+      .canary_flop = static_cast<std::uint64_t>(64 * kCycles)};
+  DeviceWatch watch_{{}, kReading, HardwareFacts{}};
+};
+
+// One in a hundred is too quick, for its clock was misjudged.
+TEST_F(DeviceWatchTest, OneQuickCanaryDoesNotMoveThePeak) {
+  EXPECT_TRUE(IsPlausible(1.0));
+  EXPECT_FALSE(IsPlausible(1.2));
+  for (int block = 0; block < 10; ++block) {
+    Canaries(1, 0.8 * kCycles);
+    EXPECT_FALSE(IsPlausible(1.2));
+    Canaries(31, kCycles);
+    EXPECT_FALSE(IsPlausible(1.2));
+  }
+}
+
+TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
+  Canaries(32, 0.8 * kCycles);
+  EXPECT_TRUE(IsPlausible(1.2));
+  Canaries(64, kCycles);  // and what it once had, it has
+  EXPECT_TRUE(IsPlausible(1.2));
+  EXPECT_FALSE(IsPlausible(1.5));
+}
+
+// With an interval for each miss, a worker that shares its core might never run any.
+TEST_F(DeviceWatchTest, ACanaryThatFoundNoCoreIsDueAgainSoon) {
+  using std::chrono::milliseconds;
+  const Instant now = Instant{} + std::chrono::hours(1);
+  EXPECT_TRUE(watch_.CanaryIsDue(now));
+  watch_.PutOffCanary(now);
+  EXPECT_FALSE(watch_.CanaryIsDue(now + milliseconds(49)));
+  EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(50)));
+  watch_.ObserveCanary(std::nullopt, now);
+  EXPECT_FALSE(watch_.CanaryIsDue(now + milliseconds(1'999)));
+  EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(2'000)));
+}
+
+TEST_F(DeviceWatchTest, SlowCanariesTakeNothingAway) {
+  Canaries(64, 2 * kCycles);
+  EXPECT_TRUE(IsPlausible(1.0));
+}
+
+}  // namespace
+}  // namespace loopfleet::worker
