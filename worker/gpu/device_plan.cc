@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "worker/cpu/direct_writes.h"
+#include "worker/gpu/quads.h"
 #include "worker/gpu/tile_choice.h"
 #include "worker/lowering/parallel_loops.h"
 
@@ -93,6 +94,7 @@ class StageMaker {
   void AddFills(const std::vector<Step>& fills);
   StageMapping MappingOf(const Step& step);
   std::optional<ThreadMapping> ThreadsOf(const LoopStep& root) const;
+  void TakeQuads(ThreadMapping& threads) const;
   StageMapping TeamOf(const LoopStep& root) const;
   bool HoldsParallel(const std::vector<Step>& steps) const;
   bool IsAnnotatedStep(const LoopStep& step) const {
@@ -149,7 +151,31 @@ std::optional<ThreadMapping> StageMaker::ThreadsOf(const LoopStep& root) const {
   }
   threads.group = ParallelGroup(plan_, *step);
   threads.iterations = MostIterations(plan_, threads.group);
+  threads.threads = threads.iterations;
+  TakeQuads(threads);
   return threads;
+}
+
+// Not where a thread would have to run loops four times, and only while all that lives within the
+// four iterations has registers.
+void StageMaker::TakeQuads(ThreadMapping& threads) const {
+  std::vector<const LoopStep*> group = threads.group;
+  while (group.size() > 1 && MostIterations(plan_, group.back()->loop) == 1) group.pop_back();
+  const LoopId innermost = group.back()->loop;
+  const auto line = StraightLineOf(plan_, group.back()->steps);
+  if (!line) return;
+  std::set<BufferId> own;  // of one iteration
+  for (const Body* body : *line) {
+    for (const Access* access : AccessesOf(*body)) {
+      if (plan_.buffers[access->buffer].per_thread) own.insert(access->buffer);
+    }
+  }
+  if (static_cast<std::int64_t>(own.size()) * kQuad > kRegisterElements) return;
+  if (!RunsInQuads(plan_, own, *line, innermost)) return;
+  const std::int64_t count = MostIterations(plan_, innermost);
+  threads.group = std::move(group);
+  threads.threads = threads.iterations / count * ((count + kQuad - 1) / kQuad);
+  threads.quads = *line;
 }
 
 StageMapping StageMaker::TeamOf(const LoopStep& root) const {
@@ -189,7 +215,7 @@ void StageMaker::SizeStage(Stage& stage) const {
     stage.blocks = BlocksFor((work + stage.block_threads - 1) / stage.block_threads);
   };
   if (const auto* threads = std::get_if<ThreadMapping>(&stage.mapping)) {
-    one_each(threads->iterations);
+    one_each(threads->threads);
   } else if (const auto* points = std::get_if<PointMapping>(&stage.mapping)) {
     one_each(points->points);
   } else if (const auto* tile = std::get_if<TileMapping>(&stage.mapping)) {
@@ -436,7 +462,8 @@ std::string DescribeStages(const DevicePlan& device) {
   for (const Stage& stage : device.stages) {
     text += fmt::format("{} x {}: ", stage.blocks, stage.block_threads);
     if (const auto* threads = std::get_if<ThreadMapping>(&stage.mapping)) {
-      text += fmt::format("{} threads", threads->iterations);
+      text +=
+          fmt::format("{} threads{}", threads->threads, threads->quads.empty() ? "" : " by fours");
     } else if (const auto* points = std::get_if<PointMapping>(&stage.mapping)) {
       text += fmt::format("{} points", points->points);
     } else if (const auto* team = std::get_if<TeamMapping>(&stage.mapping)) {

@@ -8,6 +8,7 @@
 #include "worker/gpu/device_abi.h"
 #include "worker/gpu/device_plan.h"
 #include "worker/gpu/device_walk.h"
+#include "worker/gpu/quad_emitter.h"
 
 namespace loopfleet::worker {
 
@@ -15,7 +16,12 @@ class StageEmitter {
  public:
   StageEmitter(llvm::IRBuilderBase& builder, DeviceAbi& abi, const KernelPlan& plan,
                const Stage& stage, DeviceWalk& walk)
-      : builder_(builder), abi_(abi), plan_(plan), stage_(stage), walk_(walk) {}
+      : builder_(builder),
+        abi_(abi),
+        plan_(plan),
+        stage_(stage),
+        walk_(walk),
+        quads_(builder, plan, stage, walk) {}
 
   void Emit(const ThreadMapping& threads);
   void Emit(const PointMapping& points);
@@ -29,6 +35,9 @@ class StageEmitter {
   void ForBlock(std::int64_t count, const Numbered& run);
 
   void RunSerial(const std::vector<Step>& steps);
+  // The walk stands at the first of four iterations of the group's innermost loop; as many of them
+  // as there are.
+  void RunQuad(const ThreadMapping& threads, const DeviceWalk::Entered& entered);
   void RunPoint(const PointMapping& points, llvm::Value* number);
   void RunReducing(const PointMapping& points, std::size_t level, llvm::Value* accumulator);
   enum class Fills { kHere, kDoneBefore };
@@ -40,6 +49,7 @@ class StageEmitter {
   const KernelPlan& plan_;
   const Stage& stage_;
   DeviceWalk& walk_;
+  QuadEmitter quads_;
 };
 
 }  // namespace loopfleet::worker

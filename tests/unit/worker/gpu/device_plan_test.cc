@@ -20,10 +20,15 @@ std::string StagesOf(const std::string& uri, const std::string& actions) {
   return DescribeStages(PlanDevice(replayed.value().tree).value());
 }
 
-TEST(DevicePlan, AThreadForEachIterationOfThreadedLoops) {
+TEST(DevicePlan, ThreadsForThreadedLoops) {
+  // Four neighbours to a thread, the last of which has what is left.
   EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/1000", ""),
-            "4 x 256: 1000 threads, 192 B local, 3 in registers\n");
-  // a in 10 [thread] of 100: a' is not split, so ten threads do it all.
+            "1 x 256: 250 threads by fours, 192 B local, 3 in registers\n");
+  EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/1025", ""),
+            "2 x 256: 257 threads by fours, 192 B local, 3 in registers\n");
+  EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/3", ""),
+            "1 x 32: 3 threads, 192 B local, 3 in registers\n");
+  // a in 333 r 1 [thread] of 3: a' is not split, and starts at multiples of three.
   const std::string tail =
       StagesOf("benchmark://loop_tool-cuda-v0/1000", "toggle_mode,up,toggle_mode,up,up");
   EXPECT_EQ(tail, "2 x 256: 334 threads, 192 B local, 3 in registers\n");

@@ -12,6 +12,7 @@
 #include "common/looptree/benchmark.h"
 #include "common/looptree/text.h"
 #include "tests/unit/worker/gpu/emulated_device.h"
+#include "tests/unit/worker/gpu/line_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
@@ -112,6 +113,15 @@ looptree::LoopTree FusedProducts(std::int64_t between, looptree::Annotation anno
   schedule[result].loops = {outer, {p, 5}};
   return looptree::LoopTree::Build(std::make_shared<looptree::Program>(b.program()), schedule)
       .value();
+}
+
+// Four elements at a time, lines that are aligned and lines that are not, what is left over.
+TEST(Emulation, FoursAndWhatIsLeftOver) {
+  EmulatedDevice device;
+  for (const LineSums& lines : AllLineSums()) {
+    SCOPED_TRACE(lines.Name());
+    ExpectRight(device, lines.Tree());
+  }
 }
 
 // Where the intermediate of an iteration is: registers, thread-local memory, slots; shared memory
