@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/conditions_table.h"
+#include "storage/device_state_table.h"
 #include "storage/record.h"
 #include "storage/result_keys.h"
 #include "storage/sqlite.h"
@@ -24,7 +25,7 @@ bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
 class ResultTable {
  public:
   ResultTable(Connection& connection, ConditionsTable& conditions, const ResultKeys& keys)
-      : connection_(connection), conditions_(conditions), keys_(keys) {}
+      : connection_(connection), conditions_(conditions), states_(connection), keys_(keys) {}
 
   // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
   // conditions, or its figures are senseless.
@@ -70,6 +71,7 @@ class ResultTable {
 
   Connection& connection_;
   ConditionsTable& conditions_;
+  DeviceStateTable states_;
   const ResultKeys& keys_;
   std::vector<ResultKeys::Entry> added_;  // the writer's
   std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
