@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "worker/cpu/direct_writes.h"
 #include "worker/gpu/quads.h"
+#include "worker/gpu/sum_choice.h"
 #include "worker/gpu/tile_choice.h"
 #include "worker/lowering/parallel_loops.h"
 
@@ -121,14 +123,24 @@ void StageMaker::AddFills(const std::vector<Step>& fills) {
 void StageMaker::AddRoot(const Step& step) {
   Stage stage{.step = &step, .mapping = MappingOf(step)};
   const auto* loop = std::get_if<LoopStep>(&step.what);
-  const bool own_start = std::holds_alternative<TileMapping>(stage.mapping) ||
+  const auto* sum = std::get_if<SumMapping>(&stage.mapping);
+  const bool own_start = sum != nullptr || std::holds_alternative<TileMapping>(stage.mapping) ||
                          std::holds_alternative<PointMapping>(stage.mapping);
   if (loop != nullptr && !own_start) AddFills(loop->prepare);
   SizeStage(stage);
   PlacePrivate(stage);
   ChooseRegisters(stage);
   NoteEffects(stage);
+  std::optional<Stage> second;
+  if (sum != nullptr && sum->part == SumMapping::Part::kFirst) {
+    SumMapping parts = *sum;
+    parts.part = SumMapping::Part::kSecond;
+    parts.quads.clear();
+    second = Stage{.step = &step, .mapping = std::move(parts)};
+    SizeStage(*second);
+  }
   device_.stages.push_back(std::move(stage));
+  if (second) device_.stages.push_back(*std::move(second));
 }
 
 bool StageMaker::HoldsParallel(const std::vector<Step>& steps) const {
@@ -196,6 +208,7 @@ StageMapping StageMaker::MappingOf(const Step& step) {
   }
   auto nest = NestAt(*root);
   if (!nest.has_value() || !PointsAreIndependent(plan_, *nest)) return TeamOf(*root);
+  if (auto sum = ChooseSum(plan_, *nest)) return *std::move(sum);
   if (auto tile = ChooseTile(plan_, *nest)) return *std::move(tile);
   return PointsOf(plan_, *std::move(nest));
 }
@@ -221,6 +234,13 @@ void StageMaker::SizeStage(Stage& stage) const {
   } else if (const auto* tile = std::get_if<TileMapping>(&stage.mapping)) {
     stage.block_threads = static_cast<std::uint32_t>(tile->x.threads * tile->y.threads);
     stage.blocks = static_cast<std::uint32_t>(tile->blocks);
+  } else if (const auto* sum = std::get_if<SumMapping>(&stage.mapping)) {
+    const bool is_second = sum->part == SumMapping::Part::kSecond;
+    const std::int64_t work = is_second ? sum->blocks : sum->numbers;
+    // Halved until one is left.
+    stage.block_threads = static_cast<std::uint32_t>(std::bit_ceil(
+        static_cast<std::uint64_t>(std::clamp<std::int64_t>(work, kWarp, kMostBlockThreads))));
+    stage.blocks = static_cast<std::uint32_t>(sum->points.points * (is_second ? 1 : sum->blocks));
   } else {
     const auto& team = std::get<TeamMapping>(stage.mapping);
     stage.blocks = BlocksFor(team.iterations);
@@ -288,6 +308,8 @@ void StageMaker::PlaceSlots() {
   std::int64_t bytes = 0;
   for (const Stage& stage : device_.stages) {
     bytes = std::max(bytes, stage.slots * stage.private_bytes);
+    const auto* sum = std::get_if<SumMapping>(&stage.mapping);
+    if (sum != nullptr) bytes = std::max(bytes, (sum->partial_bytes() + 63) / 64 * 64);
   }
   device_.scratch_bytes = plan_.scratch_bytes + static_cast<std::uint64_t>(bytes);
 }
@@ -468,6 +490,12 @@ std::string DescribeStages(const DevicePlan& device) {
       text += fmt::format("{} points", points->points);
     } else if (const auto* team = std::get_if<TeamMapping>(&stage.mapping)) {
       text += fmt::format("team, {} iterations", team->iterations);
+    } else if (const auto* sum = std::get_if<SumMapping>(&stage.mapping)) {
+      const char* const part = sum->part == SumMapping::Part::kAll     ? "sums"
+                               : sum->part == SumMapping::Part::kFirst ? "parts of sums"
+                                                                       : "sums of parts";
+      text +=
+          fmt::format("{} {}{}", sum->points.points, part, sum->quads.empty() ? "" : " by fours");
     } else {
       const auto& tile = std::get<TileMapping>(stage.mapping);
       text += fmt::format("tile {}x{}, {}x{} each, depth {}, {} staged", tile.y.block, tile.x.block,

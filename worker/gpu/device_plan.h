@@ -93,7 +93,23 @@ struct TileMapping {
   std::int64_t blocks = 1;
 };
 
-using StageMapping = std::variant<ThreadMapping, PointMapping, TeamMapping, TileMapping>;
+// A nest of few points with long sums: many threads add up each, in one kernel or two.
+struct SumMapping {
+  enum class Part : std::uint8_t {
+    kAll,     // a block adds up a whole sum
+    kFirst,   // some blocks a sum, each a part of it, kept in the scratch area
+    kSecond,  // a block adds up those parts
+  };
+  PointMapping points;
+  std::int64_t numbers = 1;  // of terms, or of quads of them, tails included
+  StraightLine quads;        // not empty: four terms have one number
+  std::int64_t blocks = 1;   // to a point, of the first kernel
+  Part part = Part::kAll;
+  std::int64_t partial_bytes() const { return part == Part::kAll ? 0 : points.points * blocks * 4; }
+};
+
+using StageMapping =
+    std::variant<ThreadMapping, PointMapping, TeamMapping, TileMapping, SumMapping>;
 
 // Where a thread (ThreadMapping) or block (TeamMapping) has its own intermediates.
 enum class PrivatePlace : std::uint8_t {

@@ -46,7 +46,7 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   return readers == 1 ? std::optional(product->statement) : std::nullopt;
 }
 
-Value* Combine(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
+Value* Combined(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
   switch (op) {
     case Op::kAdd: return builder.CreateFAdd(a, b);
     case Op::kMultiply: return builder.CreateFMul(a, b);
@@ -65,7 +65,7 @@ Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& o
     case Op::kMax: {
       Value* result = operands[0];
       for (std::size_t i = 1; i < operands.size(); ++i) {
-        result = Combine(builder, op, result, operands[i]);
+        result = Combined(builder, op, result, operands[i]);
       }
       return result;
     }
@@ -379,9 +379,13 @@ Value* DeviceWalk::Accumulate(const Statement& reduction, const BodyValues& valu
                                     {values.left, values.right, accumulator});
   }
   for (Value* operand : values.last_operands) {
-    accumulator = Combine(builder_, reduction.op, accumulator, operand);
+    accumulator = Combined(builder_, reduction.op, accumulator, operand);
   }
   return accumulator;
+}
+
+Value* DeviceWalk::Combine(Op op, Value* a, Value* b) const {
+  return Combined(builder_, op, a, b);
 }
 
 void DeviceWalk::RunBody(const Body& body) {

@@ -95,6 +95,8 @@ class DeviceWalk {
   // The reduction's next value after `accumulator`.
   llvm::Value* Accumulate(const Statement& reduction, const BodyValues& values,
                           llvm::Value* accumulator);
+  // a `op` b, of an operation that reduces.
+  llvm::Value* Combine(looptree::Op op, llvm::Value* a, llvm::Value* b) const;
   // The body as it stands: loads, operations, stores, reduction in memory.
   void RunBody(const Body& body);
   // Of the loops in `once`, those entered stand at their first iteration; null: all do.

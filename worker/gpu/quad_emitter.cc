@@ -2,6 +2,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <algorithm>
 #include <set>
 
 #include "worker/cpu/nest.h"
@@ -104,6 +105,28 @@ void QuadEmitter::Run(const StraightLine& line, LoopId loop, Iterations iteratio
       builder_.CreateAlignedStore(vector, walk_.Pointer(*statement.target), llvm::Align(16));
     }
   }
+}
+
+void QuadEmitter::RunUpToFour(const StraightLine& line, const DeviceWalk::Entered& entered,
+                              Iterations iterations, const std::function<void()>& single,
+                              Value* accumulator) {
+  const PlanLoop& loop = plan_.loops[entered.loop];
+  if (std::ranges::all_of(loop.extents, [](std::int64_t extent) { return extent % kQuad == 0; })) {
+    return Run(line, entered.loop, iterations, accumulator);
+  }
+  Value* first = walk_.offset(entered.loop);
+  Value* end = builder_.CreateAdd(first, walk_.Constant(kQuad));
+  Value* are_four = builder_.CreateICmpSLE(end, entered.extent);
+  walk_.If(are_four, [&] { Run(line, entered.loop, iterations, accumulator); });
+  walk_.Leave(entered);
+  walk_.If(builder_.CreateNot(are_four), [&] {
+    walk_.Count(first, entered.extent, walk_.Constant(1), DeviceWalk::Unroll::kNo,
+                [&](Value* offset) {
+                  const auto one = walk_.Enter(entered.loop, offset);
+                  single();
+                  walk_.Leave(one);
+                });
+  });
 }
 
 }  // namespace loopfleet::worker

@@ -2,6 +2,7 @@
 // QuadEmitter: four neighbouring iterations of a loop (quads.h), by one thread.
 
 #include <array>
+#include <functional>
 #include <map>
 
 #include "worker/gpu/device_plan.h"
@@ -23,6 +24,12 @@ class QuadEmitter {
   // into the variable `accumulator`; null: into memory.
   void Run(const StraightLine& line, LoopId loop, Iterations iterations,
            llvm::Value* accumulator = nullptr);
+
+  // The walk stands at the first of four, entered so, of which some may not exist: those run one by
+  // one, by `single`, where the walk stands at it.
+  void RunUpToFour(const StraightLine& line, const DeviceWalk::Entered& entered,
+                   Iterations iterations, const std::function<void()>& single,
+                   llvm::Value* accumulator = nullptr);
 
  private:
   using Four = std::array<llvm::Value*, kQuad>;

@@ -2,8 +2,6 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include <algorithm>
-
 #include "worker/gpu/quads.h"
 
 namespace loopfleet::worker {
@@ -52,7 +50,8 @@ void StageEmitter::Emit(const ThreadMapping& threads) {
           walk_.EnterNumbered(threads.group, number, entered, threads.quads.empty() ? 1 : kQuad);
       walk_.If(exists, [&] {
         if (threads.quads.empty()) return RunSerial(innermost.steps);
-        RunQuad(threads, entered.back());
+        quads_.RunUpToFour(threads.quads, entered.back(), QuadEmitter::Iterations::kOfTheirOwn,
+                           [&] { RunSerial(innermost.steps); });
       });
       while (!entered.empty()) {
         walk_.Leave(entered.back());
@@ -60,30 +59,6 @@ void StageEmitter::Emit(const ThreadMapping& threads) {
       }
     };
     inside(0);
-  });
-}
-
-void StageEmitter::RunQuad(const ThreadMapping& threads, const DeviceWalk::Entered& entered) {
-  const LoopStep& innermost = *threads.group.back();
-  const PlanLoop& loop = plan_.loops[innermost.loop];
-  const auto four = [&] {
-    quads_.Run(threads.quads, innermost.loop, QuadEmitter::Iterations::kOfTheirOwn);
-  };
-  if (std::ranges::all_of(loop.extents, [](std::int64_t extent) { return extent % kQuad == 0; })) {
-    return four();
-  }
-  Value* first = walk_.offset(innermost.loop);
-  Value* end = builder_.CreateAdd(first, walk_.Constant(kQuad));
-  Value* are_four = builder_.CreateICmpSLE(end, entered.extent);
-  walk_.If(are_four, four);
-  walk_.Leave(entered);
-  walk_.If(builder_.CreateNot(are_four), [&] {
-    walk_.Count(first, entered.extent, walk_.Constant(1), DeviceWalk::Unroll::kNo,
-                [&](Value* offset) {
-                  const auto single = walk_.Enter(innermost.loop, offset);
-                  RunSerial(innermost.steps);
-                  walk_.Leave(single);
-                });
   });
 }
 

@@ -35,9 +35,6 @@ class StageEmitter {
   void ForBlock(std::int64_t count, const Numbered& run);
 
   void RunSerial(const std::vector<Step>& steps);
-  // The walk stands at the first of four iterations of the group's innermost loop; as many of them
-  // as there are.
-  void RunQuad(const ThreadMapping& threads, const DeviceWalk::Entered& entered);
   void RunPoint(const PointMapping& points, llvm::Value* number);
   void RunReducing(const PointMapping& points, std::size_t level, llvm::Value* accumulator);
   enum class Fills { kHere, kDoneBefore };

@@ -11,6 +11,7 @@
 
 #include "common/base/random.h"
 #include "tests/unit/worker/gpu/line_sums.h"
+#include "tests/unit/worker/gpu/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
@@ -101,6 +102,15 @@ TEST_F(PtxExecution, FoursAreAligned) {
     }
   }
   EXPECT_GT(by_fours, 60);
+}
+
+TEST_F(PtxExecution, LongSums) {
+  for (const LongSums& sums : AllLongSums()) {
+    SCOPED_TRACE(sums.Name());
+    const looptree::LoopTree tree = sums.Tree();
+    const auto inputs = SmallIntegers(tree.program(), 3);
+    ASSERT_EQ(Check(tree, inputs, looptree::Evaluate(tree.program(), inputs)), "");
+  }
 }
 
 TEST_F(PtxExecution, ADeviceThatIsNoneSaysSo) {
