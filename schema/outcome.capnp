@@ -77,6 +77,15 @@ struct RowNotes {
   notes @1 :List(Text);  # at most 256 of 64 bytes
 }
 
+struct RowDeviceState {
+  # What a GPU's sensors said while it timed a kernel. Finite, none below 0; 0: not told.
+  row @0 :UInt32;
+  temperatureC @1 :Float64;      # the highest reading
+  powerW @2 :Float64;            # the highest reading
+  memoryClockMhz @3 :Float64;    # right after the timing
+  throttleReasons @4 :UInt64;    # all that were seen: bits of nvmlClocksThrottleReasons
+}
+
 enum Grade {
   a @0;  # the interval is within 1 % of the median
   b @1;  # within 5 %
@@ -127,6 +136,9 @@ struct EvaluationColumns {
   # Of the core, right before and right after the timing; 0: not measured. Empty: the sender is older.
   clockBeforeMhz @28 :List(Float64);
   clockAfterMhz @29 :List(Float64);
+
+  # One for each row that was measured on a device with sensors; by ascending row.
+  deviceStates @30 :List(RowDeviceState);
 }
 
 enum OutcomeSource {

@@ -189,6 +189,9 @@ Result<ResultId> ResultTable::Insert(const Outcome& outcome) {
       .Add(evaluation.measurement().clock_after_mhz)
       .AddChecksum();
   LF_TRY_VOID(rows_.EndRow());
+  if (const auto& device = evaluation.measurement().device) {
+    LF_TRY_VOID(states_.Insert(id, *device));
+  }
   added_.push_back({identity.hash, id});
   Remember(identity, id);
   return id;
@@ -249,6 +252,9 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
     LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
   }
   LF_TRY(evaluation.conditions, conditions_.Find(conditions));
+  if (evaluation.conditions->hardware.device == DeviceKind::kCuda) {
+    LF_TRY(std::get<Measurement>(evaluation.verdict).device, states_.Find(id));
+  }
   return result;
 }
 

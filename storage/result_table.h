@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/conditions_table.h"
+#include "storage/device_state_table.h"
 #include "storage/record.h"
 #include "storage/result_keys.h"
 #include "storage/row_feed.h"
@@ -25,7 +26,7 @@ bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
 class ResultTable {
  public:
   ResultTable(Connection& connection, ConditionsTable& conditions, const ResultKeys& keys)
-      : connection_(connection), conditions_(conditions), keys_(keys) {}
+      : connection_(connection), conditions_(conditions), states_(connection), keys_(keys) {}
 
   // Writes an outcome's measurement as a new row. kInvalid: it lacks its tree key or its
   // conditions, or its figures are senseless.
@@ -72,6 +73,7 @@ class ResultTable {
 
   Connection& connection_;
   ConditionsTable& conditions_;
+  DeviceStateTable states_;
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"

@@ -85,6 +85,14 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
         fmt::format("on {} ({}), LLVM {} tier {}\n", conditions.hardware.model,
                     conditions.hardware.isa, conditions.compiler.llvm, conditions.compiler.tier);
   }
+  if (measurement.device) {
+    const DeviceState& device = *measurement.device;
+    text +=
+        fmt::format("device: {:.0f} MHz, memory {:.0f} MHz, at most {:.0f} C and {:.0f} W{}{}\n",
+                    measurement.clock_after_mhz, device.memory_clock_mhz, device.temperature_c,
+                    device.power_w, device.throttle_reasons == 0 ? "" : ", throttle reasons: ",
+                    fmt::join(ThrottleReasons(device.throttle_reasons), ", "));
+  }
   return text + fmt::format("stages: {}\n", StagesText(evaluation.stages));
 }
 

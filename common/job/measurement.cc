@@ -1,7 +1,10 @@
 #include "common/job/measurement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -14,6 +17,27 @@ std::string_view GradeName(Grade grade) {
     case Grade::kC: return "C";
   }
   LF_CHECK(false, "grade {}", static_cast<int>(grade));
+}
+
+std::vector<std::string> ThrottleReasons(std::uint64_t reasons) {
+  constexpr std::pair<std::uint64_t, std::string_view> kNames[] = {
+      {0x01, "idle"},
+      {0x02, "clocks set by an application"},
+      {0x04, "software power cap"},
+      {0x08, "hardware slowdown"},
+      {0x10, "sync boost"},
+      {0x20, "software thermal slowdown"},
+      {0x40, "hardware thermal slowdown"},
+      {0x80, "power brake"},
+      {0x100, "display clocks"},
+  };
+  std::vector<std::string> names;
+  for (const auto& [bit, name] : kNames) {
+    if ((reasons & bit) != 0) names.emplace_back(name);
+    reasons &= ~bit;
+  }
+  if (reasons != 0) names.push_back(fmt::format("{:#x}", reasons));
+  return names;
 }
 
 std::size_t AcceptedSamples(const Measurement& measurement) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +28,17 @@ enum SampleFlag : std::uint8_t {
   kSampleApart = 8,      // of a moment whose samples do not agree with those that count
 };
 
+// What a GPU's sensors said while it timed a kernel; 0: not told.
+struct DeviceState {
+  double temperature_c = 0;            // the highest reading
+  double power_w = 0;                  // the highest reading
+  double memory_clock_mhz = 0;         // right after the timing
+  std::uint64_t throttle_reasons = 0;  // all that were seen: bits of nvmlClocksThrottleReasons
+  friend bool operator==(const DeviceState&, const DeviceState&) = default;
+};
+// "software power cap"; bits without a name are a number, last.
+std::vector<std::string> ThrottleReasons(std::uint64_t reasons);
+
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the
 // wall, times the clock while the kernel was timed, divided by the reference. Where either is not
 // known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
@@ -45,6 +58,7 @@ struct Measurement {
   // The clock of the core right before and right after the timing; 0: not measured.
   double clock_before_mhz = 0;
   double clock_after_mhz = 0;
+  std::optional<DeviceState> device;  // none: no GPU, or one that says nothing of itself
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 

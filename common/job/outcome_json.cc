@@ -12,6 +12,14 @@ namespace {
 // JSON has no infinity: what is not a number is null.
 Json Figure(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json DeviceJson(const DeviceState& state) {
+  const auto told = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+  return Json{{"temperature_c", told(state.temperature_c)},
+              {"power_w", told(state.power_w)},
+              {"memory_clock_mhz", told(state.memory_clock_mhz)},
+              {"throttle_reasons", ThrottleReasons(state.throttle_reasons)}};
+}
+
 void AddMeasurement(Json& json, const Evaluation& evaluation) {
   const Measurement none;
   const bool ok = evaluation.ok();
@@ -29,6 +37,7 @@ void AddMeasurement(Json& json, const Evaluation& evaluation) {
   json["clock_mhz"] = {{"before", clock(measurement.clock_before_mhz)},
                        {"after", clock(measurement.clock_after_mhz)},
                        {"moved", ClockMoved(measurement)}};
+  json["device"] = measurement.device ? DeviceJson(*measurement.device) : Json(nullptr);
   json["iterations_per_sample"] = ok ? Json(measurement.iterations_per_sample) : Json(nullptr);
   json["gflop_per_second"] =
       ok ? Figure(GflopPerSecond(evaluation.flop_count, measurement)) : Json(nullptr);

@@ -57,7 +57,9 @@ std::size_t ConditionsBytes(const Conditions& conditions) {
 
 std::size_t VerdictBytes(const Evaluation& evaluation) {
   if (evaluation.ok()) {
-    return evaluation.measurement().samples_ns.size() * (sizeof(double) + sizeof(std::uint8_t));
+    constexpr std::size_t kDeviceStateBytes = 48;
+    return (evaluation.measurement().device ? kDeviceStateBytes : 0) +
+           evaluation.measurement().samples_ns.size() * (sizeof(double) + sizeof(std::uint8_t));
   }
   return kFailureBytes +
          std::min(TextBytes(evaluation.failure().message), kMaxFailureTextBytes + 8);

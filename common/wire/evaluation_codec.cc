@@ -186,6 +186,25 @@ void WriteClocks(Rows rows, Columns::Builder builder) {
   }
 }
 
+void WriteDeviceStates(Rows rows, Columns::Builder builder) {
+  const auto has_one = [](const Evaluation* row) {
+    return row->ok() && row->measurement().device.has_value();
+  };
+  auto list = builder.initDeviceStates(
+      static_cast<unsigned>(std::count_if(rows.begin(), rows.end(), has_one)));
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!has_one(rows[i])) continue;
+    const DeviceState& state = *rows[i]->measurement().device;
+    auto entry = list[next++];
+    entry.setRow(i);
+    entry.setTemperatureC(state.temperature_c);
+    entry.setPowerW(state.power_w);
+    entry.setMemoryClockMhz(state.memory_clock_mhz);
+    entry.setThrottleReasons(state.throttle_reasons);
+  }
+}
+
 void WriteFailures(Rows rows, Columns::Builder builder) {
   const auto failed = std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->ok(); });
   auto list = builder.initFailures(static_cast<unsigned>(failed));
@@ -356,6 +375,26 @@ void ReadFailures(Columns::Reader reader, EvaluationColumns& columns) {
   if (next != list.size()) RefuseMalformed("there are more failures than failed rows");
 }
 
+void ReadDeviceStates(Columns::Reader reader, EvaluationColumns& columns) {
+  std::int64_t last = -1;
+  for (const auto entry : reader.getDeviceStates()) {
+    const std::uint32_t row = entry.getRow();
+    if (row >= columns.rows() || std::int64_t{row} <= last) {
+      RefuseMalformed("rows of 'deviceStates' do not ascend within the rows");
+    }
+    last = row;
+    if (!columns.ok(row)) {
+      RefuseMalformed(fmt::format("row {} failed and has a state of its device", row));
+    }
+    columns.device_states.emplace_back(
+        row,
+        DeviceState{.temperature_c = ReadAmount(entry.getTemperatureC(), "temperatureC"),
+                    .power_w = ReadAmount(entry.getPowerW(), "powerW"),
+                    .memory_clock_mhz = ReadAmount(entry.getMemoryClockMhz(), "memoryClockMhz"),
+                    .throttle_reasons = entry.getThrottleReasons()});
+  }
+}
+
 void ReadNoEffect(Columns::Reader reader, EvaluationColumns& columns) {
   std::int64_t last = -1;
   for (const auto entry : reader.getNoEffect()) {
@@ -383,6 +422,7 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteClocks(rows, builder);
   WriteFailures(rows, builder);
   WriteNoEffect(rows, builder);
+  WriteDeviceStates(rows, builder);
 }
 
 EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
@@ -400,6 +440,7 @@ EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
   ReadClocks(reader, columns);
   ReadFailures(reader, columns);
   ReadNoEffect(reader, columns);
+  ReadDeviceStates(reader, columns);
   return columns;
 }
 

@@ -60,7 +60,11 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
                     .samples_ns = {samples_ns.begin() + first, samples_ns.begin() + last},
                     .sample_flags = {sample_flags.begin() + first, sample_flags.begin() + last},
                     .clock_before_mhz = clock_before_mhz[row],
-                    .clock_after_mhz = clock_after_mhz[row]};
+                    .clock_after_mhz = clock_after_mhz[row],
+                    .device = std::nullopt};
+    if (const DeviceState* state = Find(device_states, row)) {
+      std::get<Measurement>(evaluation.verdict).device = *state;
+    }
   } else {
     evaluation.verdict = failure(row);
   }
@@ -95,6 +99,7 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
   spread.push_back(measurement.spread);
   clock_before_mhz.push_back(measurement.clock_before_mhz);
   clock_after_mhz.push_back(measurement.clock_after_mhz);
+  if (measurement.device) device_states.emplace_back(row, *measurement.device);
   grade.push_back(measurement.grade);
   iterations_per_sample.push_back(measurement.iterations_per_sample);
   samples_ns.insert(samples_ns.end(), measurement.samples_ns.begin(), measurement.samples_ns.end());

@@ -49,7 +49,8 @@ struct EvaluationColumns {
   std::vector<std::pair<std::uint32_t, Failure>>
       failures;  // (row, why), each failed row, ascending
   std::vector<std::pair<std::uint32_t, std::vector<std::string>>>
-      no_effect;  // (row, notes), ascending
+      no_effect;                                                     // (row, notes), ascending
+  std::vector<std::pair<std::uint32_t, DeviceState>> device_states;  // (row, state), ascending
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(status.size()); }
   bool ok(std::uint32_t row) const { return status[row] == 0; }

@@ -182,6 +182,14 @@ class OneFleet(unittest.TestCase):
         self.assertEqual(set(outcome["sample_flags"]), {4})
         self.assertEqual((outcome["accepted_samples"], outcome["grade"]), (0, "C"))
         self.assertIn("hardware thermal slowdown", self.log())
+        # The row keeps what the sensors said, where it is read from the store, too.
+        self.assertEqual(outcome["device"], {
+            "temperature_c": 90.0, "power_w": 100.0, "memory_clock_mhz": 1000.0,
+            "throttle_reasons": ["hardware thermal slowdown"]})
+        again = self.fleet.outcome(add(2601, budget_ms=20))
+        self.assertEqual((again["source"], again["device"]), ("stored", outcome["device"]))
+        shown = self.fleet.command("job", "show", outcome["job"]).stdout
+        self.assertIn("at most 90 C and 100 W, throttle reasons: hardware thermal slowdown", shown)
 
     def test_who_else_has_the_device_is_noticed(self):
         self.fleet.tell_device("processes 2")

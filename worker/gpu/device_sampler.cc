@@ -49,9 +49,16 @@ class DeviceSampling {
  private:
   void Sense(SensorReading& reading) {
     if (sensors_ == nullptr) return;
-    reading = sensors_->Read();
+    reading = Read();
     // This process has a context itself.
     if (sensors_->Processes().value_or(1) > 1) result_.was_shared = true;
+  }
+
+  SensorReading Read() {
+    const SensorReading reading = sensors_->Read();
+    if (!result_.state) result_.state.emplace();
+    Note(reading, *result_.state);
+    return reading;
   }
 
   bool is_cold() const { return policy_.cache == CacheState::kCold; }
@@ -113,7 +120,7 @@ class DeviceSampling {
       if ((is_steady && spent >= kLeastRamp) || spent >= kMostRamp) break;
       last = ns;
     }
-    if (sensors_ != nullptr) ramped_ = sensors_->Read();
+    if (sensors_ != nullptr) ramped_ = Read();
     throttle_ = ramped_.throttle_reasons;
     return {};
   }
@@ -121,7 +128,7 @@ class DeviceSampling {
   std::expected<void, Failure> TakeSample() {
     LF_TRY(const double ns, TimeBatch());
     const std::uint64_t before = throttle_;
-    if (sensors_ != nullptr) throttle_ = sensors_->Read().throttle_reasons;
+    if (sensors_ != nullptr) throttle_ = Read().throttle_reasons;
     const bool is_throttled = ((before | throttle_) & kHeldBack) != 0;
     Samples& samples = result_.samples;
     // An event's clock ticks twice a microsecond: what ended in the same tick took no time that it

@@ -10,6 +10,7 @@
 // long as the budget lasts.
 
 #include <expected>
+#include <optional>
 
 #include "common/job/failure.h"
 #include "worker/gpu/device_sensors.h"
@@ -24,8 +25,9 @@ struct DeviceSamples {
   int copies = 1;           // of the buffers, that runs went round among
   SensorReading before;     // of the sensors, all 0 without any
   SensorReading after;
-  int throttled = 0;        // samples that were flagged so
-  bool was_shared = false;  // another process had a context on the device, before or after
+  std::optional<DeviceState> state;  // over all readings; none: no sensors
+  int throttled = 0;                 // samples that were flagged so
+  bool was_shared = false;           // another process had a context on the device, before or after
 };
 
 // `sensors` may be null. The kernel's buffers hold inputs already.

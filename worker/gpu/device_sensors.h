@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "common/job/measurement.h"
 
 namespace loopfleet::worker {
 
@@ -27,6 +28,9 @@ struct SensorReading {
 inline constexpr std::uint64_t kHeldBack = 0x04 | 0x08 | 0x20 | 0x40 | 0x80;
 // "software power cap, hardware slowdown"; "" for 0.
 std::string ThrottleText(std::uint64_t reasons);
+
+// What a row says of readings that were taken while a kernel was timed, the last one `reading`.
+void Note(const SensorReading& reading, DeviceState& state);
 
 class DeviceSensors {
  public:

@@ -51,6 +51,7 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
   if (std::optional<Failure> failure = WhyImpossible(measurement, work, hardware)) {
     return std::unexpected(*std::move(failure));
   }
+  measurement.device = samples.state;
   if (samples.was_shared || truth == DeviceTruth::kFake) measurement.grade = Grade::kC;
   return measurement;
 }

@@ -51,9 +51,36 @@ SensorReading GetSensors(ByteReader& reader) {
   return reading;
 }
 
+void Put(ByteWriter& writer, const std::optional<DeviceState>& state) {
+  writer.Put(static_cast<std::uint8_t>(state.has_value()));
+  if (!state) return;
+  writer.Put(state->temperature_c);
+  writer.Put(state->power_w);
+  writer.Put(state->memory_clock_mhz);
+  writer.Put(state->throttle_reasons);
+}
+
+std::optional<DeviceState> GetState(ByteReader& reader) {
+  if (reader.Get<std::uint8_t>() == 0) return std::nullopt;
+  DeviceState state;
+  state.temperature_c = reader.Get<double>();
+  state.power_w = reader.Get<double>();
+  state.memory_clock_mhz = reader.Get<double>();
+  state.throttle_reasons = reader.Get<std::uint64_t>();
+  return state;
+}
+
+// The wire takes no other.
+bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
+
 bool CanBe(const SensorReading& reading) {
-  return std::isfinite(reading.clock_mhz) && std::isfinite(reading.memory_clock_mhz) &&
-         std::isfinite(reading.temperature_c) && std::isfinite(reading.power_w);
+  return IsAmount(reading.clock_mhz) && IsAmount(reading.memory_clock_mhz) &&
+         IsAmount(reading.temperature_c) && IsAmount(reading.power_w);
+}
+
+bool CanBe(const DeviceState& state) {
+  return IsAmount(state.temperature_c) && IsAmount(state.power_w) &&
+         IsAmount(state.memory_clock_mhz);
 }
 
 }  // namespace
@@ -127,6 +154,7 @@ std::string Encode(const GpuReply& reply) {
   writer.Put(std::int32_t{samples.copies});
   Put(writer, samples.before);
   Put(writer, samples.after);
+  Put(writer, samples.state);
   writer.Put(std::int32_t{samples.throttled});
   writer.Put(static_cast<std::uint8_t>(samples.was_shared));
   return writer.Take();
@@ -146,9 +174,11 @@ std::optional<GpuReply> DecodeGpuReply(std::string_view bytes) {
       all.copies = reader.Get<std::int32_t>();
       all.before = GetSensors(reader);
       all.after = GetSensors(reader);
+      all.state = GetState(reader);
       all.throttled = reader.Get<std::int32_t>();
       all.was_shared = reader.Get<std::uint8_t>() != 0;
       if (!CanBe(all.before) || !CanBe(all.after)) return std::nullopt;
+      if (all.state && !CanBe(*all.state)) return std::nullopt;
       reply.answer = std::move(all);
       break;
     }

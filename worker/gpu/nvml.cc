@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -93,22 +94,14 @@ class Nvml final : public DeviceSensors {
 }  // namespace
 
 std::string ThrottleText(std::uint64_t reasons) {
-  constexpr std::pair<std::uint64_t, const char*> kNames[] = {
-      {0x01, "idle"},
-      {0x02, "clocks set by an application"},
-      {0x04, "software power cap"},
-      {0x08, "hardware slowdown"},
-      {0x10, "sync boost"},
-      {0x20, "software thermal slowdown"},
-      {0x40, "hardware thermal slowdown"},
-      {0x80, "power brake"},
-      {0x100, "display clocks"},
-  };
-  std::string text;
-  for (const auto& [bit, name] : kNames) {
-    if ((reasons & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
-  }
-  return text;
+  return fmt::format("{}", fmt::join(ThrottleReasons(reasons), ", "));
+}
+
+void Note(const SensorReading& reading, DeviceState& state) {
+  state.temperature_c = std::max(state.temperature_c, reading.temperature_c);
+  state.power_w = std::max(state.power_w, reading.power_w);
+  state.memory_clock_mhz = reading.memory_clock_mhz;
+  state.throttle_reasons |= reading.throttle_reasons;
 }
 
 Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,

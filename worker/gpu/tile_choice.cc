@@ -87,16 +87,18 @@ void SizeReducing(TileAxis& x, TileAxis& y, const FreeDim& x_dim, std::int64_t y
 }
 
 // Of one that does not: as suits the memory, whatever its loops say.
-void SizePointwise(TileAxis& x, TileAxis& y) {
+void SizePointwise(TileAxis& x, TileAxis& y, bool has_vector) {
   x.block = std::min(x.extent, kMostLine);
-  x.each = x.extent % 4 == 0 ? 4 : 1;
+  x.each = has_vector ? 4 : 1;
   y.block = std::clamp<std::int64_t>(kMostBlockThreads / Up(x.block, x.each), 1, y.extent);
 }
 
+// As if the extent were a multiple of four; where it is none, the last thread of a line goes one by
+// one.
 bool HasVector(const Nest& nest, const KernelPlan& plan, const TileAxis& axis) {
-  return std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
-    return MovesByFours(plan, nest, *access, axis.loop, axis.extent);
-  });
+  return axis.extent >= 4 && std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
+           return MovesByFours(plan, nest, *access, axis.loop, 4);
+         });
 }
 
 std::int64_t DepthOf(const PlanLoop& loop) {
@@ -203,8 +205,8 @@ std::optional<TileMapping> ChooseTile(const KernelPlan& plan, const Nest& nest) 
     if (nest.Reduces(step->loop)) tile.reduced.push_back(step->loop);
   }
   if (tile.reduced.empty()) {
-    SizePointwise(tile.x, tile.y);
-    if (!HasVector(nest, plan, tile.x)) tile.x.each = 1;
+    SizePointwise(tile.x, tile.y, HasVector(nest, plan, tile.x));
+    tile.ragged = tile.x.each == 4 && tile.x.extent % 4 != 0;
   } else {
     SizeReducing(tile.x, tile.y, x_dim, y_inside);
   }

@@ -74,15 +74,14 @@ void TileEmitter::EnterBlock() {
 
 void TileEmitter::Emit() {
   EnterBlock();
-  const Body& body = *tile_.nest.body;
   const Statement* reduction = tile_.nest.reduction();
   if (reduction == nullptr) {
-    Loaded loaded;
-    StoreAll([&](std::int64_t x, std::int64_t y) {
-      const auto values = walk_.Evaluate(
-          body, [&](const Access& access) { return Operand(access, x, y, nullptr, loaded); });
-      return values.values.back();
-    });
+    if (!tile_.ragged) return EmitPoints();
+    Value* is_whole = InRange(tile_.x, x_, tile_.x.each - 1);
+    is_whole_ = true;
+    walk_.If(is_whole, [&] { EmitPoints(); });
+    is_whole_ = false;
+    walk_.If(builder_.CreateNot(is_whole), [&] { EmitPoints(); });
     return;
   }
   const auto identity = static_cast<float>(ReductionIdentity(reduction->op));
@@ -95,6 +94,21 @@ void TileEmitter::Emit() {
   StoreAll([&](std::int64_t x, std::int64_t y) {
     return walk_.Get(accumulators_[static_cast<std::size_t>(y * tile_.x.each + x)]);
   });
+}
+
+void TileEmitter::EmitPoints() {
+  Loaded loaded;
+  StoreAll([&](std::int64_t x, std::int64_t y) {
+    const auto values = walk_.Evaluate(*tile_.nest.body, [&](const Access& access) {
+      return Operand(access, x, y, nullptr, loaded);
+    });
+    return values.values.back();
+  });
+}
+
+bool TileEmitter::IsWide(const Access& access) const {
+  return tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, access, tile_.x.loop,
+                                              is_whole_ ? tile_.x.each : tile_.x.extent);
 }
 
 void TileEmitter::RunReduced(std::size_t level) {
@@ -181,7 +195,7 @@ void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Val
         builder_.CreateGEP(builder_.getFloatTy(), walk_.Pointer(*staged.access), elements);
     part.value = builder_.CreateAlignedLoad(type, from, align);
     part.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
-                                     builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
+                                    builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
     parts.push_back(part);
   }
   for (const Part& part : parts) {
@@ -263,8 +277,7 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
   if (depth != nullptr && staged != tile_.staged.end()) {
     return FromShared(*staged, staged->along_x ? x : y, depth, loaded);
   }
-  const bool vector = tile_.x.group() == 4 && along_x == 1 &&
-                      MovesByFours(plan_, tile_.nest, access, tile_.x.loop, tile_.x.extent);
+  const bool vector = along_x == 1 && IsWide(access);
   const Position at_y = PositionOf(tile_.y, y_, y, 1);
   if (!vector) {
     Value* from = Pointer(access, PositionOf(tile_.x, x_, x, 1), at_y);
@@ -284,8 +297,7 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
 
 void TileEmitter::StoreAll(const std::function<Value*(std::int64_t x, std::int64_t y)>& value) {
   const Access& target = *tile_.nest.body->statements.back().target;
-  const bool vector =
-      tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
+  const bool vector = IsWide(target);
   const std::int64_t width = vector ? 4 : 1;
   // All values first: loads need no thread to exist, only stores do.
   std::vector<Value*> values;

@@ -71,6 +71,18 @@ TEST(OutcomeJsonTest, ShowsAMeasurementFieldByField) {
   EXPECT_EQ(json["tag"], (Json{{"step", 4}}));
 }
 
+TEST(OutcomeJsonTest, ShowsWhatAGpusSensorsSaid) {
+  Outcome outcome = Measured();
+  EXPECT_TRUE(OutcomeJson(outcome)["device"].is_null());
+  std::get<Measurement>(outcome.evaluation.verdict).device =
+      DeviceState{.temperature_c = 62, .power_w = 0, .throttle_reasons = 0x41};
+  EXPECT_EQ(OutcomeJson(outcome)["device"],
+            (Json{{"temperature_c", 62.0},
+                  {"power_w", nullptr},
+                  {"memory_clock_mhz", nullptr},
+                  {"throttle_reasons", {"idle", "hardware thermal slowdown"}}}));
+}
+
 TEST(OutcomeJsonTest, GivesAFailureNoFigures) {
   Outcome outcome = Measured();
   outcome.evaluation.verdict = Failure{.code = FailureCode::kRunCrash, .message = "", .signal = 11};

@@ -12,7 +12,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 4;
+constexpr int kVersion = 5;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

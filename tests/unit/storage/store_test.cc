@@ -50,6 +50,38 @@ TEST_F(StoreTest, SpecsAndOutcomesRoundTrip) {
   EXPECT_FALSE(reader_->ReadJob({{1}, 4}).value());
 }
 
+// What a GPU's sensors said stands beside its results; where nothing was said there is no row.
+TEST_F(StoreTest, StatesOfDevicesRoundTrip) {
+  const std::vector<JobSpec> specs = {PlainSpec(4), PlainSpec(5), PlainSpec(6)};
+  Evaluation told = SomeMeasurement(1);
+  told.conditions->hardware.device = DeviceKind::kCuda;
+  Evaluation silent = told;
+  silent.tree_key = SomeKey(2);
+  std::get<Measurement>(told.verdict).device = DeviceState{.temperature_c = 61.5,
+                                                           .power_w = 312.25,
+                                                           .memory_clock_mhz = 2619,
+                                                           .throttle_reasons = 0x8000000000000044};
+  const std::vector<Outcome> outcomes = {
+      SomeOutcome({.index = 0, .sequence = 1}, specs[0], told),
+      SomeOutcome({.index = 1, .sequence = 2}, specs[1], silent),
+      SomeOutcome({.index = 2, .sequence = 3}, specs[2], SomeMeasurement(3))};
+  MustApply({SomeBatch(1, specs), JobFinished{outcomes[0]}, JobFinished{outcomes[1]},
+             JobFinished{outcomes[2]}});
+  EXPECT_EQ(reader_->ReadOutcomes({1}, 0, 100).value(), outcomes);
+  EXPECT_EQ(reader_->FindResult(KeyFor(told)).value()->evaluation.measurement().device,
+            told.measurement().device);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM device_states"), 1);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE temperature_c = 61.5 AND "
+                         "power_w = 312.25"),
+            1);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE temperature_c IS NULL"), 2);
+  RunByHand("UPDATE device_states SET power_w = 1");
+  const auto damaged = OpenReader()->ReadOutcomes({1}, 0, 100);
+  ASSERT_TRUE(damaged) << damaged.error().message;
+  EXPECT_FALSE(damaged->at(0).evaluation.ok());  // it fails alone
+  EXPECT_EQ(damaged->at(1), outcomes[1]);
+}
+
 TEST_F(StoreTest, EveryFailureCodeRoundTrips) {
   std::vector<JobSpec> specs;
   std::vector<Write> writes;

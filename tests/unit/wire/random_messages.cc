@@ -110,6 +110,12 @@ Measurement RandomMessages::AMeasurement() {
   }
   measurement.clock_before_mhz = Real();
   measurement.clock_after_mhz = Real();
+  if (Below(2) == 1) {
+    measurement.device = DeviceState{.temperature_c = Real(),
+                                     .power_w = Real(),
+                                     .memory_clock_mhz = Real(),
+                                     .throttle_reasons = random_.Next()};
+  }
   return measurement;
 }
 

@@ -47,6 +47,17 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
   EXPECT_NE(text.find("grade B"), std::string::npos) << text;
   EXPECT_NE(text.find("median of 2 accepted of 3 samples"), std::string::npos) << text;
   EXPECT_NE(text.find("answered from the store, measured by host-1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("device:"), std::string::npos) << text;
+
+  auto& measurement = std::get<Measurement>(outcome.evaluation.verdict);
+  measurement.clock_after_mhz = 1410;
+  measurement.device = DeviceState{
+      .temperature_c = 62.4, .power_w = 310, .memory_clock_mhz = 1593, .throttle_reasons = 0x204};
+  const std::string of_gpu = MeasurementText(spec, outcome);
+  EXPECT_NE(of_gpu.find("device: 1410 MHz, memory 1593 MHz, at most 62 C and 310 W, throttle "
+                        "reasons: software power cap, 0x200\n"),
+            std::string::npos)
+      << of_gpu;
 }
 
 }  // namespace

@@ -18,7 +18,10 @@ class FakeSensors final : public DeviceSensors {
   double MaxClockMhz() const override { return 2000; }
   SensorReading Read() override {
     ++reads;
-    SensorReading reading{.clock_mhz = 1500, .temperature_c = 60};
+    SensorReading reading{.clock_mhz = 1500,
+                          .memory_clock_mhz = 1000.0 + reads,
+                          .temperature_c = reads == 3 ? 70.0 : 60.0,
+                          .power_w = reads == 2 ? 300.0 : 250.0};
     if (reads >= throttled_from && reads < throttled_to) reading.throttle_reasons = 0x40;
     return reading;
   }
@@ -42,7 +45,8 @@ class DeviceSamplerTest : public ::testing::Test {
     policy_.budget_ns = 100'000'000;
     policy_.patience_ns = 500'000'000;
   }
-  DeviceSamples Take() {
+  DeviceSamples Take() { return Take(&sensors_); }
+  DeviceSamples Take(DeviceSensors* sensors) {
     device_ = GpuDevice::Open(driver_, {.ordinal = 0,
                                         .run_limit = std::chrono::seconds(10),
                                         .clock =
@@ -52,7 +56,7 @@ class DeviceSamplerTest : public ::testing::Test {
                                             }})
                   .value();
     auto loaded = device_->Load(kernel_, "code").value();
-    auto samples = TakeDeviceSamples(*device_, *loaded, policy_, &sensors_);
+    auto samples = TakeDeviceSamples(*device_, *loaded, policy_, sensors);
     EXPECT_TRUE(samples.has_value()) << samples.error().message;
     return samples.value();
   }
@@ -123,6 +127,17 @@ TEST_F(DeviceSamplerTest, CountsWhatWasHeldBackAndTakesItAgain) {
   EXPECT_EQ(taken.throttled, 3);  // both samples that a reading stands beside
   EXPECT_EQ(std::ranges::count(taken.samples.flags, std::uint8_t{kSampleAccepted}), 5);
   EXPECT_EQ(std::ranges::count(taken.samples.flags, std::uint8_t{kSampleThrottled}), 3);
+}
+
+TEST_F(DeviceSamplerTest, TellsTheExtremesOfWhatTheSensorsSaid) {
+  sensors_.throttled_from = 4;
+  sensors_.throttled_to = 6;
+  const DeviceSamples taken = Take();
+  EXPECT_EQ(taken.state, (DeviceState{.temperature_c = 70,
+                                      .power_w = 300,
+                                      .memory_clock_mhz = 1000.0 + sensors_.reads,
+                                      .throttle_reasons = 0x40}));
+  EXPECT_EQ(Take(nullptr).state, std::nullopt);
 }
 
 TEST_F(DeviceSamplerTest, EndsThoughItIsHeldBackForGood) {

@@ -16,6 +16,8 @@
 #include "common/job/job_spec.h"
 #include "common/looptree/benchmark.h"
 #include "common/looptree/text.h"
+#include "tests/unit/worker/gpu/line_sums.h"
+#include "tests/unit/worker/gpu/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/gpu/device_plan.h"
@@ -90,6 +92,32 @@ TEST(GpuCompiler, MovesFourAtATimeWhereAligned) {
   EXPECT_NE(kernel.ptx.find("st.global.v4.f32"), std::string::npos);
 }
 
+TEST(GpuCompiler, ThreadsMoveFourAtATimeWhereAligned) {
+  const auto ptx = [](const char* actions) {
+    return CompilerFor(GpuArch{80})
+        ->Compile(Walked("benchmark://loop_tool-cuda-v0/8388607", actions))
+        .value()
+        .ptx;
+  };
+  // One element in each iteration, and what is left over one by one.
+  const std::string threads = ptx("");
+  EXPECT_NE(threads.find("ld.global.nc.v4.f32"), std::string::npos) << threads;
+  EXPECT_NE(threads.find("st.global.v4.f32"), std::string::npos);
+  EXPECT_NE(threads.find("st.global.f32"), std::string::npos);
+  // Three: nothing is aligned.
+  const std::string threes = ptx("toggle_mode,up,toggle_mode,up,up");
+  EXPECT_EQ(threes.find(".v4."), std::string::npos) << threes;
+}
+
+// A million terms, in two kernels.
+TEST(GpuCompiler, ALongSumHasTwoStages) {
+  const auto kernel = CompilerFor(GpuArch{80})->Compile(LongSums{.terms = 1 << 20}.Tree()).value();
+  ASSERT_EQ(kernel.launches.size(), 2U);
+  EXPECT_EQ(kernel.launches[0].blocks, 256U);
+  EXPECT_EQ(kernel.launches[1].blocks, 1U);
+  EXPECT_EQ(kernel.scratch_bytes, 256 * 4U);
+}
+
 class Assembled : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -137,6 +165,15 @@ TEST_P(Assembled, TheStandardSetWithoutSpills) {
   for (const ZooProgram& zoo : ProgramZoo()) {
     SCOPED_TRACE(zoo.name);
     ExpectAssembles(*compiler, PlainTree(zoo.program), false);
+  }
+  for (const LongSums& sums : {LongSums{.terms = 1 << 20}, LongSums{.sums = 3, .terms = 5001}}) {
+    SCOPED_TRACE(sums.Name());
+    ExpectAssembles(*compiler, sums.Tree(), false);
+  }
+  for (const LineSums& lines : {LineSums{.lines = 40, .width = 64, .inner = 8},
+                                LineSums{.lines = 40, .width = 61, .all_threaded = true}}) {
+    SCOPED_TRACE(lines.Name());
+    ExpectAssembles(*compiler, lines.Tree(), false);
   }
   for (const auto& [uri, actions] : std::vector<std::pair<const char*, const char*>>{
            {"benchmark://loop_tool-cuda-v0/8388607", ""},

@@ -18,6 +18,8 @@ DeviceSamples SomeSamples() {
   samples.copies = 3;
   samples.before.clock_mhz = 1500;
   samples.after.throttle_reasons = 0x40;
+  samples.state = DeviceState{
+      .temperature_c = 71, .power_w = 350, .memory_clock_mhz = 2600, .throttle_reasons = 0x44};
   samples.throttled = 1;
   samples.was_shared = true;
   return samples;
@@ -31,6 +33,7 @@ TEST(GpuMessage, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(samples.samples, SomeSamples().samples);
   EXPECT_EQ(samples.before, SomeSamples().before);
   EXPECT_EQ(samples.after, SomeSamples().after);
+  EXPECT_EQ(samples.state, SomeSamples().state);
   EXPECT_EQ(samples.copies, 3);
   EXPECT_TRUE(samples.was_shared);
 
@@ -50,6 +53,9 @@ TEST(GpuMessage, WhatIsCutOffOrChangedIsNoReply) {
   EXPECT_FALSE(DecodeGpuReply(bytes + "x").has_value());
   DeviceSamples impossible = SomeSamples();
   impossible.samples.ns[0] = -1;
+  EXPECT_FALSE(DecodeGpuReply(Encode(GpuReply{.answer = impossible})).has_value());
+  impossible = SomeSamples();
+  impossible.state->power_w = -1;
   EXPECT_FALSE(DecodeGpuReply(Encode(GpuReply{.answer = impossible})).has_value());
 }
 
@@ -92,6 +98,16 @@ TEST(GpuJudge, NoFigureOfASharedOrFakeDeviceIsGradedWell) {
   EXPECT_EQ(grade(DeviceTruth::kFake), Grade::kC);
   samples.was_shared = true;
   EXPECT_EQ(grade(DeviceTruth::kReal), Grade::kC);
+}
+
+TEST(GpuJudge, TellsWhatTheSensorsSaid) {
+  DeviceSamples samples = SomeSamples();
+  const auto device = [&] {
+    return JudgeSamples(samples, {}, {.flop_count = 10}, {}, DeviceTruth::kReal)->device;
+  };
+  EXPECT_EQ(device(), samples.state);
+  samples.state.reset();
+  EXPECT_EQ(device(), std::nullopt);
 }
 
 TEST(GpuJudge, WhatIsAboveThePeakIsRefused) {

@@ -1,0 +1,26 @@
+#pragma once
+// DeviceStateTable: DeviceState <-> row of `device_states`: what a GPU's sensors said beside a
+// result. Results of devices without sensors have none.
+
+#include <optional>
+
+#include "common/base/result.h"
+#include "common/job/measurement.h"
+#include "storage/result_keys.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+class DeviceStateTable {
+ public:
+  explicit DeviceStateTable(Connection& connection) : connection_(connection) {}
+
+  Status Insert(ResultId result, const DeviceState& state);
+  // kCorrupt: the row is not what was written.
+  Result<std::optional<DeviceState>> Find(ResultId result);
+
+ private:
+  Connection& connection_;
+};
+
+}  // namespace loopfleet::storage
