@@ -228,7 +228,7 @@ Status LookUp(StoreReader& reader, const std::string& name, std::uint64_t from, 
   const Stopwatch watch;
   for (const auto& key : keys) {
     LF_TRY(const auto found, reader.FindResult(key));
-    if (found.has_value() != expected) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
+    if ((found != nullptr) != expected) return Fail(ErrorKind::kCorrupt, "a lookup went wrong");
   }
   PrintRate(name, kLookups, watch.wall(), watch.cpu(), "lookups/s", peer);
   return {};
