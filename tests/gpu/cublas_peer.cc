@@ -1,9 +1,10 @@
 #include "tests/gpu/cublas_peer.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <type_traits>
+#include <string>
+
+#include "worker/gpu/shared_library.h"
 
 namespace loopfleet::worker {
 
@@ -25,20 +26,15 @@ CublasPeer::~CublasPeer() {
 }
 
 Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
-  void* library = nullptr;
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                           "/usr/local/cuda/lib64/libcublas.so"}) {
-    library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-  }
-  if (library == nullptr) return Fail(ErrorKind::kNotFound, "there is no cuBLAS here");
+  const std::string places[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                "/usr/local/cuda/lib64/libcublas.so"};
+  const auto library = SharedLibrary::Open(places);
+  if (!library) return Fail(ErrorKind::kNotFound, "there is no cuBLAS here");
   std::unique_ptr<CublasPeer> peer(new CublasPeer());
   Functions& cublas = *peer->functions_;
   bool is_complete = true;
   const auto find = [&](const char* symbol, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
-    is_complete = is_complete && function != nullptr;
+    is_complete = library->Find(symbol, function) && is_complete;
   };
   find("cublasCreate_v2", cublas.create);
   find("cublasDestroy_v2", cublas.destroy);

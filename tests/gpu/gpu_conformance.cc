@@ -3,14 +3,15 @@
 // driver assembles; NVML, cuBLAS and compute-sanitizer where they are. One executable without a
 // library of ours, LLVM's or C++'s beside it: tests/gpu/run.sh, docs/GPU.md.
 //
-//   gpu_conformance [--device 0] [--trees 500] [--seed 1] [--largest 4096] [--search-seconds 60]
-//                   [--repeats 100]                          the report, on standard output
+//   gpu_conformance [--parts device,conformance,...] [--json FILE] [--seconds 570] [--device 0]
+//                   [--trees 500] [--seed 1] [--largest 4096] [--search-seconds 60] [--repeats 100]
 //   gpu_conformance --fault NAME [--device 0]                one hostile kernel, in this process
-//   gpu_conformance --only-trees 20                          conformance alone, as under a
-//   sanitizer
+//   gpu_conformance --only-trees 20                          as under a sanitizer
 //
-// --largest leaves out products of larger matrices, and additions of more than its square.
-// Exit codes: 0 all passed, 1 something failed, 77 there is no CUDA device: nothing was tested.
+// The report goes to standard output as Markdown, and to FILE as JSON (report.h). --seconds: what
+// is not begun by then is left out, and said to be. --largest leaves out products of larger
+// matrices, and additions of more than its square. Exit codes: 0 all passed, 1 something failed, 2
+// a wrong flag, 77 there is no CUDA device: nothing was tested.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -21,7 +22,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,7 @@
 #include "common/looptree/benchmark.h"
 #include "common/looptree/walk.h"
 #include "tests/gpu/cublas_peer.h"
+#include "tests/gpu/report.h"
 #include "tests/gpu/schedule_search.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
@@ -49,10 +51,20 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr int kUsage = 2;
 constexpr int kNothingTested = 77;
+
+using Json = Report::Json;
+
+// In this order.
+constexpr std::string_view kParts[] = {"device",  "conformance", "timing",    "search",
+                                       "repeats", "faults",      "sanitizer", "after"};
 
 struct Options {
   int device = 0;
+  std::string parts;  // "": all
+  std::string json;
+  double seconds = 0;  // 0: no end
   int trees = 500;
   std::uint64_t seed = 1;
   std::string fault;
@@ -63,6 +75,7 @@ struct Options {
 };
 
 struct Bench {
+  Report& report;
   CudaDriver& driver;
   GpuDevice& device;
   GpuArch arch;
@@ -98,11 +111,10 @@ std::string CheckTree(const Bench& bench, const looptree::LoopTree& tree,
   return Difference(*outputs, reference);
 }
 
-int RunConformance(const Bench& bench, const Options& options) {
+void RunConformance(const Bench& bench, const Options& options) {
   FuzzCases cases(options.seed);
   CachedReference references;
   int right = 0;
-  int wrong = 0;
   int refused = 0;
   for (int i = 0; i < options.trees && !bench.device.lost(); ++i) {
     const FuzzCase fuzz = cases.Next();
@@ -112,28 +124,27 @@ int RunConformance(const Bench& bench, const Options& options) {
     const int before = refused;
     const std::string problem = CheckTree(bench, replayed->tree, inputs, reference, refused);
     if (!problem.empty()) {
-      ++wrong;
-      fmt::print("- WRONG: {}\n  {}\n", problem, ToLine(fuzz));
+      bench.report.Fail(fmt::format("{}: {}", problem, ToLine(fuzz)));
     } else if (refused == before) {
       ++right;
     }
   }
-  fmt::print(
-      "\n## Conformance\n\n{} random trees right, {} wrong, {} refused for being unrolled too "
-      "far\n",
-      right, wrong, refused);
-  return wrong;
+  bench.report.Row({{"trees_right", right}, {"refused_as_unrolled_too_far", refused}});
+  bench.report.Line("{} random trees right, {} refused for being unrolled too far", right, refused);
+  if (right == 0) bench.report.Fail("no tree was right");
 }
 
 struct Schedule {
   const char* uri;
   const char* actions;
   int size;  // of the matrices; of an addition, the root of how many
+  bool judged_by_copy = false;
 };
 constexpr Schedule kTimed[] = {
     {"benchmark://loop_tool-cuda-v0/65536", "", 256},
     {"benchmark://loop_tool-cuda-v0/1048576", "", 1024},
-    {"benchmark://loop_tool-cuda-v0/8388607", "", 2896},
+    {"benchmark://loop_tool-cuda-v0/8388607", "", 2896, true},
+    {"benchmark://loop_tool-cuda-v0/4096", "", 64},
     {"benchmark://mm-v0/mm64_64_64", "swap_down", 64},
     {"benchmark://mm-v0/mm1024_1024_1024", "", 1024},
     {"benchmark://mm-v0/mm1024_1024_1024", "swap_down", 1024},
@@ -186,43 +197,66 @@ std::expected<DeviceSamples, Failure> MeasureTree(const Bench& bench,
   return TakeDeviceSamples(bench.device, *loaded, policy, bench.sensors);
 }
 
-int RunTiming(const Bench& bench, const Options& options) {
-  int failed = 0;
-  const auto copy = bench.device.TimeCopies(kCopiedBytes, 20);
-  fmt::print("\n## Timing (the device's own clock, batches of at least 5 ms)\n\n");
-  if (copy) {
-    fmt::print(
-        "Peer: a copy of {} MB within the device's memory, read and written: {:.1f} GB/s\n\n",
-        kCopiedBytes / 1'000'000, 2.0 * kCopiedBytes * 20 / *copy);
-  }
-  fmt::print(
+// Bytes a nanosecond, read and written.
+double CopyRate(const Bench& bench) {
+  constexpr int kTimes = 20;
+  const auto ns = bench.device.TimeCopies(kCopiedBytes, kTimes);
+  return ns && *ns > 0 ? 2.0 * kCopiedBytes * kTimes / *ns : 0;
+}
+
+void RunTiming(const Bench& bench, const Options& options) {
+  Report& report = bench.report;
+  report.Line(
+      "The device's own clock, batches of at least 5 ms. Peer: a copy of {} MB within the "
+      "device's memory, before and after each.\n",
+      kCopiedBytes / 1'000'000);
+  report.Line(
       "| benchmark | actions | cache | us | fastest to slowest | GFLOP/s | GB/s of tensors | to "
-      "the "
-      "copy | batches, throttled | device |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "the copy | batches, throttled | device |\n|---|---|---|---|---|---|---|---|---|---|");
+  std::vector<Report::Goal> goals;
   for (const Schedule& schedule : kTimed) {
     if (schedule.size > options.largest) continue;
     const looptree::LoopTree tree = Walked(schedule.uri, schedule.actions);
     for (const CacheState cache : {CacheState::kWarm, CacheState::kCold}) {
       const char* const name = cache == CacheState::kWarm ? "warm" : "cold";
+      const double copy_before = CopyRate(bench);
       const auto taken = MeasureTree(bench, tree, Policy(cache));
       if (!taken) {
-        ++failed;
-        fmt::print("| {} | {} | {} | FAILED: {} | | | | | | |\n", schedule.uri, schedule.actions,
-                   name, taken.error().message);
+        report.Fail(fmt::format("{} {} {}: {}", schedule.uri, schedule.actions, name,
+                                taken.error().message));
         continue;
       }
+      const double copy = (copy_before + CopyRate(bench)) / 2;
       const std::vector<double>& ns = taken->samples.ns;
       const double median = MedianOf(ns);
       const double rate = static_cast<double>(looptree::TensorBytes(tree.program())) / median;
-      fmt::print("| {} | {} | {} | {:.2f} | {:.4f} | {:.1f} | {:.1f} | {:.3f} | {}{}, {} | {} |\n",
-                 schedule.uri, schedule.actions, name, median / 1e3,
-                 (std::ranges::max(ns) - std::ranges::min(ns)) / median,
-                 static_cast<double>(looptree::FlopCount(tree.program())) / median, rate,
-                 copy ? rate / (2.0 * kCopiedBytes * 20 / *copy) : 0, ns.size(),
-                 taken->is_batched ? " of graphs" : "", taken->throttled, StateText(taken->after));
+      const double flops = static_cast<double>(looptree::FlopCount(tree.program())) / median;
+      const double to_copy = copy > 0 ? rate / copy : 0;
+      report.Line("| {} | {} | {} | {:.2f} | {:.4f} | {:.1f} | {:.1f} | {:.3f} | {}{}, {} | {} |",
+                  schedule.uri, schedule.actions, name, median / 1e3,
+                  (std::ranges::max(ns) - std::ranges::min(ns)) / median, flops, rate, to_copy,
+                  ns.size(), taken->is_batched ? " of graphs" : "", taken->throttled,
+                  StateText(taken->after));
+      report.Row({{"benchmark", schedule.uri},
+                  {"actions", schedule.actions},
+                  {"cache", name},
+                  {"samples_ns", ns},
+                  {"gflop_per_second", flops},
+                  {"gb_per_second", rate},
+                  {"copy_gb_per_second", copy},
+                  {"throttled", taken->throttled},
+                  {"clock_mhz", taken->after.clock_mhz},
+                  {"temperature_c", taken->after.temperature_c},
+                  {"power_w", taken->after.power_w}});
+      if (schedule.judged_by_copy && cache == CacheState::kWarm) {
+        goals.push_back({.name = fmt::format("{} to a copy's bandwidth", schedule.uri),
+                         .value = to_copy,
+                         .goal = 0.95});
+      }
     }
   }
-  return failed;
+  report.Line("");
+  for (const Report::Goal& goal : goals) report.Judge(goal);
 }
 
 // ---- the best schedule found, beside cuBLAS
@@ -247,15 +281,17 @@ std::string CheckSome(const std::vector<looptree::Tensor>& inputs, const looptre
   return "";
 }
 
-int RunSearch(const Bench& bench, const Options& options) {
-  int failed = 0;
+void RunSearch(const Bench& bench, const Options& options) {
+  Report& report = bench.report;
   const auto cublas = CublasPeer::Open(bench.driver);
-  fmt::print("\n## Best schedule found in {} s, beside {}\n\n", options.search_seconds,
-             cublas ? (*cublas)->version() + ", float32, TF32 off"
-                    : "no peer (" + cublas.error().message + ")");
-  fmt::print(
+  report.Line("{} s for each size, beside {}.\n", options.search_seconds,
+              cublas ? (*cublas)->version() + ", float32, TF32 off"
+                     : "no peer (" + cublas.error().message + ")");
+  if (!cublas) report.Skip("cuBLAS as peer: " + cublas.error().message);
+  report.Line(
       "| size | tried, failed | actions | us | GFLOP/s | cuBLAS GFLOP/s | ratio |\n"
-      "|---|---|---|---|---|---|---|\n");
+      "|---|---|---|---|---|---|---|");
+  std::vector<Report::Goal> goals;
   for (const int size : {64, 1024, 2048, 4096}) {
     if (size > options.largest || (size == 64 && options.largest > 64)) continue;
     const std::string uri = fmt::format("benchmark://mm-v0/mm{}_{}_{}", size, size, size);
@@ -278,8 +314,7 @@ int RunSearch(const Bench& bench, const Options& options) {
     const auto found =
         SearchSchedule(size, options.seed, std::chrono::seconds(options.search_seconds), time_tree);
     if (!found) {
-      ++failed;
-      fmt::print("| {} | FAILED: {} | | | | | |\n", size, found.error().message);
+      report.Fail(fmt::format("{}: {}", size, found.error().message));
       continue;
     }
     // Timed afresh, the peer between.
@@ -307,25 +342,38 @@ int RunSearch(const Bench& bench, const Options& options) {
       return {};
     }();
     if (!timed) {
-      ++failed;
-      fmt::print("| {} | FAILED: {} | | | | | |\n", size, timed.error().message);
+      report.Fail(fmt::format("{}: {}", size, timed.error().message));
       continue;
     }
     const double rate = flop / MedianOf(ours);
     const double peer = theirs.empty() ? 0 : flop / MedianOf(theirs);
-    fmt::print("| {} | {}, {} | {} | {:.2f} | {:.1f} | {} | {} |\n", size, found->tried,
-               found->failed, found->actions, MedianOf(ours) / 1e3, rate,
-               peer > 0 ? fmt::format("{:.1f}", peer) : "-",
-               peer > 0 ? fmt::format("{:.3f}", rate / peer) : "-");
+    report.Line("| {} | {}, {} | {} | {:.2f} | {:.1f} | {} | {} |", size, found->tried,
+                found->failed, found->actions, MedianOf(ours) / 1e3, rate,
+                peer > 0 ? fmt::format("{:.1f}", peer) : "-",
+                peer > 0 ? fmt::format("{:.3f}", rate / peer) : "-");
+    report.Row({{"size", size},
+                {"tried", found->tried},
+                {"failed", found->failed},
+                {"actions", found->actions},
+                {"ns", ours},
+                {"cublas_ns", theirs},
+                {"gflop_per_second", rate},
+                {"cublas_gflop_per_second", peer > 0 ? Json(peer) : Json(nullptr)}});
+    if (peer > 0) {
+      goals.push_back({.name = fmt::format("product of {}, to cuBLAS", size),
+                       .value = rate / peer,
+                       .goal = 0.7});
+    }
   }
-  return failed;
+  report.Line("");
+  for (const Report::Goal& goal : goals) report.Judge(goal);
 }
 
 // ---- the same again
 
-int RunRepeats(const Bench& bench, const Options& options) {
-  fmt::print("\n## A/A: one schedule {} times, each loaded anew\n\n", options.repeats);
-  int failed = 0;
+void RunRepeats(const Bench& bench, const Options& options) {
+  Report& report = bench.report;
+  report.Line("One schedule {} times, each loaded anew.\n", options.repeats);
   for (const Schedule& schedule :
        {Schedule{"benchmark://loop_tool-cuda-v0/1048576", "", 1024},
         Schedule{"benchmark://mm-v0/mm1024_1024_1024", "swap_down", 1024},
@@ -336,8 +384,7 @@ int RunRepeats(const Bench& bench, const Options& options) {
     for (int i = 0; i < options.repeats; ++i) {
       const auto taken = MeasureTree(bench, tree, Policy(CacheState::kWarm));
       if (!taken) {
-        fmt::print("- {}: FAILED: {}\n", schedule.uri, taken.error().message);
-        ++failed;
+        report.Fail(fmt::format("{}: {}", schedule.uri, taken.error().message));
         break;
       }
       medians.push_back(MedianOf(taken->samples.ns));
@@ -347,13 +394,18 @@ int RunRepeats(const Bench& bench, const Options& options) {
     std::vector<double> apart;
     for (const double ns : medians) apart.push_back(std::abs(ns / median - 1));
     std::ranges::sort(apart);
-    fmt::print(
+    report.Line(
         "- {} {}: {:.2f} us; from their median by {:.4f} in the median, {:.4f} at the 90th "
-        "percentile, {:.4f} at most\n",
+        "percentile, {:.4f} at most",
         schedule.uri, schedule.actions, median / 1e3, MedianOf(apart), apart[apart.size() * 9 / 10],
         apart.back());
+    report.Row({{"benchmark", schedule.uri}, {"actions", schedule.actions}, {"ns", medians}});
+    report.Judge(
+        {.name = fmt::format("{} {}: furthest from the median", schedule.uri, schedule.actions),
+         .value = apart.back(),
+         .bound = Report::Goal::Bound::kAtMost,
+         .goal = 0.01});
   }
-  return failed;
 }
 
 // ---- hostile kernels
@@ -369,7 +421,9 @@ constexpr Fault kFaults[] = {
     {"misaligned", "add.s64 %rd1, %rd1, 2; st.global.u32 [%rd1], %r1;", 16, FailureCode::kRunCrash},
     {"trap", "trap;", 16, FailureCode::kRunCrash},
     // The store keeps the loop from being taken for one that does nothing.
-    {"endless", "L: st.volatile.global.u32 [%rd1], %r1; bra L;", 16, FailureCode::kRunTimeout},
+    // Its size is how the driver of the tests, which cannot end one either, knows it.
+    {"endless", "L:\n  st.volatile.global.u32 [%rd1], %r1;\n  bra L;", 32,
+     FailureCode::kRunTimeout},
     {"too-much-memory", "st.global.u32 [%rd1], %r1;", std::uint64_t{1} << 40, FailureCode::kRunOom},
 };
 
@@ -389,12 +443,16 @@ std::string HostilePtx(const Fault& fault) {
                      fault.body);
 }
 
+// In this process, which ends with it.
 int RunFault(CudaDriver& driver, const Options& options) {
   for (const Fault& fault : kFaults) {
     if (options.fault != fault.name) continue;
     auto device = GpuDevice::Open(
         driver, {.ordinal = options.device, .run_limit = std::chrono::milliseconds(2000)});
-    if (!device) return kFailed;
+    if (!device) {
+      fmt::print("{}\n", device.error().message);
+      return kFailed;
+    }
     GpuKernel kernel;
     kernel.launches = {{.symbol = "hostile", .blocks = 1, .threads = 32}};
     kernel.buffers = {{.role = BufferSpec::Role::kOutput, .element_count = fault.elements}};
@@ -404,165 +462,305 @@ int RunFault(CudaDriver& driver, const Options& options) {
       return {};
     }();
     const bool right = !ran.has_value() && ran.error().code == fault.expected;
-    fmt::print("- {} {}: {}\n", right ? "right" : "WRONG", fault.name,
-               ran.has_value() ? "it ran" : ran.error().message);
+    fmt::print("{}: {}\n", ran.has_value() ? "it ran" : InfoOf(ran.error().code).name,
+               ran.has_value() ? "" : ran.error().message);
     std::fflush(stdout);
     // Not through destructors: a running kernel would be waited for.
     ::_exit(right ? 0 : kFailed);
   }
   fmt::print(stderr, "gpu_conformance: there is no fault '{}'\n", options.fault);
-  return 2;
+  return kUsage;
+}
+
+struct Ran {
+  int status = -1;  // as of an exit; -1: none
+  std::string said;
+};
+
+// A command of the shell, ended after so many seconds.
+Ran RunCommand(const std::string& command, int most_seconds) {
+  const std::string bounded =
+      fmt::format("exec timeout --kill-after=5 {} {} 2>&1", most_seconds, command);
+  std::fflush(stdout);
+  Ran ran;
+  FILE* const pipe = ::popen(bounded.c_str(), "r");
+  if (pipe == nullptr) return ran;
+  std::array<char, 4096> part{};
+  while (const std::size_t bytes = std::fread(part.data(), 1, part.size(), pipe)) {
+    ran.said.append(part.data(), bytes);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) ran.status = WEXITSTATUS(status);
+  return ran;
+}
+
+std::string OwnPath() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return size > 0 ? fmt::format("'{}'", path.data()) : "";
 }
 
 // Each in a process of its own, as a worker would; the device has to be well after each.
-int RunFaults(const char* program, const Options& options) {
-  fmt::print("\n## Hostile kernels, each in a process of its own\n\n");
-  int failed = 0;
+void RunFaults(Report& report, const Options& options) {
+  constexpr int kMostSeconds = 60;
   for (const Fault& fault : kFaults) {
-    std::fflush(stdout);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const std::string device = std::to_string(options.device);
-      ::execl(program, program, "--fault", fault.name, "--device", device.c_str(), nullptr);
-      ::_exit(kFailed);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++failed;
+    const Ran ran =
+        RunCommand(fmt::format("{} --fault {} --device {}", OwnPath(), fault.name, options.device),
+                   kMostSeconds);
+    report.Row({{"fault", fault.name},
+                {"expected", InfoOf(fault.expected).name},
+                {"said", ran.said},
+                {"survived", ran.status == 0}});
+    report.Line("- {} {}: {}", ran.status == 0 ? "right" : "WRONG", fault.name,
+                ran.said.substr(0, ran.said.find('\n')));
+    if (ran.status != 0) report.Fail(fmt::format("{} ended with {}", fault.name, ran.status));
   }
-  return failed;
-}
-
-int CheckCanary(const Bench& bench) {
-  const auto canary = MakeGpuCanary(bench.arch);
-  if (!canary) return kFailed;
-  const auto code = CodeFor(bench, canary->kernel);
-  if (!code) return kFailed;
-  const auto checked = bench.device.Check(canary->kernel, *code, canary->inputs, canary->outputs);
-  if (checked) return 0;
-  fmt::print("\nTHE CANARY FAILED: {}\n", checked.error().message);
-  return kFailed;
-}
-
-enum class Depth { kAll, kConformance };
-
-int Report(CudaDriver& driver, const Options& options, Depth depth) {
-  auto device = GpuDevice::Open(driver, {.ordinal = options.device, .clock = {}});
-  if (!device) {
-    fmt::print("NOTHING TESTED: {}\n", device.error().message);
-    return kNothingTested;
-  }
-  const CudaDriver::Facts& facts = (*device)->facts();
-  const GpuArch arch{facts.compute_capability};
-  auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
-  if (!compiler) {
-    fmt::print("{}\n", compiler.error().message);
-    return kFailed;
-  }
-  auto assembler = OpenNvJitLink();
-  if (facts.is_fake) {
-    fmt::print(
-        "**A LIBRARY OF LOOPFLEET'S TESTS STANDS IN THE PLACE OF THE DRIVER. THERE IS NO GPU, "
-        "AND NO FIGURE BELOW IS ONE OF A GPU.**\n\n");
-  }
-  fmt::print(
-      "# GPU report\n\n| | |\n|---|---|\n| device | {}, {} |\n| multiprocessors, memory, L2 | {}, "
-      "{} MiB, {} KiB |\n"
-      "| driver | CUDA {}.{} |\n| assembler | {} |\n| compiler | LLVM {}, {} |\n",
-      facts.name, arch.Name(), facts.multiprocessors, facts.memory_bytes >> 20,
-      facts.l2_bytes >> 10, facts.driver_version / 1000, facts.driver_version % 1000 / 10,
-      assembler ? (*assembler)->Version() : "the driver's (" + assembler.error().message + ")",
-      GpuCompilerFacts().llvm, GpuCompilerFacts().revision);
-  auto sensors = OpenNvml(facts.bus_id);
-  fmt::print("| sensors | {} |\n", sensors ? "driver " + (*sensors)->DriverVersion() + ", " +
-                                                 StateText((*sensors)->Read())
-                                           : "none (" + sensors.error().message + ")");
-  const Bench bench{.driver = driver,
-                    .device = **device,
-                    .arch = arch,
-                    .compiler = **compiler,
-                    .assembler = assembler ? assembler->get() : nullptr,
-                    .sensors = sensors ? sensors->get() : nullptr};
-  int failed = 0;
-  if (depth == Depth::kAll) {
-    if (const auto peaks = MeasurePeaks(**device)) {
-      fmt::print("| peaks | {:.2f} TFLOP/s of multiply-adds, {:.1f} GB/s copied |\n",
-                 peaks->flop_per_second * 1e-12, peaks->read_bytes_per_second * 1e-9);
-    } else {
-      ++failed;
-      fmt::print("| peaks | FAILED: {} |\n", peaks.error().message);
-    }
-  }
-  failed += CheckCanary(bench);
-  failed += RunConformance(bench, options);
-  if (depth == Depth::kAll && !(*device)->lost()) {
-    failed += RunTiming(bench, options);
-    failed += RunSearch(bench, options);
-    failed += RunRepeats(bench, options);
-  }
-  return failed == 0 ? 0 : kFailed;
 }
 
 // Conformance again under each tool of NVIDIA's sanitizer, where it is there.
-int RunSanitizer(const Options& options) {
-  fmt::print("\n## compute-sanitizer\n\n");
-  if (std::system("compute-sanitizer --version > /dev/null 2>&1") != 0) {
-    fmt::print("NOT TESTED: there is no compute-sanitizer in PATH\n");
-    return 0;
+void RunSanitizer(Report& report, const Options& options) {
+  constexpr int kMostSeconds = 120;
+  std::string program;
+  for (const char* place : {"compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer"}) {
+    if (program.empty() && RunCommand(fmt::format("{} --version", place), 30).status == 0) {
+      program = place;
+    }
   }
-  std::array<char, 4096> self{};
-  if (::readlink("/proc/self/exe", self.data(), self.size() - 1) <= 0) return kFailed;
-  int failed = 0;
+  if (program.empty()) {
+    return report.Skip("there is no compute-sanitizer in PATH or /usr/local/cuda/bin");
+  }
   for (const char* tool : {"memcheck", "racecheck", "synccheck"}) {
-    std::fflush(stdout);
-    const std::string command = fmt::format(
-        "compute-sanitizer --tool {} --error-exitcode 9 '{}' --only-trees 20 --device {} 2>&1",
-        tool, self.data(), options.device);
-    const int status = std::system(command.c_str());
-    const bool is_clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    fmt::print("- {} {}\n", tool, is_clean ? "clean" : "NOT CLEAN");
-    if (!is_clean) ++failed;
+    const Ran ran =
+        RunCommand(fmt::format("{} --tool {} --error-exitcode 9 {} --only-trees 20 --device {}",
+                               program, tool, OwnPath(), options.device),
+                   kMostSeconds);
+    report.Row({{"tool", tool}, {"clean", ran.status == 0}, {"exit", ran.status}});
+    report.Line("- {}: {}", tool, ran.status == 0 ? "clean" : "NOT CLEAN");
+    if (ran.status != 0)
+      report.Fail(fmt::format("{} ended with {}: {}", tool, ran.status, ran.said));
   }
-  return failed;
+}
+
+void CheckCanary(const Bench& bench) {
+  const auto checked = [&]() -> std::expected<void, Failure> {
+    auto canary = MakeGpuCanary(bench.arch);
+    if (!canary) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kCompileError, .message = canary.error().message});
+    }
+    LF_TRY(const std::string code, CodeFor(bench, canary->kernel));
+    return bench.device.Check(canary->kernel, code, canary->inputs, canary->outputs);
+  }();
+  if (!checked) bench.report.Fail("the canary: " + checked.error().message);
+}
+
+void RunDevice(const Bench& bench) {
+  const CudaDriver::Facts& facts = bench.device.facts();
+  Report& report = bench.report;
+  report.Line("| | |\n|---|---|");
+  const auto fact = [&](const char* name, const std::string& value) {
+    report.Line("| {} | {} |", name, value);
+    report.Row({{"fact", name}, {"value", value}});
+  };
+  fact("device", fmt::format("{}, {}", facts.is_fake ? "fake" : facts.name, bench.arch.Name()));
+  fact("multiprocessors", fmt::format("{}", facts.multiprocessors));
+  fact("memory, L2", fmt::format("{} MiB, {} KiB", facts.memory_bytes >> 20, facts.l2_bytes >> 10));
+  fact("driver",
+       fmt::format("CUDA {}.{}", facts.driver_version / 1000, facts.driver_version % 1000 / 10));
+  fact("assembler", bench.assembler != nullptr ? bench.assembler->Version() : "the driver's");
+  fact("compiler",
+       fmt::format("LLVM {}, {}", GpuCompilerFacts().llvm, GpuCompilerFacts().revision));
+  fact("sensors", bench.sensors == nullptr
+                      ? "none"
+                      : fmt::format("driver {}, {}", bench.sensors->DriverVersion(),
+                                    StateText(bench.sensors->Read())));
+  if (const auto peaks = MeasurePeaks(bench.device)) {
+    fact("peaks", fmt::format("{:.2f} TFLOP/s of multiply-adds, {:.1f} GB/s copied",
+                              peaks->flop_per_second * 1e-12, peaks->read_bytes_per_second * 1e-9));
+  } else {
+    report.Fail("peaks: " + peaks.error().message);
+  }
+  report.Line("");
+  CheckCanary(bench);
+}
+
+// The device with all that goes with it, for as long as `use` runs. False: it cannot be had, and
+// `why` says so.
+bool WithDevice(CudaDriver& driver, const Options& options, Report& report,
+                const std::function<void(const Bench&)>& use, std::string& why) {
+  auto device = GpuDevice::Open(driver, {.ordinal = options.device, .clock = {}});
+  if (!device) {
+    why = device.error().message;
+    return false;
+  }
+  const GpuArch arch{(*device)->facts().compute_capability};
+  auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
+  if (!compiler) {
+    why = compiler.error().message;
+    return false;
+  }
+  auto assembler = OpenNvJitLink();
+  auto sensors = OpenNvml((*device)->facts().bus_id);
+  if (!assembler) why += assembler.error().message;
+  if (!sensors) why += (why.empty() ? "" : "; ") + sensors.error().message;
+  use({.report = report,
+       .driver = driver,
+       .device = **device,
+       .arch = arch,
+       .compiler = **compiler,
+       .assembler = assembler ? assembler->get() : nullptr,
+       .sensors = sensors ? sensors->get() : nullptr});
+  return true;
+}
+
+class Run {
+ public:
+  Run(CudaDriver& driver, const Options& options, Report& report)
+      : driver_(driver), options_(options), report_(report) {}
+
+  void All() {
+    std::string missing;
+    const bool had = WithDevice(
+        driver_, options_, report_, [&](const Bench& bench) { OnDevice(bench, missing); }, missing);
+    if (!had) report_.Fail(missing);
+    Part("faults", "Hostile kernels, each in a process of its own",
+         [&] { RunFaults(report_, options_); });
+    Part("sanitizer", "compute-sanitizer", [&] { RunSanitizer(report_, options_); });
+    Part("after", "Once more, after them", [&] {
+      Options after = options_;
+      after.trees = 20;
+      ++after.seed;
+      std::string why;
+      if (!WithDevice(
+              driver_, after, report_,
+              [&](const Bench& bench) {
+                CheckCanary(bench);
+                RunConformance(bench, after);
+              },
+              why)) {
+        report_.Fail(why);
+      }
+    });
+  }
+
+ private:
+  // `missing`: what the device is used without.
+  void OnDevice(const Bench& bench, const std::string& missing) {
+    Part("device", "Device", [&] {
+      if (!missing.empty()) report_.Skip(missing);
+      RunDevice(bench);
+    });
+    const auto part = [&](std::string_view name, const char* title, const auto& run) {
+      Part(name, title, [&] {
+        if (bench.device.lost()) return report_.Fail("the device is lost since an earlier part");
+        run(bench, options_);
+      });
+    };
+    part("conformance", "Conformance", RunConformance);
+    part("timing", "Timing", RunTiming);
+    part("search", "Best schedule found", RunSearch);
+    part("repeats", "A/A", RunRepeats);
+  }
+
+  void Part(std::string_view name, const char* title, const std::function<void()>& run) {
+    const bool is_wanted =
+        options_.parts.empty() ||
+        fmt::format(",{},", options_.parts).find(fmt::format(",{},", name)) != std::string::npos;
+    if (!is_wanted) return;
+    report_.Begin(std::string(name), title);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
+    if (options_.seconds > 0 && passed.count() > options_.seconds) {
+      return report_.Fail(fmt::format("not begun: {:.0f} s had passed", passed.count()));
+    }
+    run();
+  }
+
+  CudaDriver& driver_;
+  const Options& options_;
+  Report& report_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+// False: says what is wrong with them.
+bool ParseOptions(int argc, char** argv, Options& options) {
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    const char* const value = i + 1 < argc ? argv[i + 1] : nullptr;
+    const std::pair<std::string_view, int*> kNumbers[] = {
+        {"--device", &options.device},         {"--trees", &options.trees},
+        {"--only-trees", &options.only_trees}, {"--largest", &options.largest},
+        {"--repeats", &options.repeats},       {"--search-seconds", &options.search_seconds}};
+    const std::pair<std::string_view, std::string*> kTexts[] = {
+        {"--fault", &options.fault}, {"--parts", &options.parts}, {"--json", &options.json}};
+    bool is_known = false;
+    for (const auto& [name, number] : kNumbers) {
+      if (flag != name || value == nullptr) continue;
+      *number = std::max(0, std::atoi(value));
+      is_known = true;
+    }
+    for (const auto& [name, text] : kTexts) {
+      if (flag != name || value == nullptr) continue;
+      *text = value;
+      is_known = true;
+    }
+    if (flag == "--seconds" && value != nullptr) {
+      options.seconds = std::atof(value);
+      is_known = true;
+    }
+    if (flag == "--seed" && value != nullptr) {
+      options.seed = static_cast<std::uint64_t>(std::atoll(value));
+      is_known = true;
+    }
+    if (!is_known) {
+      fmt::print(stderr, "gpu_conformance: {} is no flag, or lacks its value\n", flag);
+      return false;
+    }
+  }
+  options.repeats = std::max(1, options.repeats);
+  for (std::string rest = options.parts; !rest.empty();) {
+    const std::string part = rest.substr(0, rest.find(','));
+    rest.erase(0, part.size() + 1);
+    if (std::ranges::find(kParts, part) == std::end(kParts)) {
+      fmt::print(stderr, "gpu_conformance: there is no part '{}'; there are {}\n", part,
+                 fmt::join(kParts, ", "));
+      return false;
+    }
+  }
+  return true;
 }
 
 int Main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    if (flag == "--device") options.device = std::atoi(argv[i + 1]);
-    if (flag == "--trees") options.trees = std::atoi(argv[i + 1]);
-    if (flag == "--seed") options.seed = static_cast<std::uint64_t>(std::atoll(argv[i + 1]));
-    if (flag == "--fault") options.fault = argv[i + 1];
-    if (flag == "--only-trees") options.only_trees = std::atoi(argv[i + 1]);
-    if (flag == "--largest") options.largest = std::atoi(argv[i + 1]);
-    if (flag == "--search-seconds") options.search_seconds = std::atoi(argv[i + 1]);
-    if (flag == "--repeats") options.repeats = std::max(1, std::atoi(argv[i + 1]));
-  }
+  if (!ParseOptions(argc, argv, options)) return kUsage;
   auto driver = OpenCudaDriver();
   if (!driver) {
     fmt::print("NOTHING TESTED: {}\n", driver.error().message);
     return kNothingTested;
   }
   if (!options.fault.empty()) return RunFault(**driver, options);
-  if (options.only_trees > 0) {
-    Options only = options;
-    only.trees = options.only_trees;
-    return Report(**driver, only, Depth::kConformance);
+  bool is_fake = false;
+  {
+    auto device = GpuDevice::Open(**driver, {.ordinal = options.device, .clock = {}});
+    if (!device) {
+      fmt::print("NOTHING TESTED: {}\n", device.error().message);
+      return kNothingTested;
+    }
+    is_fake = (*device)->facts().is_fake;
   }
-  const int reported = Report(**driver, options, Depth::kAll);
-  if (reported == kNothingTested) return reported;
-  const int faults = RunFaults("/proc/self/exe", options);
-  // And the device is as before.
-  const int sanitized = RunSanitizer(options);
-  Options after = options;
-  after.trees = 20;
-  ++after.seed;
-  fmt::print("\n# Once more, after them\n\n");
-  const int again = Report(**driver, after, Depth::kConformance);
-  const bool passed = reported == 0 && faults == 0 && sanitized == 0 && again == 0;
-  fmt::print("\n{}\n", passed ? "ALL PASSED" : "SOMETHING FAILED");
-  return passed ? 0 : kFailed;
+  Report report(options.json, is_fake ? Report::Device::kFake : Report::Device::kReal);
+  report.Line("# GPU report");
+  if (is_fake) {
+    report.Line(
+        "\n**A LIBRARY OF LOOPFLEET'S TESTS STANDS IN THE PLACE OF THE DRIVER. THERE IS NO GPU, "
+        "AND NO FIGURE BELOW IS ONE OF A GPU.**");
+  }
+  if (options.only_trees > 0) {
+    options.parts = "conformance";
+    options.trees = options.only_trees;
+  }
+  Run(**driver, options, report).All();
+  report.End();
+  return report.failures() == 0 ? 0 : kFailed;
 }
 
 }  // namespace

@@ -1,21 +1,44 @@
 #!/usr/bin/env bash
-# tests/gpu/run.sh            builds gpu_conformance and runs it here, if there is a CUDA device
-# tests/gpu/run.sh --build    only builds it, and says what to carry to a machine with a GPU
+# tests/gpu/run.sh [--out DIR] [-- FLAGS]   builds gpu_conformance, if it can be built here, and runs it
+# tests/gpu/run.sh --build                  only builds it, and says what to carry to a machine with a GPU
 #
-# The program needs a C library (2.36 or newer) and NVIDIA's driver there, nothing else; with nvJitLink
-# (of the CUDA toolkit, or named by LOOPFLEET_NVJITLINK) it tests our cubins, without it the driver
-# assembles. Its report goes to standard output: dated reports are kept under docs/gpu/.
+# The report goes to standard output and to DIR/DATE.md and DIR/DATE.json (build/gpu if there is no
+# --out); those of real devices are kept under docs/gpu/. FLAGS are gpu_conformance's: of a machine that
+# is lent for ten minutes at a time,
+#   tests/gpu/run.sh --out "$OUT" -- --parts device,conformance,timing,faults --seconds 540
+#   tests/gpu/run.sh --out "$OUT" -- --parts search,repeats --seconds 540
+#   tests/gpu/run.sh --out "$OUT" -- --parts sanitizer,after --seconds 540
+# A machine with a GPU needs build/release/bin/gpu_conformance, a C library (2.36 or newer) and NVIDIA's
+# driver; with nvJitLink (of the CUDA toolkit, or named by LOOPFLEET_NVJITLINK) our cubins are tested,
+# without it the driver assembles.
+# Exit code: 0 all passed, or there is no CUDA device here (nothing was tested); else as gpu_conformance.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 program=build/release/bin/gpu_conformance
 most_bytes=$((40 << 20))
-{
-  cmake --preset release
-  cmake --build --preset release --parallel "$(nproc)" --target gpu_conformance
-} >&2
+out=build/gpu
+only_build=no
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --build) only_build=yes; shift ;;
+    --out) out=${2:?--out needs a folder}; shift 2 ;;
+    --) shift; break ;;
+    *) echo "gpu: there is no flag $1; gpu_conformance's go behind --" >&2; exit 2 ;;
+  esac
+done
+
+if command -v cmake > /dev/null && command -v llvm-config-19 > /dev/null; then
+  {
+    cmake --preset release
+    cmake --build --preset release --parallel "$(nproc)" --target gpu_conformance
+  } >&2
+elif [ ! -x "$program" ]; then
+  echo "gpu: neither LLVM 19 nor $program is here: run tests/gpu/run.sh --build elsewhere, and carry it here" >&2
+  exit 1
+fi
 bytes=$(stat -c %s "$program")
-needs=$(ldd "$program" | awk '{print $1}' | grep -vE '^(linux-vdso|libc\.|libm\.|/lib|libdl|libpthread|librt)' || true)
+needs=$(ldd "$program" | awk '{print $1}' | grep -vE '^(linux-vdso|linux-gate|libc\.|libm\.|/lib|libdl|libpthread|librt)' || true)
 echo "gpu: $program: $bytes bytes" >&2
 if [ "$bytes" -gt "$most_bytes" ]; then
   echo "gpu: that is more than $most_bytes" >&2
@@ -25,16 +48,26 @@ if [ -n "$needs" ]; then
   echo "gpu: it needs shared libraries that a GPU machine may not have: $needs" >&2
   exit 1
 fi
-if [ "${1:-}" = --build ]; then
-  echo "gpu: carry $program there and run it" >&2
+if [ "$only_build" = yes ]; then
+  echo "gpu: carry $program and tests/gpu/run.sh there, in the same folders" >&2
   exit 0
 fi
+
+mkdir -p "$out"
+report=$out/$(date -u +%Y-%m-%d)
+# A second run of the day beside the first, not over it.
+for ((i = 2; ; ++i)); do
+  [ -e "$report.md" ] || break
+  report=$out/$(date -u +%Y-%m-%d)-$i
+done
 set +e
-"$program" "$@"
-status=$?
+"$program" --json "$report.json" "$@" | tee "$report.md"
+status=${PIPESTATUS[0]}
 set -e
 if [ "$status" -eq 77 ]; then
+  rm -f "$report.md" "$report.json"
   echo "gpu: NO CUDA DEVICE HERE: built, and NOT TESTED" >&2
   exit 0
 fi
+echo "gpu: the report is in $report.md and $report.json" >&2
 exit "$status"

@@ -1,13 +1,13 @@
 // The real CudaDriver. The declarations stand here as cuda.h has them: the driver's functions keep
 // their meaning under the names with _v2 and so on.
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <utility>
 
 #include "worker/gpu/driver.h"
+#include "worker/gpu/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -246,22 +246,20 @@ std::string NameOf(CudaCode code) {
 }
 
 Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
+  const auto library = SharedLibrary::Open({&name, 1});
+  if (!library) {
     return Fail(ErrorKind::kNotFound,
                 fmt::format("there is no CUDA driver ({}): install NVIDIA's driver, or run "
                             "this where there is a GPU",
-                            ::dlerror()));
+                            library.error().message));
   }
   Functions cu;
   const char* missing = nullptr;
   const auto find_optional = [&](const char* symbol, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+    library->Find(symbol, function);
   };
   const auto find = [&](const char* symbol, auto& function) {
-    find_optional(symbol, function);
-    if (function == nullptr) missing = symbol;
+    if (!library->Find(symbol, function)) missing = symbol;
   };
   find("cuInit", cu.init);
   find("cuDriverGetVersion", cu.driver_version);
@@ -292,7 +290,7 @@ Result<std::unique_ptr<CudaDriver>> OpenCudaDriver(const std::string& name) {
   find_optional("cuGraphLaunch", cu.graph_launch);
   find_optional("cuGraphDestroy", cu.graph_destroy);
   find_optional("cuGraphExecDestroy", cu.graph_exec_destroy);
-  cu.is_fake = ::dlsym(library, kFakeDriverMark) != nullptr;
+  cu.is_fake = library->Symbol(kFakeDriverMark) != nullptr;
   find("cuEventCreate", cu.event_create);
   find("cuEventDestroy_v2", cu.event_destroy);
   find("cuEventRecord", cu.event_record);

@@ -218,6 +218,9 @@ Status RunGpuWorker(const WorkerConfig& config) {
                         .clock = clock},
                        conditions, [&] { wakeup.Signal(); });
   registry.BeforeText([&] { pipeline.SettleDuty(); });
+  wire::WorkerHello hello = MakeHello(config, conditions, 1);
+  // No core is set aside here: a busy or slow host costs launches, which the device's clock shows.
+  hello.hindrances = FindHindrances({}, isolation);
   return Serve(config,
                {.keys = std::move(keys),
                 .context = context,
@@ -231,7 +234,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                 .canaries = [] { return CanaryHealth{}; },
                 .set_reference_clock = [](double) {},
                 .retirement = &retirement},
-               MakeHello(config, conditions, 1));
+               hello);
 }
 
 }  // namespace loopfleet::worker

@@ -1,7 +1,6 @@
 // OpenNvJitLink. The few declarations that are used of nvJitLink.h stand here: they have not
 // changed since CUDA 12.0, and no header is needed to build.
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -97,12 +97,6 @@ class NvJitLink final : public PtxAssembler {
   const std::string version_;
 };
 
-template <class F>
-bool Find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 std::vector<std::string> Places(const std::string& path) {
   if (!path.empty()) return {path};
   if (const char* named = std::getenv("LOOPFLEET_NVJITLINK"); named != nullptr && *named != '\0') {
@@ -116,34 +110,27 @@ std::vector<std::string> Places(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<PtxAssembler>> OpenNvJitLink(const std::string& path) {
-  void* library = nullptr;
-  std::string problem;
-  for (const std::string& place : Places(path)) {
-    // Kept open until the process ends: it has threads of its own.
-    library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    problem = ::dlerror();
-  }
-  if (library == nullptr) {
+  const auto library = SharedLibrary::Open(Places(path));
+  if (!library) {
     return Fail(
         ErrorKind::kNotFound,
         fmt::format("libnvJitLink cannot be opened ({}). It comes with the CUDA toolkit 12.4 "
                     "or newer, or: pip install --target /usr/local/lib/loopfleet/nvidia-nvjitlink "
                     "nvidia-nvjitlink; or set LOOPFLEET_NVJITLINK to its path",
-                    problem));
+                    library.error().message));
   }
   Functions nv;
-  const bool complete = Find(library, "nvJitLinkCreate", nv.create) &&
-                        Find(library, "nvJitLinkDestroy", nv.destroy) &&
-                        Find(library, "nvJitLinkAddData", nv.add_data) &&
-                        Find(library, "nvJitLinkComplete", nv.complete) &&
-                        Find(library, "nvJitLinkGetLinkedCubinSize", nv.cubin_size) &&
-                        Find(library, "nvJitLinkGetLinkedCubin", nv.cubin) &&
-                        Find(library, "nvJitLinkGetErrorLogSize", nv.error_size) &&
-                        Find(library, "nvJitLinkGetErrorLog", nv.error) &&
-                        Find(library, "nvJitLinkGetInfoLogSize", nv.info_size) &&
-                        Find(library, "nvJitLinkGetInfoLog", nv.info) &&
-                        Find(library, "nvJitLinkVersion", nv.version);
+  const bool complete = library->Find("nvJitLinkCreate", nv.create) &&
+                        library->Find("nvJitLinkDestroy", nv.destroy) &&
+                        library->Find("nvJitLinkAddData", nv.add_data) &&
+                        library->Find("nvJitLinkComplete", nv.complete) &&
+                        library->Find("nvJitLinkGetLinkedCubinSize", nv.cubin_size) &&
+                        library->Find("nvJitLinkGetLinkedCubin", nv.cubin) &&
+                        library->Find("nvJitLinkGetErrorLogSize", nv.error_size) &&
+                        library->Find("nvJitLinkGetErrorLog", nv.error) &&
+                        library->Find("nvJitLinkGetInfoLogSize", nv.info_size) &&
+                        library->Find("nvJitLinkGetInfoLog", nv.info) &&
+                        library->Find("nvJitLinkVersion", nv.version);
   unsigned major = 0;
   unsigned minor = 0;
   if (!complete || nv.version(&major, &minor) != kSuccess) {

@@ -1,14 +1,13 @@
 // OpenNvml. The few declarations that are used of nvml.h stand here: no header is needed to build.
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <utility>
 
 #include "worker/gpu/device_sensors.h"
+#include "worker/gpu/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -106,15 +105,13 @@ void Note(const SensorReading& reading, DeviceState& state) {
 
 Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,
                                                 const std::string& name) {
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Fail(ErrorKind::kNotFound, fmt::format("there is no NVML ({})", ::dlerror()));
+  const auto library = SharedLibrary::Open({&name, 1});
+  if (!library) {
+    return Fail(ErrorKind::kNotFound,
+                fmt::format("there is no NVML ({})", library.error().message));
   }
   Functions nv;
-  const auto find = [&](const char* symbol, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
-  };
+  const auto find = [&](const char* symbol, auto& function) { library->Find(symbol, function); };
   find("nvmlInit_v2", nv.init);
   find("nvmlDeviceGetHandleByPciBusId_v2", nv.by_bus_id);
   find("nvmlSystemGetDriverVersion", nv.driver_version);

@@ -1,0 +1,127 @@
+"""The program that goes to machines with a GPU (tests/gpu), on the driver of the tests: every part of
+its report begins, says that it comes from no GPU, and grades nothing; and it needs no library that such
+a machine may lack. What stands in the place of NVIDIA's sanitizer runs what it is told to."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import fleet
+
+PARTS = ["device", "conformance", "timing", "search", "repeats", "faults", "sanitizer", "after"]
+FAULTS = {"illegal-address": "RUN_CRASH", "misaligned": "RUN_CRASH", "trap": "RUN_CRASH",
+          "endless": "RUN_TIMEOUT", "too-much-memory": "RUN_OOM"}
+MOST_BYTES = 40 << 20
+# Of the C library and the loader.
+SYSTEM_LIBRARIES = ("linux-vdso", "linux-gate", "libc.", "libm.", "libdl.", "libpthread.", "librt.",
+                    "/lib")
+NO_DEVICE = 77
+# The driver cannot end a kernel that does not end: it knows this one by the bytes of its buffer.
+DEVICE = "memory 1000000000\nhangs 128\n"
+SANITIZER = """#!/bin/sh
+echo "$@" >> "$0.log"
+[ "$1" = --version ] && exit 0
+[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 8
+shift 4
+exec "$@"
+"""
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        try:
+            cls.program = fleet.program("gpu_conformance")
+        except FileNotFoundError:
+            raise unittest.SkipTest("NOT TESTED: gpu_conformance was not built (cmake says why)")
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.dir = pathlib.Path(cls.folder.name)
+        (cls.dir / "device").write_text(DEVICE)
+        sanitizer = cls.dir / "compute-sanitizer"
+        sanitizer.write_text(SANITIZER)
+        sanitizer.chmod(0o755)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_it(self, *flags, fake=True):
+        libraries = pathlib.Path(fleet._tests_dir) / "fake_cuda"
+        environment = fleet.clean_environment()
+        environment["PATH"] = f"{self.dir}:{environment['PATH']}"
+        if fake:
+            environment.update(LD_LIBRARY_PATH=str(libraries),
+                               LOOPFLEET_NVJITLINK=str(libraries / "libnvJitLink-fake.so"),
+                               LOOPFLEET_FAKE_CUDA=str(self.dir / "device"))
+        self.json = self.dir / "report.json"
+        self.json.unlink(missing_ok=True)
+        return subprocess.run([self.program, "--json", self.json, *flags], text=True,
+                              capture_output=True, timeout=fleet.COMMAND_LIMIT_S, env=environment)
+
+    def test_every_part_is_there_and_none_is_graded(self):
+        done = self.run_it("--trees", "10", "--largest", "64", "--search-seconds", "1",
+                           "--repeats", "3")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("NO FIGURE BELOW IS ONE OF A GPU", done.stdout)
+        self.assertTrue(done.stdout.rstrip().endswith("ALL PASSED"), done.stdout)
+        report = json.loads(self.json.read_text())
+        self.assertEqual((report["fake_device"], report["complete"], report["passed"]),
+                         (True, True, True))
+        self.assertEqual([part["part"] for part in report["parts"]], PARTS)
+        by_name = {part["part"]: part for part in report["parts"]}
+        for name, part in by_name.items():
+            self.assertTrue(part["passed"], part)
+            self.assertTrue(part["fake_device"], name)
+            self.assertTrue(part["rows"], name)
+            for goal in part.get("goals", []):
+                self.assertEqual(goal["verdict"], "not graded", name)
+        self.assertTrue(by_name["repeats"]["goals"])
+        self.assertEqual(by_name["conformance"]["rows"][0]["trees_right"], 10)
+        self.assertEqual({row["cache"] for row in by_name["timing"]["rows"]}, {"warm", "cold"})
+        self.assertEqual({row["fault"]: row["expected"] for row in by_name["faults"]["rows"]}, FAULTS)
+        for row in by_name["faults"]["rows"]:
+            self.assertTrue(row["survived"], row)
+            self.assertTrue(row["said"].startswith(row["expected"]), row)
+        self.assertEqual([row["tool"] for row in by_name["sanitizer"]["rows"]],
+                         ["memcheck", "racecheck", "synccheck"])
+        commands = (self.dir / "compute-sanitizer.log").read_text()
+        self.assertIn("--tool racecheck --error-exitcode 9", commands)
+        self.assertEqual(commands.count("--only-trees 20"), 3)
+
+    def test_parts_are_chosen_and_left_out_when_the_time_is_over(self):
+        done = self.run_it("--parts", "device,conformance", "--trees", "2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        report = json.loads(self.json.read_text())
+        self.assertEqual([part["part"] for part in report["parts"]], ["device", "conformance"])
+        done = self.run_it("--parts", "device,faults", "--seconds", "1e-9")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("not begun", json.loads(self.json.read_text())["parts"][-1]["failures"][0])
+
+    def test_wrong_flags_are_named(self):
+        for flags, words in ((["--part", "device"], "--part is no flag"),
+                             (["--trees"], "--trees is no flag, or lacks its value"),
+                             (["--parts", "device,faultz"], "there is no part 'faultz'"),
+                             (["--fault", "flood"], "there is no fault 'flood'")):
+            done = self.run_it(*flags)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn(words, done.stderr)
+
+    def test_it_needs_nothing_that_a_gpu_machine_may_lack(self):
+        self.assertLess(os.stat(self.program).st_size, MOST_BYTES)
+        listed = subprocess.run(["ldd", self.program], text=True, capture_output=True, check=True)
+        for line in listed.stdout.splitlines():
+            self.assertTrue(line.strip().startswith(SYSTEM_LIBRARIES), line)
+
+    def test_without_a_device_nothing_is_tested(self):
+        done = self.run_it(fake=False)
+        if done.returncode != NO_DEVICE:
+            self.skipTest("NOT TESTED: this host has a CUDA device")
+        self.assertIn("NOTHING TESTED", done.stdout)
+        self.assertFalse(self.json.exists())
+
+
+if __name__ == "__main__":
+    fleet.main()
