@@ -2,7 +2,8 @@
 // FleetPage: the coordinator's web page, read-only. Its files (monitoring/page), and
 //
 //   /api/overview        the first screen's facts (fleet_view.h)
-//   /api/live            the same as server-sent events, when they change, at most twice a second
+//   /api/live            the same as server-sent events, when they change, at most twice a second,
+//                        once where more than 16 watch
 //   /api/workers         every worker, as `loopfleet worker list --json`
 //   /api/worker/ID       one, with its canaries and noise
 //   /api/batch/ID        one, and its outcomes ?after=SEQUENCE (100 at a time), or ?newest

@@ -44,15 +44,19 @@ std::string WhyText(const wire::WorkerInfo& info) {
   return info.quarantine;
 }
 
+void PrintJson(const std::vector<wire::WorkerInfo>& workers) {
+  Json array = Json::array();
+  for (const auto& info : workers) array.push_back(wire::WorkerJson(info));
+  fmt::print("{}\n", Dump(array));
+}
+
 int RunList(const WorkerFlags& flags, const CommandRun& run) {
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
   const auto list = client->ListWorkers();
   if (!list) return Report(list.error());
   if (flags.json) {
-    Json array = Json::array();
-    for (const auto& info : list->workers) array.push_back(wire::WorkerJson(info));
-    fmt::print("{}\n", Dump(array));
+    PrintJson(list->workers);
     return kExitOk;
   }
   Table table({"WORKER", "STATE", "PID", "DEVICE", "LEASED", "FINISHED", "HEARD", "MODEL", "WHY"});
@@ -162,9 +166,7 @@ int RunSetDrain(const WorkerFlags& flags, const CommandRun& run, wire::DrainWish
                                            .by = Myself()});
   if (!concerned) return Report(concerned.error());
   if (flags.json) {
-    Json array = Json::array();
-    for (const auto& info : concerned->workers) array.push_back(wire::WorkerJson(info));
-    fmt::print("{}\n", Dump(array));
+    PrintJson(concerned->workers);
     return kExitOk;
   }
   for (const auto& info : concerned->workers) {
