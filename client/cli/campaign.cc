@@ -40,6 +40,9 @@ int Become(const std::string& verb, const CampaignFlags& flags, const ClientSett
   std::vector<std::string> arguments = {python, "-c", kProgram, verb, flags.specification};
   if (!flags.folder.empty()) arguments.insert(arguments.end(), {"--out", flags.folder});
   if (verb == "run") arguments.insert(arguments.end(), {"--address", settings.address});
+  if (verb == "run" && settings.timeout_s > 0) {
+    arguments.insert(arguments.end(), {"--timeout", fmt::format("{}", settings.timeout_s)});
+  }
   if (!settings.keys_dir.empty()) ::setenv("LOOPFLEET_KEYS", settings.keys_dir.c_str(), 1);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <string_view>
+#include <system_error>
 
 #include "client/cli/exit_code.h"
 #include "common/base/settings.h"
@@ -45,6 +50,19 @@ std::optional<std::string> Given(const CLI::App* app, const std::string& flag) {
     if (option != nullptr && option->count() > 0) return option->results().back();
   }
   return std::nullopt;
+}
+
+// What was printed may lie in a buffer until now, and that there is no room for it is told of only
+// here. Says so. An error stays with its stream, so what could not be written earlier counts too.
+bool OutputIsWritten() {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return true;
+  const int reason = errno;
+  // Not by fmt, which throws if this cannot be written either.
+  std::fprintf(stderr, "loopfleet: the output could not be written%s%s\n", reason == 0 ? "" : ": ",
+               reason == 0 ? "" : std::strerror(reason));
+  return false;
 }
 
 }  // namespace
@@ -153,6 +171,17 @@ int CommandLine::Complain(const CLI::ParseError& error) {
 }
 
 int CommandLine::Execute(int argc, const char* const* argv) {
+  int code = kExitFailed;
+  try {
+    code = ParseAndRun(argc, argv);
+  } catch (const std::system_error&) {
+    // fmt throws when stdio cannot write; everything else is not for here.
+    if (std::ferror(stdout) == 0 && std::ferror(stderr) == 0) throw;
+  }
+  return OutputIsWritten() ? code : std::max<int>(code, kExitFailed);
+}
+
+int CommandLine::ParseAndRun(int argc, const char* const* argv) {
   CommandRun run;
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");

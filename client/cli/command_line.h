@@ -47,7 +47,7 @@ class CommandLine {
   // A command that does something, below a noun or the root.
   CLI::App& AddCommand(CLI::App& parent, const CommandText& text, Talks talks, Run run);
 
-  // Parses and runs; gives the exit code.
+  // Parses and runs; gives the exit code. It is never 0 if not all of the output could be written.
   int Execute(int argc, const char* const* argv);
 
  private:
@@ -56,6 +56,7 @@ class CommandLine {
     Talks talks;
     Run run;
   };
+  int ParseAndRun(int argc, const char* const* argv);
   void AddSettings(CLI::App& app);
   Result<ClientSettings> ReadSettings(const CLI::App& command);
   int Complain(const CLI::ParseError& error);

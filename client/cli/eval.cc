@@ -49,6 +49,10 @@ Result<std::string> ReadProgram(const std::string& file) {
   std::istream& stream = file == "-" ? std::cin : opened;
   std::string text;
   for (char byte = 0; text.size() <= kMaxLineBytes && stream.get(byte);) text += byte;
+  // A folder, for example. Standard input, which stdio reads, only ends.
+  if (stream.bad() || (file == "-" && std::ferror(stdin) != 0)) {
+    return Fail(ErrorKind::kInvalid, fmt::format("cannot read '{}'", file));
+  }
   return text;
 }
 

@@ -5,7 +5,7 @@ namespace loopfleet::client {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,        // jobs failed, lines were bad, or the coordinator refused
+  kExitFailed = 1,        // jobs failed, lines were bad, a refusal, or output without room
   kExitUsage = 2,         // the command line makes no sense
   kExitUnreachable = 69,  // no coordinator answers
   kExitTimedOut = 75,     // --timeout passed

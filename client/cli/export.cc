@@ -58,10 +58,7 @@ int RunExport(const ExportFlags& flags, const CommandRun& run) {
     if (!page) return Report(page.error());
     for (const Outcome& outcome : page->outcomes) PrintLine(outcome);
     written += page->outcomes.size();
-    if (std::fflush(stdout) != 0) {
-      fmt::print(stderr, "loopfleet: the output cannot be written\n");
-      return kExitFailed;
-    }
+    if (std::fflush(stdout) != 0) return kExitFailed;
     list.after = page->next;
     if (page->is_end) break;
   }

@@ -2,8 +2,12 @@
 // LineReader: lines of a stream with their numbers, in bounded memory: of a line that is too long
 // only so much is kept that a reader sees that it is.
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <istream>
 #include <optional>
 #include <streambuf>
@@ -22,31 +26,50 @@ class LineReader {
   LineReader(std::istream& stream, std::size_t max_bytes)
       : stream_(stream), max_bytes_(max_bytes) {}
 
-  // Empty at the end. A last line without a line break is a line. Reads the buffer itself: a
-  // stream's own way to a byte takes several times as long, and lines may be long.
+  // Empty at the end, and where the stream cannot be read on: then failure() says why. A last line
+  // without a line break is a line.
   std::optional<Line> Next() {
     using Traits = std::istream::traits_type;
-    std::streambuf& buffer = *stream_.rdbuf();
     Line line;
     bool any = false;
-    for (auto next = buffer.sbumpc(); !Traits::eq_int_type(next, Traits::eof());
-         next = buffer.sbumpc()) {
+    for (auto next = NextByte(); !Traits::eq_int_type(next, Traits::eof()); next = NextByte()) {
       any = true;
       const char byte = Traits::to_char_type(next);
       if (byte == '\n') break;
       if (line.text.size() <= max_bytes_) line.text += byte;
     }
-    if (!any) return std::nullopt;
+    if (!any || !failure_.empty()) return std::nullopt;
     line.number = ++number_;
     line.blank =
         line.text.size() <= max_bytes_ && line.text.find_first_not_of(" \t\r") == std::string::npos;
     return line;
   }
 
+  // Why the lines ended before the stream did, for people; "" if they did not.
+  const std::string& failure() const { return failure_; }
+
  private:
+  // From the buffer itself: a stream's own way to a byte takes several times as long, and lines may
+  // be long. A file's buffer throws what it cannot read; standard input, which stdio reads, ends.
+  std::istream::int_type NextByte() {
+    using Traits = std::istream::traits_type;
+    try {
+      const auto next = stream_.rdbuf()->sbumpc();
+      if (Traits::eq_int_type(next, Traits::eof()) && stream_.rdbuf() == std::cin.rdbuf() &&
+          std::ferror(stdin) != 0) {
+        failure_ = std::strerror(errno);
+      }
+      return next;
+    } catch (const std::ios_base::failure& error) {
+      failure_ = error.code().message();
+      return Traits::eof();
+    }
+  }
+
   std::istream& stream_;
   std::size_t max_bytes_;
   std::uint64_t number_ = 0;
+  std::string failure_;
 };
 
 }  // namespace loopfleet::client

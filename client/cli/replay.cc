@@ -245,6 +245,11 @@ int RunReplay(std::istream& in, std::ostream& out) {
       answer = Answer{.head = ErrorOf(answer.error())};
     }
     Write(*answer, out);
+    if (!out) return kExitFailed;  // nobody gets the rest
+  }
+  if (!reader.failure().empty()) {
+    fmt::print(stderr, "loopfleet: the input cannot be read: {}\n", reader.failure());
+    exit_code = kExitFailed;
   }
   return exit_code;
 }

@@ -66,6 +66,11 @@ Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client&
       }
       ++submission.lines;
     }
+    if (!reader.failure().empty()) {
+      return std::unexpected(
+          CallError{.kind = ErrorKind::kInvalid,
+                    .message = fmt::format("cannot read '{}': {}", flags.file, reader.failure())});
+    }
     return {};
   };
   const auto sent = send();

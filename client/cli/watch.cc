@@ -126,7 +126,7 @@ int RunEvents(const FleetFlags& flags, const CommandRun& run) {
       last = event.sequence;
       if (++shown == flags.count) return kExitOk;
     }
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) return kExitFailed;
     const bool is_all = last >= fleet->last_event || fleet->events.empty();
     if (is_all && !flags.follow) return kExitOk;
     if (is_all) std::this_thread::sleep_for(kPause);

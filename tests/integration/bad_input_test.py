@@ -1,7 +1,10 @@
 """Whatever is sent, there is a typed answer, nothing hangs, and the rest goes on."""
 
+import json
+import os
 import socket
 import struct
+import subprocess
 import unittest
 
 import fleet
@@ -87,6 +90,39 @@ class BadInputTest(unittest.TestCase):
                 self.assertEqual(by_index[0]["error"]["code"], "MALFORMED")
                 self.assertIn(field, by_index[0]["error"]["message"])
                 self.assertEqual(by_index[1]["status"], "ok")
+
+    def test_a_folder_is_no_file_of_jobs(self):
+        for command in (("submit", "/"), ("eval", "--ir", "/")):
+            with self.subTest(command=command):
+                done = self.cluster.command(*command)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("cannot read '/'", done.stderr)
+        for command, code in ((("submit", "-"), 2), (("eval", "--ir", "-"), 2), (("replay",), 1)):
+            with self.subTest(command=command):
+                folder = os.open("/", os.O_RDONLY)
+                process = self.cluster.popen(*command, stdin=folder, stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE)
+                os.close(folder)
+                said = process.communicate(timeout=fleet.COMMAND_LIMIT_S)[1]
+                self.assertEqual(process.returncode, code, said)
+                self.assertRegex(said, "cannot (be )?read")
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        job = json.dumps(GOOD) + "\n"
+        line = json.dumps({"uri": GOOD["benchmark"], "actions": []}) + "\n"
+        for command, stdin in (
+                (("eval", GOOD["benchmark"], "--json"), ""),
+                (("submit", "-", "--wait", "--jsonl"), job),
+                (("batch", "list", "--json"), ""), (("status",), ""), (("events",), ""),
+                (("export",), ""), (("benchmark", "list", "--json"), ""), (("--help",), ""),
+                (("replay", "--list-observations"), ""), (("replay",), line)):
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                process = self.cluster.popen(*command, stdin=subprocess.PIPE, stdout=full,
+                                             stderr=subprocess.PIPE)
+                said = process.communicate(stdin, timeout=fleet.COMMAND_LIMIT_S)[1]
+                self.assertEqual(process.returncode, 1, said)
+                self.assertIn("loopfleet: the output could not be written", said)
+                self.assertNotIn("terminate", said)
 
     def test_bytes_that_are_not_the_protocol(self):
         host, port = self.cluster.address.removeprefix("tcp://").split(":")

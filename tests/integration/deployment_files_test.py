@@ -2,6 +2,7 @@
 Exit status 77 without PyYAML."""
 
 import copy
+import json
 import os
 import pathlib
 import re
@@ -128,6 +129,28 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for image in PROGRAM_OF_IMAGE:
             self.assertIn(f"image: {image}:{version()}", done.stdout)
+
+
+class Targets(unittest.TestCase):
+    def test_the_recipe_for_lists_gives_addresses_that_others_can_reach(self):
+        if shutil.which("jq") is None:
+            self.skipTest("SKIPPED: there is no jq")
+        told = (ROOT / "monitoring" / "prometheus-file_sd.yml").read_text()
+        (program,) = re.findall(r"(?s)worker list --json \|\n#     jq '(.*?)'", told)
+        with fleet.Fleet(workers=0) as f:
+            f.workers.append(fleet.Daemon(
+                [fleet.program("loopfleet-worker"), "--coordinator", f.worker_address,
+                 "--http", "0.0.0.0:0"], f.dir / "worker.log"))
+            f.await_workers(1)
+            listed = f.json("worker", "list")
+        self.assertTrue(listed[0]["http"].startswith("0.0.0.0:"), listed)
+        port = listed[0]["http"].rsplit(":")[1]
+        listed += [{"host": "six", "http": "[::]:9571"}, {"host": "none", "http": None}]
+        done = subprocess.run(["jq", program], input=json.dumps(listed), text=True,
+                              capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout),
+                         [{"targets": [f"{listed[0]['host']}:{port}", "six:9571"]}])
 
 
 class Container(unittest.TestCase):

@@ -365,6 +365,8 @@ def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240,
                               env={**environment, **environ})
 
+    late = run([*loopfleet_command, "run", "spec.toml", "--address", cluster.address, "--timeout", "1e-9"])
+    assert late.returncode == 75 and "goes on where it was" in late.stderr, late.stderr
     done = run([*loopfleet_command, "run", "spec.toml", "--address", cluster.address])
     assert done.returncode == 0, done.stderr
     assert "60 of 60 points" in done.stdout

@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import math
 import os
 import signal
 import sys
@@ -301,10 +302,12 @@ def main(arguments: list[str] | None = None) -> int:
     runner.add_argument("spec", help="a TOML file; docs/PYTHON.md lists its keys")
     runner.add_argument("--out", metavar="FOLDER", help="default: the specification's name beside it")
     runner.add_argument("--address", help="the coordinator's")
+    runner.add_argument("--timeout", type=float, metavar="SECONDS", help="leave after this long (exit code 75)")
     shower = commands.add_parser("show", help="how far it is")
     shower.add_argument("spec")
     shower.add_argument("--out", metavar="FOLDER")
     given = parser.parse_args(arguments)
+    until = math.inf if getattr(given, "timeout", None) is None else time.monotonic() + given.timeout
     interrupted: list[int] = []
     try:
         spec = read_spec(given.spec)
@@ -328,8 +331,12 @@ def main(arguments: list[str] | None = None) -> int:
                 last_said[0] = now
                 print(progress, file=sys.stderr, flush=True)
 
-        with Client(given.address) as client:
-            progress = run(spec, folder, client, on_progress=say, stop=lambda: bool(interrupted))
+        with Client(given.address, timeout=given.timeout) as client:
+            progress = run(spec, folder, client, on_progress=say,
+                           stop=lambda: bool(interrupted) or time.monotonic() >= until)
+    except DeadlineExceeded as error:
+        print(f"loopfleet-campaign: {error}", file=sys.stderr)
+        return 75
     except (LoopfleetError, JobError) as error:
         print(f"loopfleet-campaign: {error}", file=sys.stderr)
         return 69 if isinstance(error, CoordinatorUnavailable) else 1
@@ -337,6 +344,9 @@ def main(arguments: list[str] | None = None) -> int:
     if interrupted:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
         return 130
+    if progress.done < progress.total and time.monotonic() >= until:
+        print(f"not done within {given.timeout:g} s; the same command goes on where it was", file=sys.stderr)
+        return 75
     return 0
 
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 namespace loopfleet::client {
@@ -41,6 +42,14 @@ TEST(LineReaderTest, HasNoLineInAnEmptyStream) {
   std::istringstream stream("");
   LineReader reader(stream, 10);
   EXPECT_FALSE(reader.Next().has_value());
+  EXPECT_EQ(reader.failure(), "");
+}
+
+TEST(LineReaderTest, SaysWhyAStreamCannotBeRead) {
+  std::ifstream folder("/");
+  LineReader reader(folder, 10);
+  EXPECT_FALSE(reader.Next().has_value());
+  EXPECT_EQ(reader.failure(), "Is a directory");
 }
 
 }  // namespace
