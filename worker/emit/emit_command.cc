@@ -289,7 +289,7 @@ Result<int> Seal() {
   const Isolation isolation = ProbeIsolation();
   (void)::setpriority(PRIO_PROCESS, 0, kSealedNice);  // refused: it is only less polite
   LF_TRY(const int out, Confine(ChildRole::kCompiler, {}, STDOUT_FILENO, ::getppid()));
-  LimitProcessorTime(kSealedSeconds);
+  LimitProcessorTime({.wall_seconds = kSealedSeconds});
   LF_TRY_VOID(SealProcess(ChildRole::kCompiler, isolation, out));
   return out;
 }
