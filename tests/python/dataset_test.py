@@ -355,6 +355,24 @@ def test_a_folder_belongs_to_one_specification(spec, tmp_path):
         campaign.run(other, tmp_path / "c", Null())
 
 
+def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path, capsys):
+    show = ["show", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "c")]
+    assert campaign.main(show) == 0 and "0 of 300 points" in capsys.readouterr().out
+    assert not (tmp_path / "c").exists()
+    failed = loopfleet._core.failed_outcome("CUT", "")
+    log = campaign.Log(tmp_path / "c", spec)
+    log.add(campaign.Point(0, 0, "b", []), failed)
+    with open(tmp_path / "c/outcomes.jsonl", "ab") as file:
+        file.write(b'{"point": 1, "cop')  # being written at this moment
+    before = (tmp_path / "c/outcomes.jsonl").read_bytes()
+    assert campaign.main(show) == 0 and "1 of 300 points, 1 failed" in capsys.readouterr().out
+    with pytest.raises(loopfleet.LoopfleetError, match="is running already"):
+        campaign.run(spec, tmp_path / "c", Null())
+    assert (tmp_path / "c/outcomes.jsonl").read_bytes() == before
+    log.close()
+    assert campaign.run(spec, tmp_path / "c", Null()).done == 300
+
+
 def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):
     (tmp_path / "spec.toml").write_text(SPEC.replace("300", "60"))
     loopfleet_command = [os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "campaign"]
