@@ -82,6 +82,15 @@ def test_duplicates_are_left_out_and_failures_are_kept(batch, tmp_path):
     assert sum(whole.rows.values()) == 2 * len(rows)
 
 
+def test_a_figure_that_is_trusted_goes_before_one_that_is_not(batch, tmp_path):
+    good = list({row["tree_key"]: row for row in map(row_of, batch) if row["status"] == "ok"}.values())[:3]
+    doubted = [{**row, "suspect": "drift", "elapsed_ns": 1.0} for row in good]
+    summary = export([doubted[0], good[1], good[0], doubted[0], doubted[1], doubted[2], doubted[2]], tmp_path / "d")
+    kept = {row["tree_key"]: row for rows in parts_of(tmp_path / "d").values() for row in rows}
+    assert [kept[row["tree_key"]]["suspect"] for row in good] == [None, None, "drift"]
+    assert len(kept) == sum(summary.rows.values()) == 3 and summary.duplicates == 4
+
+
 def test_equal_programs_are_equal_however_they_are_named():
     walk = loopfleet.Walk(benchmark="benchmark://mm-v0/mm64_64_64")
     by_name = program_of("benchmark://mm-v0/mm64_64_64", None)

@@ -172,22 +172,34 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
     folder.mkdir()
     summary = Summary()
     seen: set[bytes] = set()
+    doubted: dict[bytes, Row] = {}  # kept back: another row may have a figure that is trusted
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
     writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}") for part in PARTS}
+
+    def keep(row: Row) -> None:
+        part = split.part(row)
+        summary.add(row, part)
+        held[part].append(row)
+        if len(held[part]) == _GROUP_ROWS:
+            writers[part].write(held[part])
+            held[part] = []
+
     try:
         for row in rows:
             if dedup:
                 key = _question(row)
-                if key in seen:
+                if key in seen or (row["suspect"] and key in doubted):
                     summary.duplicates += 1
                     continue
+                if row["suspect"]:
+                    doubted[key] = row
+                    continue
+                if doubted.pop(key, None) is not None:
+                    summary.duplicates += 1
                 seen.add(key)
-            part = split.part(row)
-            summary.add(row, part)
-            held[part].append(row)
-            if len(held[part]) == _GROUP_ROWS:
-                writers[part].write(held[part])
-                held[part] = []
+            keep(row)
+        for row in doubted.values():
+            keep(row)
         for part in PARTS:
             writers[part].write(held[part])
     finally:

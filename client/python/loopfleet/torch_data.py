@@ -15,7 +15,7 @@ from .splits import PARTS
 
 
 class ScheduleDataset(Dataset):
-    """Rows of one part of an export (Parquet) that were measured.
+    """Rows of one part of an export (Parquet) that were measured and whose figure is trusted (not ``suspect``).
 
     An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask`` bool[max_loops] true for
     real rows, ``strides`` float32[16 or 32], ``flop_count``, ``elapsed_ns``, ``gflops`` float32, and
@@ -29,9 +29,9 @@ class ScheduleDataset(Dataset):
         if part not in PARTS:
             raise ValueError(f"unknown part '{part}'; valid: {', '.join(PARTS)}")
         table = pq.read_table(Path(folder) / "data" / f"{part}.parquet",
-                              columns=["benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "flop_count",
+                              columns=["benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "suspect", "flop_count",
                                        "elapsed_ns", "gflops"])
-        rows = [row for row in table.to_pylist() if row["status"] == "ok" and row["grade"] in grades]
+        rows = [row for row in table.to_pylist() if row["status"] == "ok" and not row["suspect"] and row["grade"] in grades]
         width = 58 if features == "agent58" else 20
         programs = {name: number for number, name in enumerate(sorted({row["program"] for row in rows}))}
         self.loops = np.zeros((len(rows), max_loops, width), np.float32)
