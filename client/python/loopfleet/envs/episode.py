@@ -105,7 +105,7 @@ def arrive(figures: Sequence[Figure], client: Any, deadline: float) -> bool:
 class Episode:
     """``walk`` may be stepped by others (step_many): then stepped() is told the effect."""
 
-    __slots__ = ("_affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
+    __slots__ = ("affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
                  "walk")
 
     def __init__(self, walk: Walk, measuring: Measuring, reward_rule: Reward | None):
@@ -121,7 +121,7 @@ class Episode:
         self.figures: dict[bytes, Figure] = {}
         self.before: Figure | None = None  # the last one that a reward can be compared with
         # All figures of an episode come from one worker, so that a reward compares like with like.
-        self._affinity = f"{_process}-{next(_numbers)}"
+        self.affinity = f"{_process}-{next(_numbers)}"
         self._key: bytes | None = None
 
     def fork(self) -> Episode:
@@ -133,7 +133,7 @@ class Episode:
         other.total_reward = self.total_reward
         other.figures = self.figures.copy()
         other.before = self.before
-        other._affinity = self._affinity
+        other.affinity = self.affinity
         other._key = self._key
         return other
 
@@ -148,7 +148,7 @@ class Episode:
         known = self.figures.get(self.key())
         if known is not None and not known.lost:
             return None
-        return self.walk.job(affinity=self._affinity, **self.measuring.fields)
+        return self.walk.job(affinity=self.affinity, **self.measuring.fields)
 
     def adopt(self, job: Job, future: Future[Outcome]) -> None:
         """The answer to missing_job()."""

@@ -247,7 +247,7 @@ class WalkEnv(gym.Env):
                         None if self._reward_rule is None else episode.total_reward)
 
     def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
-        """Replays a state elsewhere and measures both ends anew. The output of what is measured is always
+        """Replays a state elsewhere, from where this environment starts, and measures both ends anew. The output of what is measured is always
         compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
         larger figure."""
         since = time.monotonic()
@@ -258,7 +258,7 @@ class WalkEnv(gym.Env):
                            client=self._client(), rules=self._rules, features=self.features,
                            merge_all_first=self._start.merge_all_first)
         try:
-            other.reset()
+            other.reset(options={"start_cursor": self._start.start_cursor})
             start = other._episode.walk.copy()
             for name in state.actions:
                 other.step(other.action_space[name])
@@ -266,7 +266,8 @@ class WalkEnv(gym.Env):
             replay_failed = True
             errors.append(str(error))
         if not replay_failed:
-            fields = {**self._measuring.fields, "fresh": True}
+            # Both ends by one worker, as in an episode.
+            fields = {**self._measuring.fields, "fresh": True, "affinity": other._episode.affinity}
             futures = [self._client().submit_job(walk.job(**fields)) for walk in (start, other._episode.walk)]
             if wait(futures, self.timeout).not_done:
                 raise DeadlineExceeded(f"no figures within the environment's timeout of {self.timeout} s")
