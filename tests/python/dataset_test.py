@@ -17,6 +17,7 @@ from loopfleet.export import check, export
 from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
 from loopfleet.splits import PARTS, Split
 
+COORDINATORS = [name for name in FIELDS if name != "suspect"]
 JOBS = [(f"benchmark://mm-v0/mm{4 + i % 12}_{4 + i // 12}_8", actions) for i in range(60)
         for actions in ([], ["down"], ["split_4"], ["down", "split_2048"])]
 
@@ -42,8 +43,8 @@ def test_a_file_and_a_coordinator_give_the_same_rows(cluster, client, batch):
     from_coordinator = list(rows_of_batches(client, numbers))
     assert len(from_file) == len(from_coordinator) >= len(JOBS)
     for ours, theirs in zip(from_file, from_coordinator):
-        assert set(ours) == set(theirs) == set(FIELDS)
-        for name in FIELDS:
+        assert list(ours) == list(FIELDS) and list(theirs) == COORDINATORS
+        for name in COORDINATORS:
             if isinstance(ours[name], float):
                 assert ours[name] == pytest.approx(theirs[name], rel=1e-12), name
             else:
@@ -83,7 +84,7 @@ def test_duplicates_are_left_out_and_failures_are_kept(batch, tmp_path):
 
 
 def test_a_figure_that_is_trusted_goes_before_one_that_is_not(batch, tmp_path):
-    good = list({row["tree_key"]: row for row in map(row_of, batch) if row["status"] == "ok"}.values())[:3]
+    good = list({row["tree_key"]: {**row, "suspect": None} for row in map(row_of, batch) if row["status"] == "ok"}.values())[:3]
     doubted = [{**row, "suspect": "drift", "elapsed_ns": 1.0} for row in good]
     summary = export([doubted[0], good[1], good[0], doubted[0], doubted[1], doubted[2], doubted[2]], tmp_path / "d")
     kept = {row["tree_key"]: row for rows in parts_of(tmp_path / "d").values() for row in rows}
@@ -135,7 +136,13 @@ def test_every_format_holds_the_same(batch, tmp_path):
     card = (tmp_path / "parquet/README.md").read_text()
     assert card.startswith("---\npretty_name: \"A test\"") and "path: data/train.parquet" in card
     for name in FIELDS:
-        assert f"| `{name}` |" in card
+        assert (f"| `{name}` |" in card) == (name != "suspect")
+    assert "there is no column `suspect`" in card
+    export([{**row, "suspect": None} for row in rows], tmp_path / "file")
+    assert "| `suspect` |" in (tmp_path / "file/README.md").read_text()
+    assert pq.read_schema(tmp_path / "file/data/train.parquet").names == list(FIELDS)
+    with pytest.raises(loopfleet.LoopfleetError, match="one data set"):
+        export([rows[0], {**rows[-1], "suspect": None}], tmp_path / "mixed")
     facts = json.loads((tmp_path / "parquet/provenance.json").read_text())
     assert facts["statuses"]["INVALID_ACTION"] == 61 and facts["split"] == "program"
     with open(tmp_path / "csv/data/train.csv", "a", encoding="utf-8") as file:
@@ -195,7 +202,7 @@ def test_hugging_faces_datasets_reads_an_export(format, batch, tmp_path, monkeyp
     assert {part: len(loaded[part]) for part in loaded} == dict(summary.rows), "the card names the parts"
     programs = {part: set(loaded[part]["program"]) for part in PARTS}
     assert not programs["train"] & programs["test"] and not programs["train"] & programs["validation"]
-    assert set(loaded["train"].column_names) == set(FIELDS)
+    assert loaded["train"].column_names == COORDINATORS
 
 
 def test_an_export_appears_whole_or_not_at_all(tmp_path):

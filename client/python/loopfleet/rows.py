@@ -1,5 +1,5 @@
 """Rows of a data set: one for each outcome, flat, with what it was measured on. From a database file or from
-a coordinator; both give the same fields."""
+a coordinator, which does not say what is SUSPECT; otherwise both give the same fields."""
 
 from __future__ import annotations
 
@@ -69,6 +69,9 @@ FIELDS: dict[str, str] = {
     "index": "its place in the batch",
     "finished_at": "ISO 8601, UTC",
 }
+
+# Coordinators do not tell it: their rows have no such field, rather than one that says that all is well.
+SUSPECT = "suspect"
 
 Row = dict[str, Any]
 
@@ -178,7 +181,9 @@ def row_of(outcome: _core.Outcome) -> Row:
         tag=None if said["tag"] is None else json.dumps(said["tag"], separators=(",", ":")),
         batch=outcome.batch, index=outcome.index,
         finished_at=_core.iso_time(outcome), worker=said["worker"])
-    return _finished(row)
+    row = _finished(row)
+    del row[SUSPECT]
+    return row
 
 
 def _finished(row: Row) -> Row:
