@@ -21,6 +21,7 @@ import numpy as np
 
 from . import _core
 from ._core import JobError, Outcome, Walk
+from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 
@@ -114,7 +115,7 @@ def points_at(spec: Spec, index: int) -> list[Point]:
     if chosen.removeprefix("benchmark://").rstrip("/").count("/") == 0:
         chosen = _core.random_benchmark([chosen], int(rng.integers(1 << 62)))
     dialect = Walk(benchmark=chosen).dialect
-    space = spec.actions or _default_actions(dialect)
+    space = spec.actions or (SIMPLE_ACTIONS if dialect == "simple" else LOOPTOOL_ACTIONS)
     walk = Walk(benchmark=chosen, action_space=space, rules=spec.rules, merge_all_first=spec.merge_all_first)
     for _ in range(int(rng.integers(spec.min_length, spec.max_length + 1))):
         legal = np.flatnonzero(walk.mask())
@@ -123,13 +124,6 @@ def points_at(spec: Spec, index: int) -> list[Point]:
         walk.step(int(legal[int(rng.integers(len(legal)))]))
     copies = spec.paired_times if rng.random() < spec.paired_share else 1
     return [Point(index, copy, chosen, walk.history, copies) for copy in range(copies)]
-
-
-def _default_actions(dialect: str) -> list[str]:
-    if dialect == "simple":
-        return ["toggle_mode", "up", "down", "toggle_thread"]
-    return ["up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" for k in range(1, 11)), "merge", "unroll",
-            "vectorize"]
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
