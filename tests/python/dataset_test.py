@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -49,6 +50,36 @@ def test_a_file_and_a_coordinator_give_the_same_rows(cluster, client, batch):
                 assert ours[name] == pytest.approx(theirs[name], rel=1e-12), name
             else:
                 assert ours[name] == theirs[name], name
+
+
+def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
+    copy = tmp_path / "copy.db"
+    subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "snapshot", str(cluster.database),
+                    str(copy)], check=True, capture_output=True)
+    whole = list(rows_of_file(copy))
+    assert {row["status"] for row in whole} == {"ok", "INVALID_ACTION"}
+    database = sqlite3.connect(copy)
+    (result,) = database.execute("SELECT min(id) FROM results").fetchone()
+    database.execute("UPDATE results SET elapsed_ns = elapsed_ns / 1000 WHERE id = ?", (result,))
+    told = {place for place, in database.execute("SELECT idx FROM outcomes WHERE batch = 1 AND result = ?", (result,))}
+    others = {row["index"] for row in whole if row["batch"] == 1} - told
+    job, outcome = sorted(others)[:2]
+    database.execute("UPDATE jobs SET actions = 'up' WHERE batch = 1 AND idx = ?", (job,))
+    database.execute("UPDATE outcomes SET attempts = 7 WHERE batch = 1 AND idx = ?", (outcome,))
+    database.commit()
+    database.close()
+    damaged = list(rows_of_file(copy))
+    assert len(damaged) == len(whole)
+    corrupt = {row["index"]: row for row in damaged if row["status"] == "STORAGE_CORRUPT"}
+    assert set(corrupt) == told | {job, outcome}
+    for before, after in zip(whole, damaged):
+        if after["status"] != "STORAGE_CORRUPT":
+            assert before == after
+            continue
+        assert after["gflops"] is None and after["elapsed_ns"] is None and after["samples_ns"] == []
+        known = (None, []) if after["index"] == job else (before["benchmark"], before["actions"])
+        assert (after["benchmark"], after["actions"]) == known
+    assert [row["status"] for row in rows_of_file(copy, checked=False)] == [row["status"] for row in whole]
 
 
 def test_parts_are_disjoint_by_program_and_stable_when_rows_are_added(batch, tmp_path):

@@ -308,6 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="loopfleet-export", description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", help="what to make; must not be there yet")
     parser.add_argument("--db", metavar="FILE", help="a database file (else a coordinator is asked)")
+    parser.add_argument("--unchecked", action="store_true", help="do not compare the file's rows with their checksums")
     parser.add_argument("--address", help="the coordinator's")
     parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
     parser.add_argument("--format", choices=FORMATS, default="parquet")
@@ -320,7 +321,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
                    "dedup": not given.keep_duplicates, "name": given.name}
         if given.db:
-            summary = export(rows_of_file(given.db), given.folder, source=f"the database {Path(given.db).name}",
+            summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
+                             source=f"the database {Path(given.db).name}",
                              **options)
         else:
             with Client(given.address) as client:
