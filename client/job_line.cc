@@ -32,7 +32,8 @@ struct Choice {
 constexpr std::array kDialects = {Choice{"simple", looptree::Dialect::kSimple},
                                   Choice{"agent", looptree::Dialect::kAgent}};
 constexpr std::array kRuleSets = {Choice{"structural", looptree::RuleSet::kStructural},
-                                  Choice{"loop_nest", looptree::RuleSet::kLoopNest}};
+                                  Choice{"loop_nest", looptree::RuleSet::kLoopNest},
+                                  Choice{"loop_nest_58", looptree::RuleSet::kLoopNest58}};
 constexpr std::array kOnIllegal = {Choice{"reject", looptree::OnIllegal::kReject},
                                    Choice{"skip", looptree::OnIllegal::kSkip}};
 constexpr std::array kDevices = {Choice{"cpu", DeviceWish::kCpu}, Choice{"cuda", DeviceWish::kCuda},

@@ -204,8 +204,8 @@ void AddEvalCommand(CommandLine& line) {
   app.add_option("--ir", flags->ir_file, "a program as IR text instead of a benchmark ('-': stdin)")
       ->type_name("FILE");
   app.add_option("--rules", flags->rules,
-                 "which actions are legal: structural (default), loop_nest")
-      ->check(CLI::IsMember({"structural", "loop_nest"}));
+                 "which actions are legal: structural (default), loop_nest, loop_nest_58")
+      ->check(CLI::IsMember({"structural", "loop_nest", "loop_nest_58"}));
   app.add_option("--on-illegal", flags->on_illegal, "an illegal action: reject (default) or skip")
       ->check(CLI::IsMember({"reject", "skip"}));
   app.add_flag("--fresh", flags->fresh, "measure even if the store knows the answer");

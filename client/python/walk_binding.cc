@@ -53,8 +53,10 @@ RuleSet RulesOf(const std::string& name, FeatureLayout features) {
     // The older features come with the rules of their version, as in `loopfleet replay`.
     return features == FeatureLayout::kAgent58 ? RuleSet::kLoopNest58 : RuleSet::kLoopNest;
   }
+  if (name == "loop_nest_58") return RuleSet::kLoopNest58;
   Raise({.code = FailureCode::kMalformed,
-         .message = fmt::format("'rules' must be structural or loop_nest, not '{}'", name)});
+         .message =
+             fmt::format("'rules' must be structural, loop_nest or loop_nest_58, not '{}'", name)});
 }
 
 FeatureLayout FeaturesOf(const std::string& name) {

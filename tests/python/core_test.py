@@ -28,6 +28,17 @@ def test_every_field_of_a_job_line_reaches_the_job():
         assert word in job.line
 
 
+@pytest.mark.parametrize("rules", ["structural", "loop_nest", "loop_nest_58"])
+@pytest.mark.parametrize("features", ["agent20", "agent58"])
+def test_a_walks_job_names_the_rules_that_it_was_walked_under(rules, features):
+    walk = _core.Walk(benchmark=MM, rules=rules, features=features)
+    walk.apply("split_16")
+    line = walk.job().line
+    assert loopfleet.Job(line) == walk.job()
+    effective = "loop_nest_58" if (rules, features) == ("loop_nest", "agent58") else rules
+    assert (f'"rules":"{effective}"' in line) == (effective != "structural"), line
+
+
 @pytest.mark.parametrize("make, code, said, index", [
     (lambda: loopfleet.job(MM, ["down", "splt_4"]), "INVALID_ACTION", "nearest: split_4", 1),
     (lambda: loopfleet.job(MM, ["down"] * 1025), "LIMIT_ACTIONS", "1025 actions", None),

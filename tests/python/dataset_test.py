@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from loopfleet.export import check, export
 from loopfleet.rows import FIELDS, program_of, row_of, rows_of_batches, rows_of_file
 from loopfleet.splits import PARTS, Split
 
+COORDINATORS = [name for name in FIELDS if name != "suspect"]
 JOBS = [(f"benchmark://mm-v0/mm{4 + i % 12}_{4 + i // 12}_8", actions) for i in range(60)
         for actions in ([], ["down"], ["split_4"], ["down", "split_2048"])]
 
@@ -42,12 +44,42 @@ def test_a_file_and_a_coordinator_give_the_same_rows(cluster, client, batch):
     from_coordinator = list(rows_of_batches(client, numbers))
     assert len(from_file) == len(from_coordinator) >= len(JOBS)
     for ours, theirs in zip(from_file, from_coordinator):
-        assert set(ours) == set(theirs) == set(FIELDS)
-        for name in FIELDS:
+        assert list(ours) == list(FIELDS) and list(theirs) == COORDINATORS
+        for name in COORDINATORS:
             if isinstance(ours[name], float):
                 assert ours[name] == pytest.approx(theirs[name], rel=1e-12), name
             else:
                 assert ours[name] == theirs[name], name
+
+
+def test_a_damaged_row_of_a_file_has_no_figures(cluster, batch, tmp_path):
+    copy = tmp_path / "copy.db"
+    subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "db", "snapshot", str(cluster.database),
+                    str(copy)], check=True, capture_output=True)
+    whole = list(rows_of_file(copy))
+    assert {row["status"] for row in whole} == {"ok", "INVALID_ACTION"}
+    database = sqlite3.connect(copy)
+    (result,) = database.execute("SELECT min(id) FROM results").fetchone()
+    database.execute("UPDATE results SET elapsed_ns = elapsed_ns / 1000 WHERE id = ?", (result,))
+    told = {place for place, in database.execute("SELECT idx FROM outcomes WHERE batch = 1 AND result = ?", (result,))}
+    others = {row["index"] for row in whole if row["batch"] == 1} - told
+    job, outcome = sorted(others)[:2]
+    database.execute("UPDATE jobs SET actions = 'up' WHERE batch = 1 AND idx = ?", (job,))
+    database.execute("UPDATE outcomes SET attempts = 7 WHERE batch = 1 AND idx = ?", (outcome,))
+    database.commit()
+    database.close()
+    damaged = list(rows_of_file(copy))
+    assert len(damaged) == len(whole)
+    corrupt = {row["index"]: row for row in damaged if row["status"] == "STORAGE_CORRUPT"}
+    assert set(corrupt) == told | {job, outcome}
+    for before, after in zip(whole, damaged):
+        if after["status"] != "STORAGE_CORRUPT":
+            assert before == after
+            continue
+        assert after["gflops"] is None and after["elapsed_ns"] is None and after["samples_ns"] == []
+        known = (None, []) if after["index"] == job else (before["benchmark"], before["actions"])
+        assert (after["benchmark"], after["actions"]) == known
+    assert [row["status"] for row in rows_of_file(copy, checked=False)] == [row["status"] for row in whole]
 
 
 def test_parts_are_disjoint_by_program_and_stable_when_rows_are_added(batch, tmp_path):
@@ -80,6 +112,15 @@ def test_duplicates_are_left_out_and_failures_are_kept(batch, tmp_path):
     assert summary.duplicates == 2 * len(rows) - len(kept)
     whole = export(rows + rows, tmp_path / "whole", dedup=False)
     assert sum(whole.rows.values()) == 2 * len(rows)
+
+
+def test_a_figure_that_is_trusted_goes_before_one_that_is_not(batch, tmp_path):
+    good = list({row["tree_key"]: {**row, "suspect": None} for row in map(row_of, batch) if row["status"] == "ok"}.values())[:3]
+    doubted = [{**row, "suspect": "drift", "elapsed_ns": 1.0} for row in good]
+    summary = export([doubted[0], good[1], good[0], doubted[0], doubted[1], doubted[2], doubted[2]], tmp_path / "d")
+    kept = {row["tree_key"]: row for rows in parts_of(tmp_path / "d").values() for row in rows}
+    assert [kept[row["tree_key"]]["suspect"] for row in good] == [None, None, "drift"]
+    assert len(kept) == sum(summary.rows.values()) == 3 and summary.duplicates == 4
 
 
 def test_equal_programs_are_equal_however_they_are_named():
@@ -126,7 +167,13 @@ def test_every_format_holds_the_same(batch, tmp_path):
     card = (tmp_path / "parquet/README.md").read_text()
     assert card.startswith("---\npretty_name: \"A test\"") and "path: data/train.parquet" in card
     for name in FIELDS:
-        assert f"| `{name}` |" in card
+        assert (f"| `{name}` |" in card) == (name != "suspect")
+    assert "there is no column `suspect`" in card
+    export([{**row, "suspect": None} for row in rows], tmp_path / "file")
+    assert "| `suspect` |" in (tmp_path / "file/README.md").read_text()
+    assert pq.read_schema(tmp_path / "file/data/train.parquet").names == list(FIELDS)
+    with pytest.raises(loopfleet.LoopfleetError, match="one data set"):
+        export([rows[0], {**rows[-1], "suspect": None}], tmp_path / "mixed")
     facts = json.loads((tmp_path / "parquet/provenance.json").read_text())
     assert facts["statuses"]["INVALID_ACTION"] == 61 and facts["split"] == "program"
     with open(tmp_path / "csv/data/train.csv", "a", encoding="utf-8") as file:
@@ -186,7 +233,7 @@ def test_hugging_faces_datasets_reads_an_export(format, batch, tmp_path, monkeyp
     assert {part: len(loaded[part]) for part in loaded} == dict(summary.rows), "the card names the parts"
     programs = {part: set(loaded[part]["program"]) for part in PARTS}
     assert not programs["train"] & programs["test"] and not programs["train"] & programs["validation"]
-    assert set(loaded["train"].column_names) == set(FIELDS)
+    assert loaded["train"].column_names == COORDINATORS
 
 
 def test_an_export_appears_whole_or_not_at_all(tmp_path):
@@ -354,6 +401,24 @@ def test_a_folder_belongs_to_one_specification(spec, tmp_path):
     other = campaign.Spec("small", 301, spec.benchmarks)
     with pytest.raises(loopfleet.LoopfleetError, match="another campaign"):
         campaign.run(other, tmp_path / "c", Null())
+
+
+def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path, capsys):
+    show = ["show", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "c")]
+    assert campaign.main(show) == 0 and "0 of 300 points" in capsys.readouterr().out
+    assert not (tmp_path / "c").exists()
+    failed = loopfleet._core.failed_outcome("CUT", "")
+    log = campaign.Log(tmp_path / "c", spec)
+    log.add(campaign.Point(0, 0, "b", []), failed)
+    with open(tmp_path / "c/outcomes.jsonl", "ab") as file:
+        file.write(b'{"point": 1, "cop')  # being written at this moment
+    before = (tmp_path / "c/outcomes.jsonl").read_bytes()
+    assert campaign.main(show) == 0 and "1 of 300 points, 1 failed" in capsys.readouterr().out
+    with pytest.raises(loopfleet.LoopfleetError, match="is running already"):
+        campaign.run(spec, tmp_path / "c", Null())
+    assert (tmp_path / "c/outcomes.jsonl").read_bytes() == before
+    log.close()
+    assert campaign.run(spec, tmp_path / "c", Null()).done == 300
 
 
 def test_a_campaign_on_a_cluster_by_its_command(cluster, tmp_path):

@@ -1,6 +1,7 @@
 """Gymnasium's contract and CompilerGym's names, against a real cluster."""
 
 import io
+import json
 import math
 import os
 import signal
@@ -165,6 +166,20 @@ def test_fork_apply_state_and_validate(client):
     assert not wrong.okay() and wrong.reward_validation_failed
     broken = env.validate(EnvState(MM, "down,splt_4", 0, None))
     assert not broken.okay() and broken.actions_replay_failed and "split_4" in broken.errors[0]
+
+
+def test_validate_measures_the_state_itself_and_both_ends_by_one_worker(good):
+    answers = Answers(good, good)
+    env = LoopTuneEnv(MM, reward_space=None, client=answers)
+    env.reset(options={"start_cursor": 2, "merge_all_first": True})
+    env.multistep(["split_4", "swap_down"])
+    key = env.walk.tree_key
+    env.validate()
+    before, after = answers.jobs
+    measured = loopfleet.Walk(**{name: value for name, value in json.loads(after.line).items() if name == "ir"})
+    assert measured.tree_key == key
+    affinities = [json.loads(job.line)["affinity"] for job in (before, after)]
+    assert affinities[0] == affinities[1] != ""
 
 
 class Answers:

@@ -53,4 +53,7 @@ def test_torch_loads_an_export(client, tmp_path):
     train = ScheduleDataset(tmp_path / "data", "train")
     batch = next(iter(torch.utils.data.DataLoader(train, batch_size=16)))
     assert batch["loops"].shape == (16, 20, 58) and batch["mask"].sum() > 16 * 3
+    rows = [row_of(outcome) for outcome in client.evaluate_many(jobs)]
+    export([{**row, "suspect": "drift"} for row in rows], tmp_path / "doubted")
+    assert len(ScheduleDataset(tmp_path / "doubted", "train")) == 0
     assert (batch["loops"][~batch["mask"]] == 0).all() and (batch["gflops"] > 0).all()

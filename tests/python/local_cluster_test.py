@@ -9,6 +9,7 @@ import pytest
 from processes import alive, wait_for_the_end_of
 
 import loopfleet
+from loopfleet import local_cluster
 
 SCRIPT = """
 import os, sys, loopfleet
@@ -100,3 +101,13 @@ def test_only_its_own_parent_can_be_named():
     done = subprocess.run([os.path.join(os.environ["LOOPFLEET_BIN"], "loopfleet"), "local", "--parent", "1"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "--parent 1" in done.stderr
+
+
+def test_threads_that_end_meanwhile_are_passed_over():
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    while os.path.exists(f"/proc/self/task/{ended.native_id}"):
+        time.sleep(0.001)
+    mine = threading.get_native_id()
+    assert local_cluster._affinities([ended.native_id, mine]) == {mine: os.sched_getaffinity(mine)}

@@ -1,5 +1,7 @@
 """The vector environment: the same figures as single ones, in fewer messages, waiting for nobody."""
 
+import threading
+import time
 from concurrent.futures import Future
 
 import gymnasium as gym
@@ -23,8 +25,8 @@ class Held:
 
     def submit_jobs(self, jobs):
         futures = [Future() for _ in jobs]
-        self.messages.append(len(jobs))
         self.waiting += zip(jobs, futures)
+        self.messages.append(len(jobs))
         return futures
 
     def submit_job(self, job):
@@ -38,6 +40,14 @@ class Held:
             else:
                 rest.append((job, future))
         self.waiting = rest
+
+
+    def lose(self):
+        """As in an outage: one error for all."""
+        error = loopfleet.CoordinatorUnavailable("gone")
+        for _, future in self.waiting:
+            future.set_exception(error)
+        self.waiting = []
 
 
 class Prompt(Held):
@@ -206,6 +216,100 @@ def test_rows_belong_to_the_environments_that_they_name():
         observation, mask = expected[place]
         np.testing.assert_array_equal(observations[row], observation)
         np.testing.assert_array_equal(info["action_mask"][row].astype(bool), mask)
+
+
+def sent(envs, names, places=None):
+    envs.send(np.array([envs.single_action_space[name] for name in names]), places)
+
+
+def test_figures_that_come_after_their_episode_keep_nobody_waiting(good):
+    client = Held(good)
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=client, timeout=0.2)
+    envs.async_reset()
+    envs.recv()
+    sent(envs, ["split_4", "split_4"])
+    *_, truncated, info = envs.recv()
+    assert truncated.all() and info["error_type"].tolist() == ["EXPIRED"] * 2
+    sent(envs, ["split_4", "split_4"])
+    assert not envs.recv()[3].any(), "a new episode"
+    late_ones, client.waiting = client.waiting, []
+    sent(envs, ["split_4", "split_4"])
+    for _, future in late_ones:
+        future.set_result(loopfleet._core.failed_outcome("COMPILE_ERROR", "late"))
+    *_, truncated, info = envs.recv()
+    assert truncated.all() and info["error_type"].tolist() == ["EXPIRED"] * 2
+
+
+def test_an_outage_costs_no_transition(good):
+    client = Held(good)
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmark=MM, client=client, episode_steps=None)
+    envs.async_reset()
+    envs.recv()
+    client.answer()  # the baselines
+    sent(envs, ["down", "split_4", "split_8"], np.arange(3))
+    client.lose()
+    with pytest.raises(loopfleet.CoordinatorUnavailable):
+        envs.recv()
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        sent(envs, ["up"], np.array([0]))
+    asked = len(client.messages)
+    threading.Timer(0.05, lambda: wait_and_answer(client, asked + 2)).start()
+    observations, rewards, terminated, truncated, info = envs.recv()
+    assert sorted(info["env_id"]) == [0, 1, 2] and rewards.tolist() == [0, 0, 0] and not (terminated | truncated).any()
+    assert [len(episode.actions) for episode in envs._episodes] == [1, 1, 1]
+
+
+def wait_and_answer(client, messages):
+    while len(client.messages) < messages:
+        time.sleep(0.001)
+    client.answer()
+
+
+def test_an_outage_is_over_for_step_too(good):
+    class Gone(Held):
+        def submit_jobs(self, jobs):
+            futures = super().submit_jobs(jobs)
+            self.lose()
+            return futures
+
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, client=Gone(good), episode_steps=None)
+    envs.reset()
+    down, split = envs.single_action_space["down"], envs.single_action_space["split_4"]
+    with pytest.raises(loopfleet.CoordinatorUnavailable):
+        envs.step(np.array([split, down]))
+    envs._makes._measuring.client = Prompt(good)
+    for actions in ([down, split], [split, split]):
+        *_, truncated, info = envs.step(np.array(actions))
+        assert not truncated.any() and "error_type" not in info
+
+
+def test_each_environment_gets_one_action():
+    envs = WalkVectorEnv(2, env_class=LoopTuneEnv, benchmark=MM, reward_space=None)
+    envs.async_reset()
+    envs.recv()
+    for actions, places, said in (([0, 0], [0, 0], "different"), ([0], [2], "below 2"), ([0], [-1], "below 2"),
+                                  ([0, 0], [1], "2 actions for 1")):
+        with pytest.raises(ValueError, match=said):
+            envs.send(np.array(actions), np.array(places))
+    envs.send(np.array([0, 0]))
+    assert sorted(envs.recv()[4]["env_id"]) == [0, 1]
+
+
+def test_a_figure_that_both_ends_of_a_step_share_is_asked_for_once_more(good):
+    class Restless(Prompt):
+        answers = ["UNSTABLE_TIMING"]
+
+        def answer(self):
+            for _, future in self.waiting:
+                future.set_result(loopfleet._core.failed_outcome(self.answers.pop(), "") if self.answers
+                                  else self.outcome)
+            self.waiting = []
+
+    client = Restless(good)
+    env = LoopTuneEnv(MM, client=client, action_space=["split_4", "undo"])
+    env.reset()
+    *_, info = env.multistep(["split_4", "undo"])
+    assert "error_type" not in info and client.messages == [1, 1]
 
 
 def test_failures_stand_in_the_row_they_belong_to(good):

@@ -5,6 +5,7 @@ ends with the questions of an uninterrupted one. `python -m loopfleet.campaign r
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import itertools
 import json
@@ -16,15 +17,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from . import _core
 from ._core import JobError, Outcome, Walk
+from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 
+_SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # of a campaign's folder
 _WINDOW = 1000  # points on their way at once: what an interruption makes ask again
 
 
@@ -114,7 +117,7 @@ def points_at(spec: Spec, index: int) -> list[Point]:
     if chosen.removeprefix("benchmark://").rstrip("/").count("/") == 0:
         chosen = _core.random_benchmark([chosen], int(rng.integers(1 << 62)))
     dialect = Walk(benchmark=chosen).dialect
-    space = spec.actions or _default_actions(dialect)
+    space = spec.actions or (SIMPLE_ACTIONS if dialect == "simple" else LOOPTOOL_ACTIONS)
     walk = Walk(benchmark=chosen, action_space=space, rules=spec.rules, merge_all_first=spec.merge_all_first)
     for _ in range(int(rng.integers(spec.min_length, spec.max_length + 1))):
         legal = np.flatnonzero(walk.mask())
@@ -123,13 +126,6 @@ def points_at(spec: Spec, index: int) -> list[Point]:
         walk.step(int(legal[int(rng.integers(len(legal)))]))
     copies = spec.paired_times if rng.random() < spec.paired_share else 1
     return [Point(index, copy, chosen, walk.history, copies) for copy in range(copies)]
-
-
-def _default_actions(dialect: str) -> list[str]:
-    if dialect == "simple":
-        return ["toggle_mode", "up", "down", "toggle_thread"]
-    return ["up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" for k in range(1, 11)), "merge", "unroll",
-            "vectorize"]
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
@@ -166,36 +162,23 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
 
 class Log:
     """What a campaign has been answered: one JSON line for each point, in the folder of the campaign. A line
-    that an interruption cut is not there; each point is there once."""
+    that an interruption cut is not there; each point is there once. One process at a time has it."""
 
     def __init__(self, folder: Path, spec: Spec):
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "outcomes.jsonl"
-        seal = folder / "campaign.json"
-        if seal.exists():
-            known = json.loads(seal.read_text(encoding="utf-8"))
-            if known["digest"] != spec.digest:
-                raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
-                                     "specification): give another folder, or restore the specification")
-        else:
-            new = seal.with_suffix(".new")
+        sealed = _check_seal(folder, spec)
+        self._file = open(folder / _OUTCOMES, "ab+")  # noqa: SIM115 - lives as long as the campaign
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise LoopfleetError(f"{folder}: this campaign is running already (`show` says how far it is)") from None
+        if not sealed:
+            new = folder / f"{_SEAL}.new"
             new.write_text(json.dumps({"name": spec.name, "digest": spec.digest}), encoding="utf-8")
-            new.rename(seal)
-        self.done: set[tuple[int, int]] = set()
-        self.failed = 0
-        self._file = open(self.path, "ab+")  # noqa: SIM115 - lives as long as the campaign
-        self._recover()
-
-    def _recover(self) -> None:
+            new.rename(folder / _SEAL)
         self._file.seek(0)
-        whole = 0
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            row = json.loads(line)
-            self.done.add((row["point"], row["copy"]))
-            self.failed += row["outcome"]["status"] != "ok"
-            whole += len(line)
+        self.done, self.failed, whole = _answered(self._file)
         self._file.truncate(whole)
         self._file.seek(0, os.SEEK_END)
 
@@ -212,6 +195,43 @@ class Log:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def standing(spec: Spec, folder: str | Path) -> tuple[int, int]:
+    """How many points have an answer and how many of those failed, of a campaign that may be running. Reads only."""
+    _check_seal(Path(folder), spec)
+    try:
+        with open(Path(folder) / _OUTCOMES, "rb") as file:
+            done, failed, _ = _answered(file)
+    except FileNotFoundError:
+        return 0, 0
+    return len(done), failed
+
+
+def _check_seal(folder: Path, spec: Spec) -> bool:
+    """Whether the folder is this campaign's; False: nobody's yet."""
+    try:
+        known = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    if known["digest"] != spec.digest:
+        raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
+                             "specification): give another folder, or restore the specification")
+    return True
+
+
+def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int]], int, int]:
+    """The points that have an answer, how many of them failed, and where the last whole line ends."""
+    done: set[tuple[int, int]] = set()
+    failed = whole = 0
+    for line in file:
+        if not line.endswith(b"\n"):
+            break
+        row = json.loads(line)
+        done.add((row["point"], row["copy"]))
+        failed += row["outcome"]["status"] != "ok"
+        whole += len(line)
+    return done, failed, whole
 
 
 @dataclass
@@ -284,7 +304,7 @@ def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
 
 def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
     """What was answered, in the order of the points: {"point", "copy", "outcome"}."""
-    with open(Path(folder) / "outcomes.jsonl", encoding="utf-8") as file:
+    with open(Path(folder) / _OUTCOMES, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file if line.endswith("\n")]
     yield from sorted(rows, key=lambda row: (row["point"], row["copy"]))
 
@@ -317,9 +337,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         folder = Path(given.out or Path(given.spec).parent / spec.name)
         if given.command == "show":
-            log = Log(folder, spec)
-            print(f"{len(log.done):,} of {spec.points:,} points, {log.failed:,} failed")
-            log.close()
+            done, failed = standing(spec, folder)
+            print(f"{done:,} of {spec.points:,} points, {failed:,} failed")
             return 0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, frame: interrupted.append(got))

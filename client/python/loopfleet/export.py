@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import shutil
 import sys
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 from . import _core
 from .client import Client
 from .errors import LoopfleetError
-from .rows import FIELDS, Row, rows_of_batches, rows_of_file
+from .rows import FIELDS, SUSPECT, Row, rows_of_batches, rows_of_file
 from .splits import PARTS, Split
 
 FORMATS = ("parquet", "jsonl", "csv")
@@ -31,6 +32,7 @@ _GROUP_ROWS = 20_000  # held in memory at once, for each part
 class Summary:
     """What was written."""
 
+    columns: list[str] = field(default_factory=lambda: list(FIELDS))
     rows: Counter = field(default_factory=Counter)      # by part
     statuses: Counter = field(default_factory=Counter)
     duplicates: int = 0
@@ -58,7 +60,9 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
 
     Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps one row for each
     question (tree, device class, compiler, threads, cache, policy): the first that was measured; of a campaign's
-    paired points one for each worker, too; and of failures one for each (program, actions, code).
+    paired points one for each worker, too; and of failures one for each (program, actions, code). A figure that
+    is ``suspect`` gives way to one that is not. The columns are those of the rows: a coordinator's have no
+    ``suspect``.
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
@@ -72,7 +76,8 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
     try:
         making.chmod(0o755)
         summary = _write_parts(rows, making / "data", format, split, dedup)
-        facts = {"name": name, "source": source, "format": format, "split": split.kind, "shares": split.shares,
+        facts = {"name": name, "source": source, "format": format, "columns": summary.columns,
+                 "split": split.kind, "shares": split.shares,
                  "seed": split.seed, "dedup": dedup, "rows": dict(summary.rows),
                  "statuses": dict(summary.statuses), "duplicates_left_out": summary.duplicates,
                  "programs": len(summary.programs), "hardware": sorted(summary.hardware),
@@ -109,7 +114,7 @@ class _Writer(Protocol):
 
 
 class _JsonLines:
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, columns: list[str]):
         self._file = path.open("w", encoding="utf-8")
 
     def write(self, rows: list[Row]) -> None:
@@ -122,9 +127,9 @@ class _JsonLines:
 class _Csv:
     """Lists are JSON text."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, columns: list[str]):
         self._file = path.open("w", encoding="utf-8", newline="")
-        self._writer = csv.DictWriter(self._file, list(FIELDS), lineterminator="\n")
+        self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
         self._writer.writeheader()
 
     def write(self, rows: list[Row]) -> None:
@@ -137,11 +142,11 @@ class _Csv:
 
 
 class _Parquet:
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, columns: list[str]):
         import pyarrow as pa
         import pyarrow.parquet as pq
         self._pa = pa
-        self._schema = arrow_schema()
+        self._schema = arrow_schema(columns)
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
 
     def write(self, rows: list[Row]) -> None:
@@ -151,7 +156,7 @@ class _Parquet:
         self._writer.close()
 
 
-def arrow_schema() -> Any:
+def arrow_schema(columns: Iterable[str] = tuple(FIELDS)) -> Any:
     """The columns' types."""
     import pyarrow as pa
     whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
@@ -161,8 +166,8 @@ def arrow_schema() -> Any:
              "sample_flags": pa.list_(pa.uint8())}
     types.update({name: pa.int64() for name in whole}, **{name: pa.int32() for name in small},
                  **{name: pa.float64() for name in figures})
-    return pa.schema([pa.field(name, types.get(name, pa.string()), metadata={"doc": doc})
-                      for name, doc in FIELDS.items()])
+    return pa.schema([pa.field(name, types.get(name, pa.string()), metadata={"doc": FIELDS[name]})
+                      for name in columns])
 
 
 _WRITERS = {"parquet": _Parquet, "jsonl": _JsonLines, "csv": _Csv}
@@ -170,24 +175,43 @@ _WRITERS = {"parquet": _Parquet, "jsonl": _JsonLines, "csv": _Csv}
 
 def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, dedup: bool) -> Summary:
     folder.mkdir()
-    summary = Summary()
+    rows = iter(rows)
+    if (first := next(rows, None)) is not None:
+        rows = itertools.chain([first], rows)
+    summary = Summary(columns=[name for name in FIELDS if first is None or name in first])
+    columns = set(summary.columns)
     seen: set[bytes] = set()
+    doubted: dict[bytes, Row] = {}  # kept back: another row may have a figure that is trusted
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
-    writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}") for part in PARTS}
+    writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}", summary.columns)
+                                  for part in PARTS}
+
+    def keep(row: Row) -> None:
+        if row.keys() != columns:
+            raise LoopfleetError("rows of a database and rows of a coordinator do not go into one data set")
+        part = split.part(row)
+        summary.add(row, part)
+        held[part].append(row)
+        if len(held[part]) == _GROUP_ROWS:
+            writers[part].write(held[part])
+            held[part] = []
+
     try:
         for row in rows:
             if dedup:
                 key = _question(row)
-                if key in seen:
+                if key in seen or (row.get(SUSPECT) and key in doubted):
                     summary.duplicates += 1
                     continue
+                if row.get(SUSPECT):
+                    doubted[key] = row
+                    continue
+                if doubted.pop(key, None) is not None:
+                    summary.duplicates += 1
                 seen.add(key)
-            part = split.part(row)
-            summary.add(row, part)
-            held[part].append(row)
-            if len(held[part]) == _GROUP_ROWS:
-                writers[part].write(held[part])
-                held[part] = []
+            keep(row)
+        for row in doubted.values():
+            keep(row)
         for part in PARTS:
             writers[part].write(held[part])
     finally:
@@ -239,7 +263,11 @@ def card(facts: dict[str, Any]) -> str:
     hardware = "".join(f"- {model} (class `{kind}`)\n" for kind, model in facts["hardware"])
     compilers = "".join(f"- LLVM {llvm}, tier {tier}, lowering {lowering}\n"
                         for llvm, tier, lowering in facts["compilers"])
-    columns = "".join(f"| `{name}` | {text} |\n" for name, text in FIELDS.items())
+    columns = "".join(f"| `{name}` | {FIELDS[name]} |\n" for name in facts["columns"])
+    doubts = "" if SUSPECT in facts["columns"] else f"""
+A coordinator does not tell which figures were doubted after they were measured, so there is no column `{SUSPECT}`: an
+export of its database file has it.
+"""
     total = sum(facts["rows"].values())
     return f"""---
 pretty_name: {json.dumps(facts["name"])}
@@ -282,7 +310,7 @@ Rows are split by the hash of their **{facts["split"]}** (seed {facts["seed"]}, 
 
 | column | meaning |
 |---|---|
-{columns}
+{columns}{doubts}
 `SHA256SUMS` has the checksum of every file, `provenance.json` the facts above for programs.
 """
 
@@ -291,6 +319,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="loopfleet-export", description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", help="what to make; must not be there yet")
     parser.add_argument("--db", metavar="FILE", help="a database file (else a coordinator is asked)")
+    parser.add_argument("--unchecked", action="store_true", help="do not compare the file's rows with their checksums")
     parser.add_argument("--address", help="the coordinator's")
     parser.add_argument("--batch", type=int, action="append", help="of the coordinator; default: its newest 1,000")
     parser.add_argument("--format", choices=FORMATS, default="parquet")
@@ -303,7 +332,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = {"format": given.format, "split": Split(given.split, seed=given.seed),
                    "dedup": not given.keep_duplicates, "name": given.name}
         if given.db:
-            summary = export(rows_of_file(given.db), given.folder, source=f"the database {Path(given.db).name}",
+            summary = export(rows_of_file(given.db, checked=not given.unchecked), given.folder,
+                             source=f"the database {Path(given.db).name}",
                              **options)
         else:
             with Client(given.address) as client:

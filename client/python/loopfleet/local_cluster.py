@@ -168,11 +168,11 @@ class LocalCluster:
             pids = [worker["pid"] for worker in client.workers(timeout=_START_LIMIT_S)]
         # A worker's own threads stay off the core that it times on: what is left to them is left to us.
         allowed = os.sched_getaffinity(0)
-        for pid in pids:
-            allowed &= os.sched_getaffinity(pid)
+        for cores in _affinities(pids).values():
+            allowed &= cores
         if not allowed:
             return
-        self._affinities = {tid: os.sched_getaffinity(tid) for tid in _threads()}
+        self._affinities = _affinities(_threads())
         _set_affinities({tid: cores & allowed or allowed for tid, cores in self._affinities.items()})
 
 
@@ -180,6 +180,17 @@ def _threads() -> list[int]:
     if not sys.platform.startswith("linux"):
         return []
     return [int(name) for name in os.listdir("/proc/self/task")]
+
+
+def _affinities(tids: list[int]) -> dict[int, set[int]]:
+    """Of those that still live."""
+    found = {}
+    for tid in tids:
+        try:
+            found[tid] = os.sched_getaffinity(tid)
+        except ProcessLookupError:
+            pass
+    return found
 
 
 def _set_affinities(affinities: dict[int, set[int]]) -> None:

@@ -1,11 +1,12 @@
 """Rows of a data set: one for each outcome, flat, with what it was measured on. From a database file or from
-a coordinator; both give the same fields."""
+a coordinator, which does not say what is SUSPECT; otherwise both give the same fields."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -18,6 +19,7 @@ import numpy as np
 from . import _core
 from .client import Client
 from .errors import LoopfleetError
+from .local_cluster import find_program
 from .results import FAILURE_NAMES
 
 # Name -> what it is, in the order of the columns. Figures of rows whose status is not "ok" are null.
@@ -70,6 +72,9 @@ FIELDS: dict[str, str] = {
     "finished_at": "ISO 8601, UTC",
 }
 
+# Coordinators do not tell it: their rows have no such field, rather than one that says that all is well.
+SUSPECT = "suspect"
+
 Row = dict[str, Any]
 
 
@@ -96,22 +101,72 @@ def _region(nodes: list[str]) -> str:
     return "-".join(operations) + ":" + ",".join(str(sizes[name]) for name in sorted(sizes))
 
 
-def rows_of_file(path: str | Path) -> Iterator[Row]:
-    """Of a database file, which a coordinator may be writing to; in the order of batches and finishing."""
+def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
+    """Of a database file, which a coordinator may be writing to; in the order of batches and finishing.
+
+    The file is read by `loopfleet db check` first: a row that is not what was written is a STORAGE_CORRUPT
+    without figures, as it is to a coordinator. ``checked=False`` takes everything for what it says.
+    """
     if not Path(path).is_file():
         raise LoopfleetError(f"there is no file {path}")
+    damaged = _damaged_rows(path) if checked else {}
     database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     try:
         database.row_factory = sqlite3.Row
-        yield from map(_from_sql, database.execute(_SQL))
+        for found in database.execute(_SQL):
+            yield _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
     except sqlite3.DatabaseError as error:
         raise LoopfleetError(f"{path}: {error}") from error
     finally:
         database.close()
 
 
+def _damaged_rows(path: str | Path) -> dict[str, set[str]]:
+    """Table -> primary keys ("12.3" is batch 12, job 3)."""
+    done = subprocess.run([find_program(), "db", "check", "--json", str(path)], capture_output=True, text=True,
+                          check=False)
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        raise LoopfleetError(f"{path}: `loopfleet db check` failed: {done.stderr.strip()}") from None
+    if "error" in said:
+        raise LoopfleetError(f"{path}: {said['error']}")
+    damage = said["damage"]
+    if said["damage_count"] > len(damage) or not all(each["row"] for each in damage if each["table"] in _KEYS):
+        raise LoopfleetError(f"{path} is damaged in {said['damage_count']} places; `loopfleet db check` tells where. "
+                             "Restore a snapshot")
+    damaged: dict[str, set[str]] = {}
+    for each in damage:
+        damaged.setdefault(each["table"], set()).add(each["row"])
+    return damaged
+
+
+# Of the tables that a row is made of, what _SQL calls the key of each's row.
+_KEYS = {"outcomes": ("batch", "sequence"), "jobs": ("batch", "index"), "results": ("result_id",),
+         "suspect_results": ("result_id",), "conditions": ("conditions_id",), "hardware": ("hardware_id",),
+         "compilers": ("compiler_id",)}
+
+
+def _is_damaged(found: sqlite3.Row, damaged: dict[str, set[str]]) -> bool:
+    return any(".".join(str(found[name]) for name in _KEYS[table]) in keys
+               for table, keys in damaged.items() if table in _KEYS)
+
+
+def _corrupt(found: sqlite3.Row, damaged: dict[str, set[str]]) -> Row:
+    row: Row = {"batch": found["batch"], "index": found["index"], "status": "STORAGE_CORRUPT", "actions": [],
+                "samples_ns": [], "sample_flags": [], "message": "its row in the database is not what was written"}
+    if f"{found['batch']}.{found['index']}" not in damaged.get("jobs", ()):
+        row.update(benchmark=found["benchmark"], ir=found["ir"], tag=found["tag"], actions=_names(found["actions"]))
+    return _finished(row)
+
+
+def _names(actions: str | None) -> list[str]:
+    return [name for name in (actions or "").split(",") if name]
+
+
 _SQL = """
-SELECT j.benchmark, j.ir, j.actions, j.tag, o.batch, o.idx AS "index", o.source, o.attempts, o.worker,
+SELECT r.id AS result_id, c.id AS conditions_id, h.id AS hardware_id, k.id AS compiler_id, o.sequence,
+       j.benchmark, j.ir, j.actions, j.tag, o.batch, o.idx AS "index", o.source, o.attempts, o.worker,
        o.finished_at,
        lower(hex(coalesce(r.tree_key, o.failed_tree_key))) AS tree_key, o.failure_code,
        o.failure_message AS message, o.action_index, r.elapsed_ns, r.elapsed_low_ns, r.elapsed_high_ns,
@@ -140,7 +195,7 @@ def _from_sql(found: sqlite3.Row) -> Row:
     nobody_had_it = code is not None and found["source_name"] == "measured" and not found["attempts"]
     row["source"] = None if nobody_had_it else found["source_name"]
     row["finished_at"] = _iso_time(found["finished_at"])
-    row["actions"] = [name for name in (found["actions"] or "").split(",") if name]
+    row["actions"] = _names(found["actions"])
     row["tree_key"] = found["tree_key"] or None
     if found["hardware_class"] is None:  # no worker had it
         row["scratch_bytes"] = None
@@ -178,7 +233,9 @@ def row_of(outcome: _core.Outcome) -> Row:
         tag=None if said["tag"] is None else json.dumps(said["tag"], separators=(",", ":")),
         batch=outcome.batch, index=outcome.index,
         finished_at=_core.iso_time(outcome), worker=said["worker"])
-    return _finished(row)
+    row = _finished(row)
+    del row[SUSPECT]
+    return row
 
 
 def _finished(row: Row) -> Row:

@@ -15,7 +15,8 @@ from .splits import PARTS
 
 
 class ScheduleDataset(Dataset):
-    """Rows of one part of an export (Parquet) that were measured.
+    """Rows of one part of an export (Parquet) that were measured and whose figure is trusted (not ``suspect``, where
+    the export says so).
 
     An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask`` bool[max_loops] true for
     real rows, ``strides`` float32[16 or 32], ``flop_count``, ``elapsed_ns``, ``gflops`` float32, and
@@ -28,10 +29,11 @@ class ScheduleDataset(Dataset):
         import pyarrow.parquet as pq
         if part not in PARTS:
             raise ValueError(f"unknown part '{part}'; valid: {', '.join(PARTS)}")
-        table = pq.read_table(Path(folder) / "data" / f"{part}.parquet",
-                              columns=["benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "flop_count",
-                                       "elapsed_ns", "gflops"])
-        rows = [row for row in table.to_pylist() if row["status"] == "ok" and row["grade"] in grades]
+        path = Path(folder) / "data" / f"{part}.parquet"
+        wanted = ("benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "suspect", "flop_count",
+                  "elapsed_ns", "gflops")
+        table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name in wanted])
+        rows = [row for row in table.to_pylist() if row["status"] == "ok" and not row.get("suspect") and row["grade"] in grades]
         width = 58 if features == "agent58" else 20
         programs = {name: number for number, name in enumerate(sorted({row["program"] for row in rows}))}
         self.loops = np.zeros((len(rows), max_loops, width), np.float32)

@@ -57,6 +57,18 @@ TEST(JobLineTest, WritesOnlyWhatDiffersFromADefault) {
   EXPECT_EQ(JobLine(spec), R"({"benchmark":"benchmark://mm-v0/mm64_64_64","actions":[]})");
 }
 
+TEST(JobLineTest, EverySetOfRulesHasAName) {
+  using looptree::RuleSet;
+  for (const auto& [rules, name] : {std::pair{RuleSet::kLoopNest, "loop_nest"},
+                                    std::pair{RuleSet::kLoopNest58, "loop_nest_58"}}) {
+    JobSpec spec = ParseJobLine(kSmallest).value();
+    spec.rules = rules;
+    EXPECT_NE(JobLine(spec).find(fmt::format(R"("rules":"{}")", name)), std::string::npos)
+        << JobLine(spec);
+    EXPECT_EQ(ParseJobLine(JobLine(spec)).value(), spec);
+  }
+}
+
 TEST(JobLineTest, NamesTheNearestFieldForAnUnknownOne) {
   const Failure failure = FailureOf(R"({"benchmark": "x", "actons": []})");
   EXPECT_EQ(failure.code, FailureCode::kMalformed);

@@ -2,10 +2,11 @@
 
 import gymnasium as gym
 
+from ..actions import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_ACTIONS
 from .datasets import Benchmark, Dataset, Datasets
 from .environments import LoopToolEnv, LoopTuneEnv
 from .rewards import REWARDS
-from .spaces import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_ACTIONS, NamedDiscrete
+from .spaces import NamedDiscrete
 from .state import EnvState, ValidationResult, read_states, write_states
 from .vector_env import WalkVectorEnv
 from .walk_env import WalkEnv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .spaces import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_ACTIONS
+from ..actions import LOOPTOOL_ACTIONS, LOOPTUNE_ACTIONS, SIMPLE_ACTIONS, SPLIT_ACTIONS
 from .walk_env import WalkEnv
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from concurrent.futures import Future
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core import Job, Outcome, Walk
+from .._core import Job, Outcome, Walk, failed_outcome
 from .rewards import Reward, unknown_peak
 
 NOTHING, CURSOR, TREE = 0, 1, 2  # what a step changed
@@ -34,6 +36,10 @@ class Verdict:
             info["error_details"] = self.failure.message
 
 
+def late() -> Verdict:
+    return Verdict(truncated=True, failure=failed_outcome("EXPIRED", "no figure within the environment's timeout"))
+
+
 @dataclass
 class Measuring:
     """How figures are asked for."""
@@ -53,6 +59,11 @@ class Figure:
         self.future = future
         self.retries_left = _RETRIES
 
+    @property
+    def lost(self) -> bool:
+        """It has no outcome and will get none: the coordinator was out of reach."""
+        return self.future.done() and self.future.exception() is not None
+
     def wants_retry(self) -> bool:
         if not self.retries_left or self.future.exception() is not None:
             return False
@@ -61,13 +72,40 @@ class Figure:
 
     def retry(self, client: Any) -> None:
         self.retries_left -= 1
+        self.ask(client)
+
+    def ask(self, client: Any) -> None:
         self.future = client.submit_job(self.job)
+
+
+def ask_again(figures: Iterable[Figure], client: Any) -> bool:
+    """Whether a figure, all of which are there, failed by nobody's fault and was asked for anew."""
+    again = [figure for figure in dict.fromkeys(figures) if figure.wants_retry()]
+    for figure in again:
+        figure.retry(client)
+    return bool(again)
+
+
+def arrive(figures: Sequence[Figure], client: Any, deadline: float) -> bool:
+    """Waits for figures, those that were lost in an outage before included; False: they did not come in time.
+    Exceptions of the client are raised."""
+    for figure in dict.fromkeys(figures):
+        if figure.lost:
+            figure.ask(client)
+    while True:
+        if wait([figure.future for figure in figures], max(0.0, deadline - time.monotonic())).not_done:
+            return False
+        if not ask_again(figures, client):
+            break
+    for figure in figures:
+        figure.future.result()
+    return True
 
 
 class Episode:
     """``walk`` may be stepped by others (step_many): then stepped() is told the effect."""
 
-    __slots__ = ("_affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
+    __slots__ = ("affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
                  "walk")
 
     def __init__(self, walk: Walk, measuring: Measuring, reward_rule: Reward | None):
@@ -83,7 +121,7 @@ class Episode:
         self.figures: dict[bytes, Figure] = {}
         self.before: Figure | None = None  # the last one that a reward can be compared with
         # All figures of an episode come from one worker, so that a reward compares like with like.
-        self._affinity = f"{_process}-{next(_numbers)}"
+        self.affinity = f"{_process}-{next(_numbers)}"
         self._key: bytes | None = None
 
     def fork(self) -> Episode:
@@ -95,7 +133,7 @@ class Episode:
         other.total_reward = self.total_reward
         other.figures = self.figures.copy()
         other.before = self.before
-        other._affinity = self._affinity
+        other.affinity = self.affinity
         other._key = self._key
         return other
 
@@ -107,13 +145,18 @@ class Episode:
 
     def missing_job(self) -> Job | None:
         """The job of the tree as it is, unless its figure is known or on its way."""
-        if self.key() in self.figures:
+        known = self.figures.get(self.key())
+        if known is not None and not known.lost:
             return None
-        return self.walk.job(affinity=self._affinity, **self.measuring.fields)
+        return self.walk.job(affinity=self.affinity, **self.measuring.fields)
 
     def adopt(self, job: Job, future: Future[Outcome]) -> None:
         """The answer to missing_job()."""
-        self.figures[self.key()] = Figure(job, future)
+        known = self.figures.get(self.key())
+        if known is None:
+            self.figures[self.key()] = Figure(job, future)
+        else:
+            known.future = future  # it was lost
 
     def figure(self) -> Figure:
         """Of the tree as it is; asked for if need be."""
@@ -134,9 +177,13 @@ class Episode:
         return self.reward_rule is not None and effect == TREE
 
     def pair(self) -> tuple[Figure, Figure]:
-        """What judge() compares, once the figure of the tree as it is has been asked for."""
+        """What judge() compares, once the figure of the tree as it is has been asked for. It may be one figure."""
         assert self.before is not None
         return self.before, self.figures[self.key()]
+
+    def settle(self, client: Any, deadline: float) -> Verdict:
+        """judge(), once the figures have arrived."""
+        return self.judge() if arrive(self.pair(), client, deadline) else late()
 
     def judge(self) -> Verdict:
         """After a step that changed the tree, once its figures are there.

@@ -10,14 +10,6 @@ from gymnasium import spaces
 
 from .._core import nearest
 
-SIMPLE_ACTIONS = ("toggle_mode", "up", "down", "toggle_thread")
-SPLIT_ACTIONS = (*SIMPLE_ACTIONS, "split")
-# What the LoopTool environment documents …
-LOOPTOOL_ACTIONS = ("up", "down", "swap_up", "swap_down", *(f"split_{1 << k}" for k in range(1, 11)), "merge",
-                    "unroll", "vectorize")
-# … and what LoopTune was trained with in the end.
-LOOPTUNE_ACTIONS = ("up", "down", "swap_up", "swap_down", "split_4", "split_8", "split_16")
-
 ROW_WIDTH = {"agent20": 20, "agent58": 58}
 STRIDE_BUCKETS = {"agent20": 16, "agent58": 32}
 DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout  # the builtin one from Python 3.11 on
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -17,10 +17,20 @@ from gymnasium.vector.utils import batch_space
 from .. import _core
 from .._core import Walk
 from .environments import LoopTuneEnv
-from .episode import Episode, Figure, Verdict
+from .episode import Episode, Verdict, arrive, ask_again, late
 from .walk_env import Start, WalkEnv, check_options
 
 _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
+
+
+@dataclass
+class _Sent:
+    """An environment with an action that recv() has not given yet."""
+
+    turn: int                 # tells it from earlier ones, whose figures may arrive now
+    reset: bool
+    verdict: Verdict | None   # None: its figures have not been looked at
+    raised: bool = False      # that they were lost in an outage
 
 
 class WalkVectorEnv(VectorEnv):
@@ -56,8 +66,10 @@ class WalkVectorEnv(VectorEnv):
         width = self._makes.max_loops * (58 if self._makes.features == "agent58" else 20)
         self._tensors = np.zeros((num_envs, width), np.float32)
         self._name = self._makes._observation_name
-        self._ready: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._waiting: dict[int, tuple[Any, dict[str, Any]]] = {}  # sent, not received
+        self._ready: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # place and turn of _Sent
+        self._sent: dict[int, _Sent] = {}
+        self._turns = itertools.count()
+        self._last = np.arange(num_envs)  # what recv() gave
         self._rngs: list[np.random.Generator] = []
 
     # ---- Gymnasium
@@ -89,8 +101,10 @@ class WalkVectorEnv(VectorEnv):
         truncated = np.zeros(self.num_envs, bool)
         verdicts: dict[int, Verdict] = {}
         deadline = time.monotonic() + self._makes.timeout
+        # All of them before one is judged: an outage raises here, and a later step's rewards have this one's in them.
+        arrived = {place: arrive(self._episodes[place].pair(), self._makes._client(), deadline) for place in wanted}
         for place in wanted:
-            verdict = self._settle(self._episodes[place], deadline)
+            verdict = self._episodes[place].judge() if arrived[place] else late()
             rewards[place], terminated[place], truncated[place] = verdict.reward, verdict.terminated, verdict.truncated
             if verdict.failure is not None:
                 verdicts[place] = verdict
@@ -115,59 +129,66 @@ class WalkVectorEnv(VectorEnv):
     def async_reset(self, *, seed: int | None = None) -> None:
         """Starts all; recv() gives them as they are ready."""
         self._rngs = [np.random.default_rng(None if seed is None else seed + i) for i in range(self.num_envs)]
-        self._begin(np.arange(self.num_envs), {})
-        for place in range(self.num_envs):
-            self._await(place, None, {})
+        places = np.arange(self.num_envs)
+        self._begin(places, {})
+        for place in places.tolist():
+            self._await(place, measured=False, reset=False)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
         """One action for each of ``env_id`` (those of the last recv). Does not wait."""
         places = np.asarray(self._last if env_id is None else env_id, np.int64)
-        for place in places:
-            if int(place) in self._waiting:
+        actions = np.asarray(actions, np.int64)
+        if places.shape != actions.shape or places.ndim != 1:
+            raise ValueError(f"{actions.size} actions for {places.size} environments")
+        if len(set(places.tolist())) < len(places) or ((places < 0) | (places >= self.num_envs)).any():
+            raise ValueError(f"env_id {places.tolist()} must be different numbers below {self.num_envs}")
+        for place in places.tolist():
+            if place in self._sent:
                 raise gym.error.AlreadyPendingCallError(f"environment {place} has an action already", "send")
-        wanted, resets = self._advance(places, np.asarray(actions, np.int64))
-        for place in places:
-            place = int(place)
-            self._await(place, place if place in wanted else None, {"reset": place in resets})
+        wanted, resets = self._advance(places, actions)
+        for place in places.tolist():
+            self._await(place, measured=place in wanted, reset=place in resets)
 
     def recv(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """``batch_size`` environments that are ready first; which, says ``info["env_id"]``."""
-        if len(self._waiting) < self.batch_size:
+        """``batch_size`` environments that are ready first; which, says ``info["env_id"]``.
+
+        When the coordinator is out of reach this raises and gives up nothing: another call gives what is there
+        and asks again for what is not."""
+        if len(self._sent) < self.batch_size:
             raise gym.error.NoAsyncCallError(
-                f"{len(self._waiting)} environments have an action, recv() gives {self.batch_size}", "recv")
-        got: list[tuple[int, Verdict, bool]] = []
+                f"{len(self._sent)} environments have an action, recv() gives {self.batch_size}", "recv")
+        got: dict[int, Verdict] = {}
+        place = -1
         deadline = time.monotonic() + self._makes.timeout
-        while len(got) < self.batch_size:
-            try:
-                place = self._ready.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                place = next(p for p in self._waiting if p not in [g[0] for g in got])
-                _, extra = self._waiting.pop(place)
-                got.append((place, _late(), extra.get("reset", False)))
-                continue
-            if place not in self._waiting:
-                continue  # it was given up
-            measured, extra = self._waiting[place]
-            if measured is None:
-                verdict = Verdict()
-            else:
-                episode = self._episodes[place]
-                again = [figure for figure in episode.pair() if figure.wants_retry()]
-                if again:
-                    for figure in again:
-                        figure.retry(self._makes._client())
-                    self._listen(place, episode.pair())
+        try:
+            while len(got) < self.batch_size:
+                try:
+                    place, turn = self._ready.get(timeout=max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    place = next(each for each in self._sent if each not in got)
+                    got[place] = late()
                     continue
-                verdict = episode.judge()
-            del self._waiting[place]
-            got.append((place, verdict, extra.get("reset", False)))
-        places = np.array([place for place, _, _ in got])
-        rewards = np.array([verdict.reward for _, verdict, _ in got])
-        terminated = np.array([verdict.terminated for _, verdict, _ in got])
-        truncated = np.array([verdict.truncated for _, verdict, _ in got])
-        self._cut(places, {place for place, _, reset in got if reset}, terminated, truncated)
+                if place in self._sent and self._sent[place].turn == turn and place not in got:
+                    verdict = self._verdict(place)
+                    if verdict is not None:
+                        got[place] = verdict
+        except BaseException:
+            for each, sent in self._sent.items():
+                if each in got:
+                    sent.verdict = got[each]
+                elif sent.verdict is None:
+                    sent.raised = any(figure.lost for figure in self._episodes[each].pair())
+                if each in got or each == place:
+                    self._ready.put((each, sent.turn))
+            raise
+        resets = {place for place in got if self._sent.pop(place).reset}
+        places = np.array(list(got))
+        rewards = np.array([verdict.reward for verdict in got.values()])
+        terminated = np.array([verdict.terminated for verdict in got.values()])
+        truncated = np.array([verdict.truncated for verdict in got.values()])
+        self._cut(places, resets, terminated, truncated)
         self._last = places
-        verdicts = {place: verdict for place, verdict, _ in got if verdict.failure is not None}
+        verdicts = {place: verdict for place, verdict in got.items() if verdict.failure is not None}
         observations, rewards, terminated, truncated, info = self._finish(places, rewards, terminated, truncated,
                                                                           verdicts)
         info["env_id"] = places
@@ -188,6 +209,8 @@ class WalkVectorEnv(VectorEnv):
             for place in places:
                 self._episodes[place].set_baseline()
         self._done[places] = False
+        for place in places.tolist():
+            self._sent.pop(place, None)  # a step that nobody will receive
         self._look(places, np.full(len(places), -1, np.int64))
 
     def _move(self, places: np.ndarray, options: dict[str, Any]) -> None:
@@ -245,36 +268,37 @@ class WalkVectorEnv(VectorEnv):
             for (episode, job), future in zip(missing, futures):
                 episode.adopt(job, future)
 
-    def _settle(self, episode: Episode, deadline: float) -> Verdict:
-        while True:
-            pair = episode.pair()
-            for figure in pair:
-                try:
-                    figure.future.result(max(0.0, deadline - time.monotonic()))
-                except FutureTimeout:
-                    if not figure.future.done():
-                        return _late()
-                    raise
-            again = [figure for figure in pair if figure.wants_retry()]
-            if not again:
-                return episode.judge()
-            for figure in again:
-                figure.retry(self._makes._client())
-
-    def _await(self, place: int, measured: int | None, extra: dict[str, Any]) -> None:
-        self._waiting[place] = (measured, extra)
-        if measured is None:
-            self._ready.put(place)
+    def _await(self, place: int, *, measured: bool, reset: bool) -> None:
+        self._sent[place] = _Sent(next(self._turns), reset, None if measured else Verdict())
+        if measured:
+            self._listen(place)
         else:
-            self._listen(place, self._episodes[place].pair())
+            self._ready.put((place, self._sent[place].turn))
 
-    def _listen(self, place: int, pair: tuple[Figure, Figure]) -> None:
-        first, second = pair[0].future, pair[1].future
+    def _listen(self, place: int) -> None:
+        first, second = (figure.future for figure in self._episodes[place].pair())
+        token = place, self._sent[place].turn
+        first.add_done_callback(lambda _: second.add_done_callback(lambda _: self._ready.put(token)))
 
-        def on_second(done: Future) -> None:
-            self._ready.put(place)
-
-        first.add_done_callback(lambda done: second.add_done_callback(on_second))
+    def _verdict(self, place: int) -> Verdict | None:
+        """Of an environment that seemed ready; None if it is not."""
+        sent, pair = self._sent[place], self._episodes[place].pair
+        if sent.verdict is not None:
+            return sent.verdict
+        client = self._makes._client()
+        if sent.raised:
+            for figure in dict.fromkeys(pair()):
+                if figure.lost:
+                    figure.ask(client)
+            sent.raised = False
+            self._listen(place)
+            return None
+        if not all(figure.future.done() for figure in pair()):
+            return None
+        if ask_again(pair(), client):
+            self._listen(place)
+            return None
+        return self._episodes[place].judge()
 
     def _cut(self, places: np.ndarray, resets: set[int], terminated: np.ndarray, truncated: np.ndarray) -> None:
         limit = self._makes.episode_steps
@@ -317,11 +341,6 @@ class WalkVectorEnv(VectorEnv):
 
     def _infos(self, places: np.ndarray) -> dict[str, Any]:
         return {"action_mask": self._masks[places].copy(), "_action_mask": np.ones(len(places), bool)}
-
-
-def _late() -> Verdict:
-    return Verdict(truncated=True,
-                   failure=_core.failed_outcome("EXPIRED", "no figure within the environment's timeout"))
 
 
 def _add(info: dict[str, Any], told: dict[str, Any], row: int, rows: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ..client import Client
 from ..errors import DeadlineExceeded
 from ..settings import find_address
 from .datasets import Benchmark, Dataset, Datasets
-from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict
+from .episode import CURSOR, NOTHING, Episode, Figure, Measuring, Verdict, arrive
 from .graphs import to_networkx
 from .rewards import REWARDS, find_reward, unknown_peak
 from .spaces import (DEFAULT_MAX_LOOPS, STRIDE_BUCKETS, NamedDiscrete, action_names,
@@ -198,7 +198,8 @@ class WalkEnv(gym.Env):
             effect = max(effect, one)
         verdict = Verdict()
         if self._reward_rule is not None and effect > CURSOR:
-            verdict = self._settle(episode, timeout)
+            episode.figure()
+            verdict = episode.settle(self._client(), time.monotonic() + (self.timeout if timeout is None else timeout))
         reward: Any = verdict.reward
         if reward_spaces is not None:
             reward = [self._read_reward(name) for name in reward_spaces]
@@ -246,7 +247,7 @@ class WalkEnv(gym.Env):
                         None if self._reward_rule is None else episode.total_reward)
 
     def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
-        """Replays a state elsewhere and measures both ends anew. The output of what is measured is always
+        """Replays a state elsewhere, from where this environment starts, and measures both ends anew. The output of what is measured is always
         compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
         larger figure."""
         since = time.monotonic()
@@ -257,7 +258,7 @@ class WalkEnv(gym.Env):
                            client=self._client(), rules=self._rules, features=self.features,
                            merge_all_first=self._start.merge_all_first)
         try:
-            other.reset()
+            other.reset(options={"start_cursor": self._start.start_cursor})
             start = other._episode.walk.copy()
             for name in state.actions:
                 other.step(other.action_space[name])
@@ -265,7 +266,8 @@ class WalkEnv(gym.Env):
             replay_failed = True
             errors.append(str(error))
         if not replay_failed:
-            fields = {**self._measuring.fields, "fresh": True}
+            # Both ends by one worker, as in an episode.
+            fields = {**self._measuring.fields, "fresh": True, "affinity": other._episode.affinity}
             futures = [self._client().submit_job(walk.job(**fields)) for walk in (start, other._episode.walk)]
             if wait(futures, self.timeout).not_done:
                 raise DeadlineExceeded(f"no figures within the environment's timeout of {self.timeout} s")
@@ -323,7 +325,7 @@ class WalkEnv(gym.Env):
     def outcome(self) -> Outcome:
         """Everything that was measured of the tree as it is."""
         self._client()
-        return self._await(self._in_episode().figure())
+        return self._await(self._in_episode().figure())[0]
 
     @property
     def walk(self) -> Walk:
@@ -392,28 +394,10 @@ class WalkEnv(gym.Env):
             raise ValueError(f"action {number} is not in {self.action_space}")
         return number
 
-    def _settle(self, episode: Episode, timeout: float | None) -> Verdict:
-        episode.figure()
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
-        while True:
-            pair = episode.pair()
-            _, late = wait([figure.future for figure in pair], max(0.0, deadline - time.monotonic()))
-            if late:
-                return Verdict(truncated=True, failure=_core.failed_outcome(
-                    "EXPIRED", "no figure within the environment's timeout"))
-            again = [figure for figure in pair if figure.wants_retry()]
-            if not again:
-                return episode.judge()
-            for figure in again:
-                figure.retry(self._client())
-
-    def _await(self, figure: Figure) -> Outcome:
-        while True:
-            if not wait([figure.future], self.timeout).done:
-                raise DeadlineExceeded(f"no figure within the environment's timeout of {self.timeout} s")
-            if not figure.wants_retry():
-                return figure.future.result()
-            figure.retry(self._client())
+    def _await(self, *figures: Figure) -> list[Outcome]:
+        if not arrive(figures, self._client(), time.monotonic() + self.timeout):
+            raise DeadlineExceeded(f"no figure within the environment's timeout of {self.timeout} s")
+        return [figure.future.result() for figure in figures]
 
     def _value(self, name: str, before: Outcome, after: Outcome) -> float:
         rule = REWARDS[name]
@@ -435,7 +419,7 @@ class WalkEnv(gym.Env):
             episode.figures[start.key()] = before
         after = episode.figure()
         self._reward_seen[name] = after
-        outcomes = [self._await(figure) for figure in (before, after)]
+        outcomes = self._await(before, after)
         if not all(outcome.ok for outcome in outcomes):
             return math.nan
         return self._value(rule.name, *outcomes)
@@ -450,7 +434,7 @@ class WalkEnv(gym.Env):
             return walk.action_state()
         if name in MEASURED:
             self._client()
-            outcome = self._await(self._episode.figure())
+            (outcome,) = self._await(self._episode.figure())
             return outcome.elapsed_ns * 1e-9 if name == "runtime" else outcome.gflops
         if name.endswith("_networkx"):
             return to_networkx(walk.observe(name))
