@@ -18,9 +18,9 @@ PURE = SOURCE / "client/python/loopfleet"
 DOCUMENTS = ("README.md", "docs/PYTHON.md")
 
 
-def run(*command, cwd):
+def run(*command, cwd, **environment):
     """Without what the tests' own package is found by."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"{command}:\n{done.stdout[-8000:]}"
@@ -103,6 +103,15 @@ def examples():
 def test_what_the_documents_show_runs_in_a_fresh_environment(block, fresh, tmp_path):
     said = run(fresh, "-c", block, cwd=tmp_path)
     assert said.strip(), "each of them prints something"
+
+
+def test_readmes_campaign_and_export(fresh, tmp_path):
+    text = (SOURCE / "README.md").read_text(encoding="utf-8")
+    (block,) = (block for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S) if "campaign run" in block)
+    assert "points = 500" in block
+    said = run("bash", "-e", "-c", block.replace("points = 500", "points = 30"), cwd=tmp_path,
+               PATH=f"{fresh.parent}:{os.environ['LOOPFLEET_BIN']}:{os.environ['PATH']}")
+    assert "30 of 30 points" in said and "matmuls-data: train " in said and "gflops" in said
 
 
 def test_the_installed_package_is_the_wheels(fresh, tmp_path):

@@ -258,7 +258,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
 
     def progress() -> Progress:
         rate = (len(log.done) - begun) / max(time.monotonic() - since, 1e-9)
-        left = (total - len(log.done)) / rate if rate > 0 else None
+        left = (total - len(log.done)) / rate if rate > 0 and len(log.done) < total else None
         return Progress(len(log.done), log.failed, total, rate, left)
 
     hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
