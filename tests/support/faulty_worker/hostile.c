@@ -161,8 +161,7 @@ void loopfleet_kernel(float* const* buffers) {
   struct __attribute__((packed)) {
     unsigned char tag;
     word number;
-    word run_ns;
-  } done = {0, 1, 1};
+  } done = {0, 1};
   Send(&done, sizeof done);
 #elif defined(HOSTILE_forged_timed)
   /* One sample, which was contended, and cut because of it. */
@@ -183,8 +182,7 @@ void loopfleet_kernel(float* const* buffers) {
   struct __attribute__((packed)) {
     unsigned char tag;
     word number;
-    word run_ns;
-  } done = {0, RequestNumber(), 1};
+  } done = {0, RequestNumber()};
   Send(&done, sizeof done);
   for (volatile int forever = 1; forever;) {
   }
