@@ -275,6 +275,7 @@ std::string Encode(const ExecutorReply& reply) {
   if (const auto* done = std::get_if<RunDone>(&reply)) {
     writer.Put(ReplyTag::kRunDone);
     writer.Put(done->number);
+    writer.Put(done->run_ns);
   } else if (const auto* device = std::get_if<DeviceReply>(&reply)) {
     writer.Put(ReplyTag::kDevice);
     writer.Put(device->number);
@@ -308,6 +309,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
     case ReplyTag::kRunDone: {
       RunDone done;
       done.number = reader.Get<std::uint64_t>();
+      done.run_ns = reader.Get<std::uint64_t>();
       reply = done;
       break;
     }

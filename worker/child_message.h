@@ -126,6 +126,7 @@ using ExecutorRequest =
 
 struct RunDone {
   std::uint64_t number = 0;
+  std::uint64_t run_ns = 0;
 };
 struct Timed {
   std::uint64_t number = 0;

@@ -147,8 +147,9 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const RunRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
+    const std::uint64_t start = stopwatch_.NowNs();
     function(pointers_.data());
-    return RunDone{.number = request.number};
+    return RunDone{.number = request.number, .run_ns = stopwatch_.NowNs() - start};
   }
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {

@@ -161,7 +161,8 @@ void loopfleet_kernel(float* const* buffers) {
   struct __attribute__((packed)) {
     unsigned char tag;
     word number;
-  } done = {0, 1};
+    word run_ns;
+  } done = {0, 1, 1};
   Send(&done, sizeof done);
 #elif defined(HOSTILE_forged_timed)
   /* One sample, which was contended, and cut because of it. */
@@ -182,7 +183,8 @@ void loopfleet_kernel(float* const* buffers) {
   struct __attribute__((packed)) {
     unsigned char tag;
     word number;
-  } done = {0, RequestNumber()};
+    word run_ns;
+  } done = {0, RequestNumber(), 1};
   Send(&done, sizeof done);
   for (volatile int forever = 1; forever;) {
   }
