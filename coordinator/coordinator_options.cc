@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/log_level.h"
 #include "common/base/settings.h"
 #include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
@@ -53,16 +54,6 @@ void AddQuotas(CLI::App& app, Limits& limits) {
                  "says hello again")
       ->check(range32)
       ->capture_default_str();
-}
-
-std::optional<log::Level> ParseLevel(const std::string& name) {
-  static const std::map<std::string, log::Level> kLevels = {{"debug", log::Level::kDebug},
-                                                            {"info", log::Level::kInfo},
-                                                            {"warning", log::Level::kWarning},
-                                                            {"error", log::Level::kError}};
-  const auto level = kLevels.find(name);
-  if (level == kLevels.end()) return std::nullopt;
-  return level->second;
 }
 
 std::optional<monitoring::Audience> ParseAudience(const std::string& name) {
@@ -150,7 +141,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
     return BadConfig(fmt::format("--page {}: use machine, everybody or nobody", page));
   }
   options.page_audience = *audience;
-  const auto level = ParseLevel(log_level);
+  const auto level = log::ParseLevel(log_level);
   if (!level) {
     return BadConfig(fmt::format("--log-level {}: use debug, info, warning or error", log_level));
   }

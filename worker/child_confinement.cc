@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "worker/child_message.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -127,5 +128,7 @@ void LimitProcessorTime(const ProcessorTime& time) {
       static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + time.seconds();
   ::setrlimit(RLIMIT_CPU, &limit);
 }
+
+void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
 
 }  // namespace loopfleet::worker

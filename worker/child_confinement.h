@@ -48,4 +48,7 @@ struct ProcessorTime {
 };
 void LimitProcessorTime(const ProcessorTime& time);
 
+// For std::set_new_handler and its like: ends this process in a way that its parent understands.
+[[noreturn]] void GiveUpForWantOfMemory();
+
 }  // namespace loopfleet::worker

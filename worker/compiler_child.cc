@@ -11,8 +11,6 @@
 namespace loopfleet::worker {
 namespace {
 
-[[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
-
 CompileReply Answer(const CompileRequest& request, const looptree::LoopTree& tree,
                     Compiler& compiler, CodeLinker& linker) {
   LF_TRY(Kernel kernel, compiler.Compile(tree, {.threads = request.threads}));

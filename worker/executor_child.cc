@@ -24,8 +24,6 @@
 namespace loopfleet::worker {
 namespace {
 
-[[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
-
 // The code may have been written by another processor since this one last fetched from there.
 void ForgetFetchedCode() {
 #if defined(__x86_64__)

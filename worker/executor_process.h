@@ -58,7 +58,6 @@ class ExecutorProcess {
   // order; there has been one Begin for each Finish.
   void Begin(const KernelCall& call, const SamplingPolicy& policy, Nanos run_took);
   std::expected<Timed, Failure> Finish();
-  std::size_t begun() const { return begun_.size(); }
 
   // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
   // no memory for them, or the child died of them. With the canaries the child lets go of big memory:

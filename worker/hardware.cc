@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "worker/cache_size.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -119,16 +121,6 @@ std::string HostIsa() {
 #else
   return "baseline";
 #endif
-}
-
-std::uint64_t ParseCacheSize(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest + 1 != end) return 0;
-  if (*rest == 'K') return number << 10;
-  if (*rest == 'M') return number << 20;
-  return 0;
 }
 
 Result<HardwareFacts> ProbeHardware(const HardwareSources& sources) {

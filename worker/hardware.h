@@ -23,7 +23,4 @@ std::string HostIsa();
 // has.
 Result<HardwareFacts> ProbeHardware(const HardwareSources& sources = {});
 
-// "16K", "2048K", "36M": as sysfs writes cache sizes. 0 for anything else.
-std::uint64_t ParseCacheSize(const std::string& text);
-
 }  // namespace loopfleet::worker

@@ -14,8 +14,6 @@
 namespace loopfleet::worker {
 namespace {
 
-[[noreturn]] void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
-
 // All of it.
 std::optional<MappedBuffers> MapWhole(int fd, std::size_t size) {
   const PlacedBuffer whole{.offset = 0, .size = size};

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/log_level.h"
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
@@ -81,14 +82,6 @@ void AddOptions(CLI::App& app, WorkerConfig& config, Wishes& wishes) {
   app.add_option("--log-level", wishes.log_level, "debug, info, warning or error")
       ->capture_default_str();
   app.add_option("--config", wishes.config_file, "TOML file with a table [worker]");
-}
-
-std::optional<log::Level> ParseLevel(const std::string& name) {
-  if (name == "debug") return log::Level::kDebug;
-  if (name == "info") return log::Level::kInfo;
-  if (name == "warning") return log::Level::kWarning;
-  if (name == "error") return log::Level::kError;
-  return std::nullopt;
 }
 
 std::optional<std::string> WrongLabel(const std::vector<std::string>& labels) {
@@ -167,7 +160,7 @@ std::expected<WorkerConfig, NoStart> ParseWorkerOptions(int argc, const char* co
   if (const std::optional<std::string> wrong = WrongLabel(config.labels)) {
     return BadConfig(fmt::format("loopfleet-worker: {}\n", *wrong));
   }
-  const std::optional<log::Level> level = ParseLevel(wishes.log_level);
+  const std::optional<log::Level> level = log::ParseLevel(wishes.log_level);
   if (!level) {
     return BadConfig(fmt::format(
         "loopfleet-worker: --log-level {}: use debug, info, warning or error\n", wishes.log_level));

@@ -27,15 +27,15 @@ std::uint16_t StatusOf(const Evaluation& evaluation) {
   return evaluation.ok() ? kStatusOk : static_cast<std::uint16_t>(evaluation.failure().code);
 }
 
-// The times of a measurement and the columns they travel in.
-struct TimeColumn {
+// A number of a measurement and the column it travels in.
+struct NumberColumn {
   std::string_view name;
   double Measurement::* member;
   std::vector<double> EvaluationColumns::* column;
   capnp::List<double>::Reader (Columns::Reader::*get)() const;
   capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
 };
-constexpr TimeColumn kTimeColumns[] = {
+constexpr NumberColumn kTimeColumns[] = {
     {"elapsed", &Measurement::elapsed_ns, &EvaluationColumns::elapsed_ns,
      &Columns::Reader::getElapsed, &Columns::Builder::initElapsed},
     {"elapsedLow", &Measurement::elapsed_low_ns, &EvaluationColumns::elapsed_low_ns,
@@ -51,14 +51,7 @@ constexpr TimeColumn kTimeColumns[] = {
 };
 
 // Added after version 1.0: an older sender leaves them empty, which is 0 in every row.
-struct ClockColumn {
-  std::string_view name;
-  double Measurement::* member;
-  std::vector<double> EvaluationColumns::* column;
-  capnp::List<double>::Reader (Columns::Reader::*get)() const;
-  capnp::List<double>::Builder (Columns::Builder::*init)(unsigned);
-};
-constexpr ClockColumn kClockColumns[] = {
+constexpr NumberColumn kClockColumns[] = {
     {"clockBeforeMhz", &Measurement::clock_before_mhz, &EvaluationColumns::clock_before_mhz,
      &Columns::Reader::getClockBeforeMhz, &Columns::Builder::initClockBeforeMhz},
     {"clockAfterMhz", &Measurement::clock_after_mhz, &EvaluationColumns::clock_after_mhz,
@@ -102,7 +95,7 @@ void WriteVerdicts(Rows rows, Columns::Builder builder) {
     grade.set(i, static_cast<std::uint8_t>(kGrades.ToWire(rows[i]->measurement().grade)));
     iterations.set(i, rows[i]->measurement().iterations_per_sample);
   }
-  for (const TimeColumn& column : kTimeColumns) {
+  for (const NumberColumn& column : kTimeColumns) {
     auto list = (builder.*column.init)(RowCount(rows));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
       list.set(i, rows[i]->ok() ? rows[i]->measurement().*column.member : kNoTime);
@@ -178,7 +171,7 @@ void WriteStages(Rows rows, Columns::Builder builder) {
 }
 
 void WriteClocks(Rows rows, Columns::Builder builder) {
-  for (const ClockColumn& column : kClockColumns) {
+  for (const NumberColumn& column : kClockColumns) {
     auto list = (builder.*column.init)(RowCount(rows));
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
       if (rows[i]->ok()) list.set(i, rows[i]->measurement().*column.member);
@@ -252,7 +245,7 @@ void ReadStatus(Columns::Reader reader, EvaluationColumns& columns) {
 }
 
 void ReadTimes(Columns::Reader reader, EvaluationColumns& columns) {
-  for (const TimeColumn& each : kTimeColumns) {
+  for (const NumberColumn& each : kTimeColumns) {
     auto& column = columns.*each.column;
     column = ReadColumn<double>((reader.*each.get)(), reader.getRows(), each.name);
     for (std::uint32_t i = 0; i < columns.rows(); ++i) {
@@ -271,7 +264,7 @@ void ReadTimes(Columns::Reader reader, EvaluationColumns& columns) {
 }
 
 void ReadClocks(Columns::Reader reader, EvaluationColumns& columns) {
-  for (const ClockColumn& each : kClockColumns) {
+  for (const NumberColumn& each : kClockColumns) {
     auto& column = columns.*each.column;
     column.assign(columns.rows(), 0.0);
     const auto list = (reader.*each.get)();

@@ -32,7 +32,6 @@ enum class Protection : std::uint8_t { kNone, kKeys };
 Status CheckListenEndpoint(std::string_view endpoint, Protection protection = Protection::kNone);
 // The same for the other side, which with keys may also name a host: "tcp://cluster.example:5570".
 Status CheckConnectEndpoint(std::string_view endpoint, Protection protection = Protection::kNone);
-inline Status CheckEndpoint(std::string_view endpoint) { return CheckConnectEndpoint(endpoint); }
 
 class Context {
  public:

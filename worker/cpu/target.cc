@@ -13,6 +13,8 @@
 #include <map>
 #include <string>
 
+#include "worker/cache_size.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -85,10 +87,10 @@ namespace {
 // does not. (The C library adds up the caches of all cores of some processors.)
 std::int64_t CacheBytes() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
-  std::int64_t size = 0;
-  char unit = 0;
-  if (!(file >> size >> unit) || size <= 0) return VectorShape{}.cache_bytes;
-  return unit == 'M' ? size << 20 : unit == 'K' ? size << 10 : size;
+  std::string text;
+  std::getline(file, text);
+  const std::uint64_t size = ParseCacheSize(text);
+  return size > 0 ? static_cast<std::int64_t>(size) : VectorShape{}.cache_bytes;
 }
 
 VectorShape InstructionsOf(const llvm::LLVMTargetMachine& machine) {

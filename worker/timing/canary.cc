@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -61,7 +62,6 @@ std::optional<CanaryReading> CanarySuite::Run(const Stopwatch& stopwatch, CorePr
   reading.took[static_cast<std::size_t>(Canary::kMemory)] =
       LeastNs(stopwatch, 1, [&] { sink = kernels_.read(memory_.get(), memory_floats_); });
   const double clock = probe.ClockMhz();
-  constexpr double kMhzPerPerNs = 1e3;
   const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
   const double arithmetic =
       LeastNs(stopwatch, kTries, [&] { kernels_.multiply_adds(kCanaryArithmeticSteps); });

@@ -67,7 +67,6 @@ class CanaryWatch {
   void Observe(const CanaryReading& reading, Instant at);
 
   // The first window is what later ones are compared with; nothing is said before it is full.
-  bool IsDrifting() const { return drifting_.has_value(); }
   // Time now to time at first, of the canary that is furthest out of its tolerance, or nearest to
   // it; 0 before anything can be said.
   double ratio() const { return ratio_; }

@@ -9,6 +9,7 @@
 #include "worker/timing/canary.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/quiet_level.h"
+#include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -20,13 +21,6 @@ constexpr int kPasses = 4;   // the first one also makes the pages
 constexpr int kGroups = 32;  // of probes, between the passes and after them
 constexpr int kProbesInGroup = 15;
 constexpr std::uint64_t kPeakSteps = 10'000;  // about 15 us
-
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 using Floats = std::unique_ptr<float, decltype(&std::free)>;
 
@@ -78,7 +72,6 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
       clocks.push_back(clock);
       std::vector<double> cycles;
       for (int i = 0; i < kProbesInGroup; ++i) {
-        constexpr double kMhzPerPerNs = 1e3;
         const double per_ns = clock > 0 ? clock / kMhzPerPerNs : 1;
         cycles.push_back(static_cast<double>(probe.ThroughputNs()) * per_ns);
       }
@@ -86,7 +79,6 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
       const std::uint64_t start = stopwatch.NowNs();
       kernels.multiply_adds(kPeakSteps);
       const auto took = static_cast<double>(std::max<std::uint64_t>(stopwatch.NowNs() - start, 1));
-      constexpr double kMhzPerPerNs = 1e3;
       arithmetic.Observe(took * (clock > 0 ? clock / kMhzPerPerNs : 1));
     }
   };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "worker/timing/statistics.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -95,7 +97,6 @@ double HostCoreProbe::ClockMhz() {
   }
   const std::uint64_t reading = ReadingNs(stopwatch_);
   if (least <= reading) return 0;  // a clock that does not move
-  constexpr double kMhzPerPerNs = 1e3;
   return static_cast<double>(kClockSteps) * kCyclesPerStep / static_cast<double>(least - reading) *
          kMhzPerPerNs;
 }

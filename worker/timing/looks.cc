@@ -22,7 +22,6 @@ constexpr std::uint32_t kLeastColdSamples = 4;
 // nothing within 1 % then.
 constexpr std::uint32_t kMostSamplesOfLook = 20;
 constexpr std::uint64_t kLookBudgetNs = 2'000'000;
-constexpr double kMhzPerPerNs = 1e3;
 
 double ClockOf(const Samples& samples) {
   const bool is_known = samples.clock_before_mhz > 0 && samples.clock_after_mhz > 0;

@@ -10,19 +10,12 @@
 namespace loopfleet::worker {
 namespace {
 
-constexpr double kMhzPerPerNs = 1e3;
 // After the patience, times the least number of samples.
 constexpr std::uint32_t kMostTries = 5;
 // While the number of runs in a repetition is found; also the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
 // Of a repetition, that the system may have given to others: half of what grade A allows.
 constexpr double kMostAway = 0.005;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 class Sampling {
  public:

@@ -63,6 +63,13 @@ Interval MedianWithInterval(std::vector<double> samples) {
   return IntervalOfSorted(samples);
 }
 
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 Grade GradeOf(double spread) {
   if (spread <= kGradeASpread) return Grade::kA;
   if (spread <= 0.05) return Grade::kB;

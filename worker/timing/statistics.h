@@ -32,6 +32,12 @@ struct Interval {
 // one sample, all above 0.
 Interval MedianWithInterval(std::vector<double> samples);
 
+// The middle one, of an even number the upper; 0 of none.
+double MedianOf(std::vector<double> values);
+
+// A clock in MHz, divided by this, is in cycles per nanosecond.
+inline constexpr double kMhzPerPerNs = 1e3;
+
 inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);
 

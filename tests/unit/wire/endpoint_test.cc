@@ -10,7 +10,7 @@ namespace loopfleet::wire {
 namespace {
 
 void ExpectRefused(const std::string& endpoint, std::string_view part) {
-  const Status status = CheckEndpoint(endpoint);
+  const Status status = CheckConnectEndpoint(endpoint);
   ASSERT_FALSE(status.has_value()) << endpoint;
   EXPECT_EQ(status.error().kind, ErrorKind::kInvalid);
   EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
@@ -19,7 +19,7 @@ void ExpectRefused(const std::string& endpoint, std::string_view part) {
 TEST(Endpoint, LoopbackIsServed) {
   for (const char* endpoint : {"tcp://127.0.0.1:5570", "tcp://127.0.0.1:0", "tcp://127.1.2.3:1",
                                "tcp://localhost:65535"}) {
-    EXPECT_TRUE(CheckEndpoint(endpoint).has_value()) << endpoint;
+    EXPECT_TRUE(CheckConnectEndpoint(endpoint).has_value()) << endpoint;
   }
 }
 
@@ -78,7 +78,7 @@ TEST(Endpoint, Misspelt) {
 TEST(Endpoint, IpcNeedsAPrivateDirectory) {
   const PrivateDirectory directory;
   const std::string endpoint = "ipc://" + directory.path() + "/clients";
-  EXPECT_TRUE(CheckEndpoint(endpoint).has_value());
+  EXPECT_TRUE(CheckConnectEndpoint(endpoint).has_value());
 
   ASSERT_EQ(::chmod(directory.path().c_str(), 0750), 0);
   ExpectRefused(endpoint, "mode 0700 owned by this user");
@@ -91,7 +91,7 @@ TEST(Endpoint, IpcPathsAreShort) {
   const PrivateDirectory directory;
   const std::string prefix = directory.path() + "/";
   const std::string longest = prefix + std::string(107 - prefix.size(), 's');
-  EXPECT_TRUE(CheckEndpoint("ipc://" + longest).has_value());
+  EXPECT_TRUE(CheckConnectEndpoint("ipc://" + longest).has_value());
   ExpectRefused("ipc://" + longest + "s", "108 bytes");
 }
 

@@ -103,14 +103,5 @@ TEST_F(HardwareTest, ThisHostHasOne) {
   EXPECT_GT(facts.memory_bytes, 0U);
 }
 
-TEST_F(HardwareTest, CacheSizes) {
-  EXPECT_EQ(ParseCacheSize("32K"), 32U << 10);
-  EXPECT_EQ(ParseCacheSize("36M"), 36U << 20);
-  EXPECT_EQ(ParseCacheSize(""), 0U);
-  EXPECT_EQ(ParseCacheSize("K"), 0U);
-  EXPECT_EQ(ParseCacheSize("12"), 0U);
-  EXPECT_EQ(ParseCacheSize("12KB"), 0U);
-}
-
 }  // namespace
 }  // namespace loopfleet::worker

@@ -27,14 +27,14 @@ TEST(CanaryWatchTest, SaysNothingBeforeTheFirstWindow) {
   EXPECT_FALSE(canaries.watch.steady_until());
   canaries.Observe(100);
   EXPECT_DOUBLE_EQ(canaries.watch.ratio(), 1);
-  EXPECT_FALSE(canaries.watch.IsDrifting());
+  EXPECT_FALSE(canaries.watch.drifting());
 }
 
 TEST(CanaryWatchTest, AShortDisturbanceIsNoDrift) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 20);
   canaries.Observe(150, 300, 9e6, 4);  // of the 9 in the window
-  EXPECT_FALSE(canaries.watch.IsDrifting());
+  EXPECT_FALSE(canaries.watch.drifting());
 }
 
 TEST(CanaryWatchTest, ALastingChangeIs) {
@@ -42,7 +42,7 @@ TEST(CanaryWatchTest, ALastingChangeIs) {
   canaries.Observe(100, 200, 3e6, 20);
   const auto steady_until = canaries.watch.steady_until();
   canaries.Observe(114, 200, 3e6, 9);
-  ASSERT_TRUE(canaries.watch.IsDrifting());
+  ASSERT_TRUE(canaries.watch.drifting());
   EXPECT_EQ(canaries.watch.drifting(), Canary::kArithmetic);
   EXPECT_NEAR(canaries.watch.ratio(), 1.14, 1e-9);
   // Kept from the last window that was steady: all that was measured since is in doubt.
@@ -61,7 +61,7 @@ TEST(CanaryWatchTest, MemoryOfAVirtualMachineMayVary) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 9);
   canaries.Observe(100, 200, 5e6, 9);
-  EXPECT_FALSE(canaries.watch.IsDrifting());
+  EXPECT_FALSE(canaries.watch.drifting());
   canaries.Observe(100, 200, 7e6, 9);
   EXPECT_EQ(canaries.watch.drifting(), Canary::kMemory);
 }
@@ -70,16 +70,16 @@ TEST(CanaryWatchTest, IsOverWhenTheyAreAsTheyWere) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 9);
   canaries.Observe(120, 200, 3e6, 9);
-  ASSERT_TRUE(canaries.watch.IsDrifting());
+  ASSERT_TRUE(canaries.watch.drifting());
   canaries.Observe(100, 200, 3e6, 9);
-  EXPECT_FALSE(canaries.watch.IsDrifting());
+  EXPECT_FALSE(canaries.watch.drifting());
 }
 
 TEST(CanaryWatchTest, SenselessReadingsAreLeftOut) {
   Watched canaries;
   canaries.Observe(100, 200, 3e6, 9);
   canaries.Observe(0, 200, 3e6, 9);
-  EXPECT_FALSE(canaries.watch.IsDrifting());
+  EXPECT_FALSE(canaries.watch.drifting());
 }
 
 TEST(CanarySuiteTest, EachTakesSomeTime) {
