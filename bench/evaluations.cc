@@ -1,9 +1,19 @@
 // How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
 // over the committed corpus. The peer evaluates some of the same schedules in the same run.
+//
+//   bench_evaluations
+//   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
+//
+// The second asks what a quicker compiler could gain: each round has a fresh cluster evaluate the
+// corpus twice, and the second time nothing is compiled any more. With --cores 1 the client, the
+// coordinator and all of the worker share one core.
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <string>
@@ -24,6 +34,12 @@ namespace {
 constexpr std::size_t kWarmUpJobs = 16;
 constexpr std::size_t kPeerSchedules = 20;  // it takes about 0.1 s for each
 
+struct Options {
+  bool compiled_before = false;
+  int cores = 2;  // 1: all processes share one
+  int rounds = 3;
+};
+
 using Jobs = std::vector<JobSpec>;
 using Clock = std::chrono::steady_clock;
 
@@ -36,7 +52,8 @@ struct Fresh {
   std::uint32_t failed = 0;
   std::vector<double> gflops;  // ascending
   std::map<std::string, std::uint32_t> grades;
-  double slot_busy = 0;  // share of the time in which kernels were timed
+  double slot_busy = 0;            // share of the time in which kernels were timed
+  std::vector<double> compile_us;  // ascending
 };
 
 client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
@@ -52,9 +69,12 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
     fresh.gflops.push_back(GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
     ++fresh.grades[std::string(GradeName(evaluation.measurement().grade))];
     measured += evaluation.stages[Stage::kMeasure];
+    fresh.compile_us.push_back(
+        std::chrono::duration<double, std::micro>(evaluation.stages[Stage::kCompile]).count());
   }));
   const double seconds = SecondsSince(start);
   std::ranges::sort(fresh.gflops);
+  std::ranges::sort(fresh.compile_us);
   fresh.per_second = static_cast<double>(fresh.gflops.size()) / seconds;
   fresh.slot_busy = std::chrono::duration<double>(measured).count() / seconds;
   return fresh;
@@ -105,8 +125,7 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
                       .kernels = value("count", "slot_overhead")};
 }
 
-Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
-  for (JobSpec& job : jobs) job.freshness = Freshness::kMeasureAnew;
+Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs) {
   const Jobs warm_up(jobs.begin(), jobs.begin() + std::min(jobs.size(), kWarmUpJobs));
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
@@ -140,18 +159,110 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
   return {};
 }
 
-Status Run() {
+constexpr std::array kSizes = {"mm64_64_64", "mm128_128_128", "mm256_256_256"};
+
+Result<std::map<std::string, Jobs>> ReadCases() {
   LF_TRY(const Jobs corpus, ReadCorpus(LOOPFLEET_SOURCE_DIR "/bench/corpus/matmul_walks.jsonl"));
   std::map<std::string, Jobs> cases;
-  for (const JobSpec& job : corpus) {
+  for (JobSpec job : corpus) {
     const std::string& uri = std::get<looptree::BenchmarkUri>(job.source).text;
-    cases[uri.substr(uri.rfind('/') + 1)].push_back(job);
+    const std::string name = uri.substr(uri.rfind('/') + 1);
+    job.freshness = Freshness::kMeasureAnew;
+    cases[name].push_back(std::move(job));
   }
+  return cases;
+}
+
+client::Answer<client::Client> Connect(const client::LocalCluster& cluster) {
+  return client::Client::Connect({.address = cluster.address(), .program = "bench"});
+}
+
+Status RunRates() {
+  LF_TRY(auto cases, ReadCases());
   LF_TRY(auto cluster, client::LocalCluster::Start({.programs = client::OwnDirectory()}));
-  auto client = client::Client::Connect({.address = cluster.address(), .program = "bench"});
+  auto client = Connect(cluster);
   if (!client) return Fail(client.error().kind, client.error().message);
-  for (const std::string name : {"mm64_64_64", "mm128_128_128", "mm256_256_256"}) {
-    LF_TRY_VOID(RunCase(*client, name, cases[name]));
+  for (const std::string name : kSizes) LF_TRY_VOID(RunCase(*client, name, cases[name]));
+  return {};
+}
+
+// ------------------------------------------------------------- what a quicker compiler could gain
+
+double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// What one pass after another gave.
+struct Passes {
+  std::vector<double> per_second;
+  std::vector<double> slot_busy;
+  std::vector<double> compile_us;  // the medians
+
+  Status Add(const client::Answer<Fresh>& fresh) {
+    if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
+    if (fresh->failed > 0) {
+      return Fail(ErrorKind::kCorrupt, fmt::format("{} jobs of the corpus failed", fresh->failed));
+    }
+    per_second.push_back(fresh->per_second);
+    slot_busy.push_back(fresh->slot_busy);
+    compile_us.push_back(MedianOf(fresh->compile_us));
+    return {};
+  }
+};
+
+struct Comparison {
+  Passes compiling;
+  Passes compiled_before;
+};
+
+Status CompareOnce(std::map<std::string, Jobs>& cases, std::map<std::string, Comparison>& found) {
+  LF_TRY(auto cluster,
+         client::LocalCluster::Start({.programs = client::OwnDirectory(),
+                                      .worker_program = "bench_compiled_before_worker"}));
+  auto client = Connect(cluster);
+  if (!client) return Fail(client.error().kind, client.error().message);
+  for (const std::string name : kSizes) {
+    const auto rest = cases[name].begin() + kWarmUpJobs;
+    LF_TRY_VOID(Passes().Add(Evaluate(*client, Jobs(cases[name].begin(), rest))));
+    const Jobs jobs(rest, cases[name].end());
+    LF_TRY_VOID(found[name].compiling.Add(Evaluate(*client, jobs)));
+    LF_TRY_VOID(found[name].compiled_before.Add(Evaluate(*client, jobs)));
+  }
+  return {};
+}
+
+Status ShareOneCore() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) == 0) return {};
+  return Fail(ErrorKind::kSystem, "sched_setaffinity refused a single core");
+}
+
+Status RunCompiledBefore(const Options& options) {
+  LF_TRY(auto cases, ReadCases());
+  if (options.cores == 1) LF_TRY_VOID(ShareOneCore());  // all daemons inherit it
+  std::map<std::string, Comparison> found;
+  for (int round = 0; round < options.rounds; ++round) LF_TRY_VOID(CompareOnce(cases, found));
+  for (const std::string name : kSizes) {
+    const auto& [compiling, before] = found[name];
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < before.per_second.size(); ++i) {
+      ratios.push_back(before.per_second[i] / compiling.per_second[i]);
+    }
+    Print({.bench = "evaluations",
+           .name = fmt::format("compiled_before {} on {} core{}", name, options.cores,
+                               options.cores == 1 ? "" : "s"),
+           .value = MedianOf(before.per_second),
+           .unit = "evaluations/s",
+           .peer = "the same schedules right before, each compiled",
+           .peer_value = MedianOf(compiling.per_second),
+           .details = {{"ratios", ratios},
+                       {"compile_us", MedianOf(before.compile_us)},
+                       {"peer_compile_us", MedianOf(compiling.compile_us)},
+                       {"timing_share", MedianOf(before.slot_busy)},
+                       {"peer_timing_share", MedianOf(compiling.slot_busy)}}});
   }
   return {};
 }
@@ -159,10 +270,20 @@ Status Run() {
 }  // namespace
 }  // namespace loopfleet::bench
 
-int main() {
-  if (const auto status = loopfleet::bench::Run(); !status) {
-    fmt::print(stderr, "bench evaluations: {}\n", status.error().message);
-    return 1;
-  }
-  return 0;
+int main(int argc, char** argv) {
+  using loopfleet::bench::Options;
+  Options options;
+  CLI::App app("Fresh, verified evaluations per second", "bench_evaluations");
+  auto* const before = app.add_flag("--compiled-before", options.compiled_before,
+                                    "what a compiler that takes no time would gain");
+  app.add_option("--cores", options.cores, "1: all processes share one core")
+      ->needs(before)
+      ->check(CLI::Range(1, 2));
+  app.add_option("--rounds", options.rounds)->needs(before)->check(CLI::Range(1, 100));
+  CLI11_PARSE(app, argc, argv);
+  const auto status = options.compiled_before ? loopfleet::bench::RunCompiledBefore(options)
+                                              : loopfleet::bench::RunRates();
+  if (status) return 0;
+  fmt::print(stderr, "bench evaluations: {}\n", status.error().message);
+  return 1;
 }
