@@ -104,12 +104,12 @@ nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
           {"max", sorted.back()}};
 }
 
-// What kernels took of the timing core so far, outside their timed batches.
+// What kernels took of the timing core so far, outside their timed batches: by stage.
 struct SlotOverhead {
-  double outside_s = 0;
-  double handover_s = 0;  // of that, what is not sampling
+  std::map<std::string, double> seconds;
   double kernels = 0;
 };
+constexpr const char* kSlotOverhead = "slot_overhead";  // all of it
 
 Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   const auto workers = client.ListWorkers();
@@ -120,9 +120,21 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
         fmt::format(R"(loopfleet_worker_stage_duration_seconds_{}{{stage="{}"}})", kind, stage));
     return found == metrics.end() ? 0.0 : found->second;
   };
-  return SlotOverhead{.outside_s = value("sum", "slot_overhead"),
-                      .handover_s = value("sum", "slot_handover"),
-                      .kernels = value("count", "slot_overhead")};
+  SlotOverhead overhead{.kernels = value("count", kSlotOverhead)};
+  for (const char* stage : {kSlotOverhead, "slot_take", "slot_map", "slot_warm", "slot_probe",
+                            "slot_clock", "slot_try"}) {
+    overhead.seconds[stage] = value("sum", stage);
+  }
+  return overhead;
+}
+
+// For each kernel, in microseconds, from `before` to `after`.
+nlohmann::ordered_json MeanOverhead(const SlotOverhead& before, const SlotOverhead& after) {
+  nlohmann::ordered_json mean;
+  for (const auto& [stage, seconds] : after.seconds) {
+    mean[stage] = (seconds - before.seconds.at(stage)) / (after.kernels - before.kernels) * 1e6;
+  }
+  return mean;
 }
 
 Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs) {
@@ -133,9 +145,6 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
   LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  const auto mean_us = [&](double SlotOverhead::* part) {
-    return (after.*part - before.*part) / (after.kernels - before.kernels) * 1e6;
-  };
   LF_TRY(const double peer, PeerRate(jobs));
   Print({.bench = "evaluations",
          .name = name,
@@ -150,8 +159,7 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
                      {"timing_share", fresh->slot_busy},
-                     {"outside_batches_us", mean_us(&SlotOverhead::outside_s)},
-                     {"handover_us", mean_us(&SlotOverhead::handover_s)}}});
+                     {"outside_batches_us", MeanOverhead(before, after)}}});
   if (fresh->failed > 0) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));

@@ -141,7 +141,9 @@ void Run() {
       const auto start = Clock::now();
       const worker::Timed timed = rig->Time();
       costs->round_trip.push_back(MicrosecondsSince(start));
-      costs->handover.push_back(static_cast<double>(timed.handover_ns) / 1e3);
+      costs->handover.push_back(static_cast<double>(timed.outside[worker::SlotStep::kTake] +
+                                                    timed.outside[worker::SlotStep::kMap]) /
+                                1e3);
     }
   }
   const std::string name(worker::IsolationName(best));

@@ -288,8 +288,7 @@ std::string Encode(const ExecutorReply& reply) {
   } else if (const auto* timed = std::get_if<Timed>(&reply)) {
     writer.Put(ReplyTag::kTimed);
     writer.Put(timed->number);
-    writer.Put(timed->outside_ns);
-    writer.Put(timed->handover_ns);
+    for (const std::uint64_t ns : timed->outside.ns) writer.Put(ns);
     Put(writer, timed->samples);
   } else if (const auto* crashed = std::get_if<Crashed>(&reply)) {
     writer.Put(ReplyTag::kCrashed);
@@ -324,8 +323,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
     case ReplyTag::kTimed: {
       Timed timed;
       timed.number = reader.Get<std::uint64_t>();
-      timed.outside_ns = reader.Get<std::uint64_t>();
-      timed.handover_ns = reader.Get<std::uint64_t>();
+      for (std::uint64_t& ns : timed.outside.ns) ns = reader.Get<std::uint64_t>();
       std::optional<Samples> samples = GetSamples(reader);
       if (!samples) return std::nullopt;
       timed.samples = *std::move(samples);

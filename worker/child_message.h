@@ -14,6 +14,7 @@
 #include "common/job/failure.h"
 #include "worker/buffer_layout.h"
 #include "worker/kernel.h"
+#include "worker/slot_time.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
@@ -131,10 +132,7 @@ struct RunDone {
 struct Timed {
   std::uint64_t number = 0;
   Samples samples;
-  // From when the child was free for this request to its reply, without the samples' own time.
-  std::uint64_t outside_ns = 0;
-  // The part of it that is not sampling: taking the request, and mapping.
-  std::uint64_t handover_ns = 0;
+  SlotTime outside;  // from when the child was free for this request to its reply
 };
 struct DeviceReply {
   std::uint64_t number = 0;

@@ -243,8 +243,7 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
   // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
   // then known to be right after it has been timed.
   if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
-  done.outside += Nanos(timed.outside_ns);
-  done.handover += Nanos(timed.handover_ns);
+  done.outside += timed.outside;
   const Samples& samples = timed.samples;
   const auto accepted =
       static_cast<std::uint64_t>(std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}));
@@ -257,8 +256,10 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
 }
 
 std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
-  parts_.metrics.StageTook(kSlotOverheadLabel, done.outside);
-  parts_.metrics.StageTook(kSlotHandoverLabel, done.handover);
+  parts_.metrics.StageTook(kSlotOverheadLabel, Nanos(done.outside.total_ns()));
+  for (std::size_t i = 0; i < kSlotSteps; ++i) {
+    parts_.metrics.StageTook(SlotStepLabel(static_cast<SlotStep>(i)), Nanos(done.outside.ns[i]));
+  }
   return parts_.device.Judge(done.looks, done.spec,
                              {.flop_count = done.evaluation.flop_count,
                               .output_bytes = done.output_bytes,

@@ -32,10 +32,9 @@
 
 namespace loopfleet::worker {
 
-// The labels, beside those of the stages, for what a kernel takes of the slot outside its timed
-// batches, and for the part of that which is not sampling.
+// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches. Those of SlotStep say what that goes on.
 inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
-inline constexpr std::string_view kSlotHandoverLabel = "slot_handover";
 
 class Pipeline final : public LeaseRunner {
  public:
@@ -95,8 +94,7 @@ class Pipeline final : public LeaseRunner {
     Nanos run_took;  // of the run that was verified
     Instant waits_since;
     Looks looks;
-    Nanos outside{};   // of its looks: Timed::outside_ns
-    Nanos handover{};  // Timed::handover_ns
+    SlotTime outside;  // of its looks
   };
 
   void PrepareLoop(Preparer& preparer);

@@ -78,7 +78,7 @@ class ExecutorProcessTest : public ChildrenFixture {
     const auto timed = Time(call);
     ASSERT_TRUE(timed) << timed.error().message;
     EXPECT_EQ(timed->samples.ns.size(), 3U);
-    EXPECT_GT(timed->outside_ns, 0U);
+    EXPECT_GT(timed->outside.total_ns(), 0U);
     ExpectRight(call);
   }
   void ExpectOneRestart(ChildEnd::Cause cause) {

@@ -1,0 +1,23 @@
+#include "worker/slot_time.h"
+
+#include <numeric>
+
+namespace loopfleet::worker {
+
+std::string_view SlotStepLabel(SlotStep step) {
+  constexpr std::array<std::string_view, kSlotSteps> kLabels = {
+      "slot_take", "slot_map", "slot_warm", "slot_probe", "slot_clock", "slot_try",
+  };
+  return kLabels[static_cast<std::size_t>(step)];
+}
+
+std::uint64_t SlotTime::total_ns() const {
+  return std::accumulate(ns.begin(), ns.end(), std::uint64_t{0});
+}
+
+SlotTime& SlotTime::operator+=(const SlotTime& other) {
+  for (std::size_t i = 0; i < kSlotSteps; ++i) ns[i] += other.ns[i];
+  return *this;
+}
+
+}  // namespace loopfleet::worker
