@@ -91,7 +91,7 @@ class Pipeline final : public LeaseRunner {
     JobSpec spec;
     std::uint64_t output_bytes = 0;
     KernelCall call;
-    Nanos run_took;  // of the run that was verified
+    Nanos run_took;  // Verified::run_took
     Instant waits_since;
     Looks looks;
     SlotTime outside;  // of its looks
@@ -112,8 +112,12 @@ class Pipeline final : public LeaseRunner {
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
+  struct Verified {
+    Nanos run_took;     // of the run that was compared, the asking included
+    double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: not known
+  };
   // Runs the kernel once, away from the slot, and compares what it wrote.
-  std::expected<Nanos, Failure> Verify(Preparer& preparer, const KernelCall& call);
+  std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);

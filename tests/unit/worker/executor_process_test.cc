@@ -100,6 +100,17 @@ TEST_F(ExecutorProcessTest, ManyKernelsOfDifferentSizesInOneChild) {
   EXPECT_TRUE(restarts_.empty());
 }
 
+TEST_F(ExecutorProcessTest, FindsAboutHowLongARunTakes) {
+  const KernelCall call = CallOf(1024);
+  ASSERT_TRUE(executor_->Run(call));
+  const std::optional<double> run_ns = executor_->FindRunNs(call);
+  ASSERT_TRUE(run_ns);
+  EXPECT_GT(*run_ns, 0);
+  ExpectRight(call);
+  EXPECT_FALSE(executor_->FindRunNs(CallOf(static_cast<std::int64_t>(Fault::kCrash))));
+  ExpectToWork();
+}
+
 TEST_F(ExecutorProcessTest, OneWorkloadForManyKernels) {
   const auto workload = WorkloadOf(1024);
   for (int i = 0; i < 100; ++i) {
