@@ -206,6 +206,7 @@ struct Passes {
   std::vector<double> per_second;
   std::vector<double> slot_busy;
   std::vector<double> compile_us;  // the medians
+  std::vector<double> grade_a;     // shares: how quiet the host was
 
   Status Add(const client::Answer<Fresh>& fresh) {
     if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
@@ -215,6 +216,9 @@ struct Passes {
     per_second.push_back(fresh->per_second);
     slot_busy.push_back(fresh->slot_busy);
     compile_us.push_back(MedianOf(fresh->compile_us));
+    const auto graded = fresh->grades.find(std::string(GradeName(Grade::kA)));
+    const double is_a = graded == fresh->grades.end() ? 0 : graded->second;
+    grade_a.push_back(is_a / static_cast<double>(fresh->gflops.size()));
     return {};
   }
 };
@@ -270,7 +274,9 @@ Status RunCompiledBefore(const Options& options) {
                        {"compile_us", MedianOf(before.compile_us)},
                        {"peer_compile_us", MedianOf(compiling.compile_us)},
                        {"timing_share", MedianOf(before.slot_busy)},
-                       {"peer_timing_share", MedianOf(compiling.slot_busy)}}});
+                       {"peer_timing_share", MedianOf(compiling.slot_busy)},
+                       {"grade_a", before.grade_a},
+                       {"peer_grade_a", compiling.grade_a}}});
   }
   return {};
 }
