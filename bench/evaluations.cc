@@ -22,6 +22,7 @@
 
 #include "bench/c_peer.h"
 #include "bench/corpus.h"
+#include "bench/halide_peer.h"
 #include "bench/metrics_page.h"
 #include "bench/result_line.h"
 #include "client/client.h"
@@ -80,16 +81,26 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
   return fresh;
 }
 
-Result<double> PeerRate(const Jobs& jobs) {
-  LF_TRY(const auto scratch, client::ScratchDir::Create());
-  const std::size_t count = std::min(jobs.size(), kPeerSchedules);
-  const auto start = Clock::now();
-  for (std::size_t i = 0; i < count; ++i) {
+struct PeerRates {
+  double cc = 0;
+  std::optional<double> halide;  // none: it is not installed here
+};
+
+Result<PeerRates> EvaluateByPeers(const Jobs& jobs) {
+  std::vector<looptree::LoopTree> trees;
+  for (std::size_t i = 0; i < std::min(jobs.size(), kPeerSchedules); ++i) {
     const auto replayed = ReplayJob(jobs[i]);
     if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
-    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(replayed->tree, scratch.path()));
+    trees.push_back(replayed->tree);
   }
-  return static_cast<double>(count) / SecondsSince(start);
+  LF_TRY(const auto scratch, client::ScratchDir::Create());
+  const auto start = Clock::now();
+  for (const looptree::LoopTree& tree : trees) {
+    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(tree, scratch.path()));
+  }
+  PeerRates rates{.cc = static_cast<double>(trees.size()) / SecondsSince(start)};
+  LF_TRY(rates.halide, HalideRate(trees, scratch.path()));
+  return rates;
 }
 
 nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
@@ -145,7 +156,9 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
   LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  LF_TRY(const double peer, PeerRate(jobs));
+  LF_TRY(const PeerRates peers, EvaluateByPeers(jobs));
+  nlohmann::ordered_json halide = nullptr;
+  if (peers.halide) halide = *peers.halide;
   Print({.bench = "evaluations",
          .name = name,
          .value = fresh->per_second,
@@ -153,8 +166,9 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
          .peer = fmt::format("cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; "
                              "the first {} schedules",
                              std::min(jobs.size(), kPeerSchedules)),
-         .peer_value = peer,
-         .details = {{"evaluated", fresh->gflops.size()},
+         .peer_value = peers.cc,
+         .details = {{"halide_evaluations_per_second", halide},
+                     {"evaluated", fresh->gflops.size()},
                      {"failed", fresh->failed},
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
