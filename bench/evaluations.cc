@@ -11,10 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <variant>
@@ -199,9 +201,33 @@ client::Answer<client::Client> Connect(const client::LocalCluster& cluster) {
   return client::Client::Connect({.address = cluster.address(), .program = "bench"});
 }
 
+// The client and the coordinator leave the worker's timing core alone, as on hosts where they are
+// elsewhere: the worker takes the last core that it may use, and cannot move other programs.
+Status LeaveTimingCore(const client::LocalCluster& cluster) {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) {
+    return Fail(ErrorKind::kSystem, "sched_getaffinity failed");
+  }
+  if (CPU_COUNT(&cores) < 2) return {};
+  std::size_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &cores)) --last;
+  CPU_CLR(last, &cores);
+  for (const pid_t process : {::getpid(), cluster.coordinator_pid()}) {
+    for (const auto& thread :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process))) {
+      const pid_t id = std::stoi(thread.path().filename());
+      if (::sched_setaffinity(id, sizeof cores, &cores) != 0) {
+        return Fail(ErrorKind::kSystem, "sched_setaffinity refused the other cores");
+      }
+    }
+  }
+  return {};
+}
+
 Status RunRates() {
   LF_TRY(auto cases, ReadCases());
   LF_TRY(auto cluster, client::LocalCluster::Start({.programs = client::OwnDirectory()}));
+  LF_TRY_VOID(LeaveTimingCore(cluster));
   auto client = Connect(cluster);
   if (!client) return Fail(client.error().kind, client.error().message);
   for (const std::string name : kSizes) LF_TRY_VOID(RunCase(*client, name, cases[name]));
