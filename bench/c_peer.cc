@@ -25,26 +25,6 @@ using looptree::Program;
 constexpr Nanos kTimingBudget = std::chrono::milliseconds(10);
 constexpr Nanos kCompileLimit = std::chrono::seconds(60);
 
-struct Product {
-  NodeId left = 0;
-  NodeId right = 0;
-  NodeId multiply = 0;
-  NodeId sum = 0;
-};
-
-std::optional<Product> FindProduct(const Program& program) {
-  std::optional<Product> found;
-  for (NodeId sum = 0; sum < program.nodes.size(); ++sum) {
-    const Node& add = program.nodes[sum];
-    if (add.op != Op::kAdd || !program.IsReduction(sum)) continue;
-    const NodeId multiply = add.inputs[0];
-    const Node& product = program.nodes[multiply];
-    if (product.op != Op::kMultiply || found) return std::nullopt;
-    found = Product{product.inputs[0], product.inputs[1], multiply, sum};
-  }
-  return found;
-}
-
 // "(d0 * 64 + d2)" for a tensor over dims 0 and 2: row-major.
 std::string IndexOf(const Program& program, NodeId node) {
   std::string text = "0";
@@ -52,18 +32,6 @@ std::string IndexOf(const Program& program, NodeId node) {
     text = fmt::format("({} * {} + i{})", text, program.dims[dim].size, dim);
   }
   return text;
-}
-
-// What one iteration of each loop covers of its dim: the product, with tails, of the deeper ones.
-std::vector<std::int64_t> Strides(std::span<const LoopSpec> loops) {
-  std::vector<std::int64_t> strides(loops.size());
-  std::map<DimId, std::int64_t> inner;
-  for (std::size_t i = loops.size(); i-- > 0;) {
-    auto& covered = inner.try_emplace(loops[i].dim, 1).first->second;
-    strides[i] = covered;
-    covered = loops[i].size * covered + loops[i].tail;
-  }
-  return strides;
 }
 
 std::string LoopsInC(const Program& program, std::span<const LoopSpec> loops) {
@@ -90,6 +58,30 @@ std::string LoopsInC(const Program& program, std::span<const LoopSpec> loops) {
 }
 
 }  // namespace
+
+std::optional<Product> FindProduct(const Program& program) {
+  std::optional<Product> found;
+  for (NodeId sum = 0; sum < program.nodes.size(); ++sum) {
+    const Node& add = program.nodes[sum];
+    if (add.op != Op::kAdd || !program.IsReduction(sum)) continue;
+    const NodeId multiply = add.inputs[0];
+    const Node& product = program.nodes[multiply];
+    if (product.op != Op::kMultiply || found) return std::nullopt;
+    found = Product{product.inputs[0], product.inputs[1], multiply, sum};
+  }
+  return found;
+}
+
+std::vector<std::int64_t> Strides(std::span<const LoopSpec> loops) {
+  std::vector<std::int64_t> strides(loops.size());
+  std::map<DimId, std::int64_t> inner;
+  for (std::size_t i = loops.size(); i-- > 0;) {
+    auto& covered = inner.try_emplace(loops[i].dim, 1).first->second;
+    strides[i] = covered;
+    covered = loops[i].size * covered + loops[i].tail;
+  }
+  return strides;
+}
 
 Result<std::string> MatmulInC(const looptree::LoopTree& tree) {
   const Program& program = tree.program();

@@ -6,13 +6,28 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "bench/aligned_buffer.h"
 #include "common/base/result.h"
 #include "common/looptree/loop_tree.h"
 
 namespace loopfleet::bench {
+
+// The nodes of a program's one product, a sum of left * right; nullopt: it is another program.
+struct Product {
+  looptree::NodeId left = 0;
+  looptree::NodeId right = 0;
+  looptree::NodeId multiply = 0;
+  looptree::NodeId sum = 0;
+};
+std::optional<Product> FindProduct(const looptree::Program& program);
+
+// What one iteration of each loop covers of its dim: the product, with tails, of the deeper ones.
+std::vector<std::int64_t> Strides(std::span<const looptree::LoopSpec> loops);
 
 // The loops of the tree's one product, in their order and with their splits, as a function
 // `void kernel(const float*, const float*, float*)`. kInvalid: the program is no matrix product.

@@ -1,7 +1,7 @@
 // The compiler: how long it takes from tree to callable, and how fast what it makes is, beside what
 // others make. In one process and unconfined: only the compiler is measured.
 //
-//   bench_codegen [--only latency,orders,threads,best,article,add] [--seconds 60]
+//   bench_codegen [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
 
 #include <fmt/format.h>
 #include <time.h>
@@ -232,6 +232,46 @@ Result<void> RunThreads(Toolchain& tools) {
   return {};
 }
 
+// --------------------------------- strides: rows of a power of two, beside rows a little off one
+
+// What copying panels into another place could gain at most where rows lie a power of two apart,
+// and all that is below another falls into the same sets of a cache: the difference from the
+// nearest sizes whose rows do not.
+Result<void> RunStrides(Toolchain& tools, int size) {
+  const std::pair<std::string, std::string> schedules[] = {
+      {"tiles of 4 x 32", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},
+      {"the same in 64 steps of k at a time",
+       "split_4,down,swap_down,down,split_32,swap_up,swap_up,down,split_64,swap_up,swap_up"},
+  };
+  constexpr int kOff = 32;
+  for (const auto& [name, actions] : schedules) {
+    std::vector<CompiledTree> kernels;
+    std::vector<double> flops;
+    for (const int rows : {size, size - kOff, size + kOff}) {
+      const BenchmarkUri uri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", rows)};
+      LF_TRY(const auto replayed, TreeOf(uri, actions));
+      const Expected expected(replayed.tree.program());
+      LF_TRY(CompiledTree kernel, CompiledTree::Make(tools, replayed.tree, expected));
+      kernels.push_back(std::move(kernel));
+      flops.push_back(static_cast<double>(looptree::FlopCount(replayed.tree.program())));
+    }
+    std::vector<Contestant> contestants;
+    for (CompiledTree& kernel : kernels) {
+      contestants.push_back(InProcess(name, [&kernel] { kernel.Run(); }));
+    }
+    const std::vector<Standing> standings = Compete(contestants, {.rounds = 15});
+    const auto rate = [&](std::size_t i) { return flops[i] / standings[i].median_ns; };
+    Print({.bench = "codegen",
+           .name = fmt::format("rows of {}, {}", size, name),
+           .value = rate(0),
+           .unit = "GFLOP/s",
+           .peer = fmt::format("the mean of {} and {}", size - kOff, size + kOff),
+           .peer_value = (rate(1) + rate(2)) / 2,
+           .details = {{"actions", actions}}});
+  }
+  return {};
+}
+
 // ------------------------------------------------------------- best: a search against the
 // libraries
 
@@ -370,6 +410,9 @@ Result<void> Run(const Options& options) {
   if (options.Has("latency")) LF_TRY_VOID(RunLatency(tools));
   if (options.Has("orders")) LF_TRY_VOID(RunOrders(tools));
   if (options.Has("threads")) LF_TRY_VOID(RunThreads(tools));
+  if (options.Has("strides")) {
+    for (const int size : {512, 1024}) LF_TRY_VOID(RunStrides(tools, size));
+  }
   if (options.Has("article") || options.Has("add")) {
     auto numpy = NumpyPeer::Start(LOOPFLEET_SOURCE_DIR "/bench/numpy_peer.py");
     if (!numpy)

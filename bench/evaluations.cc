@@ -1,10 +1,22 @@
 // How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
 // over the committed corpus. The peer evaluates some of the same schedules in the same run.
+//
+//   bench_evaluations
+//   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
+//
+// The second asks what a quicker compiler could gain: each round has a fresh cluster evaluate the
+// corpus twice, and the second time nothing is compiled any more. With --cores 1 the client, the
+// coordinator and all of the worker share one core.
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <variant>
@@ -12,6 +24,7 @@
 
 #include "bench/c_peer.h"
 #include "bench/corpus.h"
+#include "bench/halide_peer.h"
 #include "bench/metrics_page.h"
 #include "bench/result_line.h"
 #include "client/client.h"
@@ -23,6 +36,12 @@ namespace {
 
 constexpr std::size_t kWarmUpJobs = 16;
 constexpr std::size_t kPeerSchedules = 20;  // it takes about 0.1 s for each
+
+struct Options {
+  bool compiled_before = false;
+  int cores = 2;  // 1: all processes share one
+  int rounds = 3;
+};
 
 using Jobs = std::vector<JobSpec>;
 using Clock = std::chrono::steady_clock;
@@ -36,7 +55,8 @@ struct Fresh {
   std::uint32_t failed = 0;
   std::vector<double> gflops;  // ascending
   std::map<std::string, std::uint32_t> grades;
-  double slot_busy = 0;  // share of the time in which kernels were timed
+  double slot_busy = 0;            // share of the time in which kernels were timed
+  std::vector<double> compile_us;  // ascending
 };
 
 client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
@@ -52,24 +72,37 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
     fresh.gflops.push_back(GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
     ++fresh.grades[std::string(GradeName(evaluation.measurement().grade))];
     measured += evaluation.stages[Stage::kMeasure];
+    fresh.compile_us.push_back(
+        std::chrono::duration<double, std::micro>(evaluation.stages[Stage::kCompile]).count());
   }));
   const double seconds = SecondsSince(start);
   std::ranges::sort(fresh.gflops);
+  std::ranges::sort(fresh.compile_us);
   fresh.per_second = static_cast<double>(fresh.gflops.size()) / seconds;
   fresh.slot_busy = std::chrono::duration<double>(measured).count() / seconds;
   return fresh;
 }
 
-Result<double> PeerRate(const Jobs& jobs) {
-  LF_TRY(const auto scratch, client::ScratchDir::Create());
-  const std::size_t count = std::min(jobs.size(), kPeerSchedules);
-  const auto start = Clock::now();
-  for (std::size_t i = 0; i < count; ++i) {
+struct PeerRates {
+  double cc = 0;
+  std::optional<double> halide;  // none: it is not installed here
+};
+
+Result<PeerRates> EvaluateByPeers(const Jobs& jobs) {
+  std::vector<looptree::LoopTree> trees;
+  for (std::size_t i = 0; i < std::min(jobs.size(), kPeerSchedules); ++i) {
     const auto replayed = ReplayJob(jobs[i]);
     if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
-    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(replayed->tree, scratch.path()));
+    trees.push_back(replayed->tree);
   }
-  return static_cast<double>(count) / SecondsSince(start);
+  LF_TRY(const auto scratch, client::ScratchDir::Create());
+  const auto start = Clock::now();
+  for (const looptree::LoopTree& tree : trees) {
+    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(tree, scratch.path()));
+  }
+  PeerRates rates{.cc = static_cast<double>(trees.size()) / SecondsSince(start)};
+  LF_TRY(rates.halide, HalideRate(trees, scratch.path()));
+  return rates;
 }
 
 nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
@@ -84,12 +117,12 @@ nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
           {"max", sorted.back()}};
 }
 
-// What kernels took of the timing core so far, outside their timed batches.
+// What kernels took of the timing core so far, outside their timed batches: by stage.
 struct SlotOverhead {
-  double outside_s = 0;
-  double handover_s = 0;  // of that, what is not sampling
+  std::map<std::string, double> seconds;
   double kernels = 0;
 };
+constexpr const char* kSlotOverhead = "slot_overhead";  // all of it
 
 Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   const auto workers = client.ListWorkers();
@@ -100,13 +133,24 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
         fmt::format(R"(loopfleet_worker_stage_duration_seconds_{}{{stage="{}"}})", kind, stage));
     return found == metrics.end() ? 0.0 : found->second;
   };
-  return SlotOverhead{.outside_s = value("sum", "slot_overhead"),
-                      .handover_s = value("sum", "slot_handover"),
-                      .kernels = value("count", "slot_overhead")};
+  SlotOverhead overhead{.kernels = value("count", kSlotOverhead)};
+  for (const char* stage : {kSlotOverhead, "slot_take", "slot_map", "slot_warm", "slot_probe",
+                            "slot_clock", "slot_try"}) {
+    overhead.seconds[stage] = value("sum", stage);
+  }
+  return overhead;
 }
 
-Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
-  for (JobSpec& job : jobs) job.freshness = Freshness::kMeasureAnew;
+// For each kernel, in microseconds, from `before` to `after`.
+nlohmann::ordered_json MeanOverhead(const SlotOverhead& before, const SlotOverhead& after) {
+  nlohmann::ordered_json mean;
+  for (const auto& [stage, seconds] : after.seconds) {
+    mean[stage] = (seconds - before.seconds.at(stage)) / (after.kernels - before.kernels) * 1e6;
+  }
+  return mean;
+}
+
+Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs) {
   const Jobs warm_up(jobs.begin(), jobs.begin() + std::min(jobs.size(), kWarmUpJobs));
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
@@ -114,10 +158,9 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
   LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  const auto mean_us = [&](double SlotOverhead::* part) {
-    return (after.*part - before.*part) / (after.kernels - before.kernels) * 1e6;
-  };
-  LF_TRY(const double peer, PeerRate(jobs));
+  LF_TRY(const PeerRates peers, EvaluateByPeers(jobs));
+  nlohmann::ordered_json halide = nullptr;
+  if (peers.halide) halide = *peers.halide;
   Print({.bench = "evaluations",
          .name = name,
          .value = fresh->per_second,
@@ -125,14 +168,14 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
          .peer = fmt::format("cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; "
                              "the first {} schedules",
                              std::min(jobs.size(), kPeerSchedules)),
-         .peer_value = peer,
-         .details = {{"evaluated", fresh->gflops.size()},
+         .peer_value = peers.cc,
+         .details = {{"halide_evaluations_per_second", halide},
+                     {"evaluated", fresh->gflops.size()},
                      {"failed", fresh->failed},
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
                      {"timing_share", fresh->slot_busy},
-                     {"outside_batches_us", mean_us(&SlotOverhead::outside_s)},
-                     {"handover_us", mean_us(&SlotOverhead::handover_s)}}});
+                     {"outside_batches_us", MeanOverhead(before, after)}}});
   if (fresh->failed > 0) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));
@@ -140,18 +183,140 @@ Status RunCase(client::Client& client, const std::string& name, Jobs jobs) {
   return {};
 }
 
-Status Run() {
+constexpr std::array kSizes = {"mm64_64_64", "mm128_128_128", "mm256_256_256"};
+
+Result<std::map<std::string, Jobs>> ReadCases() {
   LF_TRY(const Jobs corpus, ReadCorpus(LOOPFLEET_SOURCE_DIR "/bench/corpus/matmul_walks.jsonl"));
   std::map<std::string, Jobs> cases;
-  for (const JobSpec& job : corpus) {
+  for (JobSpec job : corpus) {
     const std::string& uri = std::get<looptree::BenchmarkUri>(job.source).text;
-    cases[uri.substr(uri.rfind('/') + 1)].push_back(job);
+    const std::string name = uri.substr(uri.rfind('/') + 1);
+    job.freshness = Freshness::kMeasureAnew;
+    cases[name].push_back(std::move(job));
   }
+  return cases;
+}
+
+client::Answer<client::Client> Connect(const client::LocalCluster& cluster) {
+  return client::Client::Connect({.address = cluster.address(), .program = "bench"});
+}
+
+// The client and the coordinator leave the worker's timing core alone, as on hosts where they are
+// elsewhere: the worker takes the last core that it may use, and cannot move other programs.
+Status LeaveTimingCore(const client::LocalCluster& cluster) {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) {
+    return Fail(ErrorKind::kSystem, "sched_getaffinity failed");
+  }
+  if (CPU_COUNT(&cores) < 2) return {};
+  std::size_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &cores)) --last;
+  CPU_CLR(last, &cores);
+  for (const pid_t process : {::getpid(), cluster.coordinator_pid()}) {
+    for (const auto& thread :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process))) {
+      const pid_t id = std::stoi(thread.path().filename());
+      if (::sched_setaffinity(id, sizeof cores, &cores) != 0) {
+        return Fail(ErrorKind::kSystem, "sched_setaffinity refused the other cores");
+      }
+    }
+  }
+  return {};
+}
+
+Status RunRates() {
+  LF_TRY(auto cases, ReadCases());
   LF_TRY(auto cluster, client::LocalCluster::Start({.programs = client::OwnDirectory()}));
-  auto client = client::Client::Connect({.address = cluster.address(), .program = "bench"});
+  LF_TRY_VOID(LeaveTimingCore(cluster));
+  auto client = Connect(cluster);
   if (!client) return Fail(client.error().kind, client.error().message);
-  for (const std::string name : {"mm64_64_64", "mm128_128_128", "mm256_256_256"}) {
-    LF_TRY_VOID(RunCase(*client, name, cases[name]));
+  for (const std::string name : kSizes) LF_TRY_VOID(RunCase(*client, name, cases[name]));
+  return {};
+}
+
+// ------------------------------------------------------------- what a quicker compiler could gain
+
+double MedianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// What one pass after another gave.
+struct Passes {
+  std::vector<double> per_second;
+  std::vector<double> slot_busy;
+  std::vector<double> compile_us;  // the medians
+  std::vector<double> grade_a;     // shares: how quiet the host was
+
+  Status Add(const client::Answer<Fresh>& fresh) {
+    if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
+    if (fresh->failed > 0) {
+      return Fail(ErrorKind::kCorrupt, fmt::format("{} jobs of the corpus failed", fresh->failed));
+    }
+    per_second.push_back(fresh->per_second);
+    slot_busy.push_back(fresh->slot_busy);
+    compile_us.push_back(MedianOf(fresh->compile_us));
+    const auto graded = fresh->grades.find(std::string(GradeName(Grade::kA)));
+    const double is_a = graded == fresh->grades.end() ? 0 : graded->second;
+    grade_a.push_back(is_a / static_cast<double>(fresh->gflops.size()));
+    return {};
+  }
+};
+
+struct Comparison {
+  Passes compiling;
+  Passes compiled_before;
+};
+
+Status CompareOnce(std::map<std::string, Jobs>& cases, std::map<std::string, Comparison>& found) {
+  LF_TRY(auto cluster,
+         client::LocalCluster::Start({.programs = client::OwnDirectory(),
+                                      .worker_program = "bench_compiled_before_worker"}));
+  auto client = Connect(cluster);
+  if (!client) return Fail(client.error().kind, client.error().message);
+  for (const std::string name : kSizes) {
+    const auto rest = cases[name].begin() + kWarmUpJobs;
+    LF_TRY_VOID(Passes().Add(Evaluate(*client, Jobs(cases[name].begin(), rest))));
+    const Jobs jobs(rest, cases[name].end());
+    LF_TRY_VOID(found[name].compiling.Add(Evaluate(*client, jobs)));
+    LF_TRY_VOID(found[name].compiled_before.Add(Evaluate(*client, jobs)));
+  }
+  return {};
+}
+
+Status ShareOneCore() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) == 0) return {};
+  return Fail(ErrorKind::kSystem, "sched_setaffinity refused a single core");
+}
+
+Status RunCompiledBefore(const Options& options) {
+  LF_TRY(auto cases, ReadCases());
+  if (options.cores == 1) LF_TRY_VOID(ShareOneCore());  // all daemons inherit it
+  std::map<std::string, Comparison> found;
+  for (int round = 0; round < options.rounds; ++round) LF_TRY_VOID(CompareOnce(cases, found));
+  for (const std::string name : kSizes) {
+    const auto& [compiling, before] = found[name];
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < before.per_second.size(); ++i) {
+      ratios.push_back(before.per_second[i] / compiling.per_second[i]);
+    }
+    Print({.bench = "evaluations",
+           .name = fmt::format("compiled_before {} on {} core{}", name, options.cores,
+                               options.cores == 1 ? "" : "s"),
+           .value = MedianOf(before.per_second),
+           .unit = "evaluations/s",
+           .peer = "the same schedules right before, each compiled",
+           .peer_value = MedianOf(compiling.per_second),
+           .details = {{"ratios", ratios},
+                       {"compile_us", MedianOf(before.compile_us)},
+                       {"peer_compile_us", MedianOf(compiling.compile_us)},
+                       {"timing_share", MedianOf(before.slot_busy)},
+                       {"peer_timing_share", MedianOf(compiling.slot_busy)},
+                       {"grade_a", before.grade_a},
+                       {"peer_grade_a", compiling.grade_a}}});
   }
   return {};
 }
@@ -159,10 +324,20 @@ Status Run() {
 }  // namespace
 }  // namespace loopfleet::bench
 
-int main() {
-  if (const auto status = loopfleet::bench::Run(); !status) {
-    fmt::print(stderr, "bench evaluations: {}\n", status.error().message);
-    return 1;
-  }
-  return 0;
+int main(int argc, char** argv) {
+  using loopfleet::bench::Options;
+  Options options;
+  CLI::App app("Fresh, verified evaluations per second", "bench_evaluations");
+  auto* const before = app.add_flag("--compiled-before", options.compiled_before,
+                                    "what a compiler that takes no time would gain");
+  app.add_option("--cores", options.cores, "1: all processes share one core")
+      ->needs(before)
+      ->check(CLI::Range(1, 2));
+  app.add_option("--rounds", options.rounds)->needs(before)->check(CLI::Range(1, 100));
+  CLI11_PARSE(app, argc, argv);
+  const auto status = options.compiled_before ? loopfleet::bench::RunCompiledBefore(options)
+                                              : loopfleet::bench::RunRates();
+  if (status) return 0;
+  fmt::print(stderr, "bench evaluations: {}\n", status.error().message);
+  return 1;
 }

@@ -9,8 +9,9 @@ list() {
   cat <<'LIST'
 codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every loop order beside cc -O3, the best of a
              search beside OpenBLAS, BLIS and LIBXSMM, the article's workload and an addition beside numpy
-             [--only latency,orders,best,article,add] [--seconds 60]
-evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen
+             [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
+evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen, and Halide's JIT
+             [--compiled-before [--cores 1] [--rounds 3]]: beside itself without compiling
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
@@ -37,7 +38,7 @@ shift
 case "$name" in
   --list) list; exit 0 ;;
   codegen) targets=(bench_codegen) ;;
-  evaluations) targets=(bench_evaluations loopfleet-coordinator loopfleet-worker) ;;
+  evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
   interactive) targets=(bench_interactive loopfleet-coordinator) ;;
   gpu_compile) targets=(bench_gpu_compile) ;;

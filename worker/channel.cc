@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "common/base/check.h"
 
@@ -153,6 +154,12 @@ Result<Channel::Message> Channel::ReceiveWithFds(std::size_t max_bytes,
   message.bytes.resize(length);
   LF_TRY_VOID(ReadExactly(message.bytes, deadline, &message.fds));
   return message;
+}
+
+void Channel::WaitInNaps(Nanos nap, Instant deadline) const {
+  while (!IsReadable() && Instant(std::chrono::steady_clock::now()) < deadline) {
+    std::this_thread::sleep_for(nap);
+  }
 }
 
 bool Channel::IsReadable() const {

@@ -1,5 +1,6 @@
 #include "worker/child_message.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -193,6 +194,7 @@ std::string Encode(const ExecutorRequest& request) {
     writer.Put(RequestTag::kRun);
     writer.Put(run->number);
     PutCall(writer, run->call);
+    writer.Put(run->batch_ns);
     writer.Put(run->time_limit_s);
   } else if (const auto* meter = std::get_if<MeterRequest>(&request)) {
     writer.Put(RequestTag::kMeter);
@@ -234,6 +236,7 @@ std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes) {
       RunRequest run;
       run.number = reader.Get<std::uint64_t>();
       run.call = GetCall(reader);
+      run.batch_ns = reader.Get<std::uint64_t>();
       run.time_limit_s = reader.Get<std::uint64_t>();
       request = run;
       break;
@@ -288,8 +291,7 @@ std::string Encode(const ExecutorReply& reply) {
   } else if (const auto* timed = std::get_if<Timed>(&reply)) {
     writer.Put(ReplyTag::kTimed);
     writer.Put(timed->number);
-    writer.Put(timed->outside_ns);
-    writer.Put(timed->handover_ns);
+    for (const std::uint64_t ns : timed->outside.ns) writer.Put(ns);
     Put(writer, timed->samples);
   } else if (const auto* crashed = std::get_if<Crashed>(&reply)) {
     writer.Put(ReplyTag::kCrashed);
@@ -309,7 +311,8 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
     case ReplyTag::kRunDone: {
       RunDone done;
       done.number = reader.Get<std::uint64_t>();
-      done.run_ns = reader.Get<std::uint64_t>();
+      done.run_ns = reader.Get<double>();
+      if (!std::isfinite(done.run_ns) || done.run_ns < 0) return std::nullopt;
       reply = done;
       break;
     }
@@ -324,8 +327,7 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
     case ReplyTag::kTimed: {
       Timed timed;
       timed.number = reader.Get<std::uint64_t>();
-      timed.outside_ns = reader.Get<std::uint64_t>();
-      timed.handover_ns = reader.Get<std::uint64_t>();
+      for (std::uint64_t& ns : timed.outside.ns) ns = reader.Get<std::uint64_t>();
       std::optional<Samples> samples = GetSamples(reader);
       if (!samples) return std::nullopt;
       timed.samples = *std::move(samples);

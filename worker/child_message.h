@@ -14,6 +14,7 @@
 #include "common/job/failure.h"
 #include "worker/buffer_layout.h"
 #include "worker/kernel.h"
+#include "worker/slot_time.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
@@ -94,10 +95,12 @@ struct CallPlaces {
   std::uint32_t inputs = 0;
   std::uint32_t arena = 0;
 };
-// Runs a kernel once. Answered by RunDone.
+// Runs a kernel once, then twice as often as before until one such batch lasts long enough.
+// Answered by RunDone.
 struct RunRequest {
   std::uint64_t number = 0;  // of the request; its reply has the same
   CallPlaces call;
+  std::uint64_t batch_ns = 0;  // that the last batch lasts at least; 0: one run will do
   std::uint64_t time_limit_s = 0;
 };
 // Looks at a kernel once: times it. Answered by Timed.
@@ -126,15 +129,12 @@ using ExecutorRequest =
 
 struct RunDone {
   std::uint64_t number = 0;
-  std::uint64_t run_ns = 0;
+  double run_ns = 0;  // of one run, in the last batch
 };
 struct Timed {
   std::uint64_t number = 0;
   Samples samples;
-  // From when the child was free for this request to its reply, without the samples' own time.
-  std::uint64_t outside_ns = 0;
-  // The part of it that is not sampling: taking the request, and mapping.
-  std::uint64_t handover_ns = 0;
+  SlotTime outside;  // from when the child was free for this request to its reply
 };
 struct DeviceReply {
   std::uint64_t number = 0;

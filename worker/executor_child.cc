@@ -62,18 +62,59 @@ void ResetArithmetic() {
 #endif
 }
 
+constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 20;  // in a batch: of a clock that stands
+
+// Adds the time that a part of its scope takes to a step's.
+class StepTimer {
+ public:
+  StepTimer(const Stopwatch& stopwatch, std::uint64_t& step_ns)
+      : stopwatch_(stopwatch), step_ns_(step_ns), start_ns_(stopwatch.NowNs()) {}
+  ~StepTimer() { step_ns_ += stopwatch_.NowNs() - start_ns_; }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  const Stopwatch& stopwatch_;
+  std::uint64_t& step_ns_;
+  const std::uint64_t start_ns_;
+};
+
+// A probe whose time is accounted for.
+class AccountedProbe final : public CoreProbe {
+ public:
+  AccountedProbe(CoreProbe& probe, const Stopwatch& stopwatch, SlotTime& time)
+      : probe_(probe), stopwatch_(stopwatch), time_(time) {}
+  std::uint64_t ThroughputNs() override {
+    const StepTimer timer(stopwatch_, time_[SlotStep::kProbe]);
+    return probe_.ThroughputNs();
+  }
+  double ClockMhz() override {
+    const StepTimer timer(stopwatch_, time_[SlotStep::kClock]);
+    return probe_.ClockMhz();
+  }
+  std::uint64_t Preemptions() override { return probe_.Preemptions(); }
+  std::uint64_t ProcessorNs() override { return probe_.ProcessorNs(); }
+
+ private:
+  CoreProbe& probe_;
+  const Stopwatch& stopwatch_;
+  SlotTime& time_;
+};
+
 class KernelRunner final : public IterationRunner {
  public:
-  struct Cold {
+  struct Caches {
     CacheEvictor& evictor;
     ThreadPool& pool;
-    std::uint64_t cache_bytes = 0;
+    std::uint64_t evict_bytes = 0;
     std::uint32_t threads = 1;  // that the kernel may use
+    const Stopwatch& stopwatch;
+    SlotTime& time;
   };
   // `memory` is what the buffers lie in.
   KernelRunner(KernelFunction function, float* const* buffers,
-               std::span<const std::span<std::byte>> memory, const Cold& cold)
-      : function_(function), buffers_(buffers), memory_(memory), cold_(cold) {}
+               std::span<const std::span<std::byte>> memory, const Caches& caches)
+      : function_(function), buffers_(buffers), memory_(memory), caches_(caches) {}
   void Run(std::uint64_t iterations) override {
     for (std::uint64_t i = 0; i < iterations; ++i) function_(buffers_);
   }
@@ -81,6 +122,7 @@ class KernelRunner final : public IterationRunner {
     // More is in no cache that a kernel would find it in, and what runs that long warms up itself.
     constexpr std::size_t kMostBytes = std::size_t{4} << 20;
     constexpr std::size_t kLineBytes = 64;
+    const StepTimer timer(caches_.stopwatch, caches_.time[SlotStep::kWarm]);
     std::size_t total = 0;
     for (const std::span<std::byte> buffer : memory_) total += buffer.size();
     if (total > kMostBytes) return;
@@ -91,16 +133,17 @@ class KernelRunner final : public IterationRunner {
     }
   }
   void EvictCaches() override {
+    const StepTimer timer(caches_.stopwatch, caches_.time[SlotStep::kWarm]);
     // A warm figure must not be taken for a cold one.
-    if (!cold_.evictor.Prepare(cold_.cache_bytes)) GiveUpForWantOfMemory();
-    cold_.pool.OnEach(cold_.threads, [this] { cold_.evictor.Evict(); });
+    if (!caches_.evictor.Prepare(caches_.evict_bytes)) GiveUpForWantOfMemory();
+    caches_.pool.OnEach(caches_.threads, [this] { caches_.evictor.Evict(); });
   }
 
  private:
   KernelFunction function_;
   float* const* buffers_;
   std::span<const std::span<std::byte>> memory_;
-  Cold cold_;
+  const Caches caches_;
 };
 
 class Executor {
@@ -113,13 +156,16 @@ class Executor {
       const bool is_there = channel_.IsReadable();
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
       if (!message) return kExitOk;
-      if (!is_there) free_since_ns_ = stopwatch_.NowNs();  // it had nothing to do
+      if (!is_there) {  // it had nothing to do but what it did
+        free_since_ns_ = stopwatch_.NowNs() - time_[SlotStep::kMap];
+      }
       const std::optional<ExecutorRequest> request = DecodeExecutorRequest(message->bytes);
       if (!request) return kExitBadRequest;
       const std::optional<ExecutorReply> reply =
           std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
       if (!reply) continue;
       free_since_ns_ = stopwatch_.NowNs();
+      time_ = {};
       if (!channel_.Send(Encode(*reply), std::nullopt)) return kExitOk;
     }
   }
@@ -128,6 +174,7 @@ class Executor {
   using Fds = std::vector<UniqueFd>;
 
   std::optional<ExecutorReply> Answer(const MapRequest& request, Fds& fds) {
+    const StepTimer timer(stopwatch_, time_[SlotStep::kMap]);
     const bool reads = request.kind == MapRequest::Kind::kInputs;
     const std::size_t places = reads ? inputs_.size() : arenas_.size();
     const std::size_t wanted_fds = request.size > 0 ? 1 : 0;
@@ -147,9 +194,14 @@ class Executor {
 
   std::optional<ExecutorReply> Answer(const RunRequest& request, Fds&) {
     const KernelFunction function = Prepare(request.call, request.time_limit_s);
-    const std::uint64_t start = stopwatch_.NowNs();
-    function(pointers_.data());
-    return RunDone{.number = request.number, .run_ns = stopwatch_.NowNs() - start};
+    for (std::uint64_t runs = 1;; runs *= 2) {
+      const std::uint64_t start = stopwatch_.NowNs();
+      for (std::uint64_t i = 0; i < runs; ++i) function(pointers_.data());
+      const std::uint64_t took = stopwatch_.NowNs() - start;
+      if (took < request.batch_ns && runs < kMostRuns) continue;
+      return RunDone{.number = request.number,
+                     .run_ns = static_cast<double>(took) / static_cast<double>(runs)};
+    }
   }
 
   std::optional<ExecutorReply> Answer(const TimeRequest& request, Fds&) {
@@ -157,19 +209,20 @@ class Executor {
     KernelRunner runner(function, pointers_.data(), memory_,
                         {.evictor = evictor_,
                          .pool = pool_,
-                         .cache_bytes = request.policy.evict_bytes,
-                         .threads = request.policy.threads});
-    const std::uint64_t sampling = stopwatch_.NowNs();
+                         .evict_bytes = request.policy.evict_bytes,
+                         .threads = request.policy.threads,
+                         .stopwatch = stopwatch_,
+                         .time = time_});
+    AccountedProbe probe(ProbeOf(request.policy.probe_steps), stopwatch_, time_);
+    const std::uint64_t start = stopwatch_.NowNs();
     Timed timed{
         .number = request.number,
-        .samples = TakeSamples(
-            request.policy, {.stopwatch = stopwatch_, .probe = ProbeOf(request.policy.probe_steps)},
-            runner)};
-    const std::uint64_t sampled = stopwatch_.NowNs();
-    const std::uint64_t took = stopwatch_.NowNs() - free_since_ns_;
-    const auto timed_ns = static_cast<std::uint64_t>(TotalNs(timed.samples));
-    timed.outside_ns = took - std::min(took, timed_ns);
-    timed.handover_ns = took - (sampled - sampling);
+        .samples = TakeSamples(request.policy, {.stopwatch = stopwatch_, .probe = probe}, runner)};
+    const std::uint64_t sampling = stopwatch_.NowNs() - start;
+    SlotTime& time = timed.outside = time_;
+    time[SlotStep::kTake] = start - free_since_ns_ - time[SlotStep::kMap];
+    time[SlotStep::kTry] = sampling - static_cast<std::uint64_t>(TotalNs(timed.samples)) -
+                           time[SlotStep::kWarm] - time[SlotStep::kProbe] - time[SlotStep::kClock];
     return timed;
   }
 
@@ -231,6 +284,7 @@ class Executor {
   std::vector<float*> pointers_;              // of the request being answered, like all below
   std::vector<std::span<std::byte>> memory_;  // that they point to
   std::uint64_t free_since_ns_ = 0;
+  SlotTime time_;  // since then
 };
 
 }  // namespace

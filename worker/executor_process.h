@@ -47,6 +47,9 @@ class ExecutorProcess {
 
   // Runs the kernel once; its outputs are in the arena then. How long that took.
   std::expected<Nanos, Failure> Run(const KernelCall& call);
+  // About how long one run takes with all that it uses in the caches, from some runs more; to be
+  // checked by whoever uses it. nullopt: something went wrong.
+  std::optional<double> FindRunNs(const KernelCall& call);
   // The child that the last Run was given had never run another kernel, so whatever went wrong was
   // that kernel's doing.
   bool ran_in_new_child() const { return ran_in_new_child_; }
@@ -79,8 +82,12 @@ class ExecutorProcess {
   template <class Reply>
   std::expected<std::optional<Reply>, Failure> Await(std::uint64_t number, Instant deadline);
   std::expected<ExecutorReply, Failure> Receive(Instant deadline);  // whatever comes
+  struct Ran {
+    Nanos passed{};
+    double run_ns = 0;  // as the child says
+  };
   // One try; nullopt as above.
-  std::expected<std::optional<Nanos>, Failure> TryRun(const KernelCall& call);
+  std::expected<std::optional<Ran>, Failure> TryRun(const KernelCall& call, std::uint64_t batch_ns);
   std::expected<std::optional<Timed>, Failure> TryFinish();
   void SendAllAgain();
   template <class Reply, class Request>

@@ -33,10 +33,9 @@
 
 namespace loopfleet::worker {
 
-// The labels, beside those of the stages, for what a kernel takes of the slot outside its timed
-// batches, and for the part of that which is not sampling.
+// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches. Those of SlotStep say what that goes on.
 inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
-inline constexpr std::string_view kSlotHandoverLabel = "slot_handover";
 
 class Pipeline final : public LeaseRunner {
  public:
@@ -94,11 +93,10 @@ class Pipeline final : public LeaseRunner {
     JobSpec spec;
     std::uint64_t output_bytes = 0;
     KernelCall call;
-    Nanos run_took;  // of the run that was verified
+    Nanos run_took;  // Verified::run_took
     Instant waits_since;
     Looks looks;
-    Nanos outside{};   // of its looks: Timed::outside_ns
-    Nanos handover{};  // Timed::handover_ns
+    SlotTime outside;  // of its looks
     Preparations::Mark begun_at;  // of the look under way
     bool had_all_cores = true;    // nothing was prepared on its other cores during its looks
   };
@@ -118,8 +116,12 @@ class Pipeline final : public LeaseRunner {
   // Empty if the job is finished already, with a failure, which is in `evaluation`.
   std::optional<Prepared> Prepare(Preparer& preparer, const wire::Lease& lease,
                                   Evaluation& evaluation);
+  struct Verified {
+    Nanos run_took;     // of the run that was compared, the asking included
+    double run_ns = 0;  // ExecutorProcess::FindRunNs; 0: not known
+  };
   // Runs the kernel once, away from the slot, and compares what it wrote.
-  std::expected<Nanos, Failure> Verify(Preparer& preparer, const KernelCall& call);
+  std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
   std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);

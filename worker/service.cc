@@ -52,7 +52,9 @@ monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children) {
     labels.stages.emplace_back(StageName(stage));
   }
   labels.stages.emplace_back(kSlotOverheadLabel);
-  labels.stages.emplace_back(kSlotHandoverLabel);
+  for (std::size_t i = 0; i < kSlotSteps; ++i) {
+    labels.stages.emplace_back(SlotStepLabel(static_cast<SlotStep>(i)));
+  }
   for (const ChildRole role : children) labels.children.emplace_back(ChildRoleName(role));
   labels.restart_reasons = RestartReasons();
   for (std::size_t i = 0; i < kActivities; ++i) {

@@ -15,7 +15,7 @@ class CoreProbe {
   // on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
   // From a chain of dependent operations of known latency, which who shares the core hardly slows.
-  // About 8 us. 0: not known for this processor.
+  // About 8 us, or none at all right after another reading. 0: not known for this processor.
   virtual double ClockMhz() = 0;
   // How often this thread had to leave its core to others since it began.
   virtual std::uint64_t Preemptions() = 0;

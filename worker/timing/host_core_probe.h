@@ -29,6 +29,8 @@ class HostCoreProbe final : public CoreProbe {
   const CoreKernels& kernels_;
   const Stopwatch& stopwatch_;
   std::uint64_t steps_ = 1;
+  double clock_mhz_ = 0;  // as it was read last; 0: not yet
+  std::uint64_t clock_read_ns_ = 0;
 };
 
 }  // namespace loopfleet::worker

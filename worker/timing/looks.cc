@@ -56,7 +56,11 @@ std::size_t Looks::sample_count() const {
 SamplingPolicy Looks::NextPolicy() const {
   SamplingPolicy policy{
       .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
-  if (!looks_.empty()) policy.iterations = looks_.front().samples.iterations;
+  if (looks_.empty()) {
+    policy.likely_run_ns = options_.likely_run_ns;
+  } else {
+    policy.iterations = looks_.front().samples.iterations;
+  }
   // Half of everything is for the first look, and what is left for the others.
   const std::size_t share = looks_.empty() ? 2 : 1;
   std::uint64_t budget = 0;  // 0: the policy's own, for each look

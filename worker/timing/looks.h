@@ -37,7 +37,8 @@ class Looks {
     // Before the second look, and twice as long before each further one: most disturbances take
     // less than 5 ms here (docs/MEASUREMENT.md), and all waits together 75 ms.
     Nanos first_wait = std::chrono::milliseconds(5);
-    double agreement = 0.01;  // of the medians, relative
+    double agreement = 0.01;   // of the medians, relative
+    double likely_run_ns = 0;  // SamplingPolicy::likely_run_ns, for the first look
     // A kernel so slow that its looks took as long gets no more than two.
     Nanos long_enough = std::chrono::seconds(1);
   };

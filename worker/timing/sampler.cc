@@ -12,6 +12,8 @@ namespace {
 
 // After the patience, times the least number of samples.
 constexpr std::uint32_t kMostTries = 5;
+// Of a repetition, so that a small speed-up does not fall below its least time.
+constexpr double kMargin = 1.05;
 // While the number of runs in a repetition is found; also the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
 // Of a repetition, that the system may have given to others: half of what grade A allows.
@@ -25,10 +27,11 @@ class Sampling {
   Samples Take() {
     if (policy_.cache == CacheState::kCold) {
       FindReadingCost();
+      samples_.clock_before_mhz = with_.probe.ClockMhz();
     } else {
+      samples_.clock_before_mhz = with_.probe.ClockMhz();
       runner_.WarmCaches();
     }
-    samples_.clock_before_mhz = with_.probe.ClockMhz();
     started_at_ = with_.stopwatch.NowNs();
     TakeFirstRepetition();
     for (;;) {
@@ -61,7 +64,7 @@ class Sampling {
 
   void TakeFirstRepetition() {
     const bool is_cold = policy_.cache == CacheState::kCold;
-    samples_.iterations = is_cold ? 1 : std::max<std::uint64_t>(policy_.iterations, 1);
+    samples_.iterations = is_cold ? 1 : FirstIterations();
     // The code, and what predicts its branches, is not in the core any more.
     if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
     Probe();
@@ -69,11 +72,21 @@ class Sampling {
     if (!is_cold && policy_.iterations == 0) FindIterations();
   }
 
-  // How many runs fill a repetition, and a little more, so that a small speed-up does not fall
-  // below it. Grows at most twentyfold a step, for the first runs are cold and say too little. What
-  // turns out to be one is the first repetition.
+  std::uint64_t FirstIterations() {
+    if (policy_.iterations > 0) return policy_.iterations;
+    if (!(policy_.likely_run_ns > 0)) return 1;
+    // What is said to be likely may be anything. A run that is not warm yet says how much it can
+    // be.
+    const double least_ns = static_cast<double>(TimeRuns(1)) / kLargestStep;
+    const double wanted = std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) /
+                                    std::max(policy_.likely_run_ns, least_ns));
+    return std::min(static_cast<std::uint64_t>(wanted),
+                    std::max<std::uint64_t>(policy_.max_iterations, 1));
+  }
+
+  // How many runs fill a repetition, and a little more. Grows at most twentyfold a step, for the
+  // first runs are cold and say too little. What turns out to be one is the first repetition.
   void FindIterations() {
-    constexpr double kMargin = 1.05;
     constexpr double kNearlyEnough = 0.8;
     const auto least = static_cast<double>(policy_.min_repetition_ns);
     for (int tries_left = 3;;) {

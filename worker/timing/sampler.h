@@ -34,6 +34,9 @@ struct SamplingPolicy {
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // of all kinds
   std::uint64_t iterations = 0;  // runs in a repetition, as an earlier look found; 0: not known
+  // About how long one run takes, which spares most of the runs that find their number; 0: not
+  // known.
+  double likely_run_ns = 0;
   CacheState cache =
       CacheState::kWarm;  // cold: one run a repetition, the caches evicted before each
   // Stop as soon as a run surely takes longer, at the reference clock; 0: never.

@@ -39,6 +39,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.max_iterations);
   writer.Put(policy.max_samples);
   writer.Put(policy.iterations);
+  writer.Put(policy.likely_run_ns);
   writer.Put(policy.cache);
   writer.Put(policy.cut_above_ns);
   writer.Put(policy.reference_mhz);
@@ -61,6 +62,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.max_iterations = reader.Get<std::uint64_t>();
   policy.max_samples = reader.Get<std::uint32_t>();
   policy.iterations = reader.Get<std::uint64_t>();
+  policy.likely_run_ns = reader.Get<double>();
   policy.cache = reader.GetEnum(CacheState::kCold);
   policy.cut_above_ns = reader.Get<std::uint64_t>();
   policy.reference_mhz = reader.Get<double>();

@@ -168,13 +168,13 @@ void loopfleet_kernel(float* const* buffers) {
   /* One sample, which was contended, and cut because of it. */
   struct __attribute__((packed)) {
     unsigned char tag;
-    word number, outside_ns, handover_ns;
+    word number, outside_ns[6];
     unsigned char end;
     word iterations, sample_count;
     double ns;
     unsigned char flag;
     double probe_cycles, slowdown, clock_before_mhz, clock_after_mhz;
-  } timed = {1, 0, 0, 0, 1, 1, 1, 1, 1, 9000, 1, 3000, 3000};
+  } timed = {1, 0, {0}, 1, 1, 1, 1, 1, 9000, 1, 3000, 3000};
   if (was == *first) {
     timed.number = RequestNumber();
     Send(&timed, sizeof timed);

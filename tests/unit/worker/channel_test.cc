@@ -41,6 +41,21 @@ TEST_F(ChannelTest, SilenceEndsAtTheDeadline) {
   EXPECT_EQ(got.error().kind, ErrorKind::kTimeout);
 }
 
+TEST_F(ChannelTest, NapsEndWithAMessageOrTheDeadlineOrTheOtherSide) {
+  constexpr Nanos kNap = std::chrono::microseconds(100);
+  const Instant deadline = In(std::chrono::milliseconds(5));
+  far_.WaitInNaps(kNap, deadline);
+  EXPECT_GE(Instant(std::chrono::steady_clock::now()), deadline);
+  EXPECT_FALSE(far_.IsReadable());
+  std::thread sender([&] { EXPECT_TRUE(near_.Send("x", In(kLong))); });
+  far_.WaitInNaps(kNap, In(kLong));
+  sender.join();
+  EXPECT_EQ(far_.Receive(In(kLong), 100).value(), "x");
+  near_ = Channel();
+  far_.WaitInNaps(kNap, In(kLong));
+  EXPECT_EQ(far_.Receive(In(kLong), 100).error().kind, ErrorKind::kClosed);
+}
+
 TEST_F(ChannelTest, APartOfAMessageEndsAtTheDeadlineToo) {
   const std::uint64_t length = 100;
   ASSERT_EQ(::send(near_.fd(), &length, sizeof length, 0), 8);

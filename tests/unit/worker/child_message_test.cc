@@ -23,8 +23,9 @@ CompiledKernel SomeKernel() {
 }
 
 std::string SomeReply() {
-  return Encode(ExecutorReply(
-      Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}}, .outside_ns = 9}));
+  return Encode(
+      ExecutorReply(Timed{.samples = {.iterations = 3, .ns = {1, 2, 3}, .flags = {0, 0, 0}},
+                          .outside = {{1, 2, 3, 4, 5, 6}}}));
 }
 
 TEST(ChildMessageTest, CompileRequestsComeBack) {

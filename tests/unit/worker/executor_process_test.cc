@@ -81,7 +81,7 @@ class ExecutorProcessTest : public ChildrenFixture {
     const auto timed = Time(call);
     ASSERT_TRUE(timed) << timed.error().message;
     EXPECT_EQ(timed->samples.ns.size(), 3U);
-    EXPECT_GT(timed->outside_ns, 0U);
+    EXPECT_GT(timed->outside.total_ns(), 0U);
     ExpectRight(call);
   }
   void ExpectOneRestart(ChildEnd::Cause cause) {
@@ -101,6 +101,17 @@ TEST_F(ExecutorProcessTest, ManyKernelsOfDifferentSizesInOneChild) {
     }
   }
   EXPECT_TRUE(restarts_.empty());
+}
+
+TEST_F(ExecutorProcessTest, FindsAboutHowLongARunTakes) {
+  const KernelCall call = CallOf(1024);
+  ASSERT_TRUE(executor_->Run(call));
+  const std::optional<double> run_ns = executor_->FindRunNs(call);
+  ASSERT_TRUE(run_ns);
+  EXPECT_GT(*run_ns, 0);
+  ExpectRight(call);
+  EXPECT_FALSE(executor_->FindRunNs(CallOf(static_cast<std::int64_t>(Fault::kCrash))));
+  ExpectToWork();
 }
 
 TEST_F(ExecutorProcessTest, OneWorkloadForManyKernels) {
@@ -278,8 +289,7 @@ TEST_F(ExecutorProcessTest, WhatItSaysOfItsOwnTimeIsNoMoreThanPassed) {
   const auto timed = Time(CallOf(static_cast<std::int64_t>(Fault::kBoasts)));
   ASSERT_TRUE(timed) << timed.error().message;
   const Nanos passed = std::chrono::steady_clock::now() - start;
-  EXPECT_LE(timed->outside_ns, static_cast<std::uint64_t>(passed.count()));
-  EXPECT_LE(timed->handover_ns, timed->outside_ns);
+  EXPECT_LE(timed->outside.total_ns(), static_cast<std::uint64_t>(passed.count()));
 }
 
 TEST_F(ExecutorProcessTest, WantOfMemoryIsOom) {

@@ -20,10 +20,13 @@ class PipelineTest : public ChildrenFixture {
     ChildrenFixture::SetUp();
     monitoring::WorkerLabels labels{
         .outcomes = {"ok", "RUN_CRASH", "WRONG_OUTPUT"},
-        .stages = {"replay", "compile", "verify", "measure", "slot_overhead", "slot_handover"},
+        .stages = {"replay", "compile", "verify", "measure", "slot_overhead"},
         .children = {"compiler", "verifier", "executor"},
         .restart_reasons = RestartReasons(),
         .grades = {"A", "B", "C"}};
+    for (std::size_t i = 0; i < kSlotSteps; ++i) {
+      labels.stages.emplace_back(SlotStepLabel(static_cast<SlotStep>(i)));
+    }
     for (std::size_t i = 0; i < kActivities; ++i) {
       labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
     }

@@ -279,6 +279,14 @@ TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
   EXPECT_EQ(policy.budget_ns, 2'000'000U);
 }
 
+TEST(LooksTest, WhatIsLikelyIsForTheFirstLook) {
+  Looks looks({}, {.likely_run_ns = 777});
+  EXPECT_DOUBLE_EQ(looks.NextPolicy().likely_run_ns, 777);
+  looks.Add(QuietLook(100));
+  EXPECT_DOUBLE_EQ(looks.NextPolicy().likely_run_ns, 0);
+  EXPECT_EQ(looks.NextPolicy().iterations, 12U);
+}
+
 TEST(LooksTest, ColdLooksHaveFourRunsEach) {
   const SamplingPolicy policy = Looks({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
   EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted

@@ -77,6 +77,28 @@ TEST(SamplerTest, WhatAnEarlierLookFoundIsNotFoundAgain) {
   EXPECT_EQ(core.runs(), 5 * 13U + 1);  // a twentieth of a repetition to warm up
 }
 
+TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
+  ScriptedCore core{.run_ns = 5'000};
+  SamplingPolicy policy = WithQuietLevel();
+  policy.likely_run_ns = 5'100;
+  const Samples samples = core.Take(policy);
+  EXPECT_EQ(samples.iterations, 13U);
+  EXPECT_EQ(samples.ns.size(), 5U);
+  EXPECT_EQ(core.runs(), 1 + 1 + 5 * 13U);
+}
+
+TEST(SamplerTest, WhatIsLikelyIsNotBelieved) {
+  for (const double likely_ns : {1e-9, 900.0, 50'000.0, 1e12}) {
+    ScriptedCore core{.run_ns = 5'000};
+    SamplingPolicy policy = WithQuietLevel();
+    policy.likely_run_ns = likely_ns;
+    const Samples samples = core.Take(policy);
+    EXPECT_GE(samples.iterations * 5'000, 48'000U) << likely_ns;
+    EXPECT_LE(samples.iterations, 20 * 13U) << likely_ns;
+    EXPECT_DOUBLE_EQ(samples.ns.front(), 5'000) << likely_ns;
+  }
+}
+
 TEST(SamplerTest, ButThereAreAlwaysTheLeast) {
   ScriptedCore core{.run_ns = 3'000'000'000};
   EXPECT_EQ(core.Take(WithQuietLevel()).ns.size(), 2U);

@@ -1,0 +1,57 @@
+// A worker for bench/evaluations.cc: compiles each tree once and answers the same tree from then on
+// without compiling. What is evaluated a second time thus costs what it would cost with a compiler
+// that takes no time; linking, which every compiler has to do, is still done.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/looptree/text.h"
+#include "worker/backend.h"
+#include "worker/cpu/cpu_backend.h"
+#include "worker/daemon.h"
+#include "worker/gpu/gpu_daemon.h"
+
+namespace loopfleet::bench {
+namespace {
+
+class RememberingCompiler final : public worker::Compiler {
+ public:
+  explicit RememberingCompiler(std::unique_ptr<worker::Compiler> compiler)
+      : compiler_(std::move(compiler)) {}
+
+  std::expected<worker::Kernel, Failure> Compile(const looptree::LoopTree& tree,
+                                                 const worker::CompileOptions& options) override {
+    const auto [place, is_new] = kernels_.try_emplace({looptree::IrTextOf(tree), options.threads});
+    if (is_new) {
+      auto kernel = compiler_->Compile(tree, options);
+      if (!kernel) {
+        kernels_.erase(place);
+        return std::unexpected(std::move(kernel).error());
+      }
+      place->second = *std::move(kernel);
+    }
+    return place->second;
+  }
+
+ private:
+  const std::unique_ptr<worker::Compiler> compiler_;
+  std::map<std::pair<std::string, std::uint32_t>, worker::Kernel> kernels_;  // of a bounded corpus
+};
+
+worker::Backend RememberingBackend() {
+  worker::Backend backend = worker::CpuBackend();
+  backend.make_compiler = [make = backend.make_compiler] {
+    return std::make_unique<RememberingCompiler>(make());
+  };
+  return backend;
+}
+
+}  // namespace
+}  // namespace loopfleet::bench
+
+int main(int argc, char** argv) {
+  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::bench::RememberingBackend(),
+                                       loopfleet::worker::RunGpuWorker);
+}

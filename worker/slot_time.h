@@ -1,0 +1,37 @@
+#pragma once
+// SlotTime: what looking at a kernel takes of the timing core outside its samples, by what it goes
+// on. A value.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace loopfleet::worker {
+
+enum class SlotStep : std::uint8_t {
+  kTake,   // sending the reply before, receiving the request and getting ready for it
+  kMap,    // mapping memory that is not mapped yet
+  kWarm,   // bringing what the kernel uses into the caches, or out of them
+  kProbe,  // throughput probes
+  kClock,  // readings of the core's clock
+  kTry,    // runs that are no sample (they warm up, or find how many fill one), and judging samples
+};
+inline constexpr std::size_t kSlotSteps = 6;
+
+// As a label of metrics: "slot_take".
+std::string_view SlotStepLabel(SlotStep step);
+
+struct SlotTime {
+  std::array<std::uint64_t, kSlotSteps> ns{};
+
+  std::uint64_t& operator[](SlotStep step) { return ns[static_cast<std::size_t>(step)]; }
+  std::uint64_t operator[](SlotStep step) const { return ns[static_cast<std::size_t>(step)]; }
+  std::uint64_t total_ns() const;
+  // Leaves no more than that in all; a child's word is bounded by what passed.
+  void LimitTo(std::uint64_t most_ns);
+  SlotTime& operator+=(const SlotTime& other);
+  friend bool operator==(const SlotTime&, const SlotTime&) = default;
+};
+
+}  // namespace loopfleet::worker
