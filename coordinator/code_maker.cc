@@ -44,6 +44,7 @@ std::string LineOf(const JobSpec& spec) {
   line["actions"] = Json::array();
   for (const auto& action : spec.actions) line["actions"].push_back(looptree::ActionName(action));
   if (spec.rules == looptree::RuleSet::kLoopNest) line["rules"] = "loop_nest";
+  if (spec.rules == looptree::RuleSet::kLoopNest58) line["rules"] = "loop_nest_58";
   if (spec.on_illegal == looptree::OnIllegal::kSkip) line["on_illegal"] = "skip";
   if (spec.dialect) {
     line["dialect"] = *spec.dialect == looptree::Dialect::kSimple ? "simple" : "agent";

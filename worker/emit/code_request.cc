@@ -30,7 +30,8 @@ Result<T> ChoiceFrom(const json& line, const char* key,
 
 constexpr std::array kRuleSets = {
     std::pair<std::string_view, looptree::RuleSet>{"structural", looptree::RuleSet::kStructural},
-    std::pair<std::string_view, looptree::RuleSet>{"loop_nest", looptree::RuleSet::kLoopNest}};
+    std::pair<std::string_view, looptree::RuleSet>{"loop_nest", looptree::RuleSet::kLoopNest},
+    std::pair<std::string_view, looptree::RuleSet>{"loop_nest_58", looptree::RuleSet::kLoopNest58}};
 constexpr std::array kOnIllegal = {
     std::pair<std::string_view, looptree::OnIllegal>{"reject", looptree::OnIllegal::kReject},
     std::pair<std::string_view, looptree::OnIllegal>{"skip", looptree::OnIllegal::kSkip}};
