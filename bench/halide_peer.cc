@@ -8,7 +8,7 @@
 
 #include "bench/c_peer.h"
 #include "client/local_cluster.h"
-#include "client/subprocess.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::bench {
 namespace {
