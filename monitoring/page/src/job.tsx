@@ -44,12 +44,14 @@ function Samples({ outcome }: { outcome: Outcome }) {
   }, [outcome]);
   if (outcome.samples_ns.length === 0) return null;
   const flagged = outcome.sample_flags.filter((flag) => flag !== 0).length;
+  // Fewer accepted ones are no figure: it is over all then, and graded C (docs/MEASUREMENT.md).
+  const leftOut = outcome.samples_ns.length - flagged >= 3 ? " and left out" : "; too few are not, so the figure is over all";
   return (
     <section aria-labelledby="samples-title">
       <h2 id="samples-title">Samples</h2>
       <p>
         {outcome.samples_ns.length} timed batches, {flagged === 0 ? "none" : flagged} flagged as disturbed
-        {flagged === 0 ? "" : " and left out"}.
+        {flagged === 0 ? "" : leftOut}.
       </p>
       <Chart
         label={`Time of one run in each of ${outcome.samples_ns.length} timed batches, of which ${flagged} are flagged`}
