@@ -47,7 +47,7 @@ Result<std::optional<double>> HalideRate(std::span<const looptree::LoopTree> tre
       lines << line.dump() << "\n";
     }
   }
-  LF_TRY(auto process, client::Subprocess::Start({.argv = {evaluator, schedules, rate}}));
+  LF_TRY(auto process, Subprocess::Start({.argv = {evaluator, schedules, rate}}));
   const auto status = process.WaitFor(kLimit);
   double per_second = 0;
   if (!status || status->code != 0 || !(std::ifstream(rate) >> per_second)) {
