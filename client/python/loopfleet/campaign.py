@@ -23,6 +23,7 @@ from . import _core
 from ._core import JobError, Outcome, Walk
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
+from .toml_file import read_toml
 
 _WINDOW = 1000  # points on their way at once: what an interruption makes ask again
 
@@ -68,14 +69,7 @@ class Spec:
 
 
 def read_spec(path: str | Path) -> Spec:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise LoopfleetError(f"{path}: {error}") from error
+    given = read_toml(path)
     known = [each.name for each in fields(Spec)]
     for key in given:
         if key not in known:
