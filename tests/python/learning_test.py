@@ -45,6 +45,17 @@ def test_its_ppo_trains_on_gym_make(ppo, name, options, client):
     assert model.num_timesteps == 64
 
 
+def test_observations_are_torchs_where_that_is_asked_for():
+    torch = learning_package("torch")
+    env = LoopTuneEnv(MM, reward_space=None, tensors="torch")
+    env.reset()
+    plain = LoopTuneEnv(MM, reward_space=None)
+    plain.reset()
+    for name in ("loops_tensor", "stride_tensor", "5_prev_actions_tensor"):
+        assert isinstance(env.observation[name], torch.Tensor), name
+        assert (env.observation[name].numpy() == plain.observation[name]).all(), name
+
+
 def test_torch_loads_an_export(client, tmp_path):
     torch = learning_package("torch")
     from loopfleet.torch_data import ScheduleDataset

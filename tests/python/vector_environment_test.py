@@ -346,3 +346,19 @@ def test_on_a_real_cluster(client):
         *_, info = envs.recv()
         envs.send(np.full(3, envs.single_action_space["split_2"]), info["env_id"])
     envs.close()
+
+
+def test_figures_of_one_episode_come_from_one_worker():
+    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=120) as client:
+        envs = WalkVectorEnv(16, client=client, benchmarks=[f"benchmark://mm-v0/mm24_24_{k}" for k in range(8, 72)],
+                             episode_steps=None)
+        for turn in range(3):  # a worker that was lost for a moment, on a busy host, hands its episodes on
+            envs.reset(seed=turn)
+            for action in ("split_2", "split_4", "swap_down", "split_2", "split_2"):
+                envs.step(np.full(16, envs.single_action_space[action]))
+            outcomes = [[figure.future.result() for figure in episode.figures.values()] for episode in envs._episodes]
+            assert all(len(figures) > 3 for figures in outcomes)
+            workers = [{figure.to_dict()["worker"] for figure in figures if figure.ok} for figures in outcomes]
+            if all(len(names) <= 1 for names in workers):
+                return
+        pytest.fail(f"workers of each episode: {workers}")

@@ -26,6 +26,7 @@ from ._core import JobError, Outcome, Walk
 from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
+from .toml_file import read_toml
 
 _SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # of a campaign's folder
 _WINDOW = 1000  # points on their way at once: what an interruption makes ask again
@@ -72,14 +73,7 @@ class Spec:
 
 
 def read_spec(path: str | Path) -> Spec:
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise LoopfleetError(f"{path}: {error}") from error
+    given = read_toml(path)
     known = [each.name for each in fields(Spec)]
     for key in given:
         if key not in known:

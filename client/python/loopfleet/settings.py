@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from .errors import LoopfleetError
+from .toml_file import read_toml
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:5570"
 
@@ -17,18 +18,7 @@ def _from_file(key: str) -> str | None:
     path = os.environ.get("LOOPFLEET_CONFIG")
     if not path:
         return None
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        try:
-            import tomli as tomllib
-        except ModuleNotFoundError:
-            raise LoopfleetError(
-                "LOOPFLEET_CONFIG is set, and reading it needs Python 3.11 or the package tomli") from None
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("client", {})
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise LoopfleetError(f"LOOPFLEET_CONFIG: cannot read {path}: {error}") from error
+    table = read_toml(path).get("client", {})
     value = table.get(key)
     if value is not None and not isinstance(value, str):
         raise LoopfleetError(f"{path}: client.{key} must be a string")
