@@ -1,11 +1,25 @@
 #pragma once
 // What clients can cause: submissions, cancellations and questions.
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
 #include "coordinator/state.h"
 
 namespace loopfleet::coordinator {
 
 void OnSubmission(Turn& turn, Submission submission);
+
+// Why jobs of this client cannot be taken in, into a batch or (null) into a new one; empty if there
+// is room and it is within its quotas.
+struct Arriving {
+  std::size_t jobs = 0;
+  std::uint64_t bytes = 0;  // MemoryBytesOf
+};
+std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
+                                 const Arriving& arriving);
+
 void OnClientAsked(Turn& turn, ClientAsked event);
 void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
 

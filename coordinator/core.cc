@@ -269,6 +269,14 @@ Effects Core::On(Event event, Moment now) {
   return std::move(turn.effects);
 }
 
+std::optional<Failure> Core::WhyNoRoomFor(const Uuid& client,
+                                          const wire::SubmitJobs& submit) const {
+  std::uint64_t bytes = 0;
+  for (const JobSpec& spec : submit.jobs) bytes += MemoryBytesOf(spec);
+  const Batch* batch = submit.append_to ? state_.batches.Find(*submit.append_to) : nullptr;
+  return WhyNoRoom(state_, client, batch, {.jobs = submit.jobs.size(), .bytes = bytes});
+}
+
 std::size_t Core::Leased() const {
   std::size_t leased = 0;
   for (const auto& [id, worker] : state_.workers.all()) leased += worker.running.size();

@@ -92,6 +92,8 @@ struct Submission {
   std::vector<AdmittedJob> jobs;
   // The request was accepted before; `jobs` may be empty then.
   std::optional<storage::StoredRequest> seen;
+  // Core::WhyNoRoomFor: `jobs` is empty then, for nobody looked at them.
+  std::optional<Failure> no_room;
 };
 
 using ClientQuestion =

@@ -234,8 +234,10 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   }
   event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
                             : wire::SubmissionDigest(submit);
-  // A stranger is refused and a repeat is answered, whatever the jobs are.
-  if (client && !event.seen) {
+  // A stranger is refused, as is what there is no room for, and a repeat is answered, whatever the
+  // jobs are.
+  if (client && !event.seen) event.no_room = parts_.core.WhyNoRoomFor(*client, submit);
+  if (client && !event.seen && !event.no_room) {
     const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());
     for (JobSpec& spec : submit.jobs) {

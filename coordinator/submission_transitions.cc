@@ -14,6 +14,57 @@
 namespace loopfleet::coordinator {
 namespace {
 
+// Why the jobs cannot be taken in; empty if there is room.
+std::optional<Failure> WhyNoRoomForAnybody(const State& state, const Batch* batch,
+                                           std::size_t jobs) {
+  const Limits& limits = state.limits;
+  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} jobs are unfinished, {} is the most",
+                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
+  }
+  if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} batches are unfinished, that is the most",
+                                          limits.max_unfinished_batches)};
+  }
+  const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
+  if (in_batch + jobs > limits.max_jobs_per_batch) {
+    return Failure{.code = FailureCode::kQuotaExceeded,
+                   .message = fmt::format("a batch has at most {} jobs: start another one",
+                                          limits.max_jobs_per_batch)};
+  }
+  if (batch != nullptr && batch->held.size() >= limits.max_held_appends) {
+    return Failure{.code = FailureCode::kBusy,
+                   .message = fmt::format("{} messages of batch {} wait to be written",
+                                          batch->held.size(), batch->id)};
+  }
+  return std::nullopt;
+}
+
+// Why the client has to wait before it sends these; empty if it need not.
+std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
+                                    std::size_t jobs, std::uint64_t bytes) {
+  const Limits& limits = state.limits;
+  const ClientLoad load = state.loads.Of(client);
+  const auto over = [](std::string message) {
+    return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
+  };
+  if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
+    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
+                            limits.max_unfinished_jobs_per_client));
+  }
+  if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
+    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
+                            load.bytes, limits.max_unfinished_bytes_per_client));
+  }
+  if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
+    return over(fmt::format("{} batches of this client are unfinished, that is the most",
+                            limits.max_unfinished_batches_per_client));
+  }
+  return std::nullopt;
+}
+
 Asker AskerOf(const Submission& submission) {
   return {.peer = submission.peer, .number = submission.number};
 }
@@ -58,33 +109,6 @@ Repeat AnswerRepeat(Turn& turn, const RequestKey& key, const Submission& submiss
   return Repeat::kDealtWith;
 }
 
-// Why the jobs cannot be taken in; empty if there is room.
-std::optional<Failure> WhyNoRoom(const State& state, const Batch* batch, std::size_t jobs) {
-  const Limits& limits = state.limits;
-  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} jobs are unfinished, {} is the most",
-                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
-  }
-  if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} batches are unfinished, that is the most",
-                                          limits.max_unfinished_batches)};
-  }
-  const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
-  if (in_batch + jobs > limits.max_jobs_per_batch) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("a batch has at most {} jobs: start another one",
-                                          limits.max_jobs_per_batch)};
-  }
-  if (batch != nullptr && batch->held.size() >= limits.max_held_appends) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} messages of batch {} wait to be written",
-                                          batch->held.size(), batch->id)};
-  }
-  return std::nullopt;
-}
-
 std::size_t MostOpenDemands(const State& state) { return state.limits.max_demands; }
 // A worker needs few of them, however many affinities are bound to it.
 std::size_t MostBoundDemands(const State& state) {
@@ -98,29 +122,6 @@ Failure TooManyDemands(const Limits& limits) {
           .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
                                  "that is the most: ask for fewer different ones at a time",
                                  limits.max_demands)};
-}
-
-// Why the client has to wait before it sends these; empty if it need not.
-std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
-                                    std::size_t jobs, std::uint64_t bytes) {
-  const Limits& limits = state.limits;
-  const ClientLoad load = state.loads.Of(client);
-  const auto over = [](std::string message) {
-    return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
-  };
-  if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
-    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
-                            limits.max_unfinished_jobs_per_client));
-  }
-  if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
-    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
-                            load.bytes, limits.max_unfinished_bytes_per_client));
-  }
-  if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
-    return over(fmt::format("{} batches of this client are unfinished, that is the most",
-                            limits.max_unfinished_batches_per_client));
-  }
-  return std::nullopt;
 }
 
 void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
@@ -188,6 +189,12 @@ void AcceptNextHeld(Turn& turn, Batch& batch) {
 
 }  // namespace
 
+std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
+                                 const Arriving& arriving) {
+  if (auto why = WhyNoRoomForAnybody(state, batch, arriving.jobs)) return why;
+  return WhyOverQuota(state, client, batch, arriving.jobs, arriving.bytes);
+}
+
 void OnSubmission(Turn& turn, Submission submission) {
   State& state = turn.state;
   const Asker asker = AskerOf(submission);
@@ -211,13 +218,12 @@ void OnSubmission(Turn& turn, Submission submission) {
           fmt::format("batch {} is not an open one of this client", *submission.append_to));
     }
   }
-  if (auto why = WhyNoRoom(state, batch, submission.jobs.size())) {
-    return Refuse(turn, asker, why->code, std::move(why->message));
-  }
   const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
-  if (auto why = WhyOverQuota(state, *client, batch, submission.jobs.size(), bytes)) {
-    return Refuse(turn, asker, why->code, std::move(why->message));
+  auto no_room = submission.no_room;
+  if (!no_room) {
+    no_room = WhyNoRoom(state, *client, batch, {.jobs = submission.jobs.size(), .bytes = bytes});
   }
+  if (no_room) return Refuse(turn, asker, no_room->code, std::move(no_room->message));
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
   ExpectAnswers(turn, submission.jobs);
   BindStored(turn, submission.jobs);
@@ -239,7 +245,7 @@ void OnSubmission(Turn& turn, Submission submission) {
 
 std::optional<BatchId> SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
   State& state = turn.state;
-  if (jobs.empty() || WhyNoRoom(state, nullptr, jobs.size())) return std::nullopt;
+  if (jobs.empty() || WhyNoRoomForAnybody(state, nullptr, jobs.size())) return std::nullopt;
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};

@@ -207,7 +207,8 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
     LF_CHECK(seen, "{}", seen.error().message);
     event.seen = *std::move(seen);
   }
-  if (client && !event.seen) {
+  if (client && !event.seen) event.no_room = core_->WhyNoRoomFor(*client, submit);
+  if (client && !event.seen && !event.no_room) {
     const coordinator::StoredConditions conditions(core_->state());
     for (JobSpec& spec : submit.jobs) {
       event.jobs.push_back(disk_->Admit(std::move(spec), conditions));

@@ -214,6 +214,32 @@ TEST(CoreQuota, JobsOfOneClient) {
   h.MustAccept("a", again);
 }
 
+TEST(CoreQuota, IsAskedBeforeAnybodyLooksAtTheJobs) {
+  TwoClients h(Small());  // "a" has three
+  const auto why = [&](const char* client, std::size_t jobs) {
+    const wire::SubmitJobs submit{.jobs = std::vector<JobSpec>(jobs)};
+    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit);
+  };
+  EXPECT_FALSE(why("a", 2));
+  EXPECT_FALSE(why("b", 3));
+  auto over = why("a", 3);
+  ASSERT_TRUE(over.has_value());
+  EXPECT_EQ(over->code, FailureCode::kQuotaExceeded);
+  // Nobody looked at the jobs, so there are none; it is refused as if they were there.
+  const std::uint64_t number = 9'000;
+  h.Give(Submission{.peer = "a",
+                    .key = h.keys["a"],
+                    .number = number,
+                    .request_id = Uuid{.bytes = {9}},
+                    .digest = "9",
+                    .no_room = over});
+  const auto refused = h.TakeReply<wire::Refused>("a", number);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+  EXPECT_EQ(refused->failure.message, over->message);
+  EXPECT_FALSE(h.core->HasWritesUnderWay());
+}
+
 TEST(CoreQuota, JobsOnTheirWayToDiskCount) {
   TwoClients h(Small());
   h.Submit("a", {{.tree = 4}, {.tree = 5}});  // not written yet
