@@ -66,7 +66,7 @@ class Session:
             number, kind, content = _core.decode_reply(frame)
         except _core.JobError as error:
             # Nobody knows whose answer it was; those who wait ask again.
-            self._fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
+            self.fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
             return
         if number in self._hellos:
             self._hellos.discard(number)
@@ -109,7 +109,9 @@ class Session:
         return soonest
 
     def fail_all(self, error: Exception) -> None:
-        self._fail_all(error)
+        pending, self._pending = self._pending, {}
+        for each in pending.values():
+            each.on_error(error)
 
     @property
     def idle(self) -> bool:
@@ -128,9 +130,4 @@ class Session:
         if kind == "welcome":
             self.coordinator, self.epoch = content
         elif kind == "refused":
-            self._fail_all(Refused(content[0], content[1], content[4]))
-
-    def _fail_all(self, error: Exception) -> None:
-        pending, self._pending = self._pending, {}
-        for each in pending.values():
-            each.on_error(error)
+            self.fail_all(Refused(content[0], content[1], content[4]))
