@@ -84,7 +84,7 @@ class Session:
             number, kind, content = _core.decode_reply(frame)
         except _core.JobError as error:
             # Nobody knows whose answer it was; those who wait ask again.
-            self._fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
+            self.fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
             return
         if number in self._hellos:
             self._hellos.discard(number)
@@ -129,8 +129,12 @@ class Session:
             soonest = min(soonest, pending.due)
         return soonest
 
-    def fail_all(self, error: Exception) -> None:
-        self._fail_all(error)
+    def fail_all(self, error: Exception, since_before: float = math.inf) -> None:
+        """Fails what was asked for no later than ``since_before``."""
+        failed = {number: each for number, each in self._pending.items() if each.since <= since_before}
+        self._pending = {number: each for number, each in self._pending.items() if number not in failed}
+        for each in failed.values():
+            each.on_error(error)
 
     @property
     def idle(self) -> bool:
@@ -159,14 +163,8 @@ class Session:
             passes = content[0] in _PASSING
             if passes:
                 self._hello_after = now + _pause(content[3])
-            self._fail_all(Refused(content[0], content[1], content[4]),
-                           since_before=now - self.limits.busy if passes else math.inf)
-
-    def _fail_all(self, error: Exception, since_before: float = math.inf) -> None:
-        failed = {number: each for number, each in self._pending.items() if each.since <= since_before}
-        self._pending = {number: each for number, each in self._pending.items() if number not in failed}
-        for each in failed.values():
-            each.on_error(error)
+            self.fail_all(Refused(content[0], content[1], content[4]),
+                          since_before=now - self.limits.busy if passes else math.inf)
 
 
 def _pause(retry_after_ms: int) -> float:
