@@ -1,7 +1,7 @@
 #pragma once
 // SlotAccount: what a pipeline of any kind tells the metrics of its slot: what its time goes on,
-// how many jobs are here, how good figures are and whether they repeat. KernelCameOff and what
-// comes of it belong to the timing thread; the rest is safe from any.
+// how many jobs are here, how good figures are and whether they repeat. duty().KernelCameOff and
+// ShowWorth belong to the timing thread; the rest is safe from any.
 
 #include <mutex>
 

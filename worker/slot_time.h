@@ -1,6 +1,6 @@
 #pragma once
-// SlotTime: what looking at a kernel takes of the timing core outside its samples, by what it goes
-// on. A value.
+// SlotTime: what a kernel's looks take of the timing core besides its samples, step by step. The
+// executor child measures it; the metrics show it. A value.
 
 #include <array>
 #include <cstddef>

@@ -27,7 +27,7 @@ constexpr const char* kProgram = R"(
 import importlib.util, sys
 if importlib.util.find_spec("loopfleet") is None:
     print(f"loopfleet: campaigns need the Python package 'loopfleet', which {sys.executable} does not have: "
-          "`pip install .` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
+          "`pip install '.[dataset]'` in the repository installs it; LOOPFLEET_PYTHON names another interpreter", file=sys.stderr)
     sys.exit(78)
 from loopfleet.campaign import main
 sys.exit(main(sys.argv[1:]))

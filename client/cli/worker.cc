@@ -196,7 +196,7 @@ void AddDrainCommand(CommandLine& line, CLI::App& noun, const std::shared_ptr<Wo
 
 void AddWorkerCommands(CommandLine& line) {
   CLI::App& noun = line.AddNoun({.name = "worker",
-                                 .description = "Look at the workers of the fleet",
+                                 .description = "Look at workers, drain and resume them",
                                  .examples = "loopfleet worker list"});
   const auto flags = std::make_shared<WorkerFlags>();
   CLI::App& list = line.AddCommand(

@@ -1,7 +1,7 @@
 #pragma once
 // LF_FAILPOINT(name): a named moment at which tests have the process die, stand still or go on. It
 // is nothing at all, not even the name, unless LOOPFLEET_FAILPOINTS is defined, as it is for the
-// programs of tests/support/faulty_coordinator, faulty_worker and faulty_command only.
+// programs of tests/support/faulty_coordinator and faulty_command only.
 
 #ifdef LOOPFLEET_FAILPOINTS
 
