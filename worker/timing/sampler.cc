@@ -14,6 +14,9 @@ namespace {
 constexpr std::uint32_t kMostTries = 5;
 // Of a repetition, so that a small speed-up does not fall below its least time.
 constexpr double kMargin = 1.05;
+// Of a repetition's least time: what comes this near is one, or a kernel of a little less than that
+// would be run twice as often for nothing.
+constexpr double kNearlyEnough = 0.8;
 // While the number of runs in a repetition is found; also the part of a repetition that warms up.
 constexpr std::uint64_t kLargestStep = 20;
 // Of a repetition, that the system may have given to others: half of what grade A allows.
@@ -74,12 +77,14 @@ class Sampling {
 
   std::uint64_t FirstIterations() {
     if (policy_.iterations > 0) return policy_.iterations;
-    if (!(policy_.likely_run_ns > 0)) return 1;
+    const auto wanted_ns = static_cast<double>(policy_.min_repetition_ns);
+    if (!(policy_.likely_run_ns > 0) || policy_.likely_run_ns >= kNearlyEnough * wanted_ns)
+      return 1;
     // What is said to be likely may be anything. A run that is not warm yet says how much it can
     // be.
     const double least_ns = static_cast<double>(TimeRuns(1)) / kLargestStep;
-    const double wanted = std::ceil(kMargin * static_cast<double>(policy_.min_repetition_ns) /
-                                    std::max(policy_.likely_run_ns, least_ns));
+    const double wanted =
+        std::ceil(kMargin * wanted_ns / std::max(policy_.likely_run_ns, least_ns));
     return std::min(static_cast<std::uint64_t>(wanted),
                     std::max<std::uint64_t>(policy_.max_iterations, 1));
   }
@@ -87,7 +92,6 @@ class Sampling {
   // How many runs fill a repetition, and a little more. Grows at most twentyfold a step, for the
   // first runs are cold and say too little. What turns out to be one is the first repetition.
   void FindIterations() {
-    constexpr double kNearlyEnough = 0.8;
     const auto least = static_cast<double>(policy_.min_repetition_ns);
     for (int tries_left = 3;;) {
       const double elapsed = samples_.ns.back() * static_cast<double>(samples_.iterations);

@@ -87,6 +87,16 @@ TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
   EXPECT_EQ(core.runs(), 1 + 1 + 5 * 13U);
 }
 
+// What is likely changes nothing in how many runs a repetition has in the end.
+TEST(SamplerTest, WhatIsNearlyARepetitionIsOne) {
+  for (const double likely_ns : {0.0, 50'000.0}) {
+    ScriptedCore core{.run_ns = 50'000};
+    SamplingPolicy policy = WithQuietLevel();
+    policy.likely_run_ns = likely_ns;
+    EXPECT_EQ(core.Take(policy).iterations, 1U) << likely_ns;
+  }
+}
+
 TEST(SamplerTest, WhatIsLikelyIsNotBelieved) {
   for (const double likely_ns : {1e-9, 900.0, 50'000.0, 1e12}) {
     ScriptedCore core{.run_ns = 5'000};
