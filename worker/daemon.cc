@@ -204,7 +204,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // before it began
   LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
-  DeviceWatch device({}, reading, hardware);
+  DeviceWatch device({.canary_interval = config.canary_interval}, reading, hardware);
   hardware = device.hardware();
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);

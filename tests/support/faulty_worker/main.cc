@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
+#include "worker/worker_options.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -91,5 +93,13 @@ Backend FaultyBackend() {
 }  // namespace loopfleet::worker
 
 int main(int argc, char** argv) {
-  return loopfleet::worker::WorkerMain(argc, argv, loopfleet::worker::FaultyBackend());
+  using namespace loopfleet::worker;
+  auto config = ParseWorkerOptions(argc, argv);
+  if (!config) {
+    fmt::print(stderr, "{}", config.error().text);
+    return config.error().exit_code;
+  }
+  // What others do on the host is not what is tested here: a worker in quarantine gets no jobs.
+  config->canary_interval = std::chrono::hours(24);
+  return RunWorker(*config, FaultyBackend());
 }
