@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is needed, builds, and runs every test; ctest's summary comes last and the exit status
-# is its own. Tests that failed, if they are few, run once more, alone, and are named: what fails then
-# as well is broken, what passes is a test that a loud host can disturb and that wants mending.
-# Arguments go to ctest, for example: tests/run.sh -L unit
+# Installs what is needed, builds, and runs every test; ctest's summary comes last. Tests that failed,
+# if they are few, run once more, alone, and are named: what fails then as well is broken, and so is
+# the run; what passes is a test that a loud host can disturb and that wants mending. The exit status
+# is that of the last ctest. Arguments go to ctest (which then runs once), as in: tests/run.sh -L unit
 #   LOOPFLEET_PRESET=release   which preset of CMakePresets.json to use
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,9 +21,9 @@ ctest --preset "$preset" --parallel 2 "$@" && exit
 status=$?
 
 most_second_tries=5
-if [[ ! -s $failed ]] || (($(wc -l <"$failed") > most_second_tries)); then
+if (($# > 0)) || [[ ! -s $failed ]] || (($(wc -l <"$failed") > most_second_tries)); then
   exit "$status"
 fi
 printf '\nFailed beside others, once more alone:\n'
 sed 's/^[0-9]*:/  /' "$failed"
-ctest --preset "$preset" --rerun-failed
+ctest --preset "$preset" --parallel 1 --rerun-failed
