@@ -53,7 +53,7 @@ TEST(PackPanels, RoundsTheLastPanelUp) {
 }
 
 TEST(PackPanels, LeavesRowsThatLieOtherwise) {
-  EXPECT_EQ(Packed(PlanOf("benchmark://mm-v0/mm1024_1024_1056", kTiled)), 0U);
+  EXPECT_EQ(Packed(PlanOf("benchmark://mm-v0/mm1024_1056_1024", kTiled)), 0U);
   EXPECT_EQ(Packed(PlanOf("benchmark://mm-v0/mm512_512_512", kTiled)), 0U);
 }
 
@@ -77,7 +77,7 @@ TEST(PackPanels, KeepsWithinTheLimitOfMemory) {
 
 TEST(PackPanels, CopiesOnAllThreads) {
   const auto tree = looptree::Annotate(TreeOf("benchmark://mm-v0/mm1024_1024_1024", kTiled),
-                                       {{0, looptree::Annotation::kThread}})
+                                       0, looptree::Annotation::kThread)
                         .value();
   KernelPlan plan = PlanOf(tree, 2);
   ASSERT_EQ(plan.threads, 2U);
