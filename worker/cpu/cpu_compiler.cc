@@ -18,6 +18,7 @@
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
+#include "worker/cpu/packing.h"
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 #include "worker/lowering/annotation_effects.h"
@@ -114,6 +115,7 @@ class CpuCompiler::Impl {
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
     WriteDirectly(plan);
+    PackPanels(plan, shape_, limits_.footprint_bytes);
     std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
