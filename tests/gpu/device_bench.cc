@@ -9,8 +9,24 @@
 #include "common/looptree/benchmark.h"
 #include "common/looptree/walk.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
+#include "worker/gpu/gpu_canary.h"
 
 namespace loopfleet::worker {
+namespace {
+
+// A driver may be too old for what an assembler makes: then it has to assemble by itself.
+std::string WhyNotTaken(PtxAssembler& assembler, GpuDevice& device, GpuArch arch) {
+  const auto canary = MakeGpuCanary(arch);
+  if (!canary) return canary.error().message;
+  const auto cubin = assembler.Assemble(canary->kernel.ptx, arch);
+  if (!cubin) return cubin.error().message;
+  const auto loaded = device.Load(canary->kernel, cubin->bytes);
+  if (loaded) return "";
+  return fmt::format("the driver does not take the code of {}: {}", assembler.Version(),
+                     loaded.error().message);
+}
+
+}  // namespace
 
 void WithDevice(CudaDriver& driver, const Options& options, Report& report,
                 const std::function<void(const DeviceBench&)>& use) {
@@ -19,10 +35,15 @@ void WithDevice(CudaDriver& driver, const Options& options, Report& report,
   const GpuArch arch{(*device)->facts().compute_capability};
   auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
   if (!compiler) return report.Fail(compiler.error().message);
-  auto assembler = OpenNvJitLink();
-  auto sensors = OpenNvml((*device)->facts().bus_id);
   std::string missing;
-  if (!assembler) missing += assembler.error().message;
+  auto assembler = OpenNvJitLink();
+  if (!assembler) {
+    missing = assembler.error().message;
+  } else if (const std::string why = WhyNotTaken(**assembler, **device, arch); !why.empty()) {
+    missing = why;
+    assembler->reset();
+  }
+  auto sensors = OpenNvml((*device)->facts().bus_id);
   if (!sensors) missing += (missing.empty() ? "" : "; ") + sensors.error().message;
   use({.report = report,
        .driver = driver,

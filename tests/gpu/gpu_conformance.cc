@@ -143,7 +143,13 @@ int RunFault(CudaDriver& driver, const Options& options) {
     kernel.launches = {{.symbol = "hostile", .blocks = 1, .threads = 32}};
     kernel.buffers = {{.role = BufferSpec::Role::kOutput, .element_count = fault.elements}};
     const auto ran = [&]() -> std::expected<void, Failure> {
-      LF_TRY(const auto loaded, (*device)->Load(kernel, HostilePtx(fault)));
+      std::string code = HostilePtx(fault);
+      if (const auto assembler = OpenNvJitLink()) {
+        auto cubin =
+            (*assembler)->Assemble(code, GpuArch{(*device)->facts().compute_capability});
+        if (cubin) code = std::move(cubin->bytes);
+      }
+      LF_TRY(const auto loaded, (*device)->Load(kernel, code));
       LF_TRY_VOID((*device)->Run(*loaded, {}));
       return {};
     }();
@@ -263,7 +269,7 @@ void RunDevice(const DeviceBench& bench) {
                       ? "none"
                       : fmt::format("driver {}, {}", bench.sensors->DriverVersion(),
                                     StateText(bench.sensors->Read())));
-  if (const auto peaks = MeasurePeaks(bench.device)) {
+  if (const auto peaks = MeasurePeaks(bench.device, bench.assembler)) {
     fact("peaks", fmt::format("{:.2f} TFLOP/s of multiply-adds, {:.1f} GB/s copied",
                               peaks->flop_per_second * 1e-12, peaks->read_bytes_per_second * 1e-9));
   } else {

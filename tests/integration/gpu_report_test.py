@@ -113,6 +113,17 @@ class Report(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("not begun", json.loads(self.json.read_text())["parts"][-1]["failures"][0])
 
+    def test_an_old_driver_assembles_itself(self):
+        (self.dir / "device").write_text(DEVICE + "cubin 209\ndriver 12020\nno_graphs 1\n")
+        try:
+            done = self.run_it("--parts", "children,device,conformance", "--trees", "2")
+        finally:
+            (self.dir / "device").write_text(DEVICE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        parts = {part["part"]: part for part in json.loads(self.json.read_text())["parts"]}
+        self.assertIn("does not take the code", parts["device"]["not_tested"][0])
+        self.assertEqual(parts["children"]["rows"][0]["assembler"], "driver of CUDA 12.2")
+
     def test_a_part_that_takes_the_process_with_it_costs_no_other(self):
         # As large as a matrix of the known kernel that is run when the device is described.
         (self.dir / "device").write_text(DEVICE + f"kills {4 * 64 * 64}\n")

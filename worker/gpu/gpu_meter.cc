@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "worker/gpu/clock_ramp.h"
 
@@ -88,13 +89,22 @@ std::expected<double, Failure> QuickestNs(const GpuDevice& device, const TimeRun
 
 }  // namespace
 
-std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device) {
+std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device, PtxAssembler* assembler) {
   const auto blocks = static_cast<std::uint32_t>(std::max(device.facts().multiprocessors, 1) *
                                                  kBlocksPerMultiprocessor);
   GpuKernel kernel;
   kernel.launches = {{.symbol = "peak", .blocks = blocks, .threads = kThreads}};
   kernel.buffers = {{.role = BufferSpec::Role::kOutput, .element_count = blocks * kThreads}};
-  LF_TRY(const auto loaded, device.Load(kernel, MultiplyAddPtx()));
+  std::string code = MultiplyAddPtx();
+  if (assembler != nullptr) {
+    auto cubin = assembler->Assemble(code, GpuArch{device.facts().compute_capability});
+    if (!cubin) {
+      return std::unexpected(
+          Failure{.code = FailureCode::kCompileError, .message = cubin.error().message});
+    }
+    code = std::move(cubin->bytes);
+  }
+  LF_TRY(const auto loaded, device.Load(kernel, code));
   LF_TRY(const double ns, QuickestNs(device, [&](int runs) { return device.Time(*loaded, runs); }));
   const double flop = 2.0 * kIterations * kChains * kSteps * static_cast<double>(blocks) * kThreads;
   // Several times the cache, and a small part of the memory.

@@ -92,7 +92,7 @@ TEST_F(GpuDeviceTest, PeaksAreThoseOfRisenClocks) {
   driver_.facts_of_all.memory_bytes = 8 << 20;  // of which a part is copied
   driver_.launch_ms_after = [](float worked_ms) { return worked_ms < 100 ? 4.0F : 1.0F; };
   const auto device = Open();
-  const auto peaks = MeasurePeaks(*device);
+  const auto peaks = MeasurePeaks(*device, nullptr);
   ASSERT_TRUE(peaks.has_value()) << peaks.error().message;
   // 4 multiprocessors of 8 blocks of 256 threads, 8,192 multiply-adds each, in a millisecond.
   EXPECT_NEAR(peaks->flop_per_second, 4.0 * 8 * 256 * 8192 * 2 / 1e-3, 1e6);

@@ -50,6 +50,8 @@ class NoDriverTest : public ::testing::Test {
     if (ProbeIsolation() != Isolation::kSeccomp) {
       GTEST_SKIP() << "NOT TESTED: no filter of system calls here";
     }
+    // Each in a process that starts anew: other tests have opened a driver in this one.
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
   static void Open() {
     if (!OpenNoDriver()) std::_Exit(kWrong);
