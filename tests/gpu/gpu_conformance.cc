@@ -248,7 +248,7 @@ void CheckCanary(const DeviceBench& bench) {
   if (!checked) bench.report.Fail("the canary: " + checked.error().message);
 }
 
-void RunDevice(const DeviceBench& bench) {
+void RunDevice(const DeviceBench& bench, const Options&) {
   const CudaDriver::Facts& facts = bench.device.facts();
   Report& report = bench.report;
   if (!bench.missing.empty()) report.Skip(bench.missing);

@@ -6,11 +6,8 @@
 #include <utility>
 
 namespace loopfleet::worker {
-namespace {
 
 using llvm::Value;
-
-}  // namespace
 
 Value* TileEmitter::Smaller(Value* a, Value* b) const {
   return builder_.CreateSelect(builder_.CreateICmpSLT(a, b), a, b);
@@ -213,9 +210,9 @@ TileEmitter::Slice TileEmitter::SliceOf(const StagedOperand& staged) {
 // From memory into registers.
 void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_extent) {
   const StagedOperand& staged = *slice.staged;
-  std::map<Value*, Value*> moved;  // by Portion::from
+  std::map<std::pair<Value*, Value*>, Value*> moved;  // by Portion::from and ::step
   for (const Portion& portion : slice.portions) {
-    Value*& at = moved[portion.from];
+    Value*& at = moved[{portion.from, portion.step}];
     if (at == nullptr) {
       Value* step = depth_start;
       if (portion.step != nullptr) {
