@@ -70,7 +70,7 @@ Status LowerLimits(const ChildLimits& limits) {
   LF_TRY_VOID(Lower(RLIMIT_DATA, in_use.data + limits.private_bytes, "RLIMIT_DATA"));
 #endif
   LF_TRY_VOID(Lower(RLIMIT_CORE, 0, "RLIMIT_CORE"));
-  LF_TRY_VOID(Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"));
+  LF_TRY_VOID(Lower(RLIMIT_FSIZE, limits.file_bytes, "RLIMIT_FSIZE"));
   LF_TRY_VOID(Lower(RLIMIT_NOFILE, limits.open_files, "RLIMIT_NOFILE"));
   return {};
 }
@@ -118,6 +118,8 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
   if (::getppid() != parent_pid) return Fail(ErrorKind::kClosed, "the parent is gone");
   return kChannelFd;
 }
+
+Status ForbidWriting() { return Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"); }
 
 void LimitProcessorTime(const ProcessorTime& time) {
   rusage used{};
