@@ -260,8 +260,8 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   // Its time counts from now: the one before has ended.
   const Instant deadline = Now() + asked.limit;
   // With another kernel in its hands the child does not wait for us, and is not to lose time over
-  // waking us. A look takes longer than a nap: it will not run dry.
-  constexpr Nanos kNap = std::chrono::microseconds(100);
+  // waking us. Two looks take longer than a nap: with more in its hands it will not run dry.
+  constexpr Nanos kNap = std::chrono::microseconds(250);
   if (begun_.size() > 1) child_->channel().WaitInNaps(kNap, deadline);
   LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, deadline));
   if (!timed) return timed;
