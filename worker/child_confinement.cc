@@ -131,6 +131,15 @@ void LimitProcessorTime(const ProcessorTime& time) {
   ::setrlimit(RLIMIT_CPU, &limit);
 }
 
+void ProcessorTimeLimit::Renew(const ProcessorTime& time, Instant now) {
+  constexpr std::chrono::seconds kHolds(1);
+  if (time == granted_ && now - granted_at_ < kHolds) return;
+  LimitProcessorTime(
+      {.wall_seconds = time.wall_seconds + kHolds.count(), .threads = time.threads});
+  granted_ = time;
+  granted_at_ = now;
+}
+
 void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }
 
 }  // namespace loopfleet::worker

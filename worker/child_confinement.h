@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/clock.h"
 #include "common/base/result.h"
 
 namespace loopfleet::worker {
@@ -50,8 +51,21 @@ struct ProcessorTime {
   std::uint64_t wall_seconds = 0;
   std::uint32_t threads = 1;  // that may run at the same time meanwhile
   std::uint64_t seconds() const { return wall_seconds * threads; }
+  friend bool operator==(const ProcessorTime&, const ProcessorTime&) = default;
 };
 void LimitProcessorTime(const ProcessorTime& time);
+
+// The same for who asks many times a second: setting the limit takes three system calls, so it is
+// set for a second more than was asked for, and left alone meanwhile. Belongs to one thread.
+class ProcessorTimeLimit {
+ public:
+  // This much may be used from `now` on, and what a second can use besides.
+  void Renew(const ProcessorTime& time, Instant now);
+
+ private:
+  ProcessorTime granted_{};
+  Instant granted_at_{};
+};
 
 // For std::set_new_handler and its like: ends this process in a way that its parent understands.
 [[noreturn]] void GiveUpForWantOfMemory();

@@ -49,5 +49,38 @@ TEST(ChildConfinementTest, FilesAreBoundedAndThenForbidden) {
   EXPECT_EQ(WEXITSTATUS(status), 0) << status;
 }
 
+rlim_t LimitNow() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_CPU, &limit);
+  return limit.rlim_cur;
+}
+
+// What was granted holds for a second, and leaves that second's use on top; another grant is set at
+// once, also a smaller one.
+TEST(ChildConfinementTest, ProcessorTimeIsRenewedOnceASecond) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Instant start{std::chrono::seconds(1'000)};
+    ProcessorTimeLimit granted;
+    granted.Renew({.wall_seconds = 10}, start);
+    if (LimitNow() < 11) ::_exit(1);
+    const rlimit marked{5, RLIM_INFINITY};  // shows whether it is set again
+    ::setrlimit(RLIMIT_CPU, &marked);
+    granted.Renew({.wall_seconds = 10}, start + std::chrono::milliseconds(999));
+    if (LimitNow() != 5) ::_exit(2);
+    granted.Renew({.wall_seconds = 10}, start + std::chrono::milliseconds(1'000));
+    if (LimitNow() < 11) ::_exit(3);
+    granted.Renew({.wall_seconds = 2}, start + std::chrono::milliseconds(1'001));
+    if (LimitNow() < 3 || LimitNow() > 9) ::_exit(4);
+    granted.Renew({.wall_seconds = 2, .threads = 8}, start + std::chrono::milliseconds(1'002));
+    if (LimitNow() < 24) ::_exit(5);
+    ::_exit(0);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 }  // namespace
 }  // namespace loopfleet::worker
