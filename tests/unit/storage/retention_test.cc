@@ -189,14 +189,15 @@ TEST_F(RetentionTest, StepsAreShortAndAPassMayEndAnywhere) {
     EXPECT_EQ(pass.count().results, RetentionTable::kRowsPerStep);
     // What a step did is on record, whatever becomes of the pass.
     EXPECT_EQ(NumberByHand("SELECT results FROM retention WHERE id = 1"),
-              RetentionTable::kRowsPerStep);
+              std::int64_t{RetentionTable::kRowsPerStep});
     ExpectWhole();
   }
   const auto store = OpenStore();
   Thinning pass(Rule(0), Scope::kNew);
   EXPECT_EQ(Run(*store, pass), 1);
   EXPECT_EQ(pass.count().results, kResults - RetentionTable::kRowsPerStep) << "the rest alone";
-  EXPECT_EQ(NumberByHand("SELECT sum(results) FROM retention"), kResults);
+  EXPECT_EQ(NumberByHand("SELECT sum(results) FROM retention"),
+            static_cast<std::int64_t>(kResults));
   EXPECT_EQ(NumberByHand("SELECT count(*) FROM results WHERE length(sample_flags) > 0"), 0);
   ExpectWhole();
 }
@@ -290,7 +291,6 @@ TEST_F(RetentionTest, WhatWouldBeTakenIsWhatIsTaken) {
 TEST_F(RetentionTest, CompactingGivesTheRoomBack) {
   const auto store = OpenStore();
   PutMany(*store, 1, 2000, kOld);
-  const auto before = OpenReader()->ReadOutcomes({7}, 0, 10).value();
   ASSERT_TRUE(store->Compact());
   const auto whole = std::filesystem::file_size(path());
   Thinning pass(Rule(0), Scope::kAll);
