@@ -192,7 +192,7 @@ class Fleet:
                 print(f"---- {log.name}\n{log.read_text()[-4000:]}", file=sys.stderr)
         shutil.rmtree(self.dir)
 
-    def start_coordinator(self):
+    def start_coordinator(self, *arguments):
         """Also after it was killed: at the same endpoints, on the same database."""
         if self.coordinator is not None:
             clients, workers = self.address, self.worker_address
@@ -202,7 +202,7 @@ class Fleet:
             clients = workers = "tcp://127.0.0.1:0"
         self.coordinator = Daemon(
             [program("loopfleet-coordinator"), "--listen-clients", clients, "--listen-workers",
-             workers, "--http", "127.0.0.1:0", "--db", str(self.database)],
+             workers, "--http", "127.0.0.1:0", "--db", str(self.database), *arguments],
             self.dir / "coordinator.log")
         self.address = self.coordinator.ready["clients"]
         self.worker_address = self.coordinator.ready["workers"]

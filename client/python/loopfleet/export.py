@@ -160,7 +160,7 @@ def arrow_schema(columns: Iterable[str] = tuple(FIELDS)) -> Any:
     """The columns' types."""
     import pyarrow as pa
     whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
-    small = {"action_index", "threads", "attempts", "index"}
+    small = {"action_index", "threads", "attempts", "index", "samples_before_thinning"}
     figures = {"spread"} | {name for name in FIELDS if name.endswith(("_ns", "_mhz", "gflops"))} - {"samples_ns"}
     types = {"actions": pa.list_(pa.string()), "samples_ns": pa.list_(pa.float64()),
              "sample_flags": pa.list_(pa.uint8())}

@@ -108,6 +108,11 @@ Measurement RandomMessages::AMeasurement() {
     measurement.samples_ns.push_back(Real());
     measurement.sample_flags.push_back(static_cast<std::uint8_t>(Below(256)));
   }
+  if (Below(4) == 0) {
+    const auto before = static_cast<std::uint32_t>(measurement.samples_ns.size() + 1 + Below(20));
+    measurement.thinned = Thinned{
+        .samples_before = before, .accepted_before = static_cast<std::uint32_t>(Below(before + 1))};
+  }
   measurement.clock_before_mhz = Real();
   measurement.clock_after_mhz = Real();
   if (Below(2) == 1) {
