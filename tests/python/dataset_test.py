@@ -291,7 +291,11 @@ def test_a_bad_specification_names_the_nearest_key(tmp_path):
     for text, said in (("points = 1\nbenchmarks = ['x']\nnam = 'x'", "nearest: name"),
                        ("points = 1\nname = 'x'", "benchmarks"),
                        ("points = 0\nname = 'x'\nbenchmarks = ['mm-v0']", "at least 1"),
-                       ("points = ", "spec.toml")):
+                       ("points = ", "spec.toml"),
+                       ("points = 1\nname = 'x'\nbenchmarks = 'mm64_256_16_range-v0'", "benchmarks must be a list"),
+                       ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = 'a'", "seed must be a whole number"),
+                       ("points = 1\nname = 'x'\nbenchmarks = ['x']\nseed = -1", "seed must be from 0"),
+                       ("points = true\nname = 'x'\nbenchmarks = ['x']", "points must be a whole number")):
         (tmp_path / "spec.toml").write_text(text)
         with pytest.raises(loopfleet.LoopfleetError, match=said):
             campaign.read_spec(tmp_path / "spec.toml")
@@ -401,6 +405,26 @@ def test_a_folder_belongs_to_one_specification(spec, tmp_path):
     other = campaign.Spec("small", 301, spec.benchmarks)
     with pytest.raises(loopfleet.LoopfleetError, match="another campaign"):
         campaign.run(other, tmp_path / "c", Null())
+
+
+@pytest.mark.parametrize("mistake, said", [
+    ({"benchmarks": ["mm64_256_16_range-v0", "mm64_256_16_rang-v0"]}, "unknown dataset"),
+    ({"benchmarks": ["benchmark://mm-v0/mm8_8"]}, "mm8_8"), ({"rules": "loopnest"}, "loopnest"),
+    ({"actions": ["splt_4"]}, "nearest: split_4"), ({"labels": ["a,b"]}, "a,b"), ({"device": "gpu"}, "gpu")])
+def test_a_mistake_in_a_specification_takes_no_folder(tmp_path, mistake, said):
+    good = {"name": "small", "points": 20, "benchmarks": ["benchmark://mm-v0/mm8_8_8"]}
+    with pytest.raises(loopfleet.LoopfleetError, match=said):
+        campaign.run(campaign.Spec(**{**good, **mistake}), tmp_path / "c", Null())
+    assert not (tmp_path / "c").exists()
+    assert campaign.run(campaign.Spec(**good), tmp_path / "c", Null()).done == 20
+
+
+def test_a_folder_without_answers_is_anybodys(spec, tmp_path):
+    campaign.Log(tmp_path / "c", campaign.Spec("other", 1, spec.benchmarks)).close()
+    assert campaign.standing(spec, tmp_path / "c") == (0, 0)
+    assert campaign.run(spec, tmp_path / "c", Null()).done == 300
+    with pytest.raises(loopfleet.LoopfleetError, match="another campaign"):
+        campaign.Log(tmp_path / "c", campaign.Spec("other", 1, spec.benchmarks))
 
 
 def test_one_process_at_a_time_has_a_campaign_and_show_only_reads(spec, tmp_path, capsys):
