@@ -207,6 +207,33 @@ def failed(code):
     return _core.failed_outcome(code, f"as if {code}")
 
 
+def test_a_reward_space_that_is_set_in_an_episode_counts_from_there(good, client):
+    trees = {"start": good, "split": client.evaluate(MM, ["split_4"]), "twice": client.evaluate(MM, ["split_4", "split_2"])}
+    env = LoopTuneEnv(MM, reward_space=None, client=Answers(*trees.values()), episode_steps=None)
+    env.reset()
+    env.reward_space = "gflops"
+    _, reward, *_ = env.step("split_4")
+    assert reward == pytest.approx(trees["split"].gflops - good.gflops)
+    env.reward_space = "log_speedup"
+    assert env.episode_reward == 0
+    _, reward, *_ = env.step("split_2")
+    assert reward == pytest.approx(np.log(trees["split"].elapsed_ns / trees["twice"].elapsed_ns))
+    assert env.episode_reward == reward
+    env.reward_space = None
+    assert env.step("up")[1] == 0 and env.episode_reward is None
+    # What is passed without a reward space is no step's reward later on.
+    env = LoopTuneEnv(MM, reward_space="gflops", client=Answers(*trees.values()), episode_steps=None)
+    env.reset()
+    env.reward_space = None
+    env.step("split_4")
+    env.reward_space = "gflops"
+    _, reward, *_ = env.step("split_2")
+    assert reward == pytest.approx(trees["twice"].gflops - trees["split"].gflops)
+    with pytest.raises(LookupError):
+        env.reward_space = "gflop"
+    assert env.reward_space == "gflops"
+
+
 def test_a_schedules_own_failure_takes_back_what_was_earned(good, client):
     other = client.evaluate(MM, ["split_4"])
     env = LoopTuneEnv(MM, client=Answers(good, other, failed("RUN_TIMEOUT")), episode_steps=None)

@@ -337,7 +337,13 @@ class WalkEnv(gym.Env):
 
     @reward_space.setter
     def reward_space(self, name: str | None) -> None:
-        self._reward_rule = find_reward(name)
+        """In an episode: what its next steps earn; what was earned by another rule is forgotten."""
+        rule = find_reward(name)
+        if self._episode is not None:
+            if rule is not None:
+                self._client()
+            self._episode.change_reward(rule)
+        self._reward_rule = rule
 
     @property
     def observation_space(self) -> gym.Space:
