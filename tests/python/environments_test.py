@@ -160,6 +160,20 @@ def test_fork_apply_state_and_validate(client):
     assert file.getvalue().splitlines()[0] == "benchmark,reward,walltime,commandline"
     file.seek(0)
     assert list(read_states(file)) == [state]
+    for options in ({}, {"start_cursor": 2}, {"merge_all_first": True}):
+        env.reset(options={"start_cursor": 0, "merge_all_first": False, **options})
+        env.multistep(["split_4", "swap_down"])
+        file = io.StringIO()
+        write_states(file, [env.state])
+        file.seek(0)
+        assert list(read_states(file)) == [env.state]
+        again.apply(env.state)
+        assert again.walk.tree_key == env.walk.tree_key, "a state says where it began"
+        again.reset(options={"start_cursor": 1, "merge_all_first": False})
+        again.apply(env.state)
+        assert again.walk.tree_key == env.walk.tree_key, "and it is gone to from anywhere"
+    env.reset(options={"start_cursor": 0, "merge_all_first": False})
+    env.multistep(["down", "split_4", "swap_up"])
     result = env.validate(tolerance=1e9)  # how far two measurements agree is another test's
     assert result.okay() and result.benchmark_semantics_validated and result.reward_validated
     wrong = env.validate(EnvState(MM, "down,split_4,swap_up", 0, reward=1e12), tolerance=0.1)
