@@ -153,6 +153,7 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,
+                                        .alive = [&] { return health.WhyStuck(); },
                                         .ready = [&] { return health.WhyNotReady(); },
                                         .threads = kHttpThreads,
                                         .site_threads = kSiteThreads,
@@ -166,6 +167,7 @@ Status Serve(const CoordinatorOptions& options) {
     LF_TRY(metrics_server,
            monitoring::HttpServer::Start({.listen = options.metrics,
                                           .build = build,
+                                          .alive = [&] { return health.WhyStuck(); },
                                           .ready = [&] { return health.WhyNotReady(); }},
                                          registry, [&] { return health.Reasons(); }));
   }

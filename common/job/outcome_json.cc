@@ -81,7 +81,8 @@ Json StagesJson(const StageDurations& stages) {
 
 Json TagJson(const std::string& tag) {
   if (tag.empty()) return nullptr;
-  return Json::parse(tag, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(tag, nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? Json(tag) : json;  // a text that is not JSON, from an older version
 }
 
 void AddQuestion(Json& json, const looptree::Source& source) {

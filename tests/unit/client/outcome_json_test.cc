@@ -128,6 +128,12 @@ TEST(OutcomeJsonTest, ShowsARejectedJobAsItWasGiven) {
   EXPECT_EQ(json["tag"], 7);
 }
 
+TEST(OutcomeJsonTest, ATagThatIsNotJsonIsAText) {
+  Outcome outcome = Measured();
+  outcome.tag = "run {4";
+  EXPECT_EQ(Json::parse(Dump(OutcomeJson(outcome)))["tag"], "run {4");
+}
+
 TEST(OutcomeJsonTest, NeverWritesWhatIsNotJson) {
   Outcome outcome = Measured();
   outcome.worker = "\xff";

@@ -1,6 +1,7 @@
 #include "tests/unit/wire/random_messages.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/base/check.h"
@@ -72,7 +73,7 @@ JobSpec RandomMessages::Spec() {
   if (Flip()) spec.dialect = Pick<looptree::Dialect>(2);
   spec.device = Pick<DeviceWish>(4);
   spec.freshness = Pick<Freshness>(2);
-  spec.tag = Text(60);
+  spec.tag = nlohmann::json(Text(60)).dump();
   spec.priority = static_cast<std::int32_t>(Number32());
   spec.threads = Number32();
   spec.cache = Pick<CacheState>(2);
