@@ -17,6 +17,7 @@
 #include "worker/gpu/gpu_process.h"
 #include "worker/isolation.h"
 #include "worker/reference_process.h"
+#include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {

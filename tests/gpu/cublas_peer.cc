@@ -54,8 +54,8 @@ Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
   find("cublasSetMathMode", cublas.set_math_mode);
   find("cublasSgemm_v2", cublas.sgemm);
   if (!is_complete) return Fail(ErrorKind::kSystem, "cuBLAS lacks a function");
-  // CUBLAS_DEFAULT_MATH: float32 as it is, by whichever kernels it likes; tensor cores have to be asked
-  // for. (The pedantic mode leaves out kernels that are as exact, and is no fair peer.)
+  // CUBLAS_DEFAULT_MATH: float32 as it is, by whichever kernels it likes; tensor cores have to be
+  // asked for. (The pedantic mode leaves out kernels that are as exact, and is no fair peer.)
   constexpr int kDefault = 0;
   int version = 0;
   if (cublas.create(&peer->handle_) != 0 || cublas.version(peer->handle_, &version) != 0 ||

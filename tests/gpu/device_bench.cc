@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/result.h"
@@ -100,11 +99,6 @@ std::string WhyNotJudged(const DeviceSamples& samples) {
                        ThrottleText(samples.state ? samples.state->throttle_reasons : 0));
   }
   return "";
-}
-
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
 }
 
 std::string StateText(const SensorReading& reading) {

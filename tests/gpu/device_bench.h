@@ -4,7 +4,6 @@
 #include <expected>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "tests/gpu/options.h"
 #include "tests/gpu/report.h"
@@ -45,7 +44,6 @@ std::expected<DeviceSamples, Failure> MeasureTree(const DeviceBench& bench,
 // Why a goal cannot be judged by these: "" if it can.
 std::string WhyNotJudged(const DeviceSamples& samples);
 
-double MedianOf(std::vector<double> values);
 std::string StateText(const SensorReading& reading);
 
 }  // namespace loopfleet::worker

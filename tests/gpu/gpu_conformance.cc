@@ -223,7 +223,8 @@ void RunSanitizer(Report& report, const Options& options) {
   }
   for (const char* tool : {"memcheck", "racecheck", "synccheck"}) {
     const Ran ran =
-        RunCommand(fmt::format("{} --tool {} --report-api-errors no --error-exitcode 9 {} --only-trees 20 --device {}",
+        RunCommand(fmt::format("{} --tool {} --report-api-errors no --error-exitcode 9 {} "
+                               "--only-trees 20 --device {}",
                                program, tool, OwnPath(), options.device),
                    kMostSeconds);
     report.Row({{"tool", tool}, {"clean", ran.status == 0}, {"exit", ran.status}});
@@ -303,7 +304,9 @@ Part PartOf(std::string_view name) {
   if (name == "timing") return {"Timing", RunTiming};
   if (name == "search") return {"Best schedule found", RunSearch};
   if (name == "repeats") return {"A/A", RunRepeats};
-  if (name == "faults") return {"Hostile kernels, each in a process of its own", nullptr, RunFaults};
+  if (name == "faults") {
+    return {"Hostile kernels, each in a process of its own", nullptr, RunFaults};
+  }
   if (name == "sanitizer") return {"compute-sanitizer", nullptr, RunSanitizer};
   return {"Once more, after them", RunAfter};
 }

@@ -15,6 +15,7 @@
 #include "tests/gpu/schedule_search.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "worker/gpu/clock_ramp.h"
+#include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-// ClockRamp: a GPU that had nothing to do runs slowly, and takes tens of milliseconds to notice that
-// it has. What is measured is measured after that.
+// ClockRamp: a GPU that had nothing to do runs slowly, and takes tens of milliseconds to notice
+// that it has. What is measured is measured after that.
 
 #include <expected>
 #include <functional>

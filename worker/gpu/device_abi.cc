@@ -54,7 +54,6 @@ class Cuda final : public DeviceAbi {
     }
     Annotate(*function, "kernel", 1);
     Annotate(*function, "maxntidx", stage.block_threads);
-    if (stage.most_registers > 0) Annotate(*function, "maxnreg", stage.most_registers);
     return function;
   }
 

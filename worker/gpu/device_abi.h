@@ -42,7 +42,6 @@ class DeviceAbi {
     std::uint32_t buffers = 0;
     std::uint32_t inputs = 0;  // of the buffers, the first: never written
     std::uint32_t block_threads = 1;
-    std::uint32_t most_registers = 0;  // of a thread; 0: as many as it takes
   };
   virtual llvm::Function* AddStage(llvm::Module& module, const StageFunction& stage) = 0;
   // When all stages are there.

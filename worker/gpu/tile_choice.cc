@@ -14,8 +14,8 @@ constexpr std::int64_t kMostLine = 1024;       // and along the only one
 constexpr std::int64_t kMostDepth = 16;        // steps between two barriers
 constexpr std::int64_t kLeastReuse = 8;        // threads' worth of uses that make staging pay
 constexpr std::int64_t kMostOperations = 128;  // of one thread's points, in one step
-// Of one thread's points in steps that are written out, so that counting is a small part of the work:
-// eight steps of the largest tile.
+// Of one thread's points in steps that are written out, so that counting is a small part of the
+// work: eight steps of the largest tile.
 constexpr std::int64_t kWorkInARow = 512;
 constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // blocks that CUDA launches
 

@@ -222,8 +222,8 @@ void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_ext
       at = builder_.CreateGEP(builder_.getFloatTy(), portion.from,
                               Wide(step, staged.depth_stride));
     }
-    Value* from = builder_.CreateGEP(builder_.getFloatTy(), at,
-                                     builder_.getInt64(static_cast<std::uint64_t>(portion.further)));
+    Value* further = builder_.getInt64(static_cast<std::uint64_t>(portion.further));
+    Value* from = builder_.CreateGEP(builder_.getFloatTy(), at, further);
     if (!staged.vectors) {
       walk_.Set(portion.held[0],
                 builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4)));

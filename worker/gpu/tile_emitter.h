@@ -52,9 +52,10 @@ class TileEmitter {
   // What one thread brings of a staged operand's slice: one element, or four side by side, on their
   // way from memory through registers to shared memory.
   struct Portion {
-    llvm::Value* from = nullptr;  // of the first slice, at the operand's first step if `step` is given
-    llvm::Value* step = nullptr;  // within the slice; null: in `from`
-    std::int64_t further = 0;     // elements behind that
+    // Of the first slice; if `step` is given, at the operand's first step.
+    llvm::Value* from = nullptr;
+    llvm::Value* step = nullptr;   // within the slice; null: in `from`
+    std::int64_t further = 0;      // elements behind that
     llvm::Value* place = nullptr;  // in shared memory, in elements
     std::int64_t place_further = 0;
     llvm::Value* exists = nullptr;  // null: always

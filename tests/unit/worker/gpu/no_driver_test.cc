@@ -79,7 +79,9 @@ TEST_F(NoDriverTest, TheAssemblerLinksBehindIt) {
   auto assembler = OpenNvJitLink();
   if (!assembler) GTEST_SKIP() << "NOT TESTED: " << assembler.error().message;
   const GpuCanary canary = MakeGpuCanary(kArch).value();
-  const auto assembles = [&] { return (*assembler)->Assemble(canary.kernel.ptx, kArch).has_value(); };
+  const auto assembles = [&] {
+    return (*assembler)->Assemble(canary.kernel.ptx, kArch).has_value();
+  };
   EXPECT_EXIT(Sealed(
                   [&] {
                     Open();
