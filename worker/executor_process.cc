@@ -267,9 +267,7 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   if (!timed) return timed;
   const double claimed = TotalNs(timed->samples);
   const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
-  const bool is_missing = timed->samples.ns.empty() && !asked.policy.may_decline;
-  if (is_missing || timed->samples.ns.size() > asked.policy.max_samples ||
-      claimed > passed * kClockMargin) {
+  if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
     return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   }
   timed->outside.LimitTo(static_cast<std::uint64_t>(passed));

@@ -108,8 +108,8 @@ class CpuCompiler::Impl {
     return object;
   }
 
-  // All that the module says. Without the table of symbols that WriteBitcodeToFile puts behind it:
-  // that is for linkers, says nothing new, and takes longer to make than the rest. Until the next.
+  // All that the module says, until the next is asked for. Without the table of symbols that
+  // WriteBitcodeToFile puts behind it: that is for linkers, and says nothing new.
   llvm::StringRef KeyOf(const llvm::Module& module) {
     key_.clear();
     llvm::BitcodeWriter writer(key_);

@@ -47,11 +47,6 @@ double Looks::SpentNs() const {
                          [](double sum, const Look& look) { return sum + TotalNs(look.samples); });
 }
 
-std::size_t Looks::taken() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      looks_, [](const Look& look) { return !look.samples.ns.empty(); }));
-}
-
 std::size_t Looks::sample_count() const {
   std::size_t count = 0;
   for (const Look& look : looks_) count += look.samples.ns.size();
@@ -80,9 +75,6 @@ SamplingPolicy Looks::NextPolicy() const {
     policy.precision = kGradeASpread;
     policy.most_samples = kMostSamplesOfLook;
     policy.budget_ns = kLookBudgetNs;
-    // The first finds the number of runs; with the last there are two at least.
-    policy.may_decline =
-        spec_.cut_above_ns == 0 && !looks_.empty() && looks_.size() + 1 < options_.most;
   }
   if (spec_.budget_ms > 0) budget = static_cast<std::uint64_t>(spec_.budget_ms * kNsPerMs);
   if (budget > 0) {
@@ -167,8 +159,7 @@ bool Looks::IsCut() const {
 std::optional<Nanos> Looks::NextIn() const {
   LF_CHECK(!looks_.empty(), "no look yet");
   if (IsCut()) return std::nullopt;
-  const Nanos wait = options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
-  if (taken() < options_.fewest) return wait;  // the last is never declined
+  if (looks_.size() < options_.fewest) return options_.first_wait;
   const double spent = SpentNs();
   if (looks_.size() >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
@@ -176,7 +167,7 @@ std::optional<Nanos> Looks::NextIn() const {
     return std::nullopt;
   }
   if (!Agreeing().empty() && IsEnough()) return std::nullopt;
-  return wait;
+  return options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
 }
 
 bool Looks::IsEnough() const {

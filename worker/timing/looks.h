@@ -80,8 +80,7 @@ class Looks {
     double median = 0;  // of what was accepted, else of what was contended; cycles, if known
   };
 
-  double SpentNs() const;     // in samples
-  std::size_t taken() const;  // looks that were not declined
+  double SpentNs() const;  // in samples
   // The figure of those that agree is as narrow as it has to be, or will not be so with one more.
   bool IsEnough() const;
   // The indices of looks that agree with each other, the quickest such, one of them clear at least;

@@ -33,7 +33,6 @@ class Sampling {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
     } else {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
-      if (Declines()) return std::move(samples_);
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
@@ -55,25 +54,6 @@ class Sampling {
     runner_.Run(iterations);
     // A clock that did not move would make the kernel infinitely fast.
     return std::max<std::uint64_t>(with_.stopwatch.NowNs() - start, 1);
-  }
-
-  // Contended by each of two probes: one alone may have been interrupted.
-  bool Declines() {
-    if (!policy_.may_decline || policy_.iterations == 0 || !(policy_.quiet_cycles > 0)) {
-      return false;
-    }
-    constexpr int kProbes = 2;
-    for (int i = 0; i < kProbes; ++i) {
-      Probe();
-      if (probes_.back() <= kContendedFrom * policy_.quiet_cycles) {
-        probes_.clear();  // they are not beside a repetition
-        return false;
-      }
-    }
-    samples_.iterations = policy_.iterations;
-    samples_.clock_after_mhz = samples_.clock_before_mhz;
-    samples_.probe_cycles = *std::ranges::min_element(probes_);
-    return true;
   }
 
   // What two readings of the clock put on top of a single run.

@@ -96,12 +96,6 @@ void Boasts(float* const* buffers, std::int64_t element_count) {
   ::_exit(0);
 }
 
-void Declines(float* const* buffers, std::int64_t element_count) {
-  Add(buffers, element_count);
-  SendToDaemon(Encode(ExecutorReply(Timed{.number = 1, .samples = {.iterations = 1}})));
-  ::_exit(0);
-}
-
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -118,7 +112,6 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kLastElementLeft: return LastElementLeft;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
-    case Fault::kDeclines: return Declines;
     case Fault::kLies: return Lies;
     default: return Add;
   }

@@ -194,41 +194,6 @@ TEST(LooksTest, AThirdLookIsForWhatItCanMakeAnA) {
   EXPECT_TRUE(asked.NextIn());  // but what a job asks for is tried for
 }
 
-Samples DeclinedLook() {
-  return {.iterations = 12, .clock_before_mhz = kMhz, .clock_after_mhz = kMhz};
-}
-
-TEST(LooksTest, NeitherTheFirstNorTheLastLookIsDeclined) {
-  Looks looks({}, {});
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(looks.NextPolicy().may_decline, i > 0 && i < 4) << i;
-    looks.Add(ContendedLook(100 + 3 * i));
-  }
-  for (const JobSpec& spec : {JobSpec{.precision = 0.01}, JobSpec{.cut_above_ns = 1},
-                              JobSpec{.cache = CacheState::kCold}}) {
-    EXPECT_FALSE(LooksOf({QuietLook(100)}, spec).NextPolicy().may_decline);
-  }
-}
-
-TEST(LooksTest, WhatWasDeclinedIsNoMoment) {
-  Looks looks = LooksOf({QuietLook(100), DeclinedLook()});
-  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
-  looks.Add(DeclinedLook());
-  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(20));
-  looks.Add(QuietLook(100.2));
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
-  EXPECT_EQ(m->grade, Grade::kA);
-  EXPECT_EQ(m->samples_ns.size(), 10U);
-}
-
-// What was timed is verified after a second look: there is none without one.
-TEST(LooksTest, HoweverSlowTheKernelTwoLooksAreTaken) {
-  const Looks slow = LooksOf({LookOf({1e8, 1e8}), DeclinedLook()});
-  EXPECT_TRUE(slow.NextIn());
-}
-
 TEST(LooksTest, AFigureThatSaysNothingIsRefusedAfterFive) {
   Samples samples = LookOf({100, 900, 100, 900, 500});
   Looks looks({}, {});

@@ -25,7 +25,6 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .budget_ns = 6,
                               .patience_ns = 7,
                               .hopeless_samples = 15,
-                              .may_decline = true,
                               .max_iterations = 8,
                               .max_samples = 9,
                               .iterations = 16,
@@ -80,14 +79,9 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
     s.flags[0] = kSamplePreempted;
     s.end = SamplingEnd::kDone;
   }));
-  EXPECT_TRUE(is_junk([](Samples& s) {  // cut by none
+  EXPECT_TRUE(is_junk([](Samples& s) {
     s.ns.clear();
     s.flags.clear();
-  }));
-  EXPECT_FALSE(is_junk([](Samples& s) {  // declined
-    s.ns.clear();
-    s.flags.clear();
-    s.end = SamplingEnd::kDone;
   }));
 }
 
