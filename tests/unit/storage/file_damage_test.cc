@@ -1,5 +1,5 @@
-// Changed bits where no row is: in the log beside the database, and in the file's own header. No crash,
-// no wrong answer: what is served is what was written, and what is not served is refused or reported.
+// Changed bits where no row is: in the log beside the database, and in the file's own header. No
+// crash, no wrong answer: what is served is what was written, and what is not is refused or told.
 
 #include <fmt/format.h>
 

@@ -124,7 +124,9 @@ TEST_P(MigrationKillTest, WhateverTheMomentTheNextOneFindsEveryRow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(From, MigrationKillTest, ::testing::Values("version1.db", "version5.db"),
-                         [](const auto& from) { return from.index == 0 ? "Version1" : "Version5"; });
+                         [](const auto& from) {
+                           return from.index == 0 ? "Version1" : "Version5";
+                         });
 
 }  // namespace
 }  // namespace loopfleet::storage

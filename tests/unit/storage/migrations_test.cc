@@ -93,8 +93,8 @@ TEST_F(MigrationsTest, ADatabaseOfVersion3IsBroughtHereWithAllItsRows) {
   EXPECT_EQ(measured, 2U);
 }
 
-// tests/golden/storage/version5.db was written by the last programs of version 5: two measurements of
-// mm64_64_64 on a busy machine and a failure.
+// tests/golden/storage/version5.db was written by the last programs of version 5: two measurements
+// of mm64_64_64 on a busy machine and a failure.
 TEST_F(MigrationsTest, ADatabaseOfVersion5IsBroughtHereAndCanBeThinned) {
   std::filesystem::copy_file(
       std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version5.db", path());
