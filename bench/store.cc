@@ -345,8 +345,8 @@ Status MeasureRecovery() {
   return {};
 }
 
-// How the cost of a job changes on the way to that many rows more: nothing beside it, nothing looked
-// up. The file is gone on with if it is there, and stays.
+// How the cost of a job changes on the way to that many rows more: nothing beside it, nothing
+// looked up. The file is gone on with if it is there, and stays.
 Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
   LF_TRY(auto store, Store::Open(file));
   LF_TRY(const auto recovery, store->RecoverBatches());
@@ -383,8 +383,8 @@ int main(int argc, char** argv) {
   if (rows == 0 || !(argc <= 2 || growth)) {
     fmt::print(stderr,
                "usage: bench_store [ROWS]          (1000000; the long run is 10000000)\n"
-               "       bench_store ROWS into FILE  the cost of a job every 200000 rows; FILE is made, "
-               "or gone on with, and stays\n");
+               "       bench_store ROWS into FILE  the cost of a job every 200000 rows; FILE is "
+               "made, or gone on with, and stays\n");
     return 2;
   }
   using namespace loopfleet::bench;

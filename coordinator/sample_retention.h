@@ -18,7 +18,7 @@ class SampleRetention {
   // The storage thread has been idle for so long before it makes a step.
   static constexpr auto kIdle = std::chrono::milliseconds(50);
   static constexpr auto kBusyPause = std::chrono::seconds(1);   // between steps while it is not
-  static constexpr auto kPassPause = std::chrono::minutes(10);  // from the end of a pass to the next
+  static constexpr auto kPassPause = std::chrono::minutes(10);  // from one pass to the next
 
   // `keep`: how long samples are kept; zero: for ever, then this does nothing.
   SampleRetention(storage::Store& store, const Clock& clock, std::chrono::days keep)

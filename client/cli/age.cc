@@ -23,7 +23,7 @@ const Unit* UnitOf(char letter) {
   return found == std::end(kUnits) ? nullptr : found;
 }
 
-// What was probably meant: the first number in it, with the first unit behind that; days by default.
+// What was probably meant: the first number in it, with the first unit behind that; else days.
 std::string NearestAge(std::string_view text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto* first = std::ranges::find_if(text, is_digit);

@@ -126,8 +126,9 @@ void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, s
              count.results);
   if (id != 0) fmt::print("recorded as row {} of table retention\n", id);
   if (count.damaged > 0) {
-    fmt::print("{} results are not what was written, and were left as they are: loopfleet db check\n",
-               count.damaged);
+    fmt::print(
+        "{} results are not what was written, and were left as they are: loopfleet db check\n",
+        count.damaged);
   }
   if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
 }
@@ -161,7 +162,8 @@ int RunThin(const ThinFlags& flags) {
   }
   std::error_code error;
   if (!std::filesystem::exists(flags.file, error)) {
-    return Complain({.kind = ErrorKind::kNotFound, .message = "there is no database " + flags.file});
+    return Complain(
+        {.kind = ErrorKind::kNotFound, .message = "there is no database " + flags.file});
   }
   const auto store = storage::Store::Open(flags.file);
   if (!store) {
@@ -191,8 +193,8 @@ void AddThin(CommandLine& line, CLI::App& noun) {
   CLI::App& thin = line.AddCommand(
       noun,
       {.name = "thin",
-       .description = "Take raw samples away from old results; their figures stay, and the database "
-                      "says what was taken. No coordinator may be running on it",
+       .description = "Take raw samples away from old results; their figures stay, and the "
+                      "database says what was taken. No coordinator may be running on it",
        .examples = "loopfleet db thin loopfleet.db --older-than 90d --drop-samples --dry-run\n"
                    "loopfleet db thin loopfleet.db --older-than 52w --keep-every 4 --compact"},
       CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunThin(*flags); });

@@ -131,8 +131,8 @@ TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
   Events(1);
   const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
-  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.measurement().samples_ns.size(),
-            3u);
+  const auto outcomes = reader->ReadOutcomes({1}, 0, 1).value();
+  EXPECT_EQ(outcomes.at(0).evaluation.measurement().samples_ns.size(), 3u);
 }
 
 TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {

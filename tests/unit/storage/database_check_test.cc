@@ -97,7 +97,8 @@ class DatabaseCheckTest : public ScratchDatabase {
   const std::map<std::string, int> kTables = {
       {"batches", 10},        {"requests", 8},          {"jobs", 11},          {"outcomes", 25},
       {"results", 28},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
-      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},      {"known_failures", 9}};
+      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4},
+      {"retention", 11},      {"known_failures", 9}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {

