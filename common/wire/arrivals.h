@@ -23,7 +23,7 @@ class Arrivals {
  public:
   struct Limits {
     double at_once = 256;    // handshakes of a fleet that comes back
-    double per_second = 50;  // about 2 % of a processor core
+    double per_second = 50;
   };
 
   Arrivals(const Limits& limits, Instant now);

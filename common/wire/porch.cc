@@ -60,7 +60,7 @@ void Porch::Run(const std::stop_token& stopping) {
 
 // Looking again only after a pause makes many events cost one wakeup.
 void Porch::WaitForNews() {
-  if (arrivals_.IsCalm(Now())) {
+  if (admitted_ == Admit::kEverybody && arrivals_.IsCalm(Now())) {
     zmq_pollitem_t items[] = {{monitor_.handle(), -1, ZMQ_POLLIN, 0},
                               {nullptr, stop_.fd(), ZMQ_POLLIN, 0}};
     ::zmq_poll(items, 2, -1);

@@ -31,8 +31,8 @@ TEST_F(ArrivalsTest, StrangersWaitOnceAllPlacesAreTaken) {
   EXPECT_EQ(WhoAfter(0s), Admit::kEverybody);
   Arrive(1);
   EXPECT_EQ(WhoAfter(0s), Admit::kKnown);
-  EXPECT_EQ(WhoAfter(499ms), Admit::kKnown);
-  EXPECT_EQ(WhoAfter(1ms), Admit::kEverybody) << "two places come back in a second";
+  EXPECT_EQ(WhoAfter(400ms), Admit::kKnown);
+  EXPECT_EQ(WhoAfter(200ms), Admit::kEverybody) << "two places come back in a second";
 }
 
 TEST_F(ArrivalsTest, KnownAddressesHaveAsManyPlacesAgain) {

@@ -97,7 +97,10 @@ TEST_F(ConnectionFilterTest, ConnectionsThatWereLetInAreNotTouched) {
 
 // [::] serves both families; IPv4 comes with headers of its own.
 TEST_F(ConnectionFilterTest, BothFamilies) {
-  if (const UniqueFd v6(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); !v6) {
+  const UniqueFd probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 loopback{.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  if (!probe ||
+      ::bind(probe.get(), reinterpret_cast<sockaddr*>(&loopback), sizeof loopback) != 0) {
     GTEST_SKIP() << "no IPv6 here";
   }
   Listen("::");
