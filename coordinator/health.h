@@ -1,6 +1,6 @@
 #pragma once
-// Health: what /healthz, /livez and /readyz say of the coordinator. Written by the event loop, read by HTTP
-// threads.
+// Health: what /healthz, /livez and /readyz say of the coordinator. Written by the event loop, read
+// by HTTP threads.
 
 #include <atomic>
 #include <optional>

@@ -45,8 +45,10 @@ bool HasOutcomesToCome(const wire::BatchInfo& batch) {
   return batch.state == wire::BatchState::kOpen || batch.finished < batch.job_count;
 }
 
-bool IsNotFound(const CallError& error) {
-  return error.refusal && error.refusal->code == FailureCode::kNotFound;
+// A batch that is not there, or whose row is damaged, keeps nobody from the others.
+bool IsMissing(const CallError& error) {
+  return error.refusal && (error.refusal->code == FailureCode::kNotFound ||
+                           error.refusal->code == FailureCode::kStorageCorrupt);
 }
 
 // The first batch from `first` on that has outcomes to come; if none has, the newest one of all.
@@ -55,15 +57,15 @@ Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
   LF_TRY(auto list, client.ListBatches(wire::kMaxBatchesPerList));
   std::ranges::reverse(list.batches);
   if (list.batches.empty()) return first;
-  // Lists hold the newest ones. Those before them are asked for one by one, which is seldom many:
-  // exports go on from where they were.
-  for (BatchId id{std::max<std::uint64_t>(first.value, 1)}; id < list.batches.front().batch;
-       ++id.value) {
-    if (list.batches.size() < wire::kMaxBatchesPerList) break;
-    const auto batch = client.ShowBatch(id);
-    if (batch && HasOutcomesToCome(*batch)) return id;
-    if (batch || IsNotFound(batch.error())) continue;
-    return std::unexpected(batch.error());
+  if (list.batches.size() == wire::kMaxBatchesPerList) {
+    // Those before the newest ones are asked for one by one, which is seldom many: exports go on
+    // from where they were.
+    const BatchId oldest_listed = list.batches.front().batch;
+    for (BatchId id{std::max<std::uint64_t>(first.value, 1)}; id < oldest_listed; ++id.value) {
+      const auto batch = client.ShowBatch(id);
+      if (batch && HasOutcomesToCome(*batch)) return id;
+      if (!batch && !IsMissing(batch.error())) return std::unexpected(batch.error());
+    }
   }
   for (const wire::BatchInfo& batch : list.batches) {
     if (batch.batch >= first && HasOutcomesToCome(batch)) return batch.batch;

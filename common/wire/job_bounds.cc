@@ -1,9 +1,9 @@
 // OutOfBounds: what may not travel of a job, for sender and receiver alike.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/looptree/limits.h"

@@ -36,7 +36,7 @@ RESOURCES = {"requests": {"cpu": quantity, "memory": quantity, "storage": quanti
 PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "timeoutSeconds": NUMBER,
          "failureThreshold": NUMBER, "initialDelaySeconds": NUMBER}
 # A restart does not help a daemon that merely takes no work now, or whose disk is full.
-PROBE_PATHS = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+PROBE_PATHS = {"livenessProbe": "/livez", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
     "ports": [{"name": TEXT, "containerPort!": port}],
@@ -203,6 +203,9 @@ def check_references(objects):
                 for probe, path in PROBE_PATHS.items():
                     if c.get(probe, {}).get("httpGet", {}).get("path") != path:
                         raise Wrong(f"{where}: {probe} is not there or does not ask {path}")
+                start = c.get("startupProbe", c["livenessProbe"])
+                if start["httpGet"] != c["livenessProbe"]["httpGet"]:
+                    raise Wrong(f"{where}: what is waited for at the start is not what it is watched by")
         elif kind == "Service":
             known(spec["selector"], where)
             for p in spec["ports"]:

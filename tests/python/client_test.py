@@ -79,14 +79,14 @@ def test_thousands_of_jobs_in_the_order_they_were_given(client):
 
 def test_futures_and_tickets(client):
     futures = [client.submit(benchmark, actions) for benchmark, actions in small_jobs(30)]
-    assert [future.result(60).benchmark for future in futures] == [benchmark for benchmark, _ in small_jobs(30)]
+    assert [future.result(300).benchmark for future in futures] == [benchmark for benchmark, _ in small_jobs(30)]
     assert client.submit(MM, ["nonsense"]).result(1).status == "INVALID_ACTION"
     tickets = client.send([*small_jobs(10), (MM, ["nonsense"])])
     with pytest.raises(ValueError, match="12 outcomes wanted"):
         client.recv(12)
     got = {}
     while len(got) < 11:
-        got.update(client.recv(min_n=min(3, 11 - len(got)), timeout=60))
+        got.update(client.recv(min_n=min(3, 11 - len(got)), timeout=300))
     assert sorted(got) == tickets
     assert got[tickets[10]].status == "INVALID_ACTION"
 
@@ -280,8 +280,10 @@ def test_nobody_waits_for_a_thread_that_has_ended(call, how, error):
 
 
 def test_workers_say_what_they_are(client, cluster):
+    # A loud host may put it into quarantine for a while.
+    wait_until(lambda: client.workers()[0]["state"] == "ready", "the worker is ready")
     (worker,) = client.workers()
-    assert worker["state"] == "ready" and worker["device"] == "cpu" and worker["pid"] > 0
+    assert worker["device"] == "cpu" and worker["pid"] > 0
     assert client.peak_gflops() == worker["peak_gflops"] > 0
 
 
@@ -303,7 +305,7 @@ def test_a_client_survives_fork_and_pickle(client, cluster):
 
 def test_async_client(cluster):
     async def work():
-        async with loopfleet.AsyncClient(cluster.address, timeout=60) as client:
+        async with loopfleet.AsyncClient(cluster.address, timeout=300) as client:
             batch = await client.evaluate_many([*small_jobs(10), (MM, ["nonsense"])])
             assert batch.benchmark.tolist() == [*(benchmark for benchmark, _ in small_jobs(10)), MM]
             assert set(batch.status_names[:10]) <= MAYBE_OK and batch[10].status == "INVALID_ACTION"
@@ -315,7 +317,7 @@ def test_async_client(cluster):
             while len(got) < 5:
                 got += await client.recv(2 if len(got) < 4 else 1)
             assert sorted(ticket for ticket, _ in got) == tickets
-            assert (await client.workers())[0]["state"] == "ready"
+            assert [worker["device"] for worker in await client.workers()] == ["cpu"]
             with pytest.raises(loopfleet.DeadlineExceeded):
                 await client.evaluate("benchmark://mm-v0/mm256_256_257", timeout=0.001)
 
@@ -333,13 +335,17 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
     many = [(f"benchmark://mm-v0/mm64_{n}_65", []) for n in range(64, 400)]
 
     async def leave(how):
-        async with loopfleet.AsyncClient(cluster.address, timeout=60) as asking:
+        async with loopfleet.AsyncClient(cluster.address, timeout=300) as asking:
             if how == "break":
                 async for _ in asking.as_completed(many):
                     break
             elif how == "timeout":
-                with pytest.raises(loopfleet.DeadlineExceeded):
-                    await asking.evaluate_many(many, timeout=0.01)
+                # On a busy host a short time is over before anything was sent, and there is nothing to cancel.
+                for limit in (0.01, 0.05, 0.2, 1.0):
+                    with pytest.raises(loopfleet.DeadlineExceeded):
+                        await asking.evaluate_many(many, timeout=limit)
+                    if (await asking.batches(1))[0]["batch"] != before:
+                        break
             else:
                 working = asyncio.create_task(asking.evaluate_many(many))
                 while (await asking.batches(1))[0]["batch"] == before:
@@ -392,7 +398,7 @@ def test_keys_as_the_security_page_says(tmp_path):
 
 
 def test_a_killed_worker_costs_nothing_but_time():
-    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=120) as client:
+    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=300) as client:
         victim = client.workers()[0]["pid"]
         killed = threading.Event()
 

@@ -53,7 +53,7 @@ class PatientClient(loopfleet.Client):
 
 @pytest.fixture(scope="module")
 def client(cluster):
-    with PatientClient(cluster.address, timeout=120) as connected:
+    with PatientClient(cluster.address, timeout=300) as connected:
         yield connected
 
 

@@ -163,14 +163,15 @@ def test_fork_apply_state_and_validate(client):
     for options in ({}, {"start_cursor": 2}, {"merge_all_first": True}):
         env.reset(options={"start_cursor": 0, "merge_all_first": False, **options})
         env.multistep(["split_4", "swap_down"])
+        state = env.state
         file = io.StringIO()
-        write_states(file, [env.state])
+        write_states(file, [state])
         file.seek(0)
-        assert list(read_states(file)) == [env.state]
-        again.apply(env.state)
+        assert list(read_states(file)) == [state]
+        again.apply(state)
         assert again.walk.tree_key == env.walk.tree_key, "a state says where it began"
         again.reset(options={"start_cursor": 1, "merge_all_first": False})
-        again.apply(env.state)
+        again.apply(state)
         assert again.walk.tree_key == env.walk.tree_key, "and it is gone to from anywhere"
     env.reset(options={"start_cursor": 0, "merge_all_first": False})
     env.multistep(["down", "split_4", "swap_up"])

@@ -74,7 +74,7 @@ def test_a_thread_may_start_it_and_end():
     thread.start()
     thread.join()
     try:
-        with clusters[0].client(timeout=60) as client:
+        with clusters[0].client(timeout=300) as client:
             assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
     finally:
         clusters[0].stop()
@@ -87,7 +87,7 @@ def test_a_forked_process_leaves_it_alone():
             cluster.stop()
             os._exit(0)
         os.waitpid(pid, 0)
-        with cluster.client(timeout=60) as client:
+        with cluster.client(timeout=300) as client:
             assert client.evaluate("benchmark://mm-v0/mm8_8_8").status in ("ok", "UNSTABLE_TIMING")
 
 

@@ -363,7 +363,7 @@ def test_on_a_real_cluster(client):
 
 
 def test_figures_of_one_episode_come_from_one_worker():
-    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=120) as client:
+    with loopfleet.LocalCluster(workers=2) as cluster, cluster.client(timeout=300) as client:
         envs = WalkVectorEnv(16, client=client, benchmarks=[f"benchmark://mm-v0/mm24_24_{k}" for k in range(8, 72)],
                              episode_steps=None)
         for turn in range(3):  # a worker that was lost for a moment, on a busy host, hands its episodes on

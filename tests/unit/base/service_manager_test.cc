@@ -93,7 +93,7 @@ TEST_F(ServiceManagerTest, AWatchdogOfAnotherProcessIsNotAnswered) {
 }
 
 TEST_F(ServiceManagerTest, OneWhoDoesNotReadHoldsUpNobody) {
-  // As full as it gets: as it is when a service manager has no time, or has gone on to something else.
+  // Full: as it is when a service manager has no time, or has gone on to something else.
   const UniqueFd other(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   while (::sendto(other.get(), "x", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&address_),
                   sizeof address_) == 1) {

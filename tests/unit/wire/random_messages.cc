@@ -1,7 +1,8 @@
 #include "tests/unit/wire/random_messages.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
+
+#include <array>
 #include <string_view>
 
 #include "common/base/check.h"
