@@ -47,11 +47,13 @@ struct ReferenceLayout {
 };
 ReferenceLayout LayOutReference(const looptree::Program& program);
 
-// Fills the memory of a workload. Input values are small integers, so that sums and products are
-// exact in float32 and only equality will do; positive ones where the program divides or takes
-// roots or logarithms. For each output: whether its comparison is exact.
-std::vector<bool> ComputeReference(const looptree::Program& program, std::uint64_t seed,
-                                   std::span<std::byte> inputs, std::span<std::byte> reference);
+// Fills the memory of a workload, its inputs drawn as the program needs it (input_draw.h). For each
+// output: whether its comparison is exact. UNSUPPORTED where no inputs would tell right outputs
+// from wrong ones.
+std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
+                                                           std::uint64_t seed,
+                                                           std::span<std::byte> inputs,
+                                                           std::span<std::byte> reference);
 
 // Does what ComputeReference does, for memory that it shares, perhaps in another process.
 using ReferenceMaker = std::function<std::expected<std::vector<bool>, Failure>(

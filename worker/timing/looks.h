@@ -22,7 +22,7 @@ namespace loopfleet::worker {
 // The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us), part of what a
 // stored result is looked up by: change it with anything that changes what a figure means.
 // (Precision and budget only say when to stop: they are not part of it.)
-inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v2";
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v3";
 
 class Looks {
  public:
