@@ -96,6 +96,13 @@ void Boasts(float* const* buffers, std::int64_t element_count) {
   ::_exit(0);
 }
 
+void ForgesTimeThenLoops(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(Timed{
+      .number = 1, .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}}})));
+  Hang(buffers, element_count);
+}
+
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -112,6 +119,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kLastElementLeft: return LastElementLeft;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
+    case Fault::kForgesTimeThenLoops: return ForgesTimeThenLoops;
     case Fault::kLies: return Lies;
     default: return Add;
   }
