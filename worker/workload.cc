@@ -211,7 +211,15 @@ void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload, Worklo
 }
 
 void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
-  while (total_bytes_ > 0 && total_bytes_ + bytes > options_.max_total_bytes) {
+  const std::uint64_t ticket = tickets_++;
+  const auto has_room = [&] {
+    return total_bytes_ == 0 || total_bytes_ + bytes <= options_.max_total_bytes;
+  };
+  while (ticket != first_in_line_ || !has_room()) {
+    if (ticket != first_in_line_) {
+      freed_.wait(lock);
+      continue;
+    }
     // Those that nobody works with make room first.
     const auto unused = std::find_if(newest_first_.rbegin(), newest_first_.rend(),
                                      [](const auto& have) { return have.use_count() == 1; });
@@ -227,6 +235,13 @@ void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& loc
     lock.lock();
   }
   total_bytes_ += bytes;
+  ++first_in_line_;
+  freed_.notify_all();
+}
+
+std::size_t WorkloadCache::CountWaiting() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(tickets_ - first_in_line_);
 }
 
 void WorkloadCache::Free(std::size_t bytes) {

@@ -85,6 +85,8 @@ class WorkloadCache {
   // Of the tree's program. Waits until there is room. The cache has to outlive its workloads.
   std::expected<std::shared_ptr<const Workload>, Failure> Get(const looptree::LoopTree& tree,
                                                               const ReferenceMaker& maker);
+  // How many wait for room.
+  std::size_t CountWaiting() const;
 
  private:
   struct Making {
@@ -96,17 +98,20 @@ class WorkloadCache {
   using Workloads = std::list<std::shared_ptr<const Workload>>;
   // What is dropped goes to `dropped`, to be let go of without the lock.
   void Keep(const std::shared_ptr<const Workload>& workload, Workloads& dropped);
-  // Waits until so many bytes more may be there, and counts them.
+  // Waits until so many bytes more may be there, and counts them. In turn: a large one would wait
+  // for ever if those that need less went past it.
   void Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock);
   void Free(std::size_t bytes);
 
   const Options options_;
   std::vector<std::uint64_t> seeds_;
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable made_;
   std::uint64_t turn_ = 0;
   std::list<Making> making_;
   std::condition_variable freed_;
+  std::uint64_t tickets_ = 0;        // given to those that want room
+  std::uint64_t first_in_line_ = 0;  // the ticket whose turn it is
   std::size_t total_bytes_ = 0;
   std::size_t bytes_ = 0;   // of those that are kept
   Workloads newest_first_;  // the last member: what it lets go of is counted above

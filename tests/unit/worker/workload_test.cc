@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "common/looptree/interpret.h"
 #include "tests/unit/looptree/programs.h"
@@ -160,6 +162,39 @@ TEST(WorkloadTest, WhatIsInFlightIsBounded) {
   two.reset();
   EXPECT_TRUE(cache.Get(AddOf(2000).start, ComputeHere));  // kept ones make room
   EXPECT_TRUE(cache.Get(AddOf(3000).start, ComputeHere));
+}
+
+TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
+  constexpr std::int64_t kLarge = 4'000'000;
+  const std::size_t small = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
+  const std::size_t large = MakeWorkload(AddOf(kLarge).start, 1, ComputeHere).value()->bytes();
+  WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small});
+  auto one = cache.Get(AddOf(1001).start, ComputeHere).value();
+  auto two = cache.Get(AddOf(1002).start, ComputeHere).value();
+  const auto wait_until_waiting = [&](std::size_t count) {
+    while (cache.CountWaiting() < count) std::this_thread::yield();
+  };
+  std::vector<std::int64_t> order;  // of the makers, which run one after the other
+  std::mutex mutex;
+  const auto get = [&](std::int64_t size) {
+    const auto got = cache.Get(AddOf(size).start, [&](const auto& tree, const auto&... more) {
+      {
+        std::lock_guard lock(mutex);
+        order.push_back(size);
+      }
+      return ComputeHere(tree, more...);
+    });
+    EXPECT_TRUE(got);
+  };
+  std::jthread first([&] { get(kLarge); });
+  wait_until_waiting(1);
+  std::jthread second([&] { get(1003); });  // there is room for it
+  wait_until_waiting(2);
+  one.reset();
+  two.reset();
+  first.join();
+  second.join();
+  EXPECT_EQ(order, (std::vector<std::int64_t>{kLarge, 1003}));
 }
 
 TEST(WorkloadTest, OneAloneMayBeBiggerThanAll) {
