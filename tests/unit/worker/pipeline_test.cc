@@ -311,6 +311,20 @@ TEST_F(PipelineTest, DropUnstartedGivesBackAllButTheOneOnTheSlot) {
   EXPECT_EQ(Collect(rest.size()).size(), rest.size());
 }
 
+// One job's memory at a time, so that one is waited for whenever another is prepared.
+TEST_F(PipelineTest, EndsWhileMemoryIsWaitedFor) {
+  constexpr std::int64_t kBig = 2'000'000;
+  for (int round = 0; round < 5; ++round) {
+    seen_signals_ = finished_signals_ = 0;
+    Start({.max_again = 1, .arenas = {.max_bytes = std::size_t{12} << 20}});
+    for (std::uint64_t id = 1; id <= 40; ++id) {
+      ASSERT_TRUE(pipeline_->Accept(LeaseOf(id, id % 4 == 1 ? 1024 : kBig)));
+    }
+    EXPECT_GE(Collect(1).size(), 1U);
+    pipeline_.reset();
+  }
+}
+
 TEST_F(PipelineTest, EndsWhileWorkIsUnderWay) {
   for (std::uint64_t id = 1; id <= 20; ++id) ASSERT_TRUE(pipeline_->Accept(LeaseOf(id, 1024)));
   pipeline_.reset();
