@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 
@@ -103,6 +104,13 @@ void ForgesTimeThenLoops(float* const* buffers, std::int64_t element_count) {
   Hang(buffers, element_count);
 }
 
+void Slow(float* const* buffers, std::int64_t element_count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  Add(buffers, element_count);
+}
+
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -119,6 +127,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kLastElementLeft: return LastElementLeft;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
+    case Fault::kSlow: return Slow;
     case Fault::kForgesTimeThenLoops: return ForgesTimeThenLoops;
     case Fault::kLies: return Lies;
     default: return Add;
