@@ -69,7 +69,7 @@ TEST_F(CompilerProcessTest, AnEndThatIsToldLateIsBelieved) {
   });
   const Failure failure = FailureOf(Fault::kCompilerCrash);
   EXPECT_EQ(failure.code, FailureCode::kCompileError);
-  EXPECT_TRUE(failure.signal) << failure.message;
+  EXPECT_EQ(failure.signal, SIGSEGV) << failure.message;
   ExpectToWork();
 }
 
