@@ -219,6 +219,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
       {.max_held = 2UL * config.slots * config.credit_per_slot,
        .max_prepared = config.max_prepared,
        .max_threads = max_threads,
+       .best_grade = limit.best,
        .max_tensor_bytes = memory.max_tensor_bytes,
        .max_written_bytes = memory.max_written_bytes,
        .workloads = {.max_bytes =
