@@ -113,7 +113,7 @@ TEST(AgentWalk, MergeAllGoesPastAnOperationWithoutLoops) {
   ASSERT_TRUE(walk.Apply(Down{}).has_value());
   ASSERT_TRUE(walk.Apply(Split{4}).has_value());
   ASSERT_NE(TreeText(walk.tree(), {}), merged);
-  const auto done = walk.MergeAll();
+  const auto done = walk.Apply(MergeAllLoops{});
   ASSERT_TRUE(done.has_value()) << done.error().message;
   EXPECT_EQ(TreeText(walk.tree(), {}), merged);
 }
