@@ -1,7 +1,7 @@
 // How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
 // over the committed corpus. The peer evaluates some of the same schedules in the same run.
 //
-//   bench_evaluations
+//   bench_evaluations [--only mm64_64_64,mm128_128_128] [--without-peers]
 //   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
 //
 // The second asks what a quicker compiler could gain: each round has a fresh cluster evaluate the
@@ -18,6 +18,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -38,6 +39,8 @@ constexpr std::size_t kWarmUpJobs = 16;
 constexpr std::size_t kPeerSchedules = 20;  // it takes about 0.1 s for each
 
 struct Options {
+  std::vector<std::string> only;  // sizes; empty: all
+  bool with_peers = true;
   bool compiled_before = false;
   int cores = 2;  // 1: all processes share one
   int rounds = 3;
@@ -55,7 +58,9 @@ struct Fresh {
   std::uint32_t failed = 0;
   std::vector<double> gflops;  // ascending
   std::map<std::string, std::uint32_t> grades;
-  double slot_busy = 0;            // share of the time in which kernels were timed
+  double samples = 0;    // of all evaluations
+  double accepted = 0;   // of these
+  double slot_busy = 0;  // share of the time in which kernels were timed
   std::vector<double> compile_us;  // ascending
 };
 
@@ -71,6 +76,8 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
     }
     fresh.gflops.push_back(GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
     ++fresh.grades[std::string(GradeName(evaluation.measurement().grade))];
+    fresh.samples += static_cast<double>(evaluation.measurement().samples_ns.size());
+    fresh.accepted += static_cast<double>(AcceptedSamples(evaluation.measurement()));
     measured += evaluation.stages[Stage::kMeasure];
     fresh.compile_us.push_back(
         std::chrono::duration<double, std::micro>(evaluation.stages[Stage::kCompile]).count());
@@ -84,7 +91,7 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
 }
 
 struct PeerRates {
-  double cc = 0;
+  std::optional<double> cc;
   std::optional<double> halide;  // none: it is not installed here
 };
 
@@ -150,7 +157,8 @@ nlohmann::ordered_json MeanOverhead(const SlotOverhead& before, const SlotOverhe
   return mean;
 }
 
-Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs) {
+Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs,
+               bool with_peers) {
   const Jobs warm_up(jobs.begin(), jobs.begin() + std::min(jobs.size(), kWarmUpJobs));
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
@@ -158,9 +166,13 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
   const auto fresh = Evaluate(client, jobs);
   if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
   LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  LF_TRY(const PeerRates peers, EvaluateByPeers(jobs));
+  PeerRates peers;
+  if (with_peers) {
+    LF_TRY(peers, EvaluateByPeers(jobs));
+  }
   nlohmann::ordered_json halide = nullptr;
   if (peers.halide) halide = *peers.halide;
+  const auto evaluated = static_cast<double>(fresh->gflops.size());
   Print({.bench = "evaluations",
          .name = name,
          .value = fresh->per_second,
@@ -174,6 +186,8 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
                      {"failed", fresh->failed},
                      {"gflop_per_second", Distribution(fresh->gflops)},
                      {"grades", fresh->grades},
+                     {"samples", fresh->samples / evaluated},
+                     {"accepted_samples", fresh->accepted / evaluated},
                      {"timing_share", fresh->slot_busy},
                      {"outside_batches_us", MeanOverhead(before, after)}}});
   if (fresh->failed > 0) {
@@ -224,13 +238,18 @@ Status LeaveTimingCore(const client::LocalCluster& cluster) {
   return {};
 }
 
-Status RunRates() {
+Status RunRates(const Options& options) {
   LF_TRY(auto cases, ReadCases());
   LF_TRY(auto cluster, client::LocalCluster::Start({.programs = client::OwnDirectory()}));
   LF_TRY_VOID(LeaveTimingCore(cluster));
   auto client = Connect(cluster);
   if (!client) return Fail(client.error().kind, client.error().message);
-  for (const std::string name : kSizes) LF_TRY_VOID(RunCase(*client, name, cases[name]));
+  for (const std::string name : kSizes) {
+    if (!options.only.empty() && std::ranges::find(options.only, name) == options.only.end()) {
+      continue;
+    }
+    LF_TRY_VOID(RunCase(*client, name, cases[name], options.with_peers));
+  }
   return {};
 }
 
@@ -328,6 +347,12 @@ int main(int argc, char** argv) {
   using loopfleet::bench::Options;
   Options options;
   CLI::App app("Fresh, verified evaluations per second", "bench_evaluations");
+  const std::vector<std::string> sizes(loopfleet::bench::kSizes.begin(),
+                                       loopfleet::bench::kSizes.end());
+  app.add_option("--only", options.only, "these sizes alone")
+      ->delimiter(',')
+      ->check(CLI::IsMember(sizes));
+  app.add_flag("!--without-peers", options.with_peers, "nothing but the worker's own rate");
   auto* const before = app.add_flag("--compiled-before", options.compiled_before,
                                     "what a compiler that takes no time would gain");
   app.add_option("--cores", options.cores, "1: all processes share one core")
@@ -336,7 +361,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->needs(before)->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);
   const auto status = options.compiled_before ? loopfleet::bench::RunCompiledBefore(options)
-                                              : loopfleet::bench::RunRates();
+                                              : loopfleet::bench::RunRates(options);
   if (status) return 0;
   fmt::print(stderr, "bench evaluations: {}\n", status.error().message);
   return 1;

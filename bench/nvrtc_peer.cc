@@ -48,22 +48,39 @@ matmul(const float* __restrict__ a, const float* __restrict__ b, float* __restri
   if (staged) {
     text += R"(
   __shared__ float as[D][BY + 4], bs[D][BX];
+  constexpr int LA = (BY * D + T - 1) / T, LB = (BX * D + T - 1) / T;
+  float next_a[LA], next_b[LB];
+  const auto fetch = [&](int k0) {
+#pragma unroll
+    for (int j = 0; j < LA; ++j) {
+      const int i = min(int(threadIdx.x) + j * T, BY * D - 1);
+      next_a[j] = a[min(y0 + i / D, M - 1) * K + min(k0 + i % D, K - 1)];
+    }
+#pragma unroll
+    for (int j = 0; j < LB; ++j) {
+      const int i = min(int(threadIdx.x) + j * T, BX * D - 1);
+      next_b[j] = b[min(k0 + i / BX, K - 1) * N + min(x0 + i % BX, N - 1)];
+    }
+  };
+  fetch(0);
+#pragma unroll 1
   for (int k0 = 0; k0 < K; k0 += D) {
     __syncthreads();
 #pragma unroll
-    for (int i = threadIdx.x; i < BY * D; i += T) {
-      as[i % D][i / D] = a[min(y0 + i / D, M - 1) * K + min(k0 + i % D, K - 1)];
+    for (int j = 0; j < LA; ++j) {
+      const int i = threadIdx.x + j * T;
+      if (i < BY * D) as[i % D][i / D] = next_a[j];
     }
 #pragma unroll
-    for (int i = threadIdx.x; i < BX * D; i += T) {
-      bs[i / BX][i % BX] = b[min(k0 + i / BX, K - 1) * N + min(x0 + i % BX, N - 1)];
+    for (int j = 0; j < LB; ++j) {
+      const int i = threadIdx.x + j * T;
+      if (i < BX * D) bs[i / BX][i % BX] = next_b[j];
     }
     __syncthreads();
+    if (k0 + D < K) fetch(k0 + D);
     const int steps = K % D == 0 ? D : min(D, K - k0);
 )";
-    text += tile.whole_depth ? fmt::format("#pragma unroll {}\n",
-                                           std::max<std::int64_t>(1, 64 / (x.each * y.each)))
-                             : "#pragma unroll 1\n";
+    text += fmt::format("#pragma unroll {}\n", tile.in_a_row);
     text += R"(    for (int d = 0; d < steps; ++d) {
       float left[TY], right[TX];
 #pragma unroll

@@ -20,6 +20,7 @@ python       messages, environments over a null backend, async against sync, for
              [--seconds 3]; tests/python/make_environment.sh makes its environment
 queue        durable null jobs per second through the coordinator, beside redis lists
 security     latency of a client while 50,000 hostile connections come in before authentication
+             [--nice]
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table
 replay       replay, legality, features, key and a cursor move of loop trees; the slowest hostile line
 timing       how far figures can be trusted: A/A over fresh processes, a busy neighbour, ranking

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/result_line.h"
@@ -38,24 +39,30 @@ constexpr std::uint32_t kMeasured = 200'000;  // rows that a rate is taken over
 constexpr int kLookups = 20'000;
 constexpr std::uint32_t kQueued = 1'000'000;
 
-double CpuSeconds() {
+struct CpuSeconds {
+  double user = 0;
+  double kernel = 0;
+};
+
+CpuSeconds CpuSecondsNow() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return {.user = seconds(usage.ru_utime), .kernel = seconds(usage.ru_stime)};
 }
 
 // Wall and processor time since it was made.
 class Stopwatch {
  public:
   double wall() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
-  double cpu() const { return CpuSeconds() - cpu_; }
+  double kernel() const { return CpuSecondsNow().kernel - cpu_.kernel; }
+  double cpu() const { return CpuSecondsNow().user - cpu_.user + kernel(); }
 
  private:
   SteadyClock::time_point start_ = SteadyClock::now();
-  double cpu_ = CpuSeconds();
+  CpuSeconds cpu_ = CpuSecondsNow();
 };
 
 class ScratchDirectory {
@@ -139,11 +146,14 @@ Outcome MeasuredOutcome(std::uint64_t row) {
 // One batch of `kGroup` jobs after another: accepted in one transaction, finished in the next.
 class Ingest {
  public:
-  explicit Ingest(Store& store, std::uint64_t rows) : store_(store), row_(rows) {}
+  // `batches`: of `kGroup` rows each, that are there.
+  explicit Ingest(Store& store, std::uint64_t batches)
+      : store_(store), batch_(batches), row_(batches * kGroup) {}
 
   struct Cost {
     double wall = 0;
     double cpu = 0;
+    double kernel = 0;  // of cpu
     std::uint64_t jobs = 0;
   };
 
@@ -158,6 +168,7 @@ class Ingest {
       LF_TRY_VOID(store_.Apply(finish));
       cost.wall += watch.wall();
       cost.cpu += watch.cpu();
+      cost.kernel += watch.kernel();
       cost.jobs += kGroup;
     }
     return cost;
@@ -334,6 +345,29 @@ Status MeasureRecovery() {
   return {};
 }
 
+// How the cost of a job changes on the way to that many rows more: nothing beside it, nothing looked
+// up. The file is gone on with if it is there, and stays.
+Status MeasureGrowth(std::uint64_t rows, const std::filesystem::path& file) {
+  LF_TRY(auto store, Store::Open(file));
+  LF_TRY(const auto recovery, store->RecoverBatches());
+  const std::uint64_t batches = recovery.next_batch - 1;
+  Ingest ingest(*store, batches);
+  for (std::uint64_t row = 0; row < rows; row += kMeasured) {
+    LF_TRY(const auto cost, ingest.Add(kMeasured));
+    const auto jobs = static_cast<double>(cost.jobs);
+    const auto there = static_cast<double>(batches * kGroup + row + kMeasured);
+    Print({.bench = "store",
+           .name = fmt::format("accept and finish, from {} rows", batches * kGroup + row),
+           .value = jobs / cost.wall,
+           .unit = "jobs/s",
+           .details = {{"cpu_us_each", cost.cpu / jobs * 1e6},
+                       {"kernel_us_each", cost.kernel / jobs * 1e6},
+                       {"file_bytes_each",
+                        static_cast<double>(std::filesystem::file_size(file)) / there}}});
+  }
+  return {};
+}
+
 // ROWS: how many rows to go up to; three sizes are measured: 0, a tenth of it, and it.
 Status Run(std::uint64_t rows) {
   LF_TRY_VOID(MeasureRecovery());
@@ -345,11 +379,16 @@ Status Run(std::uint64_t rows) {
 
 int main(int argc, char** argv) {
   const std::uint64_t rows = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
-  if (rows == 0) {
-    fmt::print(stderr, "usage: bench_store [ROWS]   (1000000; the long run is 10000000)\n");
+  const bool growth = argc == 4 && std::string_view(argv[2]) == "into";
+  if (rows == 0 || !(argc <= 2 || growth)) {
+    fmt::print(stderr,
+               "usage: bench_store [ROWS]          (1000000; the long run is 10000000)\n"
+               "       bench_store ROWS into FILE  the cost of a job every 200000 rows; FILE is made, "
+               "or gone on with, and stays\n");
     return 2;
   }
-  if (const auto status = loopfleet::bench::Run(rows); !status) {
+  using namespace loopfleet::bench;
+  if (const auto status = growth ? MeasureGrowth(rows, argv[3]) : Run(rows); !status) {
     fmt::print(stderr, "bench store: {}\n", status.error().message);
     return 1;
   }

@@ -14,7 +14,9 @@ constexpr std::size_t kMessageBudget = wire::kMaxMessageBytes - wire::kMessageOv
 }  // namespace
 
 Answer<void> BatchWriter::Add(JobSpec job) {
-  if (auto refusal = wire::OutOfBounds(job)) {
+  auto refusal = wire::OutOfBounds(job);
+  if (!refusal) refusal = wire::UnreadableTag(job);
+  if (refusal) {
     std::string message = refusal->message;
     return std::unexpected(CallError{
         .kind = ErrorKind::kInvalid, .message = std::move(message), .refusal = std::move(refusal)});

@@ -84,7 +84,7 @@ class Client {
 
   Answer<wire::BatchInfo> Cancel(BatchId batch);
   Answer<wire::BatchList> ListBatches(std::uint32_t max_batches);
-  Answer<wire::BatchInfo> ShowBatch(BatchId batch);  // "none": the newest one
+  Answer<wire::BatchInfo> ShowBatch(BatchId batch);  // "none": the newest of a client
   Answer<wire::JobInfo> ShowJob(JobId job);
   Answer<wire::JobExplanation> ExplainJob(JobId job);
   Answer<wire::WorkerList> ListWorkers();

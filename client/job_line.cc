@@ -287,7 +287,8 @@ std::string JobLine(const JobSpec& spec) {
   if (spec.freshness == Freshness::kMeasureAnew) line["fresh"] = true;
   if (spec.max_age_s != plain.max_age_s) line["max_age_s"] = spec.max_age_s;
   if (!spec.tag.empty()) {
-    line["tag"] = nlohmann::ordered_json::parse(spec.tag, nullptr, /*allow_exceptions=*/false);
+    auto tag = nlohmann::ordered_json::parse(spec.tag, nullptr, /*allow_exceptions=*/false);
+    line["tag"] = tag.is_discarded() ? nlohmann::ordered_json(spec.tag) : std::move(tag);
   }
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -96,6 +96,10 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   app.add_option("--page-host", options.page_hosts,
                  "A name that browsers call this machine by, beside its own; may be given again");
   app.add_option("--db", database, "Database file; made if it is not there")->capture_default_str();
+  app.add_option("--keep-samples-days", options.keep_samples_days,
+                 "Days that the raw samples of a result are kept; later they are taken away, a few "
+                 "at a time, and its figures stay (docs/DATABASE.md). Not given: for ever")
+      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
   app.add_option("--audit-percent", options.audit_percent,
                  "Measured jobs that another worker of the class measures again, while it idles")
       ->check(CLI::Range(0.0, 100.0))

@@ -1,6 +1,7 @@
 #pragma once
 // What the command line, the environment and the configuration file say.
 
+#include <cstdint>
 #include <expected>
 #include <filesystem>
 #include <string>
@@ -24,6 +25,7 @@ struct CoordinatorOptions {
   monitoring::Audience page_audience = monitoring::Audience::kThisMachine;
   std::vector<std::string> page_hosts;  // names that the page may be asked for by
   std::filesystem::path database = "loopfleet.db";
+  std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: for ever
   double audit_percent = 2;    // of measured jobs, made again by another worker of the class
   std::filesystem::path keys;  // directory; empty: without keys
   Limits limits;               // its …_per_client can be set

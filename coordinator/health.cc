@@ -23,15 +23,15 @@ Nanos Health::SinceLastTurn() const {
   return clock_.Now() - turned_at_.load(std::memory_order_relaxed);
 }
 
-bool Health::IsTurning() const { return SinceLastTurn() <= kStuckAfter; }
+std::vector<std::string> Health::WhyStuck() const {
+  const Nanos since = SinceLastTurn();
+  if (since <= kStuckAfter) return {};
+  return {fmt::format("the event loop has not turned for {:.1f} s",
+                      std::chrono::duration<double>(since).count())};
+}
 
 std::vector<std::string> Health::Reasons() const {
-  std::vector<std::string> reasons;
-  const Nanos since = SinceLastTurn();
-  if (since > kStuckAfter) {
-    reasons.push_back(fmt::format("the event loop has not turned for {:.1f} s",
-                                  std::chrono::duration<double>(since).count()));
-  }
+  std::vector<std::string> reasons = WhyStuck();
   if (const auto trouble = trouble_.load(std::memory_order_relaxed)) {
     reasons.push_back(TextOf(*trouble));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Health: what /healthz and /readyz say of the coordinator. Written by the event loop, read by HTTP
+// Health: what /healthz, /livez and /readyz say of the coordinator. Written by the event loop, read by HTTP
 // threads.
 
 #include <atomic>
@@ -25,7 +25,9 @@ class Health {
   std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
   // Why it takes no batches though it may be healthy.
   std::vector<std::string> WhyNotReady() const;
-  bool IsTurning() const;  // false: its loop stands still, and only a new start helps
+  // Why only a new start helps: its loop stands still. No room on the disk is no such reason.
+  std::vector<std::string> WhyStuck() const;
+  bool IsTurning() const { return WhyStuck().empty(); }
 
  private:
   Nanos SinceLastTurn() const;

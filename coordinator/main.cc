@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -124,7 +125,8 @@ Status Serve(const CoordinatorOptions& options) {
   Observer observer(metrics, record);
   StoredAnswers answers(*reader);
   Admitter admitter(*reader, metrics, clock);
-  StorageThread storage(*store, metrics, clock, wakeup);
+  StorageThread storage(*store, metrics, clock, wakeup,
+                        std::chrono::days(options.keep_samples_days));
   EffectRunner runner(clients, workers, storage, answers, observer);
   SnapshotBoard board;
   EventLoop loop({.core = core,
@@ -151,6 +153,7 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,
+                                        .alive = [&] { return health.WhyStuck(); },
                                         .ready = [&] { return health.WhyNotReady(); },
                                         .threads = kHttpThreads,
                                         .site_threads = kSiteThreads,
@@ -164,6 +167,7 @@ Status Serve(const CoordinatorOptions& options) {
     LF_TRY(metrics_server,
            monitoring::HttpServer::Start({.listen = options.metrics,
                                           .build = build,
+                                          .alive = [&] { return health.WhyStuck(); },
                                           .ready = [&] { return health.WhyNotReady(); }},
                                          registry, [&] { return health.Reasons(); }));
   }

@@ -35,6 +35,7 @@ std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
     return fmt::format("the median {} ns is outside its interval [{}, {}]", m.elapsed_ns,
                        m.elapsed_low_ns, m.elapsed_high_ns);
   }
+  if (m.thinned) return "its samples were thinned, which only the database does";
   if (m.samples_ns.empty() || !std::ranges::all_of(m.samples_ns, IsTime)) {
     return "a sample is no time, or there are none";
   }

@@ -1,5 +1,6 @@
 #include "coordinator/storage_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/failpoint.h"
@@ -8,8 +9,14 @@
 namespace loopfleet::coordinator {
 
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
-                             const Clock& clock, wire::Wakeup& done)
-    : store_(store), metrics_(metrics), clock_(clock), done_(done), thread_([this] { Run(); }) {}
+                             const Clock& clock, wire::Wakeup& done,
+                             std::chrono::days keep_samples)
+    : store_(store),
+      metrics_(metrics),
+      clock_(clock),
+      done_(done),
+      retention_(store, clock, keep_samples),
+      thread_([this] { Run(); }) {}
 
 StorageThread::~StorageThread() {
   stopping_ = true;
@@ -58,16 +65,36 @@ void StorageThread::NoteSuccess() {
 void StorageThread::Run() {
   while (true) {
     if (backlog_.empty()) {
-      std::vector<Persist> fresh = queue_.PopAll();
-      if (fresh.empty()) return;  // closed
+      std::vector<Persist> fresh = Await();
+      if (fresh.empty()) {
+        if (queue_.is_closed()) return;
+        ThinSamples();
+        continue;
+      }
       for (Persist& persist : fresh) backlog_.Add(std::move(persist));
     } else {
       // No room a moment ago. New work must not wait for it: it is refused or queued behind.
       while (auto persist = queue_.TryPop()) backlog_.Add(*std::move(persist));
     }
-    if (WriteBacklogOff()) continue;
+    if (WriteBacklogOff()) {
+      if (retention_.IsDueWhileBusy()) ThinSamples();
+      continue;
+    }
     if (stopping_ || fatal()) return;
     std::this_thread::sleep_for(kRetryPause);
+  }
+}
+
+std::vector<Persist> StorageThread::Await() {
+  if (!retention_.is_on()) return queue_.PopAll();
+  const auto until_due = retention_.due() - clock_.Now();
+  return queue_.PopAllWithin(std::max<Instant::duration>(SampleRetention::kIdle, until_due));
+}
+
+void StorageThread::ThinSamples() {
+  // Whatever it is, the next write that matters meets it, too, and says what follows from it.
+  if (const Status done = retention_.Step(); !done) {
+    log::Warning("storage.samples_not_thinned reason={}", done.error().message);
   }
 }
 

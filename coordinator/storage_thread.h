@@ -17,6 +17,7 @@
 #include "common/wire/socket.h"
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
+#include "coordinator/sample_retention.h"
 #include "coordinator/write_backlog.h"
 #include "monitoring/metrics.h"
 #include "storage/store.h"
@@ -25,9 +26,10 @@ namespace loopfleet::coordinator {
 
 class StorageThread {
  public:
-  // `done` is signalled whenever there is something to take.
+  // `done` is signalled whenever there is something to take. `keep_samples`: how long raw samples
+  // are kept (sample_retention.h); zero: for ever.
   StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics, const Clock& clock,
-                wire::Wakeup& done);
+                wire::Wakeup& done, std::chrono::days keep_samples = std::chrono::days(0));
   ~StorageThread();  // drops what is not written yet: let it finish first
   StorageThread(const StorageThread&) = delete;
   StorageThread& operator=(const StorageThread&) = delete;
@@ -48,6 +50,9 @@ class StorageThread {
   static constexpr auto kRetryPause = std::chrono::milliseconds(100);
 
   void Run();
+  // What there is to write. Empty: a moment has passed without, or the queue is closed.
+  std::vector<Persist> Await();
+  void ThinSamples();
   // True if the backlog is empty afterwards.
   bool WriteBacklogOff();
   void NoteTrouble(const Error& error);
@@ -60,7 +65,8 @@ class StorageThread {
   wire::Wakeup& done_;
 
   BoundedQueue<Persist> queue_{kMaxWaiting};
-  WriteBacklog backlog_;  // the thread's own
+  WriteBacklog backlog_;       // the thread's own
+  SampleRetention retention_;  // the thread's own
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;

@@ -125,7 +125,7 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
   if (!batch) return Unreadable(batch.error());
   if (*batch) return BatchInfoOf(**batch);
   return NotFound(show.batch ? fmt::format("there is no batch {}", show.batch)
-                             : std::string("there is no batch yet"));
+                             : std::string("no client has sent a batch yet"));
 }
 
 wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain) {

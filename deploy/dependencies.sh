@@ -117,6 +117,15 @@ not_installed() {
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
 
+can_be_root() { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
+
+# What to run as root where there is no way to become it here.
+need_root() {
+  if can_be_root; then return 0; fi
+  say "not root, and there is no sudo. As root, run: $*"
+  exit 1
+}
+
 # Each wheel asked for that is not there in that version, in a folder of its own (they share file
 # names); a failure is no error of ours.
 install_wheels() {
@@ -124,6 +133,10 @@ install_wheels() {
   for wheel in ${wheels[@]+"${wheels[@]}"}; do
     name=${wheel%%==*}
     if [ -d "$wheel_folder/$name/${name//-/_}-${wheel##*==}.dist-info" ]; then continue; fi
+    if ! can_be_root; then
+      say "WITHOUT $wheel: what needs it will be skipped (not root, and there is no sudo)"
+      continue
+    fi
     say "fetching $wheel from PyPI into $wheel_folder/$name"
     if ! "${as_root[@]}" python3 -m pip install -q --no-deps --root-user-action=ignore \
       --disable-pip-version-check --upgrade --target "$wheel_folder/$name" "$wheel" >&2; then
@@ -138,6 +151,7 @@ install_page_packages() {
   local folder
   folder=$wheel_folder/page-$(sha256sum monitoring/page/package-lock.json | cut -c1-12)
   [ ! -d "$folder/node_modules/${page_options:+playwright-core}" ] || return 0
+  need_root "monitoring/page/fetch_packages.sh${page_options:+ ${page_options[*]}} $folder"
   say "fetching the web page's packages from npm into $folder"
   if ! "${as_root[@]}" monitoring/page/fetch_packages.sh ${page_options[@]+"${page_options[@]}"} "$folder"; then
     say "they could not be fetched. To build without the page, set LOOPFLEET_PAGE=OFF"
@@ -153,12 +167,7 @@ if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi
 
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    say "not root, and there is no sudo. As root, run: apt-get install ${missing[*]}"
-    exit 1
-  fi
-fi
+need_root "apt-get install ${missing[*]}"
 
 policy=/usr/sbin/policy-rc.d
 saved_policy=$policy.before-loopfleet

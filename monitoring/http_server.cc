@@ -199,6 +199,7 @@ class SitePlace {
 struct HttpServer::Impl {
   const Registry* registry;
   HealthCheck health;
+  HealthCheck alive;  // none: as healthy
   HealthCheck ready;
   BuildInfo build;
   Site* site = nullptr;
@@ -226,6 +227,9 @@ struct HttpServer::Impl {
               .body = registry->ToText()};
     }
     if (path == "/healthz") return StatusResponse("ok", "unhealthy", Ask(health));
+    if (path == "/livez") {
+      return StatusResponse("alive", "stuck", Ask(alive ? alive : health));
+    }
     if (path == "/readyz") {
       std::vector<std::string> reasons = Ask(health);
       for (std::string& reason : Ask(ready)) reasons.push_back(std::move(reason));
@@ -236,7 +240,7 @@ struct HttpServer::Impl {
     }
     return {.status = 404,
             .reason = "Not Found",
-            .body = "there are /metrics, /healthz, /readyz and /version\n"};
+            .body = "there are /metrics, /healthz, /livez, /readyz and /version\n"};
   }
 
   bool IsOfSite(std::string_view path) const {
@@ -309,6 +313,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& o
   LF_TRY(impl->ip, Resolve(wanted));
   impl->registry = &registry;
   impl->health = std::move(health);
+  impl->alive = options.alive;
   impl->ready = options.ready;
   impl->build = options.build;
   impl->site = options.site;

@@ -1,7 +1,8 @@
 #pragma once
 // HttpServer: what a daemon shows over HTTP, read-only. GET or HEAD of
 //   /metrics  the registry in Prometheus' text format
-//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: restart it then
+//   /healthz  200 {"status":"ok"}, or 503 {"status":"unhealthy","reasons":[...]}: see to it then
+//   /livez    200 {"status":"alive"}, or 503 {"status":"stuck","reasons":[...]}: restart it then
 //   /readyz   200 {"status":"ready"}, or 503 {"status":"not ready","reasons":[...]}: no work now
 //   /version  {"component":"worker","version":"0.1.0"}
 //   the paths of its site, if it has one (site.h): to its audience, under its own names only
@@ -29,6 +30,7 @@ using HealthCheck = std::function<std::vector<std::string>()>;
 struct HttpServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; IPv4 only; port 0 takes a free one
   BuildInfo build = {};                // for /version
+  HealthCheck alive = {};              // for /livez: what a restart mends; none: as healthy
   HealthCheck ready = {};              // for /readyz, beside what /healthz asks; none: as healthy
   // A connection that sends no complete request holds a thread until the timeout. With these two,
   // more than 100 half-open connections a second are needed to keep a scrape from being answered.

@@ -23,7 +23,7 @@ struct ClientRequest {
     fetchOutcomes @4 :FetchOutcomes;
     cancelBatch @5 :UInt64;     # batch id
     listBatches @6 :UInt32;     # at most this many, the newest; above 1,000 refused
-    showBatch @7 :UInt64;       # batch id; 0: the newest of all
+    showBatch @7 :UInt64;       # batch id; 0: the newest that a client sent
     showJob @8 :Job.JobId;
     listWorkers @9 :Void;
     explainJob @10 :Job.JobId;

@@ -86,6 +86,13 @@ struct RowDeviceState {
   throttleReasons @4 :UInt64;    # all that were seen: bits of nvmlClocksThrottleReasons
 }
 
+struct RowThinned {
+  # Retention took samples of an old row away; what was made of them stays.
+  row @0 :UInt32;
+  samplesBefore @1 :UInt32;      # at most 4,096, and more than the row has
+  acceptedBefore @2 :UInt32;     # of these
+}
+
 enum Grade {
   a @0;  # the interval is within 1 % of the median
   b @1;  # within 5 %
@@ -139,6 +146,9 @@ struct EvaluationColumns {
 
   # One for each row that was measured on a device with sensors; by ascending row.
   deviceStates @30 :List(RowDeviceState);
+
+  # One for each measured row that has fewer samples than were taken; by ascending row. None in reports.
+  thinned @31 :List(RowThinned);
 }
 
 enum OutcomeSource {

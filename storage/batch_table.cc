@@ -87,6 +87,14 @@ Result<std::vector<StoredBatch>> BatchTable::List(std::uint32_t max) {
   return ReadBatches(query, max);
 }
 
+Result<std::optional<StoredBatch>> BatchTable::NewestOfClients() {
+  LF_TRY(Query query,
+         connection_.Start("SELECT * FROM batches WHERE client <> zeroblob(16) ORDER BY id DESC"));
+  LF_TRY(const auto newest, ReadBatches(query, 1));
+  if (newest.empty()) return std::nullopt;
+  return newest.front();
+}
+
 Result<std::vector<StoredBatch>> BatchTable::ListUnfinished() {
   LF_TRY(Query query,
          connection_.Start(

@@ -19,6 +19,7 @@ class BatchTable {
   Result<std::optional<StoredBatch>> Find(BatchId batch);
   // Both leave damaged rows out: Find() is kCorrupt for these.
   Result<std::vector<StoredBatch>> List(std::uint32_t max);  // newest first
+  Result<std::optional<StoredBatch>> NewestOfClients();      // no audit of the coordinator's own
   Result<std::vector<StoredBatch>> ListUnfinished();         // oldest first
   Result<std::vector<BatchId>> DamagedUnfinished();
   // What the requests, jobs and outcomes of a batch say of it, for when its own row is damaged. Was

@@ -133,11 +133,40 @@ Measurement ReadMeasurement(Query& row) {
 
 // The columns of version 2; all NULL in a row of version 1.
 Status ReadClocks(Query& row, ResultId id, Measurement& measurement) {
-  if (row.IsNull()) return {};
+  if (row.IsNull()) {
+    for (int column = 0; column < 3; ++column) row.Skip();
+    return {};
+  }
   measurement.clock_before_mhz = row.Double();
   measurement.clock_after_mhz = row.Double();
   if (!row.ChecksumMatches()) return Damaged("results", id);
   return {};
+}
+
+// The columns of version 6; all NULL where no sample was taken away.
+Status ReadThinned(Query& row, ResultId id, Measurement& measurement) {
+  const auto retention = row.OptionalInt64();
+  const auto samples = row.OptionalInt64();
+  const auto accepted = row.OptionalInt64();
+  if (!retention && !samples && !accepted && row.IsNull()) return {};
+  if (!row.ChecksumMatches()) return Damaged("results", id);
+  measurement.thinned =
+      Thinned{.samples_before = static_cast<std::uint32_t>(samples.value_or(0)),
+              .accepted_before = static_cast<std::uint32_t>(accepted.value_or(0))};
+  return {};
+}
+
+// Every so many of them, beginning with the first one, that no more than `left` are left.
+void KeepSamples(std::uint32_t left, Measurement& measurement) {
+  const std::size_t here = measurement.samples_ns.size();
+  const std::size_t every = left == 0 ? here : (here + left - 1) / left;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < here && kept < left; i += every, ++kept) {
+    measurement.samples_ns[kept] = measurement.samples_ns[i];
+    measurement.sample_flags[kept] = measurement.sample_flags[i];
+  }
+  measurement.samples_ns.resize(kept);
+  measurement.sample_flags.resize(kept);
 }
 
 }  // namespace
@@ -153,6 +182,7 @@ bool IsAbout(const Evaluation& evaluation, const ResultKey& key) {
 
 void ResultTable::Forget() {
   rows_.Forget();
+  thinned_rows_.Forget();
   added_.clear();
   next_id_.reset();
   same_.clear();
@@ -248,6 +278,7 @@ Result<StoredResult> ResultTable::ReadRow(Query& row, ResultId id) {
   result.measured_at = WallTime(Nanos(row.Int64()));
   if (!row.ChecksumMatches()) return Damaged("results", id);
   LF_TRY_VOID(ReadClocks(row, id, std::get<Measurement>(evaluation.verdict)));
+  LF_TRY_VOID(ReadThinned(row, id, std::get<Measurement>(evaluation.verdict)));
   if (no_effect) {
     LF_TRY(evaluation.no_effect, ParseListText(*no_effect));
   }
@@ -301,6 +332,42 @@ Result<StoredAnswer> ResultTable::FindStored(const ResultKey& key, ResultHash ha
     }
     below = ids.back();
   }
+}
+
+Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule& rule,
+                                                  std::int64_t retention) {
+  const ResultId id = row.Int64();
+  row.Rewind();
+  LF_TRY(StoredResult stored, ReadRow(row, id));
+  if (stored.measured_at >= rule.measured_before) return ThinnedRow{};
+  auto& measurement = std::get<Measurement>(stored.evaluation.verdict);
+  const std::size_t here = measurement.samples_ns.size();
+  const Thinned before{.samples_before = static_cast<std::uint32_t>(SampleCount(measurement)),
+                       .accepted_before = static_cast<std::uint32_t>(AcceptedSamples(measurement))};
+  const std::uint32_t left = SamplesLeft(rule, before.samples_before);
+  if (here <= left) return ThinnedRow{.is_old = true};
+  KeepSamples(left, measurement);
+
+  row.Rewind();
+  thinned_rows_.Copy(row, 2);  // id, tree_key
+  row.Skip();                  // content: of the row as it is now, so that it is known again
+  const ConditionsId conditions = row.Int64();
+  thinned_rows_.Add(ContentOf(stored.evaluation, conditions)).Add(conditions);
+  thinned_rows_.Copy(row, 8);  // elapsed_ns .. iterations
+  row.Skip();
+  row.Skip();
+  thinned_rows_.Add(BytesOf(measurement.samples_ns))
+      .Add(std::span<const std::uint8_t>(measurement.sample_flags))
+      .Copy(row, 6);  // flop_count .. measured_at
+  row.Skip();
+  thinned_rows_.AddChecksum().Copy(row, 2);  // the clocks
+  row.IsNull() ? thinned_rows_.AddNull() : thinned_rows_.AddChecksum();
+  thinned_rows_.Add(retention)
+      .Add(before.samples_before)
+      .Add(before.accepted_before)
+      .AddChecksum();
+  LF_TRY_VOID(thinned_rows_.EndRow());
+  return ThinnedRow{.is_old = true, .samples_taken = here - measurement.samples_ns.size()};
 }
 
 Result<bool> ResultTable::IsSuspect(ResultId id) {

@@ -17,8 +17,12 @@
 #include "storage/result_keys.h"
 #include "storage/row_feed.h"
 #include "storage/sqlite.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::storage {
+
+// What a sample takes in a row: its time and its flag.
+inline constexpr std::uint64_t kSampleBytes = sizeof(double) + sizeof(std::uint8_t);
 
 // Whether it is about the tuple that the key's hash is of.
 bool IsAbout(const Evaluation& evaluation, const ResultKey& key);
@@ -32,7 +36,10 @@ class ResultTable {
   // conditions, or its figures are senseless.
   // The row is written by Flush(), or sooner.
   Result<ResultId> Insert(const Outcome& outcome);
-  Status Flush() { return rows_.Flush(); }
+  Status Flush() {
+    LF_TRY_VOID(rows_.Flush());
+    return thinned_rows_.Flush();
+  }
   // The row that already says what this outcome's evaluation says, if there is one.
   Result<std::optional<ResultId>> FindSame(const Evaluation& evaluation);
 
@@ -45,6 +52,15 @@ class ResultTable {
   // Flags them. Once that is durable, ResultKeys::Invalidate() makes every reader look again.
   Status Suspect(const ResultsSuspected& suspected);
   Status Suspect(ResultId id, WallTime flagged_at, const std::string& reason);
+
+  // Takes the samples away that the rule does not leave, from the row that `row` (of SELECT *) is
+  // at. Written by Flush(), or sooner. kCorrupt: the row is not what was written; it stays so.
+  struct ThinnedRow {
+    bool is_old = false;  // the rule is about it
+    std::uint64_t samples_taken = 0;
+  };
+  Result<ThinnedRow> Thin(Query& row, const ThinningRule& rule, std::int64_t retention);
+  std::size_t gathered_bytes() const { return thinned_rows_.bytes().size(); }
 
   // To be called when a transaction was undone: what it inserted is gone.
   void Forget();
@@ -77,7 +93,10 @@ class ResultTable {
   const ResultKeys& keys_;
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
-                "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23 FROM row_feed"};
+                "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,NULL,NULL,NULL,NULL FROM row_feed"};
+  RowFeed thinned_rows_{connection_,
+                        "REPLACE INTO results SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
+                        "c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24,c25,c26,c27 FROM row_feed"};
   std::vector<ResultKeys::Entry> added_;  // the writer's
   std::optional<ResultId> next_id_;       // the writer's; read from the table when it is not known
   // The writer's: rows written or found lately, so that many askers of one result cost one look.

@@ -174,6 +174,21 @@ RowFeed& RowFeed::AddNull() {
   return *this;
 }
 
+RowFeed& RowFeed::Copy(Query& row, int columns) {
+  for (int column = 0; column < columns; ++column) {
+    switch (row.Type()) {
+      case SQLITE_INTEGER: AddInt64(row.Int64()); break;
+      case SQLITE_FLOAT: Add(row.Double()); break;
+      case SQLITE_TEXT: Add(row.Text()); break;
+      case SQLITE_BLOB: Add(row.Blob()); break;
+      default:
+        row.Skip();
+        AddNull();
+    }
+  }
+  return *this;
+}
+
 RowFeed& RowFeed::AddChecksum() {
   return AddInt64(ChecksumOf(std::string_view(bytes_).substr(begun_at_)));
 }

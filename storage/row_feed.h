@@ -39,6 +39,7 @@ class RowFeed {
   RowFeed& Add(const std::optional<T>& value) {
     return value ? Add(*value) : AddNull();
   }
+  RowFeed& Copy(Query& row, int columns);  // its next ones, as they are
   RowFeed& AddChecksum();
   // The row is complete. Writes what has gathered if that is much.
   Status EndRow();

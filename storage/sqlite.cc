@@ -162,6 +162,8 @@ Status Query::Run() {
   return {};
 }
 
+int Query::Type() const { return sqlite3_column_type(statement_, column_); }
+
 bool Query::IsNull() const { return sqlite3_column_type(statement_, column_) == SQLITE_NULL; }
 
 std::int64_t Query::Int64() { return sqlite3_column_int64(statement_, column_++); }

@@ -58,6 +58,7 @@ class Query {
 
   // The next column. Text and blobs stay valid until Next().
   bool IsNull() const;  // is it? Does not go on
+  int Type() const;     // SQLite's number for it. Does not go on
   std::int64_t Int64();
   double Double();
   std::string_view Text();

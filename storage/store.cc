@@ -19,7 +19,9 @@
 #include "storage/outcome_table.h"
 #include "storage/result_keys.h"
 #include "storage/result_table.h"
+#include "storage/retention_table.h"
 #include "storage/sqlite.h"
+#include "storage/thinning.h"
 #include "storage/unfinished_jobs.h"
 #include "storage/writer_lock.h"
 
@@ -100,6 +102,7 @@ struct Store::Impl {
         keys(std::make_shared<ResultKeys>(options.run_entries)) {}
 
   Status ApplyAll(std::span<const Write> writes);
+  void Undo();
   Status CheckEpoch();
   Status On(const JobsAccepted& accepted);
   Status On(const JobFinished& finished);
@@ -129,6 +132,7 @@ struct Store::Impl {
   OutcomeTable outcomes{*connection, conditions, results, jobs};
   BatchTable batches{*connection};
   DrainTable drains{*connection};
+  RetentionTable retention{*connection, results};
   // The batches that the transaction under way has changed, saved at its end: one row a batch,
   // however many of its jobs finish.
   std::map<BatchId, StoredBatch> touched;
@@ -237,16 +241,43 @@ Status Store::Apply(std::span<const Write> writes) {
     if (std::ranges::any_of(writes, suspects)) impl_->keys->Invalidate();
     return {};
   }
-  // SQLite has undone it by itself after some errors. What it could not undo now, it undoes when
-  // the file is next opened.
-  if (impl_->connection->InTransaction()) (void)impl_->connection->Run("ROLLBACK");
-  impl_->conditions.Forget();
-  impl_->jobs.Forget();
-  impl_->results.Forget();
-  impl_->outcomes.Forget();
-  impl_->keys->Forget();
-  impl_->keys->failures().Forget();
+  impl_->Undo();
   return applied;
+}
+
+// SQLite has undone it by itself after some errors. What it could not undo now, it undoes when the
+// file is next opened.
+void Store::Impl::Undo() {
+  if (connection->InTransaction()) (void)connection->Run("ROLLBACK");
+  conditions.Forget();
+  jobs.Forget();
+  results.Forget();
+  outcomes.Forget();
+  keys->Forget();
+  keys->failures().Forget();
+}
+
+Status Store::Thin(Thinning& pass, WallTime now) {
+  Thinning next = pass;  // it has gone on once that is on disk
+  const auto step = [&]() -> Status {
+    LF_TRY_VOID(impl_->connection->Run("BEGIN IMMEDIATE"));
+    LF_TRY_VOID(impl_->CheckEpoch());
+    LF_TRY_VOID(impl_->retention.Step(next, now));
+    return impl_->connection->Run("COMMIT");
+  };
+  Status done = step();
+  if (!done) {
+    impl_->Undo();
+    return done;
+  }
+  pass = std::move(next);
+  return {};
+}
+
+Status Store::Compact() {
+  LF_TRY_VOID(impl_->CheckEpoch());
+  LF_TRY_VOID(impl_->connection->Run("VACUUM"));
+  return impl_->connection->Run("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 Status Store::Impl::ApplyAll(std::span<const Write> writes) {

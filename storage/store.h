@@ -27,6 +27,7 @@
 namespace loopfleet::storage {
 
 class ResultKeys;
+class Thinning;
 
 // How long Open() waits for another writer to go, so that a quick restart meets no lock of its
 // past.
@@ -84,6 +85,16 @@ class Store {
   //             with a time that is not finite and positive: what a peer claims is checked before
   //   kUnavailable  somebody else held the database for longer than kBusyWait
   Status Apply(std::span<const Write> writes);
+
+  // The next step of a pass that takes raw samples from old results (storage/thinning.h), in a
+  // transaction of its own: a few milliseconds. On an error nothing has changed, the pass neither.
+  //   as of Apply()
+  Status Thin(Thinning& pass, WallTime now);
+
+  // Gives the file's unused room back to the disk, by writing all of it anew: takes as long as that
+  // does, twice the file's size for as long, and nobody else can write meanwhile. What it was
+  // interrupted in (a crash, a full disk) was never begun.
+  Status Compact();
 
  private:
   struct Impl;

@@ -135,9 +135,7 @@ Result<std::optional<StoredBatch>> StoreReader::FindBatch(BatchId batch) {
 }
 
 Result<std::optional<StoredBatch>> StoreReader::NewestBatch() {
-  LF_TRY(const auto newest, impl_->batches.List(1));
-  if (newest.empty()) return std::nullopt;
-  return newest.front();
+  return impl_->batches.NewestOfClients();
 }
 
 }  // namespace loopfleet::storage

@@ -82,6 +82,7 @@ class StoreReader {
 
   Result<std::vector<StoredBatch>> ListBatches(std::uint32_t max);  // newest first
   Result<std::optional<StoredBatch>> FindBatch(BatchId batch);
+  // Of a client: the coordinator's own, its audits, have a nil one.
   Result<std::optional<StoredBatch>> NewestBatch();
 
  private:

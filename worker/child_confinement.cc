@@ -70,7 +70,7 @@ Status LowerLimits(const ChildLimits& limits) {
   LF_TRY_VOID(Lower(RLIMIT_DATA, in_use.data + limits.private_bytes, "RLIMIT_DATA"));
 #endif
   LF_TRY_VOID(Lower(RLIMIT_CORE, 0, "RLIMIT_CORE"));
-  LF_TRY_VOID(Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"));
+  LF_TRY_VOID(Lower(RLIMIT_FSIZE, limits.file_bytes, "RLIMIT_FSIZE"));
   LF_TRY_VOID(Lower(RLIMIT_NOFILE, limits.open_files, "RLIMIT_NOFILE"));
   return {};
 }
@@ -119,6 +119,8 @@ Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, i
   return kChannelFd;
 }
 
+Status ForbidWriting() { return Lower(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"); }
+
 void LimitProcessorTime(const ProcessorTime& time) {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -127,6 +129,15 @@ void LimitProcessorTime(const ProcessorTime& time) {
   limit.rlim_cur =
       static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + time.seconds();
   ::setrlimit(RLIMIT_CPU, &limit);
+}
+
+void ProcessorTimeLimit::Renew(const ProcessorTime& time, Instant now) {
+  constexpr std::chrono::seconds kHolds(1);
+  if (time == granted_ && now - granted_at_ < kHolds) return;
+  LimitProcessorTime(
+      {.wall_seconds = time.wall_seconds + kHolds.count(), .threads = time.threads});
+  granted_ = time;
+  granted_at_ = now;
 }
 
 void GiveUpForWantOfMemory() { std::_Exit(kExitOutOfMemory); }

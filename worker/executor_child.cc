@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -227,13 +228,13 @@ class Executor {
   }
 
   std::optional<ExecutorReply> Answer(const MeterRequest& request, Fds&) {
-    LimitProcessorTime({.wall_seconds = request.time_limit_s});
+    processor_time_.Renew({.wall_seconds = request.time_limit_s}, std::chrono::steady_clock::now());
     return DeviceReply{.number = request.number,
                        .reading = MeasureDevice(kernels_, stopwatch_, request.last_cache_bytes)};
   }
 
   std::optional<ExecutorReply> Answer(const CanaryRequest& request, Fds&) {
-    LimitProcessorTime({.wall_seconds = request.time_limit_s});
+    processor_time_.Renew({.wall_seconds = request.time_limit_s}, std::chrono::steady_clock::now());
     if (!canaries_) {
       canaries_.emplace(kernels_,
                         CanarySuite::Sizes{.second_cache_bytes = request.second_cache_bytes,
@@ -253,7 +254,8 @@ class Executor {
   }
 
   KernelFunction Prepare(const CallPlaces& call, std::uint64_t time_limit_s) {
-    LimitProcessorTime({.wall_seconds = time_limit_s, .threads = pool_.size()});
+    processor_time_.Renew({.wall_seconds = time_limit_s, .threads = pool_.size()},
+                          std::chrono::steady_clock::now());
     if (call.inputs >= inputs_.size() || call.arena >= arenas_.size()) {
       std::_Exit(kExitBadRequest);
     }
@@ -279,6 +281,7 @@ class Executor {
   std::unique_ptr<HostCoreProbe> probe_;
   std::optional<CanarySuite> canaries_;
   CacheEvictor evictor_;
+  ProcessorTimeLimit processor_time_;
   std::array<MappedBuffers, kInputsPlaces> inputs_;
   std::array<MappedBuffers, kArenaPlaces> arenas_;
   std::vector<float*> pointers_;              // of the request being answered, like all below

@@ -264,14 +264,16 @@ std::expected<std::optional<Timed>, Failure> ExecutorProcess::TryFinish() {
   // Its time counts from now: the one before has ended.
   const Instant deadline = Now() + asked.limit;
   // With another kernel in its hands the child does not wait for us, and is not to lose time over
-  // waking us. A look takes longer than a nap: it will not run dry.
-  constexpr Nanos kNap = std::chrono::microseconds(100);
+  // waking us. Two looks take longer than a nap: with more in its hands it will not run dry.
+  constexpr Nanos kNap = std::chrono::microseconds(250);
   if (begun_.size() > 1) child_->channel().WaitInNaps(kNap, deadline);
   LF_TRY(std::optional<Timed> timed, Await<Timed>(asked.number, deadline));
   if (!timed) return timed;
   const double claimed = TotalNs(timed->samples);
   const auto passed = static_cast<double>((Now() - asked.may_run_since).count());
-  if (timed->samples.ns.size() > asked.policy.max_samples || claimed > passed * kClockMargin) {
+  const bool is_missing = timed->samples.ns.empty() && !asked.policy.may_decline;
+  if (is_missing || timed->samples.ns.size() > asked.policy.max_samples ||
+      claimed > passed * kClockMargin) {
     return std::unexpected(Replaced(EndChild(*child_, ErrorKind::kCorrupt)));
   }
   timed->outside.LimitTo(static_cast<std::uint64_t>(passed));

@@ -253,8 +253,11 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
 
 std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
   // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
-  // then known to be right after it has been timed.
-  if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  // then known to be right after it has been timed. What was declined did not run.
+  const bool is_taken = !timed.samples.ns.empty();
+  if (is_taken && !done.looks.is_empty()) {
+    LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  }
   if (preparations_.WereAnySince(done.begun_at)) done.had_all_cores = false;
   done.outside += timed.outside;
   const Samples& samples = timed.samples;

@@ -22,9 +22,6 @@ constexpr std::size_t kBlockBytes = std::size_t{2} << 20;
 // Beyond the second cache of any core it is the last one and memory that kernels wait for.
 constexpr std::size_t kMostGathered = std::size_t{16} << 20;
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25  // Linux 6.1
 #endif
@@ -72,10 +69,14 @@ std::size_t SharedMemory::SizeOf(std::size_t size, Pages pages) {
   return (size + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
 
-// Linux gathers what is there already, so everything is touched first. Where there is no huge page
-// to be had, and on systems before 6.1, the pages stay as they are.
+// Linux gathers blocks of which something is there already. A byte is enough: what is missing comes
+// with the huge page, 0.25 ms for a block, where making all small pages first takes ten times as
+// long. Where there is no huge page to be had, and on systems before 6.1, pages are made one by
+// one as they are used.
 void SharedMemory::GatherPages() {
-  if (::madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_WRITE) != 0) return;
+  for (std::size_t block = 0; block < bytes_.size(); block += kBlockBytes) {
+    const_cast<volatile std::byte&>(bytes_[block]) = std::byte{0};
+  }
   ::madvise(bytes_.data(), bytes_.size(), MADV_COLLAPSE);
 }
 

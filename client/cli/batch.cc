@@ -44,12 +44,12 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
-  Table table({"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)"});
+  Table table({"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)", "BY"});
   for (const auto& info : list->batches) {
     table.Add({fmt::format("{}", info.batch), std::string(wire::BatchStateName(info.state)),
                std::to_string(info.job_count), std::to_string(info.finished),
                std::to_string(info.failed), std::to_string(info.from_store),
-               TimeText(info.submitted_at)});
+               TimeText(info.submitted_at), info.client.is_nil() ? "audit" : "client"});
   }
   fmt::print("{}", table.Text());
   return kExitOk;
@@ -102,7 +102,7 @@ CLI::App& AddVerb(CommandLine& line, CLI::App& noun, const CommandText& text,
       line.AddCommand(noun, text, CommandLine::Talks::kToCoordinator,
                       [flags, run](const CommandRun& how) { return run(*flags, how); });
   if (text.name != "list") {
-    verb.add_option("batch", flags->batch, "its number, or 'last' for the newest")
+    verb.add_option("batch", flags->batch, "its number, or 'last' for the newest that a client sent")
         ->type_name("ID")
         ->required();
   }

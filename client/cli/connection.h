@@ -14,7 +14,7 @@ Answer<Client> Connect(const ClientSettings& settings);
 // Says on standard error what went wrong; gives the exit code.
 int Report(const CallError& error);
 
-// "12", or "last" for the newest one. Asks the coordinator what "last" is.
+// "12", or "last" for the newest one of a client. Asks the coordinator what "last" is.
 Answer<BatchId> FindBatch(Client& client, const std::string& text);
 
 }  // namespace loopfleet::client

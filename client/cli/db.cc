@@ -1,10 +1,13 @@
-// `loopfleet db`: a database file, looked at without a coordinator.
+// `loopfleet db`: a database file, without a coordinator.
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "client/cli/age.h"
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/outcome_text.h"
@@ -12,6 +15,8 @@
 #include "client/outcome_json.h"
 #include "storage/database_check.h"
 #include "storage/snapshot.h"
+#include "storage/store.h"
+#include "storage/thinning.h"
 
 namespace loopfleet::client {
 namespace {
@@ -19,6 +24,16 @@ namespace {
 struct DbFlags {
   std::string file;
   std::string to;
+  bool json = false;
+};
+
+struct ThinFlags {
+  std::string file;
+  std::string older_than;
+  std::uint32_t keep_every = 0;
+  bool drop_samples = false;
+  bool compact = false;
+  bool dry_run = false;
   bool json = false;
 };
 
@@ -92,12 +107,120 @@ int RunSnapshot(const DbFlags& flags) {
   return kExitOk;
 }
 
+// What `thin` did, or with --dry-run would do.
+void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, std::int64_t id,
+                  std::uint64_t file_bytes) {
+  if (flags.json) {
+    Json json{{"dry_run", flags.dry_run},
+              {"results", count.results},
+              {"samples", count.samples},
+              {"bytes", count.bytes},
+              {"damaged", count.damaged},
+              {"retention", id == 0 ? Json(nullptr) : Json(id)},
+              {"file_bytes", file_bytes}};
+    fmt::print("{}\n", Dump(json));
+    return;
+  }
+  fmt::print("{} {} samples ({} bytes) of {} results\n",
+             flags.dry_run ? "would take away" : "took away", count.samples, count.bytes,
+             count.results);
+  if (id != 0) fmt::print("recorded as row {} of table retention\n", id);
+  if (count.damaged > 0) {
+    fmt::print("{} results are not what was written, and were left as they are: loopfleet db check\n",
+               count.damaged);
+  }
+  if (flags.compact) fmt::print("the file takes {} bytes now\n", file_bytes);
+}
+
+std::uint64_t FileBytes(const std::string& file) {
+  std::error_code unreadable;
+  const auto bytes = std::filesystem::file_size(file, unreadable);
+  return unreadable ? 0 : bytes;
+}
+
+int RunThin(const ThinFlags& flags) {
+  const auto age = ParseAge(flags.older_than);
+  if (!age) {
+    fmt::print(stderr, "loopfleet: --older-than: {}\n", age.error().message);
+    return kExitUsage;
+  }
+  if (flags.keep_every == 0 && !flags.drop_samples) {
+    fmt::print(stderr, "loopfleet: what is to be left of the samples? Give --keep-every N, or "
+                       "--drop-samples for none\n");
+    return kExitUsage;
+  }
+  const SystemClock clock;
+  const storage::ThinningRule rule{.measured_before = clock.WallNow() - *age,
+                                   .keep_every = flags.keep_every,
+                                   .asked_by = "loopfleet db thin"};
+  if (flags.dry_run) {
+    const auto count = storage::CountThinning(flags.file, rule);
+    if (!count) return Complain(count.error());
+    PrintThinned(flags, *count, 0, FileBytes(flags.file));
+    return kExitOk;
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(flags.file, error)) {
+    return Complain({.kind = ErrorKind::kNotFound, .message = "there is no database " + flags.file});
+  }
+  const auto store = storage::Store::Open(flags.file);
+  if (!store) {
+    const bool is_held = store.error().kind == ErrorKind::kUnavailable;
+    Complain(store.error());
+    if (is_held) {
+      fmt::print(stderr,
+                 "loopfleet: a coordinator thins by itself, without being stopped: "
+                 "loopfleet-coordinator --keep-samples-days N\n");
+    }
+    return kExitFailed;
+  }
+  storage::Thinning pass(rule, storage::Thinning::Scope::kAll);
+  while (!pass.is_over()) {
+    if (const Status done = (*store)->Thin(pass, clock.WallNow()); !done) {
+      PrintThinned(flags, pass.count(), pass.id(), FileBytes(flags.file));
+      return Complain(done.error());
+    }
+  }
+  const Status compacted = flags.compact ? (*store)->Compact() : Status{};
+  PrintThinned(flags, pass.count(), pass.id(), FileBytes(flags.file));
+  return compacted ? kExitOk : Complain(compacted.error());
+}
+
+void AddThin(CommandLine& line, CLI::App& noun) {
+  const auto flags = std::make_shared<ThinFlags>();
+  CLI::App& thin = line.AddCommand(
+      noun,
+      {.name = "thin",
+       .description = "Take raw samples away from old results; their figures stay, and the database "
+                      "says what was taken. No coordinator may be running on it",
+       .examples = "loopfleet db thin loopfleet.db --older-than 90d --drop-samples --dry-run\n"
+                   "loopfleet db thin loopfleet.db --older-than 52w --keep-every 4 --compact"},
+      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunThin(*flags); });
+  thin.add_option("file", flags->file, "the database")->type_name("FILE")->required();
+  thin.add_option("--older-than", flags->older_than,
+                  "of results that were measured longer ago than this: 36h, 90d, 52w")
+      ->type_name("AGE")
+      ->required();
+  CLI::Option* keep =
+      thin.add_option("--keep-every", flags->keep_every, "leave one of each N samples")
+          ->type_name("N")
+          ->check(CLI::Range(2, 4096));
+  thin.add_flag("--drop-samples", flags->drop_samples, "leave none")->excludes(keep);
+  CLI::Option* compact =
+      thin.add_flag("--compact", flags->compact,
+                    "give the room back to the disk; needs twice the file's size while it works");
+  thin.add_flag("--dry-run", flags->dry_run,
+                "change nothing, say what would be taken; also while a coordinator runs")
+      ->excludes(compact);
+  thin.add_flag("--json", flags->json, "print one JSON value");
+}
+
 }  // namespace
 
 void AddDbCommands(CommandLine& line) {
   CLI::App& noun = line.AddNoun(
       {.name = "db",
-       .description = "Check or copy a database file, also while its coordinator runs",
+       .description = "Check or copy a database file, also while its coordinator runs; thin it",
        .examples = "loopfleet db check loopfleet.db\nloopfleet db snapshot loopfleet.db copy.db"});
   const auto flags = std::make_shared<DbFlags>();
   CLI::App& check = line.AddCommand(
@@ -118,6 +241,7 @@ void AddDbCommands(CommandLine& line) {
   snapshot.add_option("to", flags->to, "the copy; must not be there yet")
       ->type_name("TO")
       ->required();
+  AddThin(line, noun);
 }
 
 }  // namespace loopfleet::client

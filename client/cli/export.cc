@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/outcome_json.h"
+#include "common/wire/bounds.h"
 
 namespace loopfleet::client {
 namespace {
@@ -39,6 +41,36 @@ void PrintLine(const Outcome& outcome) {
   fmt::print("{}\n", Dump(json));
 }
 
+bool HasOutcomesToCome(const wire::BatchInfo& batch) {
+  return batch.state == wire::BatchState::kOpen || batch.finished < batch.job_count;
+}
+
+bool IsNotFound(const CallError& error) {
+  return error.refusal && error.refusal->code == FailureCode::kNotFound;
+}
+
+// The first batch from `first` on that has outcomes to come; if none has, the newest one of all.
+// What stands before it is complete; what stands after it may not be.
+Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
+  LF_TRY(auto list, client.ListBatches(wire::kMaxBatchesPerList));
+  std::ranges::reverse(list.batches);
+  if (list.batches.empty()) return first;
+  // Lists hold the newest ones. Those before them are asked for one by one, which is seldom many:
+  // exports go on from where they were.
+  for (BatchId id{std::max<std::uint64_t>(first.value, 1)}; id < list.batches.front().batch;
+       ++id.value) {
+    if (list.batches.size() < wire::kMaxBatchesPerList) break;
+    const auto batch = client.ShowBatch(id);
+    if (batch && HasOutcomesToCome(*batch)) return id;
+    if (batch || IsNotFound(batch.error())) continue;
+    return std::unexpected(batch.error());
+  }
+  for (const wire::BatchInfo& batch : list.batches) {
+    if (batch.batch >= first && HasOutcomesToCome(batch)) return batch.batch;
+  }
+  return list.batches.back().batch;
+}
+
 int RunExport(const ExportFlags& flags, const CommandRun& run) {
   wire::ListOutcomes list{.benchmark_prefix = flags.benchmark};
   if (!flags.after.empty()) {
@@ -52,18 +84,26 @@ int RunExport(const ExportFlags& flags, const CommandRun& run) {
   }
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
+  // Asked before anything is read: what comes meanwhile is for the next time.
+  const auto first_unfinished = FirstUnfinished(*client, list.after.batch);
+  if (!first_unfinished) return Report(first_unfinished.error());
+  wire::OutcomePlace resume{.batch = *first_unfinished};
+  if (list.after.batch >= resume.batch) resume = list.after;
   std::uint64_t written = 0;
   while (true) {
     const auto page = client->ListOutcomes(list);
     if (!page) return Report(page.error());
-    for (const Outcome& outcome : page->outcomes) PrintLine(outcome);
+    for (const Outcome& outcome : page->outcomes) {
+      PrintLine(outcome);
+      if (outcome.job.batch == resume.batch) resume.sequence = outcome.sequence;
+    }
     written += page->outcomes.size();
     if (std::fflush(stdout) != 0) return kExitFailed;
     list.after = page->next;
     if (page->is_end) break;
   }
-  fmt::print(stderr, "{} outcomes; to go on later: --after {}.{}\n", written, list.after.batch,
-             list.after.sequence);
+  fmt::print(stderr, "{} outcomes; to go on later: --after {}.{}\n", written, resume.batch,
+             resume.sequence);
   return kExitOk;
 }
 

@@ -72,9 +72,13 @@ std::string MeasurementText(const JobSpec& spec, const Outcome& outcome) {
                       GradeName(measurement.grade));
   text += fmt::format("{} a run: median of {} accepted of {} samples of {} runs, best {}\n",
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_ns))),
-                      AcceptedSamples(measurement), measurement.samples_ns.size(),
+                      AcceptedSamples(measurement), SampleCount(measurement),
                       measurement.iterations_per_sample,
                       DurationText(Nanos(static_cast<std::int64_t>(measurement.elapsed_min_ns))));
+  if (measurement.thinned) {
+    text += fmt::format("thinned since: {} of the {} samples are kept\n",
+                        measurement.samples_ns.size(), SampleCount(measurement));
+  }
   for (const std::string& note : evaluation.no_effect) {
     text += fmt::format("without effect: {}\n", note);
   }

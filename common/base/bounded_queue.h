@@ -68,11 +68,15 @@ class BoundedQueue {
   std::vector<T> PopAll() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    std::vector<T> all(std::make_move_iterator(items_.begin()),
-                       std::make_move_iterator(items_.end()));
-    items_.clear();
-    not_full_.notify_all();
-    return all;
+    return TakeAll();
+  }
+
+  // The same, but does not block longer than this. Empty then, too: see is_closed().
+  template <class Duration>
+  std::vector<T> PopAllWithin(Duration wait) {
+    std::unique_lock lock(mutex_);
+    not_empty_.wait_for(lock, wait, [&] { return closed_ || !items_.empty(); });
+    return TakeAll();
   }
 
   void Close() {
@@ -94,6 +98,14 @@ class BoundedQueue {
     items_.pop_front();
     not_full_.notify_one();
     return value;
+  }
+
+  std::vector<T> TakeAll() {
+    std::vector<T> all(std::make_move_iterator(items_.begin()),
+                       std::make_move_iterator(items_.end()));
+    items_.clear();
+    not_full_.notify_all();
+    return all;
   }
 
   const std::size_t capacity_;

@@ -1,6 +1,7 @@
 #include "common/base/service_manager.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 
 namespace loopfleet {
 namespace {
+
+// What has to be told once waits this long where nobody reads; what is told again does not wait.
+constexpr timeval kPatience{.tv_sec = 1, .tv_usec = 0};
 
 std::string_view Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -46,6 +50,7 @@ std::unique_ptr<ServiceManager> ServiceManager::FromEnvironment(std::function<bo
       socket = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     }
     if (!socket) log::Warning("service.notify message=\"NOTIFY_SOCKET cannot be used\"");
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
     if (address.front() == '@') address.front() = '\0';  // an abstract name
   }
   const Nanos watchdog = socket ? WatchdogTime() : Nanos{0};
@@ -71,17 +76,17 @@ ServiceManager::~ServiceManager() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ServiceManager::Ready() { Say("READY=1"); }
-void ServiceManager::Stopping() { Say("STOPPING=1"); }
+void ServiceManager::Ready() { Say("READY=1", 0); }
+void ServiceManager::Stopping() { Say("STOPPING=1", 0); }
 
-void ServiceManager::Say(std::string_view text) {
+void ServiceManager::Say(std::string_view text, int flags) {
   if (!socket_) return;
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   std::memcpy(to.sun_path, address_.data(), address_.size());
   // Abstract names have no end but their length; a path ends with its zero, which is there.
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
-  if (::sendto(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL,
+  if (::sendto(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL | flags,
                reinterpret_cast<const sockaddr*>(&to), size) < 0) {
     log::Warning("service.notify text={} message=\"{}\"", text, std::strerror(errno));
   }
@@ -91,7 +96,10 @@ void ServiceManager::Watch() {
   std::unique_lock lock(mutex_);
   // A third: one late wake-up does no harm.
   while (!stop_changed_.wait_for(lock, watchdog_ / 3, [&] { return stop_; })) {
-    if (is_alive_()) Say("WATCHDOG=1");
+    // Whoever ends this must not wait for one who does not read.
+    lock.unlock();
+    if (is_alive_()) Say("WATCHDOG=1", MSG_DONTWAIT);
+    lock.lock();
   }
 }
 

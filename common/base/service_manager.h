@@ -1,8 +1,9 @@
 #pragma once
 // ServiceManager: tells the one that started this process (systemd with Type=notify) how it is, by
 // datagrams to $NOTIFY_SOCKET (sd_notify(3)), and while it lives, at least twice in each watchdog
-// time ($WATCHDOG_USEC). Does nothing where nobody asked. Its calls are safe from any thread. It
-// starts one of its own if there is a watchdog: make it after every fork of this process.
+// time ($WATCHDOG_USEC). Does nothing where nobody asked, and waits a second at most for one who does
+// not read. Its calls are safe from any thread. It starts one of its own if there is a watchdog: make
+// it after every fork of this process.
 
 #include <condition_variable>
 #include <functional>
@@ -31,7 +32,7 @@ class ServiceManager {
  private:
   ServiceManager(UniqueFd socket, std::string address, Nanos watchdog,
                  std::function<bool()> is_alive);
-  void Say(std::string_view text);
+  void Say(std::string_view text, int flags);  // of sendto
   void Watch();
 
   const UniqueFd socket_;      // none: nobody asked

@@ -40,7 +40,12 @@ std::vector<std::string> ThrottleReasons(std::uint64_t reasons) {
   return names;
 }
 
+std::size_t SampleCount(const Measurement& measurement) {
+  return measurement.thinned ? measurement.thinned->samples_before : measurement.samples_ns.size();
+}
+
 std::size_t AcceptedSamples(const Measurement& measurement) {
+  if (measurement.thinned) return measurement.thinned->accepted_before;
   return static_cast<std::size_t>(std::ranges::count(measurement.sample_flags, kSampleAccepted));
 }
 

@@ -39,6 +39,14 @@ struct DeviceState {
 // "software power cap"; bits without a name are a number, last.
 std::vector<std::string> ThrottleReasons(std::uint64_t reasons);
 
+// How many samples there were before retention took some or all of them away (docs/DATABASE.md).
+// Whatever was made of them (median, interval, grade) stays as it was.
+struct Thinned {
+  std::uint32_t samples_before = 0;
+  std::uint32_t accepted_before = 0;
+  friend bool operator==(const Thinned&, const Thinned&) = default;
+};
+
 // Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the
 // wall, times the clock while the kernel was timed, divided by the reference. Where either is not
 // known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
@@ -55,6 +63,7 @@ struct Measurement {
   std::uint64_t iterations_per_sample = 0;     // runs in each timed batch
   std::vector<double> samples_ns;              // every timed batch, divided by its iterations
   std::vector<std::uint8_t> sample_flags;      // SampleFlag bits, one for each sample
+  std::optional<Thinned> thinned = std::nullopt;  // none: every sample is there
   // The clock of the core right before and right after the timing; 0: not measured.
   double clock_before_mhz = 0;
   double clock_after_mhz = 0;
@@ -62,6 +71,8 @@ struct Measurement {
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
+// Of the samples that were taken, also where they are not there any more.
+std::size_t SampleCount(const Measurement& measurement);
 std::size_t AcceptedSamples(const Measurement& measurement);
 // The clock while the kernel was timed: the mean of before and after; 0: not measured.
 double ClockMhz(const Measurement& measurement);

@@ -32,6 +32,9 @@ void AddMeasurement(Json& json, const Evaluation& evaluation) {
   json["elapsed_mean_ns"] = figure(measurement.elapsed_mean_ns);
   json["samples_ns"] = measurement.samples_ns;
   json["sample_flags"] = measurement.sample_flags;
+  // What `samples_ns` held before retention took some away; null: it is whole.
+  json["samples_before_thinning"] =
+      measurement.thinned ? Json(measurement.thinned->samples_before) : Json(nullptr);
   json["accepted_samples"] = ok ? Json(AcceptedSamples(measurement)) : Json(nullptr);
   const auto clock = [](double mhz) { return mhz > 0 ? Json(mhz) : Json(nullptr); };
   json["clock_mhz"] = {{"before", clock(measurement.clock_before_mhz)},
@@ -78,7 +81,8 @@ Json StagesJson(const StageDurations& stages) {
 
 Json TagJson(const std::string& tag) {
   if (tag.empty()) return nullptr;
-  return Json::parse(tag, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(tag, nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? Json(tag) : json;  // a text that is not JSON, from an older version
 }
 
 void AddQuestion(Json& json, const looptree::Source& source) {

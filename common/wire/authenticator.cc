@@ -130,6 +130,7 @@ void ServeHandshakes(Authenticator& authenticator, const std::function<void()>& 
     std::string user_id;
     const std::string why = Judge(self.keys, self.parts, user_id);
     if (why.empty()) {
+      self.known_addresses->Add(TextOf(self.parts[kAddressPart]));
       Answer(self.socket, id, "200", "OK", user_id);
       continue;
     }

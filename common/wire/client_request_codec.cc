@@ -47,7 +47,9 @@ void WriteContent(const SubmitJobs& submit, schema::SubmitJobs::Builder builder)
 
 JobSpec ReadJobOfList(schema::JobSpec::Reader reader, unsigned index) {
   try {
-    return ReadJobSpec(reader);
+    JobSpec spec = ReadJobSpec(reader);
+    if (auto unreadable = UnreadableTag(spec)) throw Refusal{*std::move(unreadable)};
+    return spec;
   } catch (Refusal& refusal) {
     refusal.failure.message = fmt::format("job {}: {}", index, refusal.failure.message);
     throw;

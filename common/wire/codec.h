@@ -64,5 +64,8 @@ std::size_t EncodedSize(const FleetEvent& event);
 // Why the decoder would refuse a message with this job (bounds.h, not UTF-8, not a number), so that
 // a sender can answer for that job alone and send the others.
 std::optional<Failure> OutOfBounds(const JobSpec& spec);
+// Why a submission of this job is refused although it may travel: its tag is not JSON, which everybody
+// reads it as. (Jobs that were accepted before this was asked may have such a tag.)
+std::optional<Failure> UnreadableTag(const JobSpec& spec);
 
 }  // namespace loopfleet::wire

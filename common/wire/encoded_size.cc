@@ -58,7 +58,9 @@ std::size_t ConditionsBytes(const Conditions& conditions) {
 std::size_t VerdictBytes(const Evaluation& evaluation) {
   if (evaluation.ok()) {
     constexpr std::size_t kDeviceStateBytes = 48;
+    constexpr std::size_t kThinnedBytes = 16;
     return (evaluation.measurement().device ? kDeviceStateBytes : 0) +
+           (evaluation.measurement().thinned ? kThinnedBytes : 0) +
            evaluation.measurement().samples_ns.size() * (sizeof(double) + sizeof(std::uint8_t));
   }
   return kFailureBytes +

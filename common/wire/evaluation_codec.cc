@@ -198,6 +198,23 @@ void WriteDeviceStates(Rows rows, Columns::Builder builder) {
   }
 }
 
+void WriteThinned(Rows rows, Columns::Builder builder) {
+  const auto is_thinned = [](const Evaluation* row) {
+    return row->ok() && row->measurement().thinned.has_value();
+  };
+  auto list = builder.initThinned(
+      static_cast<unsigned>(std::count_if(rows.begin(), rows.end(), is_thinned)));
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!is_thinned(rows[i])) continue;
+    const Thinned& thinned = *rows[i]->measurement().thinned;
+    auto entry = list[next++];
+    entry.setRow(i);
+    entry.setSamplesBefore(thinned.samples_before);
+    entry.setAcceptedBefore(thinned.accepted_before);
+  }
+}
+
 void WriteFailures(Rows rows, Columns::Builder builder) {
   const auto failed = std::count_if(rows.begin(), rows.end(), [](auto* row) { return !row->ok(); });
   auto list = builder.initFailures(static_cast<unsigned>(failed));
@@ -388,6 +405,27 @@ void ReadDeviceStates(Columns::Reader reader, EvaluationColumns& columns) {
   }
 }
 
+void ReadThinned(Columns::Reader reader, EvaluationColumns& columns) {
+  std::int64_t last = -1;
+  for (const auto entry : reader.getThinned()) {
+    const std::uint32_t row = entry.getRow();
+    if (row >= columns.rows() || std::int64_t{row} <= last) {
+      RefuseMalformed("rows of 'thinned' do not ascend within the rows");
+    }
+    last = row;
+    if (!columns.ok(row)) RefuseMalformed(fmt::format("row {} failed and has samples", row));
+    const Thinned thinned{.samples_before = entry.getSamplesBefore(),
+                          .accepted_before = entry.getAcceptedBefore()};
+    const std::uint32_t left = columns.sample_offsets[row + 1] - columns.sample_offsets[row];
+    if (thinned.samples_before <= left || thinned.samples_before > kMaxSamples ||
+        thinned.accepted_before > thinned.samples_before) {
+      RefuseMalformed(fmt::format("row {} has {} samples of {}, {} of them accepted", row, left,
+                                  thinned.samples_before, thinned.accepted_before));
+    }
+    columns.thinned.emplace_back(row, thinned);
+  }
+}
+
 void ReadNoEffect(Columns::Reader reader, EvaluationColumns& columns) {
   std::int64_t last = -1;
   for (const auto entry : reader.getNoEffect()) {
@@ -416,6 +454,7 @@ void WriteEvaluations(Rows rows, Columns::Builder builder) {
   WriteFailures(rows, builder);
   WriteNoEffect(rows, builder);
   WriteDeviceStates(rows, builder);
+  WriteThinned(rows, builder);
 }
 
 EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
@@ -434,6 +473,7 @@ EvaluationColumns ReadEvaluationColumns(Columns::Reader reader) {
   ReadFailures(reader, columns);
   ReadNoEffect(reader, columns);
   ReadDeviceStates(reader, columns);
+  ReadThinned(reader, columns);
   return columns;
 }
 

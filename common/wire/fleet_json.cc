@@ -75,7 +75,8 @@ Json BatchJson(const BatchInfo& info) {
               {"finished", info.finished},
               {"failed", info.failed},
               {"from_store", info.from_store},
-              {"client", info.client.ToString()}};
+              {"client", info.client.ToString()},
+              {"is_audit", info.client.is_nil()}};
 }
 
 }  // namespace loopfleet::wire

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/looptree/limits.h"
@@ -79,6 +80,11 @@ std::optional<Failure> OutOfBounds(const JobSpec& spec) {
         fmt::format("the job needs up to {} bytes; at most {}", EncodedSize(spec), kMaxJobBytes));
   }
   return std::nullopt;
+}
+
+std::optional<Failure> UnreadableTag(const JobSpec& spec) {
+  if (spec.tag.empty() || nlohmann::json::accept(spec.tag)) return std::nullopt;
+  return Malformed("tag is not JSON text");
 }
 
 }  // namespace loopfleet::wire

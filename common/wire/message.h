@@ -73,7 +73,7 @@ struct ListBatches {
   friend bool operator==(const ListBatches&, const ListBatches&) = default;
 };
 struct ShowBatch {
-  BatchId batch;  // "none" is the newest one of all
+  BatchId batch;  // "none" is the newest that a client sent
   friend bool operator==(const ShowBatch&, const ShowBatch&) = default;
 };
 struct ShowJob {

@@ -59,11 +59,15 @@ Evaluation EvaluationColumns::Row(std::uint32_t row) const {
                     .iterations_per_sample = iterations_per_sample[row],
                     .samples_ns = {samples_ns.begin() + first, samples_ns.begin() + last},
                     .sample_flags = {sample_flags.begin() + first, sample_flags.begin() + last},
+                    .thinned = std::nullopt,
                     .clock_before_mhz = clock_before_mhz[row],
                     .clock_after_mhz = clock_after_mhz[row],
                     .device = std::nullopt};
     if (const DeviceState* state = Find(device_states, row)) {
       std::get<Measurement>(evaluation.verdict).device = *state;
+    }
+    if (const Thinned* before = Find(thinned, row)) {
+      std::get<Measurement>(evaluation.verdict).thinned = *before;
     }
   } else {
     evaluation.verdict = failure(row);
@@ -100,6 +104,7 @@ void EvaluationColumns::Append(const Evaluation& evaluation) {
   clock_before_mhz.push_back(measurement.clock_before_mhz);
   clock_after_mhz.push_back(measurement.clock_after_mhz);
   if (measurement.device) device_states.emplace_back(row, *measurement.device);
+  if (measurement.thinned) thinned.emplace_back(row, *measurement.thinned);
   grade.push_back(measurement.grade);
   iterations_per_sample.push_back(measurement.iterations_per_sample);
   samples_ns.insert(samples_ns.end(), measurement.samples_ns.begin(), measurement.samples_ns.end());

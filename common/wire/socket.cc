@@ -14,6 +14,8 @@
 #include "common/wire/authenticator_impl.h"
 #include "common/wire/bounds.h"
 #include "common/wire/endpoint.h"
+#include "common/wire/listener.h"
+#include "common/wire/porch.h"
 #include "common/wire/socket_impl.h"
 
 namespace loopfleet::wire {
@@ -120,6 +122,7 @@ struct Router::Impl {
   std::vector<zmq::message_t> parts;
   Authenticator* authenticator = nullptr;
   Door door = Door::kClients;
+  std::unique_ptr<Porch> porch;  // of a guarded TCP socket; goes before `socket`
 
   Sender SenderOf(zmq::message_t& part) const {
     if (authenticator == nullptr) return {};
@@ -151,7 +154,16 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
     }
     impl->socket.set(zmq::sockopt::router_mandatory, true);
     impl->socket.set(zmq::sockopt::backlog, kListenBacklog);
+    UniqueFd listener;  // ZeroMQ's own, once it is bound
+    const auto* tcp = std::get_if<TcpEndpoint>(&parsed);
+    if (options.authenticator != nullptr && tcp != nullptr) {
+      LF_TRY(listener, ListenOn(*tcp, kListenBacklog));
+      impl->porch = std::make_unique<Porch>(context.impl().context, impl->socket, listener.get(),
+                                            options.authenticator->impl().known_addresses);
+      impl->socket.set(zmq::sockopt::use_fd, listener.get());
+    }
     impl->socket.bind(ZmqName(parsed));
+    listener.Release();
     impl->endpoint = impl->socket.get(zmq::sockopt::last_endpoint);
     return Router(std::move(impl));
   } catch (const zmq::error_t& error) {

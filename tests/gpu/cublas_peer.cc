@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "worker/gpu/shared_library.h"
 
@@ -26,10 +28,19 @@ CublasPeer::~CublasPeer() {
 }
 
 Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
-  const std::string places[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                                "/usr/local/cuda/lib64/libcublas.so"};
+  std::vector<std::string> places = {"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                     "/usr/local/cuda/lib64/libcublas.so"};
+  if (const char* named = std::getenv("LOOPFLEET_CUBLAS"); named != nullptr && *named != '\0') {
+    places = {named};
+  }
+  // Whatever its mode: read when it starts.
+  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   const auto library = SharedLibrary::Open(places);
-  if (!library) return Fail(ErrorKind::kNotFound, "there is no cuBLAS here");
+  if (!library) {
+    return Fail(ErrorKind::kNotFound,
+                fmt::format("there is no cuBLAS here ({}); LOOPFLEET_CUBLAS may name it",
+                            library.error().message));
+  }
   std::unique_ptr<CublasPeer> peer(new CublasPeer());
   Functions& cublas = *peer->functions_;
   bool is_complete = true;
@@ -43,11 +54,13 @@ Result<std::unique_ptr<CublasPeer>> CublasPeer::Open(const CudaDriver& driver) {
   find("cublasSetMathMode", cublas.set_math_mode);
   find("cublasSgemm_v2", cublas.sgemm);
   if (!is_complete) return Fail(ErrorKind::kSystem, "cuBLAS lacks a function");
-  constexpr int kPedantic = 2;  // CUBLAS_PEDANTIC_MATH: float32 as it is, no TF32
+  // CUBLAS_DEFAULT_MATH: float32 as it is, by whichever kernels it likes; tensor cores have to be asked
+  // for. (The pedantic mode leaves out kernels that are as exact, and is no fair peer.)
+  constexpr int kDefault = 0;
   int version = 0;
   if (cublas.create(&peer->handle_) != 0 || cublas.version(peer->handle_, &version) != 0 ||
       cublas.set_stream(peer->handle_, driver.stream()) != 0 ||
-      cublas.set_math_mode(peer->handle_, kPedantic) != 0) {
+      cublas.set_math_mode(peer->handle_, kDefault) != 0) {
     return Fail(ErrorKind::kSystem, "cuBLAS does not start");
   }
   peer->version_ = fmt::format("cuBLAS {}", version);
@@ -62,7 +75,7 @@ CudaCode CublasPeer::Start(int size, CudaAddress a, CudaAddress b, CudaAddress c
   const int result = functions_->sgemm(
       handle_, kAsItIs, kAsItIs, size, size, size, &one, reinterpret_cast<const float*>(b), size,
       reinterpret_cast<const float*>(a), size, &zero, reinterpret_cast<float*>(c), size);
-  return result == 0 ? CudaCode::kSuccess : CudaCode::kUnknown;
+  return result == 0 ? CudaCode::kSuccess : CudaCode::kInvalidValue;
 }
 
 }  // namespace loopfleet::worker

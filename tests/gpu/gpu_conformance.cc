@@ -5,13 +5,16 @@
 //
 //   gpu_conformance [--parts device,conformance,...] [--json FILE] [--seconds 570] [--device 0]
 //                   [--trees 500] [--seed 1] [--largest 4096] [--search-seconds 60] [--repeats 100]
+//   gpu_conformance --alone PART --json FILE ...             one part, in this process
 //   gpu_conformance --fault NAME [--device 0]                one hostile kernel, in this process
 //   gpu_conformance --only-trees 20                          as under a sanitizer
 //
-// The report goes to standard output as Markdown, and to FILE as JSON (report.h). --seconds: what
-// is not begun by then is left out, and said to be. --largest leaves out products of larger
-// matrices, and additions of more than its square. Exit codes: 0 all passed, 1 something failed, 2
-// a wrong flag, 77 there is no CUDA device: nothing was tested.
+// The report goes to standard output as Markdown, and to FILE as JSON (report.h). Each part has a
+// process of its own: whatever the driver does in one of them, the others are told of. --seconds:
+// what is not begun by then is left out, and said to be; what is not done soon after is ended.
+// --largest leaves out products of larger matrices, and additions of more than its square. Exit
+// codes: 0 all passed, 1 something failed, 2 a wrong flag, 77 there is no CUDA device: nothing was
+// tested.
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -20,32 +23,26 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "common/base/random.h"
 #include "common/base/result.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
-#include "tests/gpu/cublas_peer.h"
+#include "tests/gpu/children_part.h"
+#include "tests/gpu/device_bench.h"
+#include "tests/gpu/options.h"
 #include "tests/gpu/report.h"
-#include "tests/gpu/schedule_search.h"
+#include "tests/gpu/timed_parts.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
-#include "worker/gpu/device_plan.h"
-#include "worker/gpu/device_sampler.h"
-#include "worker/gpu/device_sensors.h"
 #include "worker/gpu/driver.h"
 #include "worker/gpu/gpu_canary.h"
-#include "worker/gpu/gpu_compiler.h"
 #include "worker/gpu/gpu_device.h"
 #include "worker/gpu/gpu_meter.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/gpu_probe.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -54,47 +51,10 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNothingTested = 77;
 
-using Json = Report::Json;
-
-// In this order.
-constexpr std::string_view kParts[] = {"device",  "conformance", "timing",    "search",
-                                       "repeats", "faults",      "sanitizer", "after"};
-
-struct Options {
-  int device = 0;
-  std::string parts;  // "": all
-  std::string json;
-  double seconds = 0;  // 0: no end
-  int trees = 500;
-  std::uint64_t seed = 1;
-  std::string fault;
-  int only_trees = 0;
-  int largest = 4096;
-  int search_seconds = 60;
-  int repeats = 100;
-};
-
-struct Bench {
-  Report& report;
-  CudaDriver& driver;
-  GpuDevice& device;
-  GpuArch arch;
-  GpuCompiler& compiler;
-  PtxAssembler* assembler = nullptr;  // null: the driver assembles
-  DeviceSensors* sensors = nullptr;   // null: there are none
-};
-
-// Code that the device takes.
-std::expected<std::string, Failure> CodeFor(const Bench& bench, const GpuKernel& kernel) {
-  if (bench.assembler == nullptr) return kernel.ptx;
-  auto cubin = bench.assembler->Assemble(kernel.ptx, bench.arch);
-  if (cubin.has_value()) return std::move(cubin->bytes);
-  return std::unexpected(
-      Failure{.code = FailureCode::kCompileError, .message = cubin.error().message});
-}
+// ---- random trees
 
 // "" if the tree gives on the device what the program means.
-std::string CheckTree(const Bench& bench, const looptree::LoopTree& tree,
+std::string CheckTree(const DeviceBench& bench, const looptree::LoopTree& tree,
                       const std::vector<looptree::Tensor>& inputs,
                       const looptree::Reference& reference, int& refused) {
   const auto kernel = bench.compiler.Compile(tree);
@@ -111,7 +71,7 @@ std::string CheckTree(const Bench& bench, const looptree::LoopTree& tree,
   return Difference(*outputs, reference);
 }
 
-void RunConformance(const Bench& bench, const Options& options) {
+void RunConformance(const DeviceBench& bench, const Options& options) {
   FuzzCases cases(options.seed);
   CachedReference references;
   int right = 0;
@@ -134,281 +94,7 @@ void RunConformance(const Bench& bench, const Options& options) {
   if (right == 0) bench.report.Fail("no tree was right");
 }
 
-struct Schedule {
-  const char* uri;
-  const char* actions;
-  int size;  // of the matrices; of an addition, the root of how many
-  bool judged_by_copy = false;
-};
-constexpr Schedule kTimed[] = {
-    {"benchmark://loop_tool-cuda-v0/65536", "", 256},
-    {"benchmark://loop_tool-cuda-v0/1048576", "", 1024},
-    {"benchmark://loop_tool-cuda-v0/8388607", "", 2896, true},
-    {"benchmark://loop_tool-cuda-v0/4096", "", 64},
-    {"benchmark://mm-v0/mm64_64_64", "swap_down", 64},
-    {"benchmark://mm-v0/mm1024_1024_1024", "", 1024},
-    {"benchmark://mm-v0/mm1024_1024_1024", "swap_down", 1024},
-    {"benchmark://mm-v0/mm1024_1024_1024", "split_64,down,swap_down", 1024},
-    {"benchmark://mm-v0/mm2048_2048_2048", "swap_down", 2048},
-    {"benchmark://mm-v0/mm4096_4096_4096", "swap_down", 4096},
-};
-constexpr std::uint64_t kCopiedBytes =
-    8388607 * 4 * 3 / 2;  // as much traffic as the largest addition
-
-looptree::LoopTree Walked(const char* uri, const std::string& actions) {
-  const auto parsed = looptree::ParseActionList(actions);
-  return looptree::Replay(looptree::BenchmarkUri{uri}, parsed.value(),
-                          {.on_illegal = looptree::OnIllegal::kSkip})
-      .value()
-      .tree;
-}
-
-SamplingPolicy Policy(CacheState cache) {
-  SamplingPolicy policy;
-  policy.least_samples = 5;
-  policy.min_repetition_ns = 5'000'000;
-  policy.precision = 0.002;
-  policy.budget_ns = 300'000'000;
-  policy.patience_ns = 2'000'000'000;
-  policy.cache = cache;
-  return policy;
-}
-
-double MedianOf(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0 : values[values.size() / 2];
-}
-
-std::string StateText(const SensorReading& reading) {
-  if (reading == SensorReading{}) return "-";
-  return fmt::format("{:.0f} MHz, {:.0f} C, {:.0f} W{}{}", reading.clock_mhz, reading.temperature_c,
-                     reading.power_w, reading.throttle_reasons == 0 ? "" : ", ",
-                     ThrottleText(reading.throttle_reasons));
-}
-
-// Loaded anew, run once, and timed.
-std::expected<DeviceSamples, Failure> MeasureTree(const Bench& bench,
-                                                  const looptree::LoopTree& tree,
-                                                  const SamplingPolicy& policy) {
-  LF_TRY(const GpuKernel kernel, bench.compiler.Compile(tree));
-  LF_TRY(const std::string code, CodeFor(bench, kernel));
-  LF_TRY(const auto loaded, bench.device.Load(kernel, code));
-  LF_TRY_VOID(bench.device.Run(*loaded, SmallIntegers(tree.program(), 1)));
-  return TakeDeviceSamples(bench.device, *loaded, policy, bench.sensors);
-}
-
-// Bytes a nanosecond, read and written.
-double CopyRate(const Bench& bench) {
-  constexpr int kTimes = 20;
-  const auto ns = bench.device.TimeCopies(kCopiedBytes, kTimes);
-  return ns && *ns > 0 ? 2.0 * kCopiedBytes * kTimes / *ns : 0;
-}
-
-void RunTiming(const Bench& bench, const Options& options) {
-  Report& report = bench.report;
-  report.Line(
-      "The device's own clock, batches of at least 5 ms. Peer: a copy of {} MB within the "
-      "device's memory, before and after each.\n",
-      kCopiedBytes / 1'000'000);
-  report.Line(
-      "| benchmark | actions | cache | us | fastest to slowest | GFLOP/s | GB/s of tensors | to "
-      "the copy | batches, throttled | device |\n|---|---|---|---|---|---|---|---|---|---|");
-  std::vector<Report::Goal> goals;
-  for (const Schedule& schedule : kTimed) {
-    if (schedule.size > options.largest) continue;
-    const looptree::LoopTree tree = Walked(schedule.uri, schedule.actions);
-    for (const CacheState cache : {CacheState::kWarm, CacheState::kCold}) {
-      const char* const name = cache == CacheState::kWarm ? "warm" : "cold";
-      const double copy_before = CopyRate(bench);
-      const auto taken = MeasureTree(bench, tree, Policy(cache));
-      if (!taken) {
-        report.Fail(fmt::format("{} {} {}: {}", schedule.uri, schedule.actions, name,
-                                taken.error().message));
-        continue;
-      }
-      const double copy = (copy_before + CopyRate(bench)) / 2;
-      const std::vector<double>& ns = taken->samples.ns;
-      const double median = MedianOf(ns);
-      const double rate = static_cast<double>(looptree::TensorBytes(tree.program())) / median;
-      const double flops = static_cast<double>(looptree::FlopCount(tree.program())) / median;
-      const double to_copy = copy > 0 ? rate / copy : 0;
-      report.Line("| {} | {} | {} | {:.2f} | {:.4f} | {:.1f} | {:.1f} | {:.3f} | {}{}, {} | {} |",
-                  schedule.uri, schedule.actions, name, median / 1e3,
-                  (std::ranges::max(ns) - std::ranges::min(ns)) / median, flops, rate, to_copy,
-                  ns.size(), taken->is_batched ? " of graphs" : "", taken->throttled,
-                  StateText(taken->after));
-      report.Row({{"benchmark", schedule.uri},
-                  {"actions", schedule.actions},
-                  {"cache", name},
-                  {"samples_ns", ns},
-                  {"gflop_per_second", flops},
-                  {"gb_per_second", rate},
-                  {"copy_gb_per_second", copy},
-                  {"throttled", taken->throttled},
-                  {"clock_mhz", taken->after.clock_mhz},
-                  {"temperature_c", taken->after.temperature_c},
-                  {"power_w", taken->after.power_w}});
-      if (schedule.judged_by_copy && cache == CacheState::kWarm) {
-        goals.push_back({.name = fmt::format("{} to a copy's bandwidth", schedule.uri),
-                         .value = to_copy,
-                         .goal = 0.95});
-      }
-    }
-  }
-  report.Line("");
-  for (const Report::Goal& goal : goals) report.Judge(goal);
-}
-
-// ---- the best schedule found, beside cuBLAS
-
-// What some elements of the product are, by themselves: for sizes that a host takes minutes for.
-std::string CheckSome(const std::vector<looptree::Tensor>& inputs, const looptree::Tensor& product,
-                      int size) {
-  SplitMix64 random(5);
-  const auto n = static_cast<std::size_t>(size);
-  for (int i = 0; i < 512; ++i) {
-    const std::size_t row = random.Below(n);
-    const std::size_t column = random.Below(n);
-    double sum = 0;
-    for (std::size_t k = 0; k < n; ++k) {
-      sum += double{inputs[0][row * n + k]} * double{inputs[1][k * n + column]};
-    }
-    if (double{product[row * n + column]} != sum) {
-      return fmt::format("element {}, {}: {} instead of {}", row, column, product[row * n + column],
-                         sum);
-    }
-  }
-  return "";
-}
-
-void RunSearch(const Bench& bench, const Options& options) {
-  Report& report = bench.report;
-  const auto cublas = CublasPeer::Open(bench.driver);
-  report.Line("{} s for each size, beside {}.\n", options.search_seconds,
-              cublas ? (*cublas)->version() + ", float32, TF32 off"
-                     : "no peer (" + cublas.error().message + ")");
-  if (!cublas) report.Skip("cuBLAS as peer: " + cublas.error().message);
-  report.Line(
-      "| size | tried, failed | actions | us | GFLOP/s | cuBLAS GFLOP/s | ratio |\n"
-      "|---|---|---|---|---|---|---|");
-  std::vector<Report::Goal> goals;
-  for (const int size : {64, 1024, 2048, 4096}) {
-    if (size > options.largest || (size == 64 && options.largest > 64)) continue;
-    const std::string uri = fmt::format("benchmark://mm-v0/mm{}_{}_{}", size, size, size);
-    const auto inputs = SmallIntegers(Walked(uri.c_str(), "").program(), 1);
-    const auto time_tree = [&](const looptree::LoopTree& tree) -> std::expected<double, Failure> {
-      LF_TRY(const GpuKernel kernel, bench.compiler.Compile(tree));
-      LF_TRY(const std::string code, CodeFor(bench, kernel));
-      LF_TRY(const auto loaded, bench.device.Load(kernel, code));
-      LF_TRY(const auto outputs, bench.device.Run(*loaded, inputs));
-      if (const std::string wrong = CheckSome(inputs, outputs[0], size); !wrong.empty()) {
-        return std::unexpected(Failure{.code = FailureCode::kWrongOutput, .message = wrong});
-      }
-      SamplingPolicy policy = Policy(CacheState::kWarm);
-      policy.min_repetition_ns = 1'000'000;
-      policy.budget_ns = 20'000'000;
-      LF_TRY(const DeviceSamples taken,
-             TakeDeviceSamples(bench.device, *loaded, policy, bench.sensors));
-      return MedianOf(taken.samples.ns);
-    };
-    const auto found =
-        SearchSchedule(size, options.seed, std::chrono::seconds(options.search_seconds), time_tree);
-    if (!found) {
-      report.Fail(fmt::format("{}: {}", size, found.error().message));
-      continue;
-    }
-    // Timed afresh, the peer between.
-    const looptree::LoopTree tree = Walked(uri.c_str(), found->actions);
-    const auto flop = static_cast<double>(looptree::FlopCount(tree.program()));
-    std::vector<double> ours;
-    std::vector<double> theirs;
-    const auto timed = [&]() -> std::expected<void, Failure> {
-      LF_TRY(const GpuKernel kernel, bench.compiler.Compile(tree));
-      LF_TRY(const std::string code, CodeFor(bench, kernel));
-      LF_TRY(const auto loaded, bench.device.Load(kernel, code));
-      LF_TRY_VOID(bench.device.Run(*loaded, inputs));
-      const std::vector<CudaAddress>& at = loaded->buffers();
-      for (int round = 0; round < 6; ++round) {
-        LF_TRY(const DeviceSamples taken,
-               TakeDeviceSamples(bench.device, *loaded, Policy(CacheState::kWarm), bench.sensors));
-        if (round > 0) ours.push_back(MedianOf(taken.samples.ns));
-        if (!cublas) continue;
-        const int runs = std::max(1, static_cast<int>(2e7 / MedianOf(taken.samples.ns)));
-        LF_TRY(const double ns,
-               bench.device.TimeQueued([&] { return (*cublas)->Start(size, at[0], at[1], at[2]); },
-                                       runs));
-        if (round > 0) theirs.push_back(ns / runs);
-      }
-      return {};
-    }();
-    if (!timed) {
-      report.Fail(fmt::format("{}: {}", size, timed.error().message));
-      continue;
-    }
-    const double rate = flop / MedianOf(ours);
-    const double peer = theirs.empty() ? 0 : flop / MedianOf(theirs);
-    report.Line("| {} | {}, {} | {} | {:.2f} | {:.1f} | {} | {} |", size, found->tried,
-                found->failed, found->actions, MedianOf(ours) / 1e3, rate,
-                peer > 0 ? fmt::format("{:.1f}", peer) : "-",
-                peer > 0 ? fmt::format("{:.3f}", rate / peer) : "-");
-    report.Row({{"size", size},
-                {"tried", found->tried},
-                {"failed", found->failed},
-                {"actions", found->actions},
-                {"ns", ours},
-                {"cublas_ns", theirs},
-                {"gflop_per_second", rate},
-                {"cublas_gflop_per_second", peer > 0 ? Json(peer) : Json(nullptr)}});
-    if (peer > 0) {
-      goals.push_back({.name = fmt::format("product of {}, to cuBLAS", size),
-                       .value = rate / peer,
-                       .goal = 0.7});
-    }
-  }
-  report.Line("");
-  for (const Report::Goal& goal : goals) report.Judge(goal);
-}
-
-// ---- the same again
-
-void RunRepeats(const Bench& bench, const Options& options) {
-  Report& report = bench.report;
-  report.Line("One schedule {} times, each loaded anew.\n", options.repeats);
-  for (const Schedule& schedule :
-       {Schedule{"benchmark://loop_tool-cuda-v0/1048576", "", 1024},
-        Schedule{"benchmark://mm-v0/mm1024_1024_1024", "swap_down", 1024},
-        Schedule{"benchmark://mm-v0/mm64_64_64", "swap_down", 64}}) {
-    if (schedule.size > options.largest) continue;
-    const looptree::LoopTree tree = Walked(schedule.uri, schedule.actions);
-    std::vector<double> medians;
-    for (int i = 0; i < options.repeats; ++i) {
-      const auto taken = MeasureTree(bench, tree, Policy(CacheState::kWarm));
-      if (!taken) {
-        report.Fail(fmt::format("{}: {}", schedule.uri, taken.error().message));
-        break;
-      }
-      medians.push_back(MedianOf(taken->samples.ns));
-    }
-    if (medians.empty()) continue;
-    const double median = MedianOf(medians);
-    std::vector<double> apart;
-    for (const double ns : medians) apart.push_back(std::abs(ns / median - 1));
-    std::ranges::sort(apart);
-    report.Line(
-        "- {} {}: {:.2f} us; from their median by {:.4f} in the median, {:.4f} at the 90th "
-        "percentile, {:.4f} at most",
-        schedule.uri, schedule.actions, median / 1e3, MedianOf(apart), apart[apart.size() * 9 / 10],
-        apart.back());
-    report.Row({{"benchmark", schedule.uri}, {"actions", schedule.actions}, {"ns", medians}});
-    report.Judge(
-        {.name = fmt::format("{} {}: furthest from the median", schedule.uri, schedule.actions),
-         .value = apart.back(),
-         .bound = Report::Goal::Bound::kAtMost,
-         .goal = 0.01});
-  }
-}
-
-// ---- hostile kernels
+// ---- hostile kernels, each in a process of its own
 
 struct Fault {
   const char* name;
@@ -457,7 +143,13 @@ int RunFault(CudaDriver& driver, const Options& options) {
     kernel.launches = {{.symbol = "hostile", .blocks = 1, .threads = 32}};
     kernel.buffers = {{.role = BufferSpec::Role::kOutput, .element_count = fault.elements}};
     const auto ran = [&]() -> std::expected<void, Failure> {
-      LF_TRY(const auto loaded, (*device)->Load(kernel, HostilePtx(fault)));
+      std::string code = HostilePtx(fault);
+      if (const auto assembler = OpenNvJitLink()) {
+        auto cubin =
+            (*assembler)->Assemble(code, GpuArch{(*device)->facts().compute_capability});
+        if (cubin) code = std::move(cubin->bytes);
+      }
+      LF_TRY(const auto loaded, (*device)->Load(kernel, code));
       LF_TRY_VOID((*device)->Run(*loaded, {}));
       return {};
     }();
@@ -531,7 +223,7 @@ void RunSanitizer(Report& report, const Options& options) {
   }
   for (const char* tool : {"memcheck", "racecheck", "synccheck"}) {
     const Ran ran =
-        RunCommand(fmt::format("{} --tool {} --error-exitcode 9 {} --only-trees 20 --device {}",
+        RunCommand(fmt::format("{} --tool {} --report-api-errors no --error-exitcode 9 {} --only-trees 20 --device {}",
                                program, tool, OwnPath(), options.device),
                    kMostSeconds);
     report.Row({{"tool", tool}, {"clean", ran.status == 0}, {"exit", ran.status}});
@@ -541,7 +233,9 @@ void RunSanitizer(Report& report, const Options& options) {
   }
 }
 
-void CheckCanary(const Bench& bench) {
+// ---- the device
+
+void CheckCanary(const DeviceBench& bench) {
   const auto checked = [&]() -> std::expected<void, Failure> {
     auto canary = MakeGpuCanary(bench.arch);
     if (!canary) {
@@ -554,9 +248,10 @@ void CheckCanary(const Bench& bench) {
   if (!checked) bench.report.Fail("the canary: " + checked.error().message);
 }
 
-void RunDevice(const Bench& bench) {
+void RunDevice(const DeviceBench& bench, const Options&) {
   const CudaDriver::Facts& facts = bench.device.facts();
   Report& report = bench.report;
+  if (!bench.missing.empty()) report.Skip(bench.missing);
   report.Line("| | |\n|---|---|");
   const auto fact = [&](const char* name, const std::string& value) {
     report.Line("| {} | {} |", name, value);
@@ -574,7 +269,7 @@ void RunDevice(const Bench& bench) {
                       ? "none"
                       : fmt::format("driver {}, {}", bench.sensors->DriverVersion(),
                                     StateText(bench.sensors->Read())));
-  if (const auto peaks = MeasurePeaks(bench.device)) {
+  if (const auto peaks = MeasurePeaks(bench.device, bench.assembler)) {
     fact("peaks", fmt::format("{:.2f} TFLOP/s of multiply-adds, {:.1f} GB/s copied",
                               peaks->flop_per_second * 1e-12, peaks->read_bytes_per_second * 1e-9));
   } else {
@@ -584,181 +279,132 @@ void RunDevice(const Bench& bench) {
   CheckCanary(bench);
 }
 
-// The device with all that goes with it, for as long as `use` runs. False: it cannot be had, and
-// `why` says so.
-bool WithDevice(CudaDriver& driver, const Options& options, Report& report,
-                const std::function<void(const Bench&)>& use, std::string& why) {
-  auto device = GpuDevice::Open(driver, {.ordinal = options.device, .clock = {}});
-  if (!device) {
-    why = device.error().message;
-    return false;
-  }
-  const GpuArch arch{(*device)->facts().compute_capability};
-  auto compiler = GpuCompiler::Create({.arch = arch, .limits = {}});
-  if (!compiler) {
-    why = compiler.error().message;
-    return false;
-  }
-  auto assembler = OpenNvJitLink();
-  auto sensors = OpenNvml((*device)->facts().bus_id);
-  if (!assembler) why += assembler.error().message;
-  if (!sensors) why += (why.empty() ? "" : "; ") + sensors.error().message;
-  use({.report = report,
-       .driver = driver,
-       .device = **device,
-       .arch = arch,
-       .compiler = **compiler,
-       .assembler = assembler ? assembler->get() : nullptr,
-       .sensors = sensors ? sensors->get() : nullptr});
-  return true;
+void RunAfter(const DeviceBench& bench, const Options& options) {
+  Options after = options;
+  after.trees = 20;
+  ++after.seed;
+  CheckCanary(bench);
+  RunConformance(bench, after);
 }
 
-class Run {
- public:
-  Run(CudaDriver& driver, const Options& options, Report& report)
-      : driver_(driver), options_(options), report_(report) {}
+// ---- parts
 
-  void All() {
-    std::string missing;
-    const bool had = WithDevice(
-        driver_, options_, report_, [&](const Bench& bench) { OnDevice(bench, missing); }, missing);
-    if (!had) report_.Fail(missing);
-    Part("faults", "Hostile kernels, each in a process of its own",
-         [&] { RunFaults(report_, options_); });
-    Part("sanitizer", "compute-sanitizer", [&] { RunSanitizer(report_, options_); });
-    Part("after", "Once more, after them", [&] {
-      Options after = options_;
-      after.trees = 20;
-      ++after.seed;
-      std::string why;
-      if (!WithDevice(
-              driver_, after, report_,
-              [&](const Bench& bench) {
-                CheckCanary(bench);
-                RunConformance(bench, after);
-              },
-              why)) {
-        report_.Fail(why);
-      }
-    });
-  }
-
- private:
-  // `missing`: what the device is used without.
-  void OnDevice(const Bench& bench, const std::string& missing) {
-    Part("device", "Device", [&] {
-      if (!missing.empty()) report_.Skip(missing);
-      RunDevice(bench);
-    });
-    const auto part = [&](std::string_view name, const char* title, const auto& run) {
-      Part(name, title, [&] {
-        if (bench.device.lost()) return report_.Fail("the device is lost since an earlier part");
-        run(bench, options_);
-      });
-    };
-    part("conformance", "Conformance", RunConformance);
-    part("timing", "Timing", RunTiming);
-    part("search", "Best schedule found", RunSearch);
-    part("repeats", "A/A", RunRepeats);
-  }
-
-  void Part(std::string_view name, const char* title, const std::function<void()>& run) {
-    const bool is_wanted =
-        options_.parts.empty() ||
-        fmt::format(",{},", options_.parts).find(fmt::format(",{},", name)) != std::string::npos;
-    if (!is_wanted) return;
-    report_.Begin(std::string(name), title);
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
-    if (options_.seconds > 0 && passed.count() > options_.seconds) {
-      return report_.Fail(fmt::format("not begun: {:.0f} s had passed", passed.count()));
-    }
-    run();
-  }
-
-  CudaDriver& driver_;
-  const Options& options_;
-  Report& report_;
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+struct Part {
+  const char* title;
+  // One of them.
+  void (*on_device)(const DeviceBench&, const Options&) = nullptr;
+  void (*without)(Report&, const Options&) = nullptr;
 };
 
-// False: says what is wrong with them.
-bool ParseOptions(int argc, char** argv, Options& options) {
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    const char* const value = i + 1 < argc ? argv[i + 1] : nullptr;
-    const std::pair<std::string_view, int*> kNumbers[] = {
-        {"--device", &options.device},         {"--trees", &options.trees},
-        {"--only-trees", &options.only_trees}, {"--largest", &options.largest},
-        {"--repeats", &options.repeats},       {"--search-seconds", &options.search_seconds}};
-    const std::pair<std::string_view, std::string*> kTexts[] = {
-        {"--fault", &options.fault}, {"--parts", &options.parts}, {"--json", &options.json}};
-    bool is_known = false;
-    for (const auto& [name, number] : kNumbers) {
-      if (flag != name || value == nullptr) continue;
-      *number = std::max(0, std::atoi(value));
-      is_known = true;
+Part PartOf(std::string_view name) {
+  if (name == "children") return {"Children as a worker confines them", nullptr, RunChildren};
+  if (name == "device") return {"Device", RunDevice};
+  if (name == "conformance") return {"Conformance", RunConformance};
+  if (name == "timing") return {"Timing", RunTiming};
+  if (name == "search") return {"Best schedule found", RunSearch};
+  if (name == "repeats") return {"A/A", RunRepeats};
+  if (name == "faults") return {"Hostile kernels, each in a process of its own", nullptr, RunFaults};
+  if (name == "sanitizer") return {"compute-sanitizer", nullptr, RunSanitizer};
+  return {"Once more, after them", RunAfter};
+}
+
+// In this process.
+void RunPart(std::string_view name, const Options& options, Report& report) {
+  const Part part = PartOf(name);
+  report.Begin(std::string(name), part.title);
+  if (part.without != nullptr) return part.without(report, options);
+  const auto driver = OpenCudaDriver();
+  if (!driver) return report.Fail(driver.error().message);
+  WithDevice(**driver, options, report,
+             [&](const DeviceBench& bench) {
+               if (bench.device.facts().is_fake && !report.is_fake()) {
+                 return report.Fail("there is no GPU, but a library of tests");
+               }
+               part.on_device(bench, options);
+             });
+}
+
+// In a process of its own, which tells of it on the same standard output.
+void RunApart(const std::string& name, const Options& options, int most_seconds, Report& report) {
+  const std::string json =
+      fmt::format("{}.{}.part", options.json.empty() ? fmt::format("/tmp/gpu-{}", ::getpid())
+                                                     : options.json,
+                  name);
+  std::remove(json.c_str());
+  const std::string command = fmt::format(
+      "exec timeout --kill-after=10 {} {} --alone {} --json '{}' --device {} --trees {} --seed {} "
+      "--largest {} --search-seconds {} --repeats {} --fake {}",
+      most_seconds, OwnPath(), name, json, options.device, options.trees, options.seed,
+      options.largest, options.search_seconds, options.repeats, options.is_fake);
+  std::fflush(nullptr);
+  const int status = std::system(command.c_str());
+  const Status taken = report.Take(json);
+  std::remove(json.c_str());
+  if (taken) return;
+  report.Begin(name, PartOf(name).title);
+  constexpr int kEnded = 124;  // by timeout
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  report.Fail(code == kEnded
+                  ? fmt::format("it had not ended after {} s", most_seconds)
+                  : fmt::format("it ended with {}: {}", code, taken.error().message));
+}
+
+void RunAll(const Options& options, Report& report) {
+  constexpr int kMostSeconds = 900;  // of one part, where nobody says how long all may take
+  constexpr int kToEnd = 30;         // behind --seconds, for what has begun
+  const auto begun = std::chrono::steady_clock::now();
+  for (const std::string_view part : kParts) {
+    const std::string name(part);
+    if (!options.parts.empty() && std::ranges::find(options.parts, name) == options.parts.end()) {
+      continue;
     }
-    for (const auto& [name, text] : kTexts) {
-      if (flag != name || value == nullptr) continue;
-      *text = value;
-      is_known = true;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
+    if (options.seconds > 0 && passed.count() > options.seconds) {
+      report.Begin(name, PartOf(name).title);
+      report.Fail(fmt::format("not begun: {:.0f} s had passed", passed.count()));
+      continue;
     }
-    if (flag == "--seconds" && value != nullptr) {
-      options.seconds = std::atof(value);
-      is_known = true;
-    }
-    if (flag == "--seed" && value != nullptr) {
-      options.seed = static_cast<std::uint64_t>(std::atoll(value));
-      is_known = true;
-    }
-    if (!is_known) {
-      fmt::print(stderr, "gpu_conformance: {} is no flag, or lacks its value\n", flag);
-      return false;
-    }
+    const double left = options.seconds > 0 ? options.seconds - passed.count() + kToEnd
+                                            : static_cast<double>(kMostSeconds);
+    RunApart(name, options, static_cast<int>(left), report);
   }
-  options.repeats = std::max(1, options.repeats);
-  for (std::string rest = options.parts; !rest.empty();) {
-    const std::string part = rest.substr(0, rest.find(','));
-    rest.erase(0, part.size() + 1);
-    if (std::ranges::find(kParts, part) == std::end(kParts)) {
-      fmt::print(stderr, "gpu_conformance: there is no part '{}'; there are {}\n", part,
-                 fmt::join(kParts, ", "));
-      return false;
-    }
-  }
-  return true;
 }
 
 int Main(int argc, char** argv) {
   Options options;
   if (!ParseOptions(argc, argv, options)) return kUsage;
-  auto driver = OpenCudaDriver();
-  if (!driver) {
-    fmt::print("NOTHING TESTED: {}\n", driver.error().message);
+  PrepareCudaEnvironment();
+  const auto in_this_process = [&](std::string_view part) {
+    Report report(options.json, options.is_fake ? Report::Device::kFake : Report::Device::kReal);
+    RunPart(part, options, report);
+    report.Close();
+    return report.failures() == 0 ? 0 : kFailed;
+  };
+  // Before any driver is opened: some parts may have had none.
+  if (!options.alone.empty()) return in_this_process(options.alone);
+  const auto facts = [&]() -> Result<CudaDriver::Facts> {
+    LF_TRY(const auto driver, OpenCudaDriver());
+    if (!options.fault.empty()) std::_Exit(RunFault(*driver, options));
+    LF_TRY(const auto device, GpuDevice::Open(*driver, {.ordinal = options.device, .clock = {}}));
+    return device->facts();
+  }();
+  if (!facts) {
+    fmt::print("NOTHING TESTED: {}\n", facts.error().message);
     return kNothingTested;
   }
-  if (!options.fault.empty()) return RunFault(**driver, options);
-  bool is_fake = false;
-  {
-    auto device = GpuDevice::Open(**driver, {.ordinal = options.device, .clock = {}});
-    if (!device) {
-      fmt::print("NOTHING TESTED: {}\n", device.error().message);
-      return kNothingTested;
-    }
-    is_fake = (*device)->facts().is_fake;
+  options.is_fake = facts->is_fake ? 1 : 0;
+  if (options.only_trees > 0) {
+    options.trees = options.only_trees;
+    return in_this_process("conformance");
   }
-  Report report(options.json, is_fake ? Report::Device::kFake : Report::Device::kReal);
+  Report report(options.json, options.is_fake ? Report::Device::kFake : Report::Device::kReal);
   report.Line("# GPU report");
-  if (is_fake) {
+  if (report.is_fake()) {
     report.Line(
         "\n**A LIBRARY OF LOOPFLEET'S TESTS STANDS IN THE PLACE OF THE DRIVER. THERE IS NO GPU, "
         "AND NO FIGURE BELOW IS ONE OF A GPU.**");
   }
-  if (options.only_trees > 0) {
-    options.parts = "conformance";
-    options.trees = options.only_trees;
-  }
-  Run(**driver, options, report).All();
+  RunAll(options, report);
   report.End();
   return report.failures() == 0 ? 0 : kFailed;
 }

@@ -44,6 +44,17 @@ void Report::Skip(std::string_view why) {
 void Report::Judge(const Goal& goal) {
   const bool at_least = goal.bound == Goal::Bound::kAtLeast;
   const bool is_reached = at_least ? goal.value >= goal.goal : goal.value <= goal.goal;
+  if (!goal.not_judged.empty()) {
+    ++not_judged_;
+    part_["goals"].push_back(Json{{"name", goal.name},
+                                  {"value", nullptr},
+                                  {at_least ? "at_least" : "at_most", goal.goal},
+                                  {"verdict", "not judged"},
+                                  {"why", goal.not_judged}});
+    Line("- goal: {}, {} {:g}: NOT JUDGED: {}", goal.name, at_least ? "at least" : "at most",
+         goal.goal, goal.not_judged);
+    return;
+  }
   const char* const verdict = is_fake() ? "not graded" : is_reached ? "reached" : "NOT REACHED";
   part_["goals"].push_back(Json{{"name", goal.name},
                                 {"value", goal.value},
@@ -51,6 +62,25 @@ void Report::Judge(const Goal& goal) {
                                 {"verdict", verdict}});
   Line("- goal: {}: {:.3f}, {} {:g}: {}", goal.name, goal.value, at_least ? "at least" : "at most",
        goal.goal, verdict);
+}
+
+Status Report::Take(const std::string& file) {
+  EndPart();
+  std::ifstream stream(file);
+  if (!stream) return loopfleet::Fail(ErrorKind::kNotFound, "it left no report");
+  const Json other = Json::parse(stream, nullptr, false);
+  if (!other.is_object() || !other.value("complete", false)) {
+    return loopfleet::Fail(ErrorKind::kCorrupt, "its report is not whole");
+  }
+  for (const Json& part : other["parts"]) {
+    failures_ += part.contains("failures") ? static_cast<int>(part["failures"].size()) : 0;
+    for (const Json& goal : part.value("goals", Json::array())) {
+      not_judged_ += goal["verdict"] == "not judged" ? 1 : 0;
+    }
+    json_["parts"].push_back(part);
+  }
+  Write();
+  return {};
 }
 
 void Report::EndPart() {
@@ -62,11 +92,16 @@ void Report::EndPart() {
   Write();
 }
 
-void Report::End() {
+void Report::Close() {
   EndPart();
   json_["complete"] = true;
   json_["passed"] = failures_ == 0;
   Write();
+}
+
+void Report::End() {
+  Close();
+  if (not_judged_ > 0) Line("\n{} goals could not be judged.", not_judged_);
   Line("\n{}", failures_ == 0 ? "ALL PASSED" : "SOMETHING FAILED");
 }
 

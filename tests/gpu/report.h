@@ -1,7 +1,8 @@
 #pragma once
 // Report: what gpu_conformance found, told twice: as Markdown on standard output while it goes on,
 // and as JSON in a file that is whole after each part, so that a run which is ended keeps what it
-// has. Parts are begun one after the other.
+// has. Parts are begun one after the other. A part may come from another process, which has told it
+// to standard output itself.
 //
 // A goal is judged only where the device is real: what a driver of the tests gives is no figure.
 
@@ -11,6 +12,8 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+
+#include "common/base/result.h"
 
 namespace loopfleet::worker {
 
@@ -42,12 +45,16 @@ class Report {
     double value = 0;
     enum class Bound { kAtLeast, kAtMost } bound = Bound::kAtLeast;
     double goal = 0;
+    std::string not_judged;  // why it cannot be, as where a peer is missing; "": it can
   };
   void Judge(const Goal& goal);
+  // What another process has found, as it stands in its file: kNotFound, kCorrupt.
+  Status Take(const std::string& file);
 
   bool is_fake() const { return device_ == Device::kFake; }
   int failures() const { return failures_; }
-  // Ends the last part and the report.
+  // Ends the last part and the report; and says how it went.
+  void Close();
   void End();
 
  private:
@@ -60,6 +67,7 @@ class Report {
   Json json_;
   Json part_;
   int failures_ = 0;
+  int not_judged_ = 0;  // goals
   int failures_before_ = 0;  // the part
   std::chrono::steady_clock::time_point begun_;
 };

@@ -5,12 +5,15 @@
 # The report goes to standard output and to DIR/DATE.md and DIR/DATE.json (build/gpu if there is no
 # --out); those of real devices are kept under docs/gpu/. FLAGS are gpu_conformance's: of a machine that
 # is lent for ten minutes at a time,
-#   tests/gpu/run.sh --out "$OUT" -- --parts device,conformance,timing,faults --seconds 540
+#   tests/gpu/run.sh --out "$OUT" -- --parts children,device,conformance,timing,faults --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts search,repeats --seconds 540
 #   tests/gpu/run.sh --out "$OUT" -- --parts sanitizer,after --seconds 540
 # A machine with a GPU needs build/release/bin/gpu_conformance, a C library (2.36 or newer) and NVIDIA's
-# driver; with nvJitLink (of the CUDA toolkit, or named by LOOPFLEET_NVJITLINK) our cubins are tested,
-# without it the driver assembles.
+# driver; with nvJitLink our cubins are tested, without it the driver assembles; cuBLAS is the peer. Both
+# are looked for in the system's places, the CUDA toolkit's and Python packages'. By hand:
+#   LOOPFLEET_NVIDIA_LIBRARIES=/a:/b     folders to look into first
+#   LOOPFLEET_NVJITLINK=..., LOOPFLEET_CUBLAS=...     these files and no others
+# What machine it was (nvidia-smi and the like) is in DIR/DATE.txt.
 # Exit code: 0 all passed, or there is no CUDA device here (nothing was tested); else as gpu_conformance.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -53,6 +56,25 @@ if [ "$only_build" = yes ]; then
   exit 0
 fi
 
+# Behind what the system finds by itself stands nothing: what LD_LIBRARY_PATH names comes before it. So
+# only folders that have one of the two libraries, and no driver (of stubs, or of compatibility) with it.
+folders=${LOOPFLEET_NVIDIA_LIBRARIES:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+shopt -s nullglob
+for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib /usr/local/cuda-*/lib64 \
+              {/usr,/usr/local,/opt/conda,"${HOME:-/root}"/.local}/lib/python3*/{site,dist}-packages/nvidia/*/lib \
+              /usr/lib/python3/dist-packages/nvidia/*/lib; do
+  libraries=("$folder"/libnvJitLink.so* "$folder"/libcublas.so*)
+  drivers=("$folder"/libcuda.so*)
+  if [ ${#libraries[@]} -gt 0 ] && [ ${#drivers[@]} -eq 0 ]; then folders+=:$folder; fi
+done
+shopt -u nullglob
+export LD_LIBRARY_PATH=${folders#:}
+
+if ! help=$("$program" --parts nothing 2>&1) && [[ $help != *"there is no part"* ]]; then
+  echo "gpu: $program does not start here: $help" >&2
+  exit 1
+fi
+
 mkdir -p "$out"
 report=$out/$(date -u +%Y-%m-%d)
 # A second run of the day beside the first, not over it.
@@ -60,12 +82,20 @@ for ((i = 2; ; ++i)); do
   [ -e "$report.md" ] || break
   report=$out/$(date -u +%Y-%m-%d)-$i
 done
+{
+  date -u
+  uname -a
+  ldd --version 2>&1 | head -1
+  echo "LD_LIBRARY_PATH=$LD_LIBRARY_PATH"
+  ls -l /dev/nvidia* /dev/nvidia-caps 2>&1
+  if command -v nvidia-smi > /dev/null; then timeout 60 nvidia-smi -q 2>&1; else echo "no nvidia-smi"; fi
+} > "$report.txt" || true
 set +e
 "$program" --json "$report.json" "$@" | tee "$report.md"
 status=${PIPESTATUS[0]}
 set -e
 if [ "$status" -eq 77 ]; then
-  rm -f "$report.md" "$report.json"
+  rm -f "$report.md" "$report.json" "$report.txt"
   echo "gpu: NO CUDA DEVICE HERE: built, and NOT TESTED" >&2
   exit 0
 fi

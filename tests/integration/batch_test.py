@@ -100,15 +100,26 @@ class BatchTest(unittest.TestCase):
     def test_equal_jobs_are_answered_from_the_store(self):
         with Fleet(workers=1) as cluster:
             jobs = small_jobs(20)
-            _, first = cluster.submit([job | {"fresh": True} for job in jobs])
+            first = self.measured_now(cluster, jobs)
             _, second = cluster.submit(jobs)
-            self.assertEqual({outcome["source"] for outcome in first}, {"measured"})
-            self.assertEqual({outcome["source"] for outcome in second}, {"stored"})
-            by_index = {outcome["index"]: outcome for outcome in first}
             for outcome in second:
-                self.assertEqual(outcome["elapsed_ns"], by_index[outcome["index"]]["elapsed_ns"])
-            _, third = cluster.submit([job | {"fresh": True} for job in jobs])
-            self.assertEqual({outcome["source"] for outcome in third}, {"measured"})
+                if outcome["index"] in first:
+                    self.assertEqual(outcome["source"], "stored")
+                    self.assertEqual(outcome["elapsed_ns"], first[outcome["index"]])
+            self.measured_now(cluster, jobs)
+
+    def measured_now(self, cluster, jobs):
+        """The times of jobs that the store may not answer, by index: of those that a busy host gave one,
+        and that is one at least."""
+        for _ in range(fleet.MEASURING_TRIES):
+            _, outcomes = cluster.submit([job | {"fresh": True} for job in jobs],
+                                         again_if_unstable=False)
+            self.assertEqual(len(outcomes), len(jobs))
+            figures = [outcome for outcome in outcomes if not fleet.is_unstable(outcome)]
+            if figures:
+                self.assertEqual({outcome["source"] for outcome in figures}, {"measured"})
+                return {outcome["index"]: outcome["elapsed_ns"] for outcome in figures}
+        self.fail("the host is too busy for any figure")
 
 
 if __name__ == "__main__":

@@ -218,6 +218,32 @@ class Container(unittest.TestCase):
             self.assertEqual(len(list(installed.glob("page-*/node_modules/uplot"))), int(builds), ran[0])
         return True
 
+    def test_who_can_not_become_root_is_told_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copytree(ROOT / "deploy", root / "deploy", symlinks=True)
+            shutil.copytree(ROOT / "monitoring" / "page", root / "monitoring" / "page", symlinks=True)
+            script = root / "deploy" / "dependencies.sh"
+            # A machine with nothing of what is fetched, and with no sudo.
+            script.write_text(script.read_text().replace("wheel_folder=/usr/local/lib/loopfleet\n",
+                                                         f"wheel_folder={folder}/installed\n"))
+            stubs = root / "stubs"
+            stubs.mkdir()
+            for name in ("bash", "cut", "dirname", "env", "grep", "sha256sum"):
+                (stubs / name).symlink_to(shutil.which(name))
+            for name, does in {"id": "echo 1000", "apt-get": "exit 1", "node": "exit 1", "npm": "exit 1",
+                               "dpkg-query": 'shift 3; for name; do echo "installed $name"; done'}.items():
+                (stubs / name).write_text(f"#!{shutil.which('bash')}\n{does}\n")
+                (stubs / name).chmod(0o755)
+            for arguments, said in (([], "As root, run: monitoring/page/fetch_packages.sh /"),
+                                    (["--tests"], "WITHOUT nvidia-nvjitlink")):
+                done = subprocess.run([str(script), *arguments], env={"PATH": str(stubs)}, text=True,
+                                      capture_output=True, timeout=fleet.COMMAND_LIMIT_S)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("not root, and there is no sudo", done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertNotRegex(done.stderr, "fetch(ing|ed)")
+
     def test_the_libraries_of_the_programs_are_among_the_runtime_packages(self):
         if shutil.which("dpkg-query") is None:
             self.skipTest("SKIPPED: this is no Debian")

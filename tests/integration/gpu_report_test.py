@@ -11,7 +11,7 @@ import unittest
 
 import fleet
 
-PARTS = ["device", "conformance", "timing", "search", "repeats", "faults", "sanitizer", "after"]
+PARTS = ["children", "device", "conformance", "timing", "search", "repeats", "faults", "sanitizer", "after"]
 FAULTS = {"illegal-address": "RUN_CRASH", "misaligned": "RUN_CRASH", "trap": "RUN_CRASH",
           "endless": "RUN_TIMEOUT", "too-much-memory": "RUN_OOM"}
 MOST_BYTES = 40 << 20
@@ -24,8 +24,8 @@ DEVICE = "memory 1000000000\nhangs 128\n"
 SANITIZER = """#!/bin/sh
 echo "$@" >> "$0.log"
 [ "$1" = --version ] && exit 0
-[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 8
-shift 4
+[ "$1 $3 $4 $5 $6" = "--tool --report-api-errors no --error-exitcode 9" ] || exit 8
+shift 6
 exec "$@"
 """
 
@@ -77,8 +77,21 @@ class Report(unittest.TestCase):
             self.assertTrue(part["fake_device"], name)
             self.assertTrue(part["rows"], name)
             for goal in part.get("goals", []):
-                self.assertEqual(goal["verdict"], "not graded", name)
-        self.assertTrue(by_name["repeats"]["goals"])
+                self.assertIn(goal["verdict"], ("not graded", "not judged"), name)
+        self.assertEqual({goal["verdict"] for goal in by_name["repeats"]["goals"]}, {"not graded"})
+        # Without a peer, or left out: neither reached nor missed, and told.
+        for name in ("timing", "search"):
+            for goal in by_name[name]["goals"]:
+                self.assertEqual((goal["verdict"], goal["value"]), ("not judged", None), goal)
+                self.assertTrue(goal["why"])
+        self.assertEqual(len(by_name["search"]["goals"]), 4)
+        self.assertIn("5 goals could not be judged", done.stdout)
+        # Compiled behind the filter, run and timed by the child that has the device.
+        children = [row for row in by_name["children"]["rows"] if "benchmark" in row]
+        self.assertEqual(len(children), 3)
+        for row in children:
+            self.assertTrue(row["right"], row)
+            self.assertGreater(row["ns"], 0)
         self.assertEqual(by_name["conformance"]["rows"][0]["trees_right"], 10)
         self.assertEqual({row["cache"] for row in by_name["timing"]["rows"]}, {"warm", "cold"})
         self.assertEqual({row["fault"]: row["expected"] for row in by_name["faults"]["rows"]}, FAULTS)
@@ -88,7 +101,7 @@ class Report(unittest.TestCase):
         self.assertEqual([row["tool"] for row in by_name["sanitizer"]["rows"]],
                          ["memcheck", "racecheck", "synccheck"])
         commands = (self.dir / "compute-sanitizer.log").read_text()
-        self.assertIn("--tool racecheck --error-exitcode 9", commands)
+        self.assertIn("--tool racecheck --report-api-errors no --error-exitcode 9", commands)
         self.assertEqual(commands.count("--only-trees 20"), 3)
 
     def test_parts_are_chosen_and_left_out_when_the_time_is_over(self):
@@ -99,6 +112,31 @@ class Report(unittest.TestCase):
         done = self.run_it("--parts", "device,faults", "--seconds", "1e-9")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("not begun", json.loads(self.json.read_text())["parts"][-1]["failures"][0])
+
+    def test_an_old_driver_assembles_itself(self):
+        (self.dir / "device").write_text(DEVICE + "cubin 209\ndriver 12020\nno_graphs 1\n")
+        try:
+            done = self.run_it("--parts", "children,device,conformance", "--trees", "2")
+        finally:
+            (self.dir / "device").write_text(DEVICE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        parts = {part["part"]: part for part in json.loads(self.json.read_text())["parts"]}
+        self.assertIn("does not take the code", parts["device"]["not_tested"][0])
+        self.assertEqual(parts["children"]["rows"][0]["assembler"], "driver of CUDA 12.2")
+
+    def test_a_part_that_takes_the_process_with_it_costs_no_other(self):
+        # As large as a matrix of the known kernel that is run when the device is described.
+        (self.dir / "device").write_text(DEVICE + f"kills {4 * 64 * 64}\n")
+        try:
+            done = self.run_it("--parts", "device,conformance", "--trees", "2")
+        finally:
+            (self.dir / "device").write_text(DEVICE)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        report = json.loads(self.json.read_text())
+        self.assertEqual([part["part"] for part in report["parts"]], ["device", "conformance"])
+        self.assertIn("it ended with", report["parts"][0]["failures"][0])
+        self.assertTrue(report["parts"][1]["passed"], report["parts"][1])
+        self.assertTrue(report["complete"])
 
     def test_wrong_flags_are_named(self):
         for flags, words in ((["--part", "device"], "--part is no flag"),

@@ -35,8 +35,8 @@ RESOURCES = {"requests": {"cpu": quantity, "memory": quantity, "storage": quanti
              "limits": {"cpu": quantity, "memory": quantity}}
 PROBE = {"httpGet": {"path": TEXT, "port": port}, "periodSeconds": NUMBER, "timeoutSeconds": NUMBER,
          "failureThreshold": NUMBER, "initialDelaySeconds": NUMBER}
-# A restart does not help a daemon that merely takes no work now.
-PROBE_PATHS = {"livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+# A restart does not help a daemon that merely takes no work now, or whose disk is full.
+PROBE_PATHS = {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
 CONTAINER = {
     "name!": TEXT, "image!": TEXT, "command": [TEXT], "args": [TEXT],
     "ports": [{"name": TEXT, "containerPort!": port}],

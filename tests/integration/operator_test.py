@@ -61,6 +61,31 @@ class Export(unittest.TestCase):
             bad = f.command("export", "--after", "first")
             self.assertEqual(bad.returncode, 2)
 
+    def test_from_the_place_that_it_ends_with_nothing_is_missing(self):
+        def export(*arguments):
+            done = f.command("export", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return ({json.loads(line)["job"] for line in done.stdout.splitlines()},
+                    done.stderr.split()[-1])
+
+        with fleet.Fleet() as f:
+            jobs = fleet.small_jobs(4)
+            waiting = {"labels": ["nobody-has-this"]}
+            done = f.command("submit", "-", "--json", stdin=fleet.lines([jobs[0], jobs[1] | waiting]))
+            first = json.loads(done.stdout)["batch"]
+            done = f.command("submit", "-", "--json", stdin=fleet.lines(jobs[2:]))
+            second = json.loads(done.stdout)["batch"]
+            f.command("batch", "wait", str(second))
+            fleet.wait_until(lambda: f.json("job", "show", f"{first}.0")["outcome"], "the first job")
+            before, place = export()
+            self.assertLessEqual({f"{first}.0", f"{second}.0", f"{second}.1"}, before)
+            f.command("batch", "cancel", str(first))
+            f.command("batch", "wait", str(first))
+            after, place = export("--after", place)
+            self.assertIn(f"{first}.1", before | after)
+            self.assertNotIn(f"{first}.0", after, "what was complete is not read again")
+            self.assertEqual(export("--after", place), (set(), place))
+
 
 if __name__ == "__main__":
     fleet.main()

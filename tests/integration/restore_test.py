@@ -28,8 +28,7 @@ class Submitter(threading.Thread):
         while not self.stop.is_set():
             chunk = [next(jobs) for _ in range(BATCH)]
             # When its coordinator is killed, one of these is cut short: --timeout ends the wait for it.
-            done = self.f.command("submit", "-", "--json", "--timeout", "20", stdin=fleet.lines(chunk),
-                                  again_if_unstable=False)
+            done = self.f.command("submit", "-", "--json", "--timeout", "20", stdin=fleet.lines(chunk))
             if done.returncode == 0:
                 self.acknowledged.append(json.loads(done.stdout)["batch"])
 
@@ -40,7 +39,7 @@ class Submitter(threading.Thread):
 
 def finished_outcomes(f):
     """Every outcome that is stored now, by its job, as readers see it."""
-    done = f.command("export", again_if_unstable=False)
+    done = f.command("export")
     assert done.returncode == 0, done.stderr
     return {line["job"]: line for line in map(json.loads, done.stdout.splitlines())}
 
@@ -78,7 +77,7 @@ class Restore(unittest.TestCase):
 
             self.assertGreaterEqual(len(acknowledged), 3)
             for batch in acknowledged:
-                waited = f.command("batch", "wait", str(batch), "--jsonl", again_if_unstable=False)
+                waited = f.command("batch", "wait", str(batch), "--jsonl")
                 self.assertEqual(len(waited.stdout.splitlines()), BATCH, waited.stderr)
                 self.assertEqual(f.json("batch", "show", str(batch))["state"], "finished")
             # An outcome that a reader has seen is the same for ever (I2).

@@ -148,7 +148,7 @@ class Workers(unittest.TestCase):
             f.start_worker()  # the jobs that were given back
             attempts = []
             for batch in batches:
-                waited = f.command("batch", "wait", batch, "--jsonl", again_if_unstable=False)
+                waited = f.command("batch", "wait", batch, "--jsonl")
                 outcomes = [json.loads(line) for line in waited.stdout.splitlines()]
                 self.assertEqual(len(outcomes), CHUNK, waited.stderr)
                 attempts += [o["attempts"] for o in outcomes]

@@ -115,7 +115,7 @@ class Status(unittest.TestCase):
         with fleet.Fleet() as f:
             f.submit(fleet.small_jobs(6))
             f.submit(fleet.small_jobs(6))  # from the store, but for those that got no figure
-            status = json.loads(f.command("status", "--json", again_if_unstable=False).stdout)
+            status = json.loads(f.command("status", "--json").stdout)
             self.assertEqual(status["health"]["level"], "healthy", status)
             self.assertEqual(status["workers"],
                              {"ready": 1, "draining": 0, "quarantined": 0, "lost": 0})
@@ -126,7 +126,7 @@ class Status(unittest.TestCase):
             self.assertGreaterEqual(jobs["shared"], 1)
             self.assertEqual(sum(status["failures"].values()), jobs["failed"])
             self.assertEqual(status["coordinator"]["http"], f.coordinator.ready["http"])
-            text = f.command("status", again_if_unstable=False).stdout
+            text = f.command("status").stdout
             self.assertIn("nothing needs you", text.splitlines()[0])
 
     def test_the_first_line_says_what_is_wrong(self):
@@ -191,7 +191,7 @@ class Top(unittest.TestCase):
     def test_into_a_pipe_it_is_printed_once(self):
         with fleet.Fleet() as f:
             f.submit(fleet.small_jobs(3))
-            done = f.command("top", again_if_unstable=False)
+            done = f.command("top")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("\033", done.stdout)
             self.assertIn(f.workers[0].ready["worker"], done.stdout)

@@ -7,7 +7,8 @@ import pickle
 import signal
 import subprocess
 import threading
-from concurrent.futures import Future
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -122,6 +123,57 @@ def test_recv_loses_nothing_when_a_job_has_no_outcome_or_time_is_over():
     assert sorted(client.recv(2)) == [(tickets[0], "A"), (tickets[2], "C")]
     with pytest.raises(ValueError):
         client.recv(1)
+
+
+def test_two_threads_do_not_wait_for_one_outcome():
+    client = loopfleet.Client("ipc:///nonexistent")
+    given = Given(client)
+    client.send("ab")
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(client.recv, 2)
+        while client._expected:
+            time.sleep(0.001)
+        with pytest.raises(ValueError, match="only 0 jobs"):
+            client.recv()
+        with pytest.raises(ValueError, match="only 0 jobs"):
+            client.recv(1, timeout=0.01)
+        client.send("c")
+        given.futures[2].set_result("C")
+        # All that are there are no more than were promised to nobody.
+        third = threads.submit(client.recv)
+        given.futures[0].set_result("A")
+        given.futures[1].set_result("B")
+        got = [outcome for future in (waiting, third) for _, outcome in future.result(60)]
+    assert sorted(got) == ["A", "B", "C"]
+    with pytest.raises(ValueError):
+        client.recv()
+    client.send("d")
+    with pytest.raises(loopfleet.DeadlineExceeded):
+        client.recv(1, timeout=0.001)
+    given.futures[3].set_result("D")
+    assert [outcome for _, outcome in client.recv(1)] == ["D"], "what was promised is given back"
+
+
+def test_two_tasks_do_not_wait_for_one_outcome():
+    async def work():
+        client = loopfleet.AsyncClient("ipc:///nonexistent")
+        given = Given(client._client)
+        await client.send("ab")
+        waiting = asyncio.create_task(client.recv(2))
+        await asyncio.sleep(0)
+        with pytest.raises(ValueError, match="only 0 jobs"):
+            await client.recv()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        first, second = asyncio.create_task(client.recv()), asyncio.create_task(client.recv())
+        await asyncio.sleep(0)
+        given.futures[0].set_result("A")
+        given.futures[1].set_result("B")
+        got = await asyncio.wait_for(asyncio.gather(first, second), 60)
+        assert sorted(outcome for received in got for _, outcome in received) == ["A", "B"]
+
+    asyncio.run(work())
 
 
 def test_an_asynchronous_recv_loses_nothing_either():

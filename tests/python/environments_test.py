@@ -160,6 +160,20 @@ def test_fork_apply_state_and_validate(client):
     assert file.getvalue().splitlines()[0] == "benchmark,reward,walltime,commandline"
     file.seek(0)
     assert list(read_states(file)) == [state]
+    for options in ({}, {"start_cursor": 2}, {"merge_all_first": True}):
+        env.reset(options={"start_cursor": 0, "merge_all_first": False, **options})
+        env.multistep(["split_4", "swap_down"])
+        file = io.StringIO()
+        write_states(file, [env.state])
+        file.seek(0)
+        assert list(read_states(file)) == [env.state]
+        again.apply(env.state)
+        assert again.walk.tree_key == env.walk.tree_key, "a state says where it began"
+        again.reset(options={"start_cursor": 1, "merge_all_first": False})
+        again.apply(env.state)
+        assert again.walk.tree_key == env.walk.tree_key, "and it is gone to from anywhere"
+    env.reset(options={"start_cursor": 0, "merge_all_first": False})
+    env.multistep(["down", "split_4", "swap_up"])
     result = env.validate(tolerance=1e9)  # how far two measurements agree is another test's
     assert result.okay() and result.benchmark_semantics_validated and result.reward_validated
     wrong = env.validate(EnvState(MM, "down,split_4,swap_up", 0, reward=1e12), tolerance=0.1)
@@ -205,6 +219,33 @@ def good(client):
 def failed(code):
     from loopfleet import _core
     return _core.failed_outcome(code, f"as if {code}")
+
+
+def test_a_reward_space_that_is_set_in_an_episode_counts_from_there(good, client):
+    trees = {"start": good, "split": client.evaluate(MM, ["split_4"]), "twice": client.evaluate(MM, ["split_4", "split_2"])}
+    env = LoopTuneEnv(MM, reward_space=None, client=Answers(*trees.values()), episode_steps=None)
+    env.reset()
+    env.reward_space = "gflops"
+    _, reward, *_ = env.step("split_4")
+    assert reward == pytest.approx(trees["split"].gflops - good.gflops)
+    env.reward_space = "log_speedup"
+    assert env.episode_reward == 0
+    _, reward, *_ = env.step("split_2")
+    assert reward == pytest.approx(np.log(trees["split"].elapsed_ns / trees["twice"].elapsed_ns))
+    assert env.episode_reward == reward
+    env.reward_space = None
+    assert env.step("up")[1] == 0 and env.episode_reward is None
+    # What is passed without a reward space is no step's reward later on.
+    env = LoopTuneEnv(MM, reward_space="gflops", client=Answers(*trees.values()), episode_steps=None)
+    env.reset()
+    env.reward_space = None
+    env.step("split_4")
+    env.reward_space = "gflops"
+    _, reward, *_ = env.step("split_2")
+    assert reward == pytest.approx(trees["twice"].gflops - trees["split"].gflops)
+    with pytest.raises(LookupError):
+        env.reward_space = "gflop"
+    assert env.reward_space == "gflops"
 
 
 def test_a_schedules_own_failure_takes_back_what_was_earned(good, client):

@@ -5,6 +5,7 @@ import gymnasium as gym
 import pytest
 from learning_packages import learning_package
 
+import loopfleet
 from loopfleet.envs import LoopToolEnv, LoopTuneEnv
 from loopfleet.export import export
 from loopfleet.rows import row_of
@@ -68,3 +69,26 @@ def test_torch_loads_an_export(client, tmp_path):
     export([{**row, "suspect": "drift"} for row in rows], tmp_path / "doubted")
     assert len(ScheduleDataset(tmp_path / "doubted", "train")) == 0
     assert (batch["loops"][~batch["mask"]] == 0).all() and (batch["gflops"] > 0).all()
+    strange = [{**row, "tree_key": f"{number:032x}"} for number, row in enumerate(rows)]
+    export(rows + strange, tmp_path / "strange")
+    with pytest.warns(UserWarning, match=f"{len(train)} of {2 * len(train)} rows were left out"):
+        rest = ScheduleDataset(tmp_path / "strange", "train")
+    assert len(rest) == rest.left_out == len(train) and train.left_out == 0
+
+
+@pytest.mark.parametrize("rules", ["structural", "loop_nest", "loop_nest_58"])
+def test_a_row_is_rebuilt_whatever_rules_it_was_walked_under(rules):
+    learning_package("torch")
+    from loopfleet.torch_data import rebuild
+    conv = "benchmark://conv-v0/conv1_4_16_16__8_4_3_3"
+    actions = ["down", "split_5", "swap_down", "unroll", "swap_up", "split_4", "split_2"]  # another tree under each
+    keys = {}
+    for name in ("structural", "loop_nest", "loop_nest_58"):
+        walk = loopfleet.Walk(benchmark=conv, rules=name)
+        for action in actions:
+            walk.apply(action)
+        keys[name] = walk.tree_key
+    assert keys["loop_nest"] not in (keys["structural"], keys["loop_nest_58"])
+    for features in ("agent20", "agent58"):
+        found = rebuild({"benchmark": conv, "ir": None, "actions": actions, "tree_key": keys[rules].hex()}, features)
+        assert found.tree_key == keys[rules] and found.loops_tensor(20).size == 20 * int(features[-2:])

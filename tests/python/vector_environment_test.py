@@ -178,6 +178,20 @@ def test_some_can_be_reset_by_hand(good):
     np.testing.assert_array_equal(observations[1], moved[1])
 
 
+def test_seeds_are_numbers_of_any_kind_one_for_each():
+    envs = WalkVectorEnv(3, env_class=LoopTuneEnv, benchmarks=[f"benchmark://mm-v0/mm8_8_{k}" for k in range(1, 200)],
+                         reward_space=None)
+
+    def drawn(seed):
+        envs.reset(seed=seed)
+        return [str(episode.walk.canonical_form) for episode in envs._episodes]
+
+    assert drawn(np.int64(5)) == drawn(5) == drawn([5, 6, 7]) != drawn([5, 6, 8])
+    for seeds in ([5, 6], [5, 6, 7, 8]):
+        with pytest.raises(ValueError, match=f"{len(seeds)} seeds for 3 environments"):
+            envs.reset(seed=seeds)
+
+
 def test_recv_waits_for_nobody(good):
     client = Held(good)
     envs = WalkVectorEnv(4, env_class=LoopTuneEnv, benchmark=MM, client=client, batch_size=2, episode_steps=None)

@@ -1,5 +1,6 @@
 #include "worker/cpu/cpu_compiler.h"
 
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
@@ -18,6 +19,7 @@
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
+#include "worker/cpu/packing.h"
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 #include "worker/lowering/annotation_effects.h"
@@ -99,13 +101,21 @@ class CpuCompiler::Impl {
 
   std::string ObjectOf(llvm::Module& module) {
     if (!objects_.is_kept()) return writer_.Write(module);
-    std::string key;
-    llvm::raw_string_ostream stream(key);
-    llvm::WriteBitcodeToFile(module, stream);
+    const llvm::StringRef key = KeyOf(module);
     if (const std::string* object = objects_.Find(key)) return *object;
     std::string object = writer_.Write(module);
-    objects_.Add(std::move(key), object);
+    objects_.Add(key.str(), object);
     return object;
+  }
+
+  // All that the module says. Without the table of symbols that WriteBitcodeToFile puts behind it:
+  // that is for linkers, says nothing new, and takes longer to make than the rest. Until the next.
+  llvm::StringRef KeyOf(const llvm::Module& module) {
+    key_.clear();
+    llvm::BitcodeWriter writer(key_);
+    writer.writeModule(module);
+    writer.writeStrtab();
+    return {key_.data(), key_.size()};
   }
 
   Emitted EmitPlan(KernelPlan plan) {
@@ -114,6 +124,7 @@ class CpuCompiler::Impl {
     module->setDataLayout(machine_->createDataLayout());
     module->setTargetTriple(machine_->getTargetTriple().str());
     WriteDirectly(plan);
+    PackPanels(plan, shape_, limits_.footprint_bytes);
     std::set<looptree::TreeRef> effective = EmitKernel(plan, shape_, *module);
 #ifndef NDEBUG
     std::string problem;
@@ -128,6 +139,7 @@ class CpuCompiler::Impl {
   VectorShape shape_;
   ObjectWriter writer_;
   ObjectCache objects_;
+  llvm::SmallVector<char, 0> key_;
   std::unique_ptr<llvm::LLVMContext> context_;
   int compiles_ = 0;
 };

@@ -461,7 +461,7 @@ std::set<TreeRef> EmitKernel(const KernelPlan& plan, const VectorShape& shape,
   builder.CreateRetVoid();
   std::set<TreeRef> effective = emitter.effective();
   for (const PlanLoop& loop : plan.loops) {
-    if (loop.parallel) effective.insert(*loop.ref);
+    if (loop.parallel && loop.ref.has_value()) effective.insert(*loop.ref);
   }
   return effective;
 }

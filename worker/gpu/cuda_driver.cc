@@ -191,22 +191,20 @@ class LibCuda final : public CudaDriver {
 
 bool IsSticky(CudaCode code) {
   switch (code) {
-    case CudaCode::kEccUncorrectable:
-    case CudaCode::kIllegalAddress:
-    case CudaCode::kLaunchTimeout:
-    case CudaCode::kNotInitialized:
-    case CudaCode::kDeinitialized:
-    case CudaCode::kDeviceUnavailable:
-    case CudaCode::kNoDevice:
-    case CudaCode::kContextIsDestroyed:
-    case CudaCode::kHardwareStackError:
-    case CudaCode::kIllegalInstruction:
-    case CudaCode::kMisalignedAddress:
-    case CudaCode::kInvalidAddressSpace:
-    case CudaCode::kInvalidPc:
-    case CudaCode::kLaunchFailed:
-    case CudaCode::kUnknown: return true;
-    default: return false;
+    case CudaCode::kSuccess:
+    case CudaCode::kInvalidValue:
+    case CudaCode::kOutOfMemory:
+    case CudaCode::kInvalidDevice:
+    case CudaCode::kInvalidImage:
+    case CudaCode::kNoBinaryForGpu:
+    case CudaCode::kInvalidPtx:
+    case CudaCode::kUnsupportedPtxVersion:
+    case CudaCode::kNoPtxCompiler:
+    case CudaCode::kNotFound:
+    case CudaCode::kNotReady:
+    case CudaCode::kOutOfResources:
+    case CudaCode::kNotSupported: return false;
+    default: return true;
   }
 }
 
@@ -230,6 +228,8 @@ std::string NameOf(CudaCode code) {
     case CudaCode::kEccUncorrectable: what = "uncorrectable memory error"; break;
     case CudaCode::kInvalidPtx: what = "invalid PTX"; break;
     case CudaCode::kUnsupportedPtxVersion: what = "PTX newer than the driver"; break;
+    case CudaCode::kNoPtxCompiler: what = "the driver has no compiler of PTX here"; break;
+    case CudaCode::kNotFound: what = "no such name"; break;
     case CudaCode::kNotReady: what = "not ready"; break;
     case CudaCode::kIllegalAddress: what = "illegal address"; break;
     case CudaCode::kOutOfResources: what = "launch out of resources"; break;

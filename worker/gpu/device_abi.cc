@@ -54,6 +54,7 @@ class Cuda final : public DeviceAbi {
     }
     Annotate(*function, "kernel", 1);
     Annotate(*function, "maxntidx", stage.block_threads);
+    if (stage.most_registers > 0) Annotate(*function, "maxnreg", stage.most_registers);
     return function;
   }
 
@@ -139,6 +140,9 @@ class Host final : public DeviceAbi {
     return Field(builder, Self(builder), offsetof(HostThread, block), builder.getInt32Ty());
   }
   void Wait(IRBuilderBase& builder) override {
+    Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), Self(builder),
+                                              offsetof(HostThread, place));
+    builder.CreateStore(builder.getInt32(++places_), place);
     Value* wait = Field(builder, Self(builder), offsetof(HostThread, wait), builder.getPtrTy());
     auto* type = FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
     builder.CreateCall(type, wait, {Self(builder)});
@@ -158,6 +162,8 @@ class Host final : public DeviceAbi {
   static Value* Field(IRBuilderBase& builder, Value* self, std::size_t offset, Type* type) {
     return builder.CreateLoad(type, builder.CreateConstGEP1_64(builder.getInt8Ty(), self, offset));
   }
+
+  std::uint32_t places_ = 0;
 };
 
 }  // namespace

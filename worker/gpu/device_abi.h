@@ -6,7 +6,7 @@
 // Played threads: one function for all stages of a kernel, called as
 //   loopfleet_kernel(buffers)
 // with one pointer behind those of the buffers: to a HostThread, which says which stage and thread
-// to run. `wait` has to return when all threads of the block have called it.
+// to run. `wait` has to return when all threads of the block have called it, from the same place.
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,8 @@ struct HostThread {
   std::uint32_t stage = 0;
   std::uint32_t thread = 0;
   std::uint32_t block = 0;
-  void* shared = nullptr;  // kSharedBytes of the block's
+  std::uint32_t place = 0;  // where it waits: another number for each place in the code
+  void* shared = nullptr;   // kSharedBytes of the block's
   void (*wait)(HostThread*) = nullptr;
 };
 
@@ -41,6 +42,7 @@ class DeviceAbi {
     std::uint32_t buffers = 0;
     std::uint32_t inputs = 0;  // of the buffers, the first: never written
     std::uint32_t block_threads = 1;
+    std::uint32_t most_registers = 0;  // of a thread; 0: as many as it takes
   };
   virtual llvm::Function* AddStage(llvm::Module& module, const StageFunction& stage) = 0;
   // When all stages are there.

@@ -88,6 +88,7 @@ struct TileMapping {
   bool ragged = false;  // a thread has four elements along x, the last one of a line perhaps less
   std::int64_t depth = 1;    // steps of the innermost one between two barriers
   bool whole_depth = false;  // its extent is always a multiple of that
+  std::int64_t in_a_row = 1;  // of those steps, written out; divides depth
   std::vector<StagedOperand> staged;
   std::int64_t shared_elements = 0;
   std::int64_t blocks = 1;

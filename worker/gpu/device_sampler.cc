@@ -6,21 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "worker/gpu/clock_ramp.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
-// The clocks have risen once two batches in a row agree this far, and so much time has passed; the
-// governors of current devices need tens of milliseconds.
-constexpr double kSteady = 0.01;
-constexpr std::chrono::milliseconds kLeastRamp{50};
-constexpr std::chrono::milliseconds kMostRamp{500};
 // Launching takes the host some microseconds: what runs for less is launched many at a time.
 constexpr double kLaunchBoundNs = 20'000;
 constexpr int kMostInGraph = 256;
 constexpr int kMostCopies = 16;
+// What runs for longer can be timed run by run: the clock of an event ticks twice a microsecond.
+constexpr double kLongNs = 500'000;
 
 class DeviceSampling {
  public:
@@ -29,7 +27,8 @@ class DeviceSampling {
       : device_(device), kernel_(kernel), policy_(policy), sensors_(sensors) {}
 
   std::expected<DeviceSamples, Failure> Take() {
-    Sense(result_.before);
+    if (sensors_ != nullptr) result_.before = Read();
+    NoteProcesses();
     LF_TRY_VOID(ChooseCopies());
     LF_TRY_VOID(ChooseIterations());
     LF_TRY_VOID(Ramp());
@@ -37,7 +36,7 @@ class DeviceSampling {
     do {
       LF_TRY_VOID(TakeSample());
     } while (MayGoOn(device_.Now() - start));
-    Sense(result_.after);
+    NoteProcesses();
     Samples& samples = result_.samples;
     samples.iterations = static_cast<std::uint64_t>(runs_);
     samples.clock_before_mhz = ramped_.clock_mhz;
@@ -47,11 +46,9 @@ class DeviceSampling {
   }
 
  private:
-  void Sense(SensorReading& reading) {
-    if (sensors_ == nullptr) return;
-    reading = Read();
+  void NoteProcesses() {
     // This process has a context itself.
-    if (sensors_->Processes().value_or(1) > 1) result_.was_shared = true;
+    if (sensors_ != nullptr && sensors_->Processes().value_or(1) > 1) result_.was_shared = true;
   }
 
   SensorReading Read() {
@@ -63,10 +60,14 @@ class DeviceSampling {
 
   bool is_cold() const { return policy_.cache == CacheState::kCold; }
 
-  // Cold: so many copies of the buffers that twice the cache lies between two runs on one of them,
-  // if that are not too many; then batches of runs can be timed. Otherwise single runs are.
+  // Cold: runs that are long enough are timed one by one. Shorter ones have so many copies of the
+  // buffers that twice the cache lies between two runs on one of them, if that are not too many;
+  // then batches of runs can be timed. Otherwise single runs are.
   std::expected<void, Failure> ChooseCopies() {
     if (!is_cold()) return {};
+    evicts_ = true;
+    LF_TRY(const double run_ns, TimeBatch());
+    if (run_ns >= kLongNs) return {};
     const auto cache = static_cast<std::uint64_t>(device_.facts().l2_bytes);
     const std::uint64_t bytes = std::max<std::uint64_t>(kernel_.bytes(), 1);
     const std::uint64_t wanted = 1 + (2 * cache + bytes - 1) / bytes;
@@ -77,8 +78,14 @@ class DeviceSampling {
     return {};
   }
 
-  std::expected<double, Failure> TimeBatch() {
-    return evicts_ ? device_.TimeCold(kernel_) : device_.Time(kernel_, runs_);
+  std::expected<double, Failure> TimeBatch(const GpuDevice::Meanwhile& meanwhile = {}) {
+    return evicts_ ? device_.TimeCold(kernel_, meanwhile)
+                   : device_.Time(kernel_, runs_, meanwhile);
+  }
+  // The sensors are read while the device is at it: as soon as it is not, nothing holds it back.
+  std::expected<double, Failure> TimeBatch(SensorReading& reading) {
+    if (sensors_ == nullptr) return TimeBatch();
+    return TimeBatch([&] { reading = Read(); });
   }
 
   std::expected<void, Failure> ChooseIterations() {
@@ -111,24 +118,16 @@ class DeviceSampling {
   }
 
   std::expected<void, Failure> Ramp() {
-    const std::chrono::nanoseconds start = device_.Now();
-    double last = 0;
-    for (;;) {
-      LF_TRY(const double ns, TimeBatch());
-      const std::chrono::nanoseconds spent = device_.Now() - start;
-      const bool is_steady = last > 0 && std::abs(ns - last) <= kSteady * last;
-      if ((is_steady && spent >= kLeastRamp) || spent >= kMostRamp) break;
-      last = ns;
-    }
-    if (sensors_ != nullptr) ramped_ = Read();
+    LF_TRY_VOID(AwaitClocks(device_, [&] { return TimeBatch(); }));
+    LF_TRY_VOID(TimeBatch(ramped_));
     throttle_ = ramped_.throttle_reasons;
     return {};
   }
 
   std::expected<void, Failure> TakeSample() {
-    LF_TRY(const double ns, TimeBatch());
+    LF_TRY(const double ns, TimeBatch(result_.after));
     const std::uint64_t before = throttle_;
-    if (sensors_ != nullptr) throttle_ = Read().throttle_reasons;
+    throttle_ = result_.after.throttle_reasons;
     const bool is_throttled = ((before | throttle_) & kHeldBack) != 0;
     Samples& samples = result_.samples;
     // An event's clock ticks twice a microsecond: what ended in the same tick took no time that it

@@ -88,6 +88,16 @@ Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& o
   return nullptr;
 }
 
+// Becomes a pragma of the PTX.
+void ForbidUnrolling(llvm::BranchInst& again) {
+  llvm::LLVMContext& context = again.getContext();
+  auto* never =
+      llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, never});
+  loop->replaceOperandWith(0, loop);
+  again.setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
 }  // namespace
 
 DeviceWalk::DeviceWalk(llvm::IRBuilderBase& builder, const KernelPlan& plan, const Stage& stage,
@@ -200,7 +210,9 @@ void DeviceWalk::Count(Value* start, Value* limit, Value* step, Unroll unroll,
   iteration(i);
   Value* next = builder_.CreateAdd(i, step);
   i->addIncoming(next, builder_.GetInsertBlock());
-  builder_.CreateCondBr(builder_.CreateICmpSLT(next, limit), header, done);
+  llvm::BranchInst* again =
+      builder_.CreateCondBr(builder_.CreateICmpSLT(next, limit), header, done);
+  if (unroll == Unroll::kNever) ForbidUnrolling(*again);
   done->insertInto(function);
   builder_.SetInsertPoint(done);
 }

@@ -53,8 +53,8 @@ class DeviceWalk {
   void RunLoopInQuads(LoopId loop, const std::function<void()>& quad,
                       const std::function<void()>& single);
   // for (i = start; i < limit; i += step). Written out if the numbers are constants and one
-  // iteration is all there is, or `unroll`.
-  enum class Unroll { kNo, kYes };
+  // iteration is all there is, or `unroll`. kNever: nor is the assembler to write it out.
+  enum class Unroll { kNo, kYes, kNever };
   void Count(llvm::Value* start, llvm::Value* limit, llvm::Value* step, Unroll unroll,
              const std::function<void(llvm::Value*)>& iteration);
   // Emits `then` to be run only where `condition` holds; null: always.

@@ -28,9 +28,11 @@ enum class CudaCode : int {
   kInvalidDevice = 101,
   kEccUncorrectable = 214,
   kInvalidPtx = 218,
+  kNoPtxCompiler = 221,
   kUnsupportedPtxVersion = 222,
   kInvalidImage = 200,
   kNoBinaryForGpu = 209,
+  kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
   kOutOfResources = 701,
@@ -47,7 +49,8 @@ enum class CudaCode : int {
   kUnknown = 999,
 };
 
-// True if no call of this process can succeed on the device any more.
+// True if no call of this process can succeed on the device any more. So it is with most codes, and
+// a process costs a second: any that is not known to leave the device as it was counts as one.
 bool IsSticky(CudaCode code);
 std::string NameOf(CudaCode code);  // "CUDA error 700 (illegal address)"
 

@@ -26,21 +26,6 @@ std::vector<std::span<Number>> Numbers(const MappedBuffers& mapped) {
   return numbers;
 }
 
-// What kernels are timed on: floats with all of their digits in use, as the power that a device
-// takes depends on them; from 0.5 to 1.5, where every operation is at home.
-std::vector<float> RandomFloats(std::size_t count, std::uint64_t seed) {
-  std::vector<float> values(count);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
-  for (float& value : values) {
-    state ^= state << 13U;
-    state ^= state >> 7U;
-    state ^= state << 17U;
-    constexpr float kUnit = 1.0F / (1U << 24U);
-    value = 0.5F + static_cast<float>(state >> 40U) * kUnit;
-  }
-  return values;
-}
-
 class GpuChild {
  public:
   GpuChild(Channel& channel, const GpuChildOptions& options)
@@ -107,14 +92,7 @@ class GpuChild {
 
   GpuAnswer Answer(const GpuTimeRequest& request, Fds&) {
     if (!loaded_) std::_Exit(kExitBadRequest);
-    std::vector<std::vector<float>> values;
-    for (const BufferSpec& spec : specs_) {
-      if (spec.role == BufferSpec::Role::kInput) {
-        values.push_back(RandomFloats(spec.element_count, values.size() + 1));
-      }
-    }
-    const std::vector<std::span<const float>> inputs(values.begin(), values.end());
-    LF_TRY_VOID(device_->SetInputs(*loaded_, inputs));
+    LF_TRY_VOID(device_->SetRandomInputs(*loaded_));
     LF_TRY(DeviceSamples samples,
            TakeDeviceSamples(*device_, *loaded_, request.policy, sensors_.get()));
     LF_TRY_VOID(RunOnce());

@@ -13,15 +13,12 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "monitoring/registry.h"
-#include "worker/compiler_child.h"
-#include "worker/gpu/gpu_child.h"
-#include "worker/gpu/gpu_image.h"
+#include "worker/gpu/gpu_children.h"
 #include "worker/gpu/gpu_judge.h"
 #include "worker/gpu/gpu_pipeline.h"
 #include "worker/hardware.h"
 #include "worker/isolation.h"
 #include "worker/memory_share.h"
-#include "worker/reference_child.h"
 #include "worker/service.h"
 
 namespace loopfleet::worker {
@@ -30,53 +27,6 @@ namespace {
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kDevice};
 // Of the device's memory: a kernel is timed on several copies of its tensors.
 constexpr std::int64_t kShareOfDeviceMemory = 4;
-
-ChildPrograms MakePrograms(const WorkerConfig& config, const GpuProbe& probe,
-                           const GpuCanary& canary, Isolation isolation) {
-  // Shared by the lambdas: made in the nursery, copied into every child by the fork.
-  struct Toolchain {
-    std::unique_ptr<Compiler> compiler;
-    std::unique_ptr<CodeLinker> linker;
-  };
-  auto tools = std::make_shared<Toolchain>();
-  ChildPrograms programs;
-  programs.prepare =
-      [tools, backend = GpuBackend(GpuArch{probe.facts.compute_capability}, probe.assembler)] {
-        *tools = {.compiler = backend.make_compiler(), .linker = backend.make_linker()};
-      };
-  const auto compile_seconds = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::seconds>(config.compile_limit).count() + 1);
-  ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
-  compiler.limits.private_bytes = config.compiler_private_bytes;
-  compiler.run = [tools, compile_seconds, isolation,
-                  known = Encode(GpuImage{
-                      .ptx = canary.kernel.ptx, .cubin = {}, .launches = canary.kernel.launches})](
-                     Channel& channel) {
-    // The first time, nvJitLink looks for a driver, whose version it wants: it may not open files
-    // later. Not in the nursery: what forks must not have had a driver.
-    constexpr std::size_t kMost = std::size_t{64} << 20;
-    const Result<CodeImage> made = tools->linker->LinkAt(known, 0, kMost);
-    LF_CHECK(made.has_value(), "{}", made.error().message);
-    return RunCompilerChild(channel, *tools->compiler, *tools->linker,
-                            {.time_limit_s = compile_seconds, .isolation = isolation});
-  };
-  ChildProgram& reference = programs.by_role[ChildRole::kReference];
-  reference.limits = {.private_bytes = config.reference_private_bytes,
-                      .address_space_bytes = 2 * config.reference_private_bytes};
-  reference.run = [isolation](Channel& channel) { return RunReferenceChild(channel, isolation); };
-  // The driver maps what it wants of the device and of the host into one huge space of addresses,
-  // and opens a file for each thing that it talks to.
-  ChildProgram& device = programs.by_role[ChildRole::kDevice];
-  device.limits = {.private_bytes = config.reference_private_bytes,
-                   .address_space_bytes = std::uint64_t{1} << 46,
-                   .open_files = 4096};
-  device.run = [options = GpuChildOptions{.ordinal = *config.cuda_device,
-                                          .run_limit = config.run_limit,
-                                          .canary = canary}](Channel& channel) {
-    return RunGpuChild(channel, options);
-  };
-  return programs;
-}
 
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
@@ -159,8 +109,17 @@ Status RunGpuWorker(const WorkerConfig& config) {
   LF_TRY(GpuCanary canary, MakeGpuCanary(GpuArch{probe.facts.compute_capability}));
   canary.code = probe.canary_code;
   const Isolation isolation = ProbeIsolation();
-  const ChildPrograms programs = MakePrograms(config, probe, canary, isolation);
-  LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
+  LF_TRY(const std::unique_ptr<Nursery> nursery,
+         Nursery::Start(
+             GpuChildPrograms({.ordinal = *config.cuda_device,
+                               .arch = GpuArch{probe.facts.compute_capability},
+                               .assembler = probe.assembler,
+                               .canary = std::move(canary),
+                               .isolation = isolation,
+                               .run_limit = config.run_limit,
+                               .compile_limit = config.compile_limit,
+                               .compiler_private_bytes = config.compiler_private_bytes,
+                               .reference_private_bytes = config.reference_private_bytes})));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
   const SystemClock clock;

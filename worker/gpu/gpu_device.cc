@@ -15,6 +15,19 @@ constexpr std::uint64_t kCheckedWords = std::uint64_t{1} << 20;
 
 std::chrono::nanoseconds SteadyNow() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
+std::vector<float> RandomFloats(std::size_t count, std::uint64_t seed) {
+  std::vector<float> values(count);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15U + 1;
+  for (float& value : values) {
+    state ^= state << 13U;
+    state ^= state >> 7U;
+    state ^= state << 17U;
+    constexpr float kUnit = 1.0F / (1U << 24U);
+    value = 0.5F + static_cast<float>(state >> 40U) * kUnit;
+  }
+  return values;
+}
+
 FailureCode CodeOf(CudaCode code) {
   switch (code) {
     case CudaCode::kOutOfMemory: return FailureCode::kRunOom;
@@ -22,6 +35,8 @@ FailureCode CodeOf(CudaCode code) {
     case CudaCode::kNoBinaryForGpu:
     case CudaCode::kInvalidPtx:
     case CudaCode::kUnsupportedPtxVersion:
+    case CudaCode::kNoPtxCompiler:
+    case CudaCode::kNotFound:
     case CudaCode::kOutOfResources: return FailureCode::kCompileError;
     case CudaCode::kLaunchTimeout: return FailureCode::kRunTimeout;
     case CudaCode::kIllegalAddress:
@@ -174,17 +189,31 @@ std::expected<void, Failure> GpuDevice::WaitFor(CudaDriver::Event event,
   }
 }
 
-std::expected<void, Failure> GpuDevice::SetInputs(Loaded& kernel, Inputs inputs) {
+std::expected<void, Failure> GpuDevice::SetInput(Loaded& kernel, std::size_t input,
+                                                 std::span<const float> values) {
+  if (values.size() != kernel.specs_[input].element_count) {
+    return std::unexpected(Failure{.code = FailureCode::kDeviceFault,
+                                   .message = fmt::format("input {} has the wrong size", input)});
+  }
   for (const auto& buffers : kernel.copies_) {
-    for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
-      if (kernel.specs_[i].role != BufferSpec::Role::kInput) continue;
-      if (i >= inputs.size() || inputs[i].size() != kernel.specs_[i].element_count) {
-        return std::unexpected(Failure{.code = FailureCode::kDeviceFault,
-                                       .message = fmt::format("input {} has the wrong size", i)});
-      }
-      LF_TRY_VOID(Succeeds(driver_.CopyIn(buffers[i], inputs[i].data(), inputs[i].size_bytes()),
-                           "filling its buffers"));
-    }
+    LF_TRY_VOID(Succeeds(driver_.CopyIn(buffers[input], values.data(), values.size_bytes()),
+                         "filling its buffers"));
+  }
+  return {};
+}
+
+std::expected<void, Failure> GpuDevice::SetInputs(Loaded& kernel, Inputs inputs) {
+  for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
+    if (kernel.specs_[i].role != BufferSpec::Role::kInput) continue;
+    LF_TRY_VOID(SetInput(kernel, i, i < inputs.size() ? inputs[i] : std::span<const float>()));
+  }
+  return {};
+}
+
+std::expected<void, Failure> GpuDevice::SetRandomInputs(Loaded& kernel) {
+  for (std::size_t i = 0; i < kernel.specs_.size(); ++i) {
+    if (kernel.specs_[i].role != BufferSpec::Role::kInput) continue;
+    LF_TRY_VOID(SetInput(kernel, i, RandomFloats(kernel.specs_[i].element_count, i + 1)));
   }
   return {};
 }
@@ -260,7 +289,8 @@ std::expected<bool, Failure> GpuDevice::HandOverTogether(Loaded& kernel, int run
   return true;
 }
 
-std::expected<double, Failure> GpuDevice::ElapsedNs() {
+std::expected<double, Failure> GpuDevice::ElapsedNs(const Meanwhile& meanwhile) {
+  if (meanwhile) meanwhile();
   LF_TRY_VOID(WaitFor(end_, options_.run_limit));
   float milliseconds = 0;
   LF_TRY_VOID(
@@ -269,7 +299,8 @@ std::expected<double, Failure> GpuDevice::ElapsedNs() {
   return double{milliseconds} * kNsPerMs;
 }
 
-std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs) {
+std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs,
+                                               const Meanwhile& meanwhile) {
   LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
   if (kernel.batch_runs_ > 0 && runs % kernel.batch_runs_ == 0) {
     for (int run = 0; run < runs; run += kernel.batch_runs_) {
@@ -281,7 +312,7 @@ std::expected<double, Failure> GpuDevice::Time(Loaded& kernel, int runs) {
     }
   }
   LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
-  return ElapsedNs();
+  return ElapsedNs(meanwhile);
 }
 
 std::expected<double, Failure> GpuDevice::TimeQueued(const std::function<CudaCode()>& start,
@@ -307,7 +338,7 @@ std::expected<double, Failure> GpuDevice::TimeCopies(std::uint64_t bytes, int ti
   return timed;
 }
 
-std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel) {
+std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel, const Meanwhile& meanwhile) {
   // Twice the cache: whatever its policy of replacement, next to nothing of the kernel's is left.
   const auto bytes = static_cast<std::uint64_t>(facts_.l2_bytes) * 2;
   if (evictor_ == 0 && bytes > 0) {
@@ -320,7 +351,7 @@ std::expected<double, Failure> GpuDevice::TimeCold(Loaded& kernel) {
   LF_TRY_VOID(Succeeds(driver_.Record(begin_), "recording its begin"));
   LF_TRY_VOID(StartAll(kernel));
   LF_TRY_VOID(Succeeds(driver_.Record(end_), "recording its end"));
-  return ElapsedNs();
+  return ElapsedNs(meanwhile);
 }
 
 std::expected<void, Failure> GpuDevice::CheckMemory() {

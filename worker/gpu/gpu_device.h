@@ -76,6 +76,9 @@ class GpuDevice {
   // ---- timing, by the device's own clock, on what the buffers hold
 
   std::expected<void, Failure> SetInputs(Loaded& kernel, Inputs inputs);  // of every copy
+  // What kernels are timed on: floats with all of their digits in use, as the power that a device
+  // takes depends on them; from 0.5 to 1.5, where every operation is at home. The same each time.
+  std::expected<void, Failure> SetRandomInputs(Loaded& kernel);
   // Runs go round among so many copies of the buffers from here on, so that what a run works on is
   // no longer in the cache; fewer if there is no memory for them. They hold what the buffers do.
   // How many there are now.
@@ -83,15 +86,17 @@ class GpuDevice {
   // From here on runs are handed over so many at a time, a multiple of the copies. False: this
   // driver cannot.
   std::expected<bool, Failure> HandOverTogether(Loaded& kernel, int runs);
+  // Called once, when everything is handed over and the device is at it.
+  using Meanwhile = std::function<void()>;
   // `runs` in a row, a multiple of those that are handed over together: nanoseconds of all of them.
-  std::expected<double, Failure> Time(Loaded& kernel, int runs);
+  std::expected<double, Failure> Time(Loaded& kernel, int runs, const Meanwhile& meanwhile = {});
   // So many bytes from one place of its memory to another, `times` over: nanoseconds of all of
   // them. RUN_OOM: there is not so much memory.
   std::expected<double, Failure> TimeCopies(std::uint64_t bytes, int times);
   // What `start` queues on the driver's stream, `times` over.
   std::expected<double, Failure> TimeQueued(const std::function<CudaCode()>& start, int times);
   // One run after the cache was filled with something else.
-  std::expected<double, Failure> TimeCold(Loaded& kernel);
+  std::expected<double, Failure> TimeCold(Loaded& kernel, const Meanwhile& meanwhile = {});
 
   // A known kernel with a known result, and memory that keeps what is written to it. To be run
   // before the next lease after anything went wrong. DEVICE_FAULT if either is not as it should be.
@@ -107,7 +112,9 @@ class GpuDevice {
   std::expected<void, Failure> StartAll(const Loaded& kernel, std::size_t copy = 0);
   std::vector<CudaDriver::Launch> LaunchesOf(const Loaded& kernel, std::size_t copy) const;
   std::expected<std::vector<CudaAddress>, Failure> AllocateBuffers(const Loaded& kernel);
-  std::expected<double, Failure> ElapsedNs();
+  std::expected<void, Failure> SetInput(Loaded& kernel, std::size_t input,
+                                        std::span<const float> values);
+  std::expected<double, Failure> ElapsedNs(const Meanwhile& meanwhile = {});
   // Until all that was started has ended, or the limit is reached: then the device is lost, as a
   // running kernel cannot be ended.
   std::expected<void, Failure> WaitFor(CudaDriver::Event event, std::chrono::nanoseconds limit);

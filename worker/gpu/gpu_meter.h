@@ -6,11 +6,13 @@
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
 #include "worker/gpu/gpu_device.h"
+#include "worker/gpu/ptx_assembler.h"
 
 namespace loopfleet::worker {
 
 // float32 multiply-adds of all multiprocessors together, and a copy from the device's memory to
 // itself, counted once for reading and once for writing (both figures of bandwidth are that one).
-std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device);
+// `assembler`: null: the driver assembles, which not every installation of it can.
+std::expected<DevicePeaks, Failure> MeasurePeaks(GpuDevice& device, PtxAssembler* assembler);
 
 }  // namespace loopfleet::worker

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "worker/byte_codec.h"
@@ -33,8 +34,9 @@ std::unexpected<Error> Unusable(int ordinal, const std::string& why) {
 }
 
 // A cubin of nvJitLink's that the driver takes and the device computes rightly with; otherwise the
-// driver assembles, and it says why.
-Result<void> ChooseAssembler(GpuDevice& device, GpuCanary& canary, GpuProbe& probe) {
+// driver assembles (null), and it says why.
+Result<std::unique_ptr<PtxAssembler>> ChooseAssembler(GpuDevice& device, const GpuCanary& canary,
+                                                      GpuProbe& probe) {
   const GpuArch arch{probe.facts.compute_capability};
   const auto check = [&](const std::string& code) {
     return device.Check(canary.kernel, code, canary.inputs, canary.outputs);
@@ -48,7 +50,7 @@ Result<void> ChooseAssembler(GpuDevice& device, GpuCanary& canary, GpuProbe& pro
       probe.assembler = GpuAssembler::kNvJitLink;
       probe.assembler_name = (*opened)->Version();
       probe.canary_code = std::move(cubin->bytes);
-      return {};
+      return *std::move(opened);
     } else if (checked.error().code != FailureCode::kCompileError) {
       return Fail(ErrorKind::kUnavailable, checked.error().message);
     } else {
@@ -64,7 +66,7 @@ Result<void> ChooseAssembler(GpuDevice& device, GpuCanary& canary, GpuProbe& pro
   probe.assembler = GpuAssembler::kDriver;
   probe.assembler_name = DriverName(probe.facts);
   probe.canary_code = canary.kernel.ptx;
-  return {};
+  return nullptr;
 }
 
 Result<GpuProbe> Look(int ordinal) {
@@ -79,11 +81,10 @@ Result<GpuProbe> Look(int ordinal) {
                                          probe.facts.name, probe.facts.compute_capability / 10,
                                          probe.facts.compute_capability % 10, kOldestArch.Name()));
   }
-  LF_TRY(GpuCanary canary, MakeGpuCanary(GpuArch{probe.facts.compute_capability}));
-  if (const auto chosen = ChooseAssembler(*device, canary, probe); !chosen) {
-    return Unusable(ordinal, chosen.error().message);
-  }
-  auto peaks = MeasurePeaks(*device);
+  LF_TRY(const GpuCanary canary, MakeGpuCanary(GpuArch{probe.facts.compute_capability}));
+  const auto assembler = ChooseAssembler(*device, canary, probe);
+  if (!assembler) return Unusable(ordinal, assembler.error().message);
+  auto peaks = MeasurePeaks(*device, assembler->get());
   if (!peaks) return Unusable(ordinal, peaks.error().message);
   probe.peaks = *peaks;
   auto sensors = OpenNvml(probe.facts.bus_id);

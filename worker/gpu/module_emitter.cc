@@ -20,6 +20,16 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+// A block whose threads wait for slices of a tile needs company on its multiprocessor, which has
+// 65,536 registers: two of 256 threads. Left alone, the assembler takes more for each thread. What is
+// smaller has company anyway.
+std::uint32_t MostRegisters(const Stage& stage) {
+  constexpr std::uint32_t kMost = 128;
+  const auto* tile = std::get_if<TileMapping>(&stage.mapping);
+  const bool waits = tile != nullptr && !tile->staged.empty();
+  return waits && stage.block_threads > kMostBlockThreads / 2 ? kMost : 0;
+}
+
 class StageFunctionEmitter {
  public:
   StageFunctionEmitter(const DevicePlan& device, const Stage& stage, DeviceAbi& abi,
@@ -148,9 +158,11 @@ std::set<looptree::TreeRef> EmitDevice(const DevicePlan& device, DeviceAbi& abi,
   std::vector<llvm::Function*> functions;
   for (std::uint32_t i = 0; i < device.stages.size(); ++i) {
     const Stage& stage = device.stages[i];
-    functions.push_back(abi.AddStage(
-        module,
-        {.stage = i, .buffers = buffers, .inputs = inputs, .block_threads = stage.block_threads}));
+    functions.push_back(abi.AddStage(module, {.stage = i,
+                                              .buffers = buffers,
+                                              .inputs = inputs,
+                                              .block_threads = stage.block_threads,
+                                              .most_registers = MostRegisters(stage)}));
     effective.merge(StageFunctionEmitter(device, stage, abi, functions.back()).Emit());
   }
   abi.Finish(module, functions, buffers);

@@ -56,16 +56,18 @@ class Nvml final : public DeviceSensors {
 
   SensorReading Read() override {
     constexpr double kWattsPerMilliwatt = 1e-3;
-    SensorReading reading{.clock_mhz = Asked(nv_.clock, kClockSm),
-                          .memory_clock_mhz = Asked(nv_.clock, kClockMemory),
-                          .temperature_c = Asked(nv_.temperature, kCoreTemperature)};
-    unsigned milliwatts = 0;
-    if (nv_.power != nullptr && nv_.power(device_, &milliwatts) == kSuccess) {
-      reading.power_w = milliwatts * kWattsPerMilliwatt;
-    }
+    SensorReading reading;
+    // First, as a batch that is running may end meanwhile.
     unsigned long long reasons = 0;
     if (nv_.throttle_reasons != nullptr && nv_.throttle_reasons(device_, &reasons) == kSuccess) {
       reading.throttle_reasons = reasons;
+    }
+    reading.clock_mhz = Asked(nv_.clock, kClockSm);
+    reading.memory_clock_mhz = Asked(nv_.clock, kClockMemory);
+    reading.temperature_c = Asked(nv_.temperature, kCoreTemperature);
+    unsigned milliwatts = 0;
+    if (nv_.power != nullptr && nv_.power(device_, &milliwatts) == kSuccess) {
+      reading.power_w = milliwatts * kWattsPerMilliwatt;
     }
     return reading;
   }
@@ -119,7 +121,11 @@ Result<std::unique_ptr<DeviceSensors>> OpenNvml(const std::string& bus_id,
   find("nvmlDeviceGetMaxClockInfo", nv.max_clock);
   find("nvmlDeviceGetTemperature", nv.temperature);
   find("nvmlDeviceGetPowerUsage", nv.power);
-  find("nvmlDeviceGetCurrentClocksThrottleReasons", nv.throttle_reasons);
+  // Renamed in drivers of CUDA 12.2, which keep the old name: for how long, who knows.
+  find("nvmlDeviceGetCurrentClocksEventReasons", nv.throttle_reasons);
+  if (nv.throttle_reasons == nullptr) {
+    find("nvmlDeviceGetCurrentClocksThrottleReasons", nv.throttle_reasons);
+  }
   find("nvmlDeviceGetComputeRunningProcesses_v3", nv.processes);
   if (nv.init == nullptr || nv.by_bus_id == nullptr) {
     return Fail(ErrorKind::kSystem, fmt::format("{} is no NVML, or too old a one", name));

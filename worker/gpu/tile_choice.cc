@@ -14,6 +14,9 @@ constexpr std::int64_t kMostLine = 1024;       // and along the only one
 constexpr std::int64_t kMostDepth = 16;        // steps between two barriers
 constexpr std::int64_t kLeastReuse = 8;        // threads' worth of uses that make staging pay
 constexpr std::int64_t kMostOperations = 128;  // of one thread's points, in one step
+// Of one thread's points in steps that are written out, so that counting is a small part of the work:
+// eight steps of the largest tile.
+constexpr std::int64_t kWorkInARow = 512;
 constexpr std::int64_t kMostGrid = (std::int64_t{1} << 31) - 1;  // blocks that CUDA launches
 
 // A dim that the nest does not reduce over.
@@ -110,6 +113,14 @@ std::int64_t DepthOf(const PlanLoop& loop) {
   return kMostDepth;
 }
 
+std::int64_t StepsInARow(const TileMapping& tile) {
+  if (!tile.whole_depth) return 1;
+  std::int64_t steps = tile.depth;
+  const std::int64_t work = tile.x.each * tile.y.each;
+  while (steps > 1 && (tile.depth % steps != 0 || steps * work > kWorkInARow)) --steps;
+  return steps;
+}
+
 bool ReadOnlyHere(const Nest& nest, BufferId buffer) {
   return std::ranges::none_of(nest.body->statements, [&](const Statement& statement) {
     return statement.target.has_value() && statement.target->buffer == buffer;
@@ -164,6 +175,7 @@ void ChooseStaged(const KernelPlan& plan, TileMapping& tile) {
   tile.depth = DepthOf(innermost);
   tile.whole_depth = std::ranges::all_of(
       innermost.extents, [&](std::int64_t extent) { return extent % tile.depth == 0; });
+  tile.in_a_row = StepsInARow(tile);
   for (const Statement& statement : tile.nest.body->statements) {
     for (const Operand& operand : statement.operands) {
       if (const auto* access = std::get_if<Access>(&operand)) AddStaged(plan, tile, *access);

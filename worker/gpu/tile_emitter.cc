@@ -3,16 +3,11 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace loopfleet::worker {
-namespace {
 
 using llvm::Value;
-
-// Multiply-adds in one go of the innermost loop, so that counting is a small part of the work.
-constexpr std::int64_t kWorkInARow = 64;
-
-}  // namespace
 
 Value* TileEmitter::Smaller(Value* a, Value* b) const {
   return builder_.CreateSelect(builder_.CreateICmpSLT(a, b), a, b);
@@ -124,99 +119,153 @@ void TileEmitter::RunReduced(std::size_t level) {
   });
 }
 
+// The slice after the one that is worked on is on its way from memory meanwhile.
 void TileEmitter::RunStaged(LoopId innermost) {
   Value* extent = walk_.extent(plan_.loops[innermost].dim);
   Value* depth = walk_.Constant(tile_.depth);
-  walk_.Count(walk_.Constant(0), extent, depth, DeviceWalk::Unroll::kNo, [&](Value* start) {
+  std::vector<Slice> slices;
+  for (const StagedOperand& staged : tile_.staged) slices.push_back(SliceOf(staged));
+  const auto fetch = [&](Value* start) {
+    for (const Slice& slice : slices) Fetch(slice, start, extent);
+  };
+  fetch(walk_.Constant(0));
+  walk_.Count(walk_.Constant(0), extent, depth, DeviceWalk::Unroll::kNever, [&](Value* start) {
     abi_.Wait(builder_);  // until nobody reads the slice before
-    for (const StagedOperand& staged : tile_.staged) LoadSlice(staged, start, extent);
+    for (const Slice& slice : slices) Put(slice);
     abi_.Wait(builder_);
+    Value* next = builder_.CreateAdd(start, depth);
+    Value* goes_on = builder_.CreateICmpSLT(next, extent);
+    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(goes_on);
+    if (known == nullptr || known->isOne()) walk_.If(goes_on, [&] { fetch(next); });
     Value* steps = tile_.whole_depth ? depth : Smaller(depth, builder_.CreateSub(extent, start));
-    std::int64_t in_a_row = 1;
-    const std::int64_t work = tile_.x.each * tile_.y.each;
-    while (tile_.whole_depth && tile_.depth % (in_a_row * 2) == 0 &&
-           in_a_row * 2 * work <= kWorkInARow) {
-      in_a_row *= 2;
-    }
-    walk_.Count(walk_.Constant(0), steps, walk_.Constant(in_a_row), DeviceWalk::Unroll::kNo,
-                [&](Value* first) {
-                  for (std::int64_t i = 0; i < in_a_row; ++i) {
-                    Value* at = builder_.CreateAdd(first, walk_.Constant(i));
-                    const auto entered = walk_.Enter(innermost, builder_.CreateAdd(start, at));
-                    Step(at);
-                    walk_.Leave(entered);
-                  }
-                });
+    const std::int64_t in_a_row = tile_.in_a_row;
+    const auto unroll = in_a_row > 1 ? DeviceWalk::Unroll::kNever : DeviceWalk::Unroll::kNo;
+    walk_.Count(walk_.Constant(0), steps, walk_.Constant(in_a_row), unroll, [&](Value* first) {
+      thread_shared_.clear();
+      for (std::int64_t i = 0; i < in_a_row; ++i) {
+        Value* at = builder_.CreateAdd(first, walk_.Constant(i));
+        const auto entered = walk_.Enter(innermost, builder_.CreateAdd(start, at));
+        const Depth here{.first = first, .constant = i};
+        Step(&here);
+        walk_.Leave(entered);
+      }
+    });
   });
 }
 
-void TileEmitter::LoadSlice(const StagedOperand& staged, Value* depth_start, Value* depth_extent) {
+TileEmitter::Slice TileEmitter::SliceOf(const StagedOperand& staged) {
   const TileAxis& axis = staged.along_x ? tile_.x : tile_.y;
   const Here& here = staged.along_x ? x_ : y_;
   const std::int64_t threads = tile_.x.threads * tile_.y.threads;
   const std::int64_t unit = staged.vectors ? 4 : 1;
   const std::int64_t total = axis.block * tile_.depth / unit;
   const std::int64_t in_row = (staged.axis_fastest ? axis.block : tile_.depth) / unit;
-  llvm::Type* type =
-      staged.vectors
-          ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(builder_.getFloatTy(), 4))
-          : builder_.getFloatTy();
-  const llvm::Align align(static_cast<std::uint64_t>(4 * unit));
-  struct Part {
-    Value* value = nullptr;
-    Value* place = nullptr;   // in shared memory, in elements
-    Value* exists = nullptr;  // null: always
-  };
-  std::vector<Part> parts;
+  Value* operand = walk_.Pointer(*staged.access);
+  // Then a thread's portions lie some whole rows apart: one address leads to all.
+  const bool is_even = threads % in_row == 0 &&
+                       (staged.axis_fastest ? tile_.whole_depth : !HangsOver(axis));
+  Slice slice{.staged = &staged, .portions = {}};
   for (std::int64_t first = 0; first < total; first += threads) {
-    Value* index = builder_.CreateAdd(abi_.Thread(builder_), walk_.Constant(first));
-    Part part;
-    if (first + threads > total) {
-      part.exists = builder_.CreateICmpSLT(index, walk_.Constant(total));
-      index = Smaller(index, walk_.Constant(total - 1));
+    Portion portion;
+    const bool is_whole = first + threads <= total;
+    if (is_even && is_whole && first > 0) {
+      const Portion& leader = slice.portions.front();
+      const std::int64_t rows = first / in_row;
+      portion = {.from = leader.from, .step = leader.step, .place = leader.place};
+      portion.further = rows * (staged.axis_fastest ? staged.depth_stride : staged.axis_stride);
+      portion.place_further = rows * (staged.axis_fastest ? staged.pitch : 1);
+    } else {
+      Value* index = builder_.CreateAdd(abi_.Thread(builder_), walk_.Constant(first));
+      if (!is_whole) {
+        portion.exists = builder_.CreateICmpSLT(index, walk_.Constant(total));
+        index = Smaller(index, walk_.Constant(total - 1));
+      }
+      Value* fast = builder_.CreateMul(builder_.CreateURem(index, walk_.Constant(in_row)),
+                                       walk_.Constant(unit));
+      Value* slow = builder_.CreateUDiv(index, walk_.Constant(in_row));
+      Value* along_axis = staged.axis_fastest ? fast : slow;
+      Value* along_depth = staged.axis_fastest ? slow : fast;
+      Value* element = builder_.CreateAdd(here.start, along_axis);
+      if (HangsOver(axis)) {
+        const std::int64_t last = axis.extent - (staged.axis_fastest ? unit : 1);
+        element = Smaller(element, walk_.Constant(last));
+      }
+      Value* distance = Wide(element, staged.axis_stride);
+      if (tile_.whole_depth) {
+        distance = builder_.CreateAdd(distance, Wide(along_depth, staged.depth_stride));
+      } else {
+        portion.step = along_depth;
+      }
+      portion.from = builder_.CreateGEP(builder_.getFloatTy(), operand, distance);
+      portion.place =
+          builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
+                             builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
     }
-    Value* fast = builder_.CreateMul(builder_.CreateURem(index, walk_.Constant(in_row)),
-                                     walk_.Constant(unit));
-    Value* slow = builder_.CreateUDiv(index, walk_.Constant(in_row));
-    Value* along_axis = staged.axis_fastest ? fast : slow;
-    Value* along_depth = staged.axis_fastest ? slow : fast;
-    Value* element = builder_.CreateAdd(here.start, along_axis);
-    if (HangsOver(axis)) {
-      const std::int64_t last = axis.extent - (staged.axis_fastest ? unit : 1);
-      element = Smaller(element, walk_.Constant(last));
-    }
-    Value* step = builder_.CreateAdd(depth_start, along_depth);
-    if (!tile_.whole_depth) {
-      step = Smaller(step, builder_.CreateSub(depth_extent, walk_.Constant(1)));
-    }
-    Value* elements =
-        builder_.CreateAdd(Wide(element, staged.axis_stride), Wide(step, staged.depth_stride));
-    Value* from =
-        builder_.CreateGEP(builder_.getFloatTy(), walk_.Pointer(*staged.access), elements);
-    part.value = builder_.CreateAlignedLoad(type, from, align);
-    part.place = builder_.CreateAdd(builder_.CreateMul(along_depth, walk_.Constant(staged.pitch)),
-                                    builder_.CreateAdd(along_axis, walk_.Constant(staged.offset)));
-    parts.push_back(part);
+    for (std::int64_t i = 0; i < unit; ++i) portion.held.push_back(walk_.NewVariable(nullptr));
+    slice.portions.push_back(std::move(portion));
   }
-  for (const Part& part : parts) {
-    walk_.If(part.exists, [&] {
+  return slice;
+}
+
+// From memory into registers.
+void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_extent) {
+  const StagedOperand& staged = *slice.staged;
+  std::map<std::pair<Value*, Value*>, Value*> moved;  // by Portion::from and ::step
+  for (const Portion& portion : slice.portions) {
+    Value*& at = moved[{portion.from, portion.step}];
+    if (at == nullptr) {
+      Value* step = depth_start;
+      if (portion.step != nullptr) {
+        step = Smaller(builder_.CreateAdd(depth_start, portion.step),
+                       builder_.CreateSub(depth_extent, walk_.Constant(1)));
+      }
+      at = builder_.CreateGEP(builder_.getFloatTy(), portion.from,
+                              Wide(step, staged.depth_stride));
+    }
+    Value* from = builder_.CreateGEP(builder_.getFloatTy(), at,
+                                     builder_.getInt64(static_cast<std::uint64_t>(portion.further)));
+    if (!staged.vectors) {
+      walk_.Set(portion.held[0],
+                builder_.CreateAlignedLoad(builder_.getFloatTy(), from, llvm::Align(4)));
+      continue;
+    }
+    Value* four = builder_.CreateAlignedLoad(llvm::FixedVectorType::get(builder_.getFloatTy(), 4),
+                                             from, llvm::Align(16));
+    for (std::size_t i = 0; i < portion.held.size(); ++i) {
+      walk_.Set(portion.held[i], builder_.CreateExtractElement(four, i));
+    }
+  }
+}
+
+// And from there into shared memory.
+void TileEmitter::Put(const Slice& slice) {
+  const StagedOperand& staged = *slice.staged;
+  for (const Portion& portion : slice.portions) {
+    walk_.If(portion.exists, [&] {
+      Value* place = builder_.CreateGEP(builder_.getFloatTy(), shared_, portion.place);
       const auto to = [&](std::int64_t more) {
-        Value* place = builder_.CreateAdd(part.place, walk_.Constant(more));
-        return builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
+        return builder_.CreateGEP(
+            builder_.getFloatTy(), place,
+            builder_.getInt64(static_cast<std::uint64_t>(portion.place_further + more)));
       };
-      if (staged.axis_fastest || !staged.vectors) {
-        builder_.CreateAlignedStore(part.value, to(0), align);
+      if (staged.vectors && staged.axis_fastest) {
+        Value* four = llvm::PoisonValue::get(llvm::FixedVectorType::get(builder_.getFloatTy(), 4));
+        for (std::size_t i = 0; i < portion.held.size(); ++i) {
+          four = builder_.CreateInsertElement(four, walk_.Get(portion.held[i]), i);
+        }
+        builder_.CreateAlignedStore(four, to(0), llvm::Align(16));
         return;
       }
-      for (std::int64_t i = 0; i < 4; ++i) {
-        Value* element = builder_.CreateExtractElement(part.value, static_cast<std::uint64_t>(i));
-        builder_.CreateAlignedStore(element, to(i * staged.pitch), llvm::Align(4));
+      for (std::size_t i = 0; i < portion.held.size(); ++i) {
+        builder_.CreateAlignedStore(walk_.Get(portion.held[i]),
+                                    to(static_cast<std::int64_t>(i) * staged.pitch),
+                                    llvm::Align(4));
       }
     });
   }
 }
 
-void TileEmitter::Step(Value* depth) {
+void TileEmitter::Step(const Depth* depth) {
   Loaded loaded;
   const Body& body = *tile_.nest.body;
   for (std::int64_t y = 0; y < tile_.y.each; ++y) {
@@ -229,16 +278,23 @@ void TileEmitter::Step(Value* depth) {
   }
 }
 
-Value* TileEmitter::FromShared(const StagedOperand& staged, std::int64_t index, Value* depth,
+Value* TileEmitter::FromShared(const StagedOperand& staged, std::int64_t index, const Depth& depth,
                                Loaded& loaded) {
   const TileAxis& axis = staged.along_x ? tile_.x : tile_.y;
   const Here& here = staged.along_x ? x_ : y_;
   const std::int64_t group = axis.group();
   const std::int64_t first = index / group * group;
-  Value* place = builder_.CreateAdd(builder_.CreateMul(depth, walk_.Constant(staged.pitch)),
-                                    builder_.CreateMul(here.thread, walk_.Constant(group)));
-  place = builder_.CreateAdd(place, walk_.Constant(staged.offset + LocalConstant(axis, first)));
-  Value* from = builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
+  Value*& of_thread = thread_shared_[&staged];
+  if (of_thread == nullptr) {
+    Value* place =
+        builder_.CreateAdd(builder_.CreateMul(depth.first, walk_.Constant(staged.pitch)),
+                           builder_.CreateMul(here.thread, walk_.Constant(group)));
+    of_thread = builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
+  }
+  const std::int64_t further =
+      depth.constant * staged.pitch + staged.offset + LocalConstant(axis, first);
+  Value* from = builder_.CreateGEP(builder_.getFloatTy(), of_thread,
+                                   builder_.getInt64(static_cast<std::uint64_t>(further)));
   const auto key = [&](std::int64_t at) {
     return std::tuple(staged.access, staged.along_x ? at : -1, staged.along_x ? -1 : at);
   };
@@ -266,8 +322,8 @@ Value* TileEmitter::Pointer(const Access& access, const Position& x, const Posit
   return pointer;
 }
 
-Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y, Value* depth,
-                            Loaded& loaded) {
+Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y,
+                            const Depth* depth, Loaded& loaded) {
   const std::int64_t along_x = StrideAlong(tile_.x, access);
   const std::int64_t along_y = StrideAlong(tile_.y, access);
   const std::int64_t key_x = along_x == 0 ? -1 : x;
@@ -275,7 +331,7 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
   if (const auto at = loaded.find({&access, key_x, key_y}); at != loaded.end()) return at->second;
   const auto staged = std::ranges::find(tile_.staged, &access, &StagedOperand::access);
   if (depth != nullptr && staged != tile_.staged.end()) {
-    return FromShared(*staged, staged->along_x ? x : y, depth, loaded);
+    return FromShared(*staged, staged->along_x ? x : y, *depth, loaded);
   }
   const bool vector = along_x == 1 && IsWide(access);
   const Position at_y = PositionOf(tile_.y, y_, y, 1);

@@ -49,13 +49,36 @@ class TileEmitter {
   std::int64_t LocalConstant(const TileAxis& axis, std::int64_t index) const;
   std::int64_t StrideAlong(const TileAxis& axis, const Access& access) const;
 
+  // What one thread brings of a staged operand's slice: one element, or four side by side, on their
+  // way from memory through registers to shared memory.
+  struct Portion {
+    llvm::Value* from = nullptr;  // of the first slice, at the operand's first step if `step` is given
+    llvm::Value* step = nullptr;  // within the slice; null: in `from`
+    std::int64_t further = 0;     // elements behind that
+    llvm::Value* place = nullptr;  // in shared memory, in elements
+    std::int64_t place_further = 0;
+    llvm::Value* exists = nullptr;  // null: always
+    std::vector<llvm::Value*> held;
+  };
+  struct Slice {
+    const StagedOperand* staged = nullptr;
+    std::vector<Portion> portions;
+  };
+  // A step of the slice that is in shared memory: first + constant.
+  struct Depth {
+    llvm::Value* first = nullptr;
+    std::int64_t constant = 0;
+  };
+
   void RunReduced(std::size_t level);
   void RunStaged(LoopId innermost);
-  void LoadSlice(const StagedOperand& staged, llvm::Value* depth_start, llvm::Value* depth_extent);
-  void Step(llvm::Value* depth);
-  llvm::Value* Operand(const Access& access, std::int64_t x, std::int64_t y, llvm::Value* depth,
+  Slice SliceOf(const StagedOperand& staged);
+  void Fetch(const Slice& slice, llvm::Value* depth_start, llvm::Value* depth_extent);
+  void Put(const Slice& slice);
+  void Step(const Depth* depth);
+  llvm::Value* Operand(const Access& access, std::int64_t x, std::int64_t y, const Depth* depth,
                        Loaded& loaded);
-  llvm::Value* FromShared(const StagedOperand& staged, std::int64_t index, llvm::Value* depth,
+  llvm::Value* FromShared(const StagedOperand& staged, std::int64_t index, const Depth& depth,
                           Loaded& loaded);
   llvm::Value* Pointer(const Access& access, const Position& x, const Position& y) const;
   void StoreAll(const std::function<llvm::Value*(std::int64_t x, std::int64_t y)>& value);
@@ -71,6 +94,7 @@ class TileEmitter {
   Here y_;
   bool is_whole_ = false;  // here all elements that the thread has along x exist
   llvm::Value* shared_ = nullptr;
+  std::map<const StagedOperand*, llvm::Value*> thread_shared_;  // at Depth::first, of this thread
   std::vector<llvm::Value*> accumulators_;  // by y * x.each + x
 };
 

@@ -49,7 +49,7 @@ struct PlanBuffer {
 
 // The loop's offset is counted in elements of its dim: 0, step, 2 * step, ...
 struct PlanLoop {
-  std::optional<looptree::TreeRef> ref;  // none: made by the plan, to initialise an accumulator
+  std::optional<looptree::TreeRef> ref;  // none: made by the plan, to fill an accumulator or panels
   looptree::DimId dim = 0;
   std::int64_t step = 1;  // elements that one iteration covers
   // Every number of elements that can be left to this loop when it is entered, largest first. More

@@ -11,11 +11,11 @@ class CoreProbe {
  public:
   virtual ~CoreProbe() = default;
   // How long a fixed number of independent multiply-adds took, as many as keep the units busy, with
-  // operands from the first cache: whoever shares units, load ports or that cache shows. About 3 us
-  // on a quiet core.
+  // operands from the first cache: whoever shares units, load ports or that cache shows. About
+  // 1.5 us on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
   // From a chain of dependent operations of known latency, which who shares the core hardly slows.
-  // About 8 us, or none at all right after another reading. 0: not known for this processor.
+  // About 4 us, or 8, or none at all right after another reading. 0: not known for this processor.
   virtual double ClockMhz() = 0;
   // How often this thread had to leave its core to others since it began.
   virtual std::uint64_t Preemptions() = 0;

@@ -32,7 +32,11 @@ void DependentSteps(std::uint64_t) {}
 
 // About 4 us at 4 GHz.
 constexpr std::uint64_t kClockSteps = 5'000;
-constexpr int kClockTries = 2;  // the quicker one counts: an interrupt makes a chain longer only
+// The quicker one counts: an interrupt makes a chain longer only.
+constexpr int kClockTries = 2;
+// A chain that takes no longer than by the last reading, but for this, was not interrupted, and one
+// is enough.
+constexpr double kConfirmed = 0.998;
 
 // What reading the clock twice costs, taken off a single reading's difference.
 std::uint64_t ReadingNs(const Stopwatch& stopwatch) {
@@ -93,16 +97,19 @@ double HostCoreProbe::ClockMhz() {
   // look holds for the next one, if this follows at once.
   constexpr std::uint64_t kHoldsNs = 50'000;
   if (clock_mhz_ > 0 && stopwatch_.NowNs() - clock_read_ns_ < kHoldsNs) return clock_mhz_;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t reading = ReadingNs(stopwatch_);
+  double quickest_mhz = 0;
   for (int i = 0; i < kClockTries; ++i) {
     const std::uint64_t start = stopwatch_.NowNs();
     DependentSteps(kClockSteps);
-    least = std::min(least, stopwatch_.NowNs() - start);
+    const std::uint64_t took = stopwatch_.NowNs() - start;
+    if (took <= reading) return 0;  // a clock that does not move
+    quickest_mhz =
+        std::max(quickest_mhz, static_cast<double>(kClockSteps) * kCyclesPerStep /
+                                   static_cast<double>(took - reading) * kMhzPerPerNs);
+    if (clock_mhz_ > 0 && quickest_mhz >= kConfirmed * clock_mhz_) break;
   }
-  const std::uint64_t reading = ReadingNs(stopwatch_);
-  if (least <= reading) return 0;  // a clock that does not move
-  clock_mhz_ = static_cast<double>(kClockSteps) * kCyclesPerStep /
-               static_cast<double>(least - reading) * kMhzPerPerNs;
+  clock_mhz_ = quickest_mhz;
   clock_read_ns_ = stopwatch_.NowNs();
   return clock_mhz_;
 }

@@ -47,6 +47,11 @@ double Looks::SpentNs() const {
                          [](double sum, const Look& look) { return sum + TotalNs(look.samples); });
 }
 
+std::size_t Looks::taken() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      looks_, [](const Look& look) { return !look.samples.ns.empty(); }));
+}
+
 std::size_t Looks::sample_count() const {
   std::size_t count = 0;
   for (const Look& look : looks_) count += look.samples.ns.size();
@@ -75,6 +80,9 @@ SamplingPolicy Looks::NextPolicy() const {
     policy.precision = kGradeASpread;
     policy.most_samples = kMostSamplesOfLook;
     policy.budget_ns = kLookBudgetNs;
+    // The first finds the number of runs; with the last there are two at least.
+    policy.may_decline =
+        spec_.cut_above_ns == 0 && !looks_.empty() && looks_.size() + 1 < options_.most;
   }
   if (spec_.budget_ms > 0) budget = static_cast<std::uint64_t>(spec_.budget_ms * kNsPerMs);
   if (budget > 0) {
@@ -159,23 +167,30 @@ bool Looks::IsCut() const {
 std::optional<Nanos> Looks::NextIn() const {
   LF_CHECK(!looks_.empty(), "no look yet");
   if (IsCut()) return std::nullopt;
-  if (looks_.size() < options_.fewest) return options_.first_wait;
+  const Nanos wait = options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
+  if (taken() < options_.fewest) return wait;  // the last is never declined
   const double spent = SpentNs();
   if (looks_.size() >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
       spent >= static_cast<double>(options_.long_enough.count())) {
     return std::nullopt;
   }
-  if (!Agreeing().empty()) {
-    const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
-    const bool is_narrow =
-        figure && AcceptedSamples(*figure) >= kLeastAccepted && figure->spread <= TargetSpread();
-    const auto clear = std::ranges::count(looks_, Look::Worth::kClear, &Look::worth);
-    if (is_narrow || static_cast<std::size_t>(clear) >= options_.most_scattered) {
-      return std::nullopt;
-    }
-  }
-  return options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
+  if (!Agreeing().empty() && IsEnough()) return std::nullopt;
+  return wait;
+}
+
+bool Looks::IsEnough() const {
+  const auto clear =
+      static_cast<std::size_t>(std::ranges::count(looks_, Look::Worth::kClear, &Look::worth));
+  if (clear >= options_.most_scattered) return true;
+  const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
+  if (!figure || AcceptedSamples(*figure) < kLeastAccepted) return false;
+  if (figure->spread <= TargetSpread()) return true;
+  if (spec_.precision > 0) return false;
+  // Intervals shrink with the root of the number of samples.
+  const double with_another =
+      std::sqrt(static_cast<double>(clear) / (static_cast<double>(clear) + 1));
+  return figure->spread * with_another > TargetSpread();
 }
 
 std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const {

@@ -19,10 +19,11 @@
 
 namespace loopfleet::worker {
 
-// The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us), part of what a
-// stored result is looked up by: change it with anything that changes what a figure means.
-// (Precision and budget only say when to stop: they are not part of it.)
-inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v3";
+// The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us, ended when two
+// agree, unless a third can make an A of it), part of what a stored result is looked up by: change
+// it with anything that changes what a figure means. (Precision and budget only say when to stop:
+// they are not part of it.)
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v4";
 
 class Looks {
  public:
@@ -31,8 +32,8 @@ class Looks {
     std::size_t fewest = 2;
     // Where they do not, or the core was contended.
     std::size_t most = 5;
-    // Where two agree and the kernel's own samples scatter too far for the grade or the precision
-    // that was asked for.
+    // Where two agree and the kernel's own samples scatter too far for the precision that was asked
+    // for; or for the grade, by so little that a third look is likely to be enough.
     std::size_t most_scattered = 3;
     // Before the second look, and twice as long before each further one: most disturbances take
     // less than 5 ms here (docs/MEASUREMENT.md), and all waits together 75 ms.
@@ -79,7 +80,10 @@ class Looks {
     double median = 0;  // of what was accepted, else of what was contended; cycles, if known
   };
 
-  double SpentNs() const;  // in samples
+  double SpentNs() const;     // in samples
+  std::size_t taken() const;  // looks that were not declined
+  // The figure of those that agree is as narrow as it has to be, or will not be so with one more.
+  bool IsEnough() const;
   // The indices of looks that agree with each other, the quickest such, one of them clear at least;
   // empty: there are none, or there are quicker ones that agree and are contended.
   std::vector<std::size_t> Agreeing() const;

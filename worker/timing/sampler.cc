@@ -33,6 +33,7 @@ class Sampling {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
     } else {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
+      if (Declines()) return std::move(samples_);
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
@@ -56,6 +57,25 @@ class Sampling {
     return std::max<std::uint64_t>(with_.stopwatch.NowNs() - start, 1);
   }
 
+  // Contended by each of two probes: one alone may have been interrupted.
+  bool Declines() {
+    if (!policy_.may_decline || policy_.iterations == 0 || !(policy_.quiet_cycles > 0)) {
+      return false;
+    }
+    constexpr int kProbes = 2;
+    for (int i = 0; i < kProbes; ++i) {
+      Probe();
+      if (probes_.back() <= kContendedFrom * policy_.quiet_cycles) {
+        probes_.clear();  // they are not beside a repetition
+        return false;
+      }
+    }
+    samples_.iterations = policy_.iterations;
+    samples_.clock_after_mhz = samples_.clock_before_mhz;
+    samples_.probe_cycles = *std::ranges::min_element(probes_);
+    return true;
+  }
+
   // What two readings of the clock put on top of a single run.
   void FindReadingCost() {
     reading_ns_ = std::numeric_limits<std::uint64_t>::max();
@@ -70,6 +90,7 @@ class Sampling {
     samples_.iterations = is_cold ? 1 : FirstIterations();
     // The code, and what predicts its branches, is not in the core any more.
     if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
+    preemptions_ = with_.probe.Preemptions();
     Probe();
     TakeRepetition();
     if (!is_cold && policy_.iterations == 0) FindIterations();
@@ -124,20 +145,25 @@ class Sampling {
   }
 
   void TakeRepetition() {
-    if (policy_.cache == CacheState::kCold) runner_.EvictCaches();
+    if (policy_.cache == CacheState::kCold) {
+      runner_.EvictCaches();
+      preemptions_ = with_.probe.Preemptions();
+    }
     // A second of work is interrupted on every system, for a few milliseconds. What is shorter than
     // this is lost to an interruption however short, and need not be asked about.
     constexpr double kLongNs = 500'000;
     const bool is_long = samples_.ns.empty() ||
                          samples_.ns.back() * static_cast<double>(samples_.iterations) > kLongNs;
     const std::uint64_t had = is_long ? with_.probe.ProcessorNs() : 0;
-    const std::uint64_t preemptions = with_.probe.Preemptions();
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
     if (policy_.cache == CacheState::kCold) {
       elapsed = elapsed > reading_ns_ ? elapsed - reading_ns_ : 1;
     }
     samples_.ns.push_back(static_cast<double>(elapsed) / static_cast<double>(samples_.iterations));
-    bool is_preempted = with_.probe.Preemptions() != preemptions;
+    // Asked once for each repetition: what came between two of them was in a probe, which nobody
+    // should believe either.
+    const std::uint64_t preemptions = with_.probe.Preemptions();
+    bool is_preempted = preemptions != std::exchange(preemptions_, preemptions);
     if (is_preempted && is_long) {
       const std::uint64_t has = with_.probe.ProcessorNs() - had;
       is_preempted =
@@ -217,6 +243,7 @@ class Sampling {
   std::size_t next_look_ = 0;  // at the interval
   std::uint64_t started_at_ = 0;
   std::uint64_t reading_ns_ = 0;
+  std::uint64_t preemptions_ = 0;  // after the last repetition
 };
 
 }  // namespace

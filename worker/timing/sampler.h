@@ -31,6 +31,9 @@ struct SamplingPolicy {
   std::uint64_t patience_ns = 2'500'000;
   // So many contended repetitions and not one accepted: the rest is left to another moment.
   std::uint32_t hopeless_samples = 3;
+  // A core that is contended already is left alone: there are no samples then. Only where the quiet
+  // level and the number of runs are known.
+  bool may_decline = false;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition
   std::uint32_t max_samples = 1'000;                      // of all kinds
   std::uint64_t iterations = 0;  // runs in a repetition, as an earlier look found; 0: not known
@@ -77,7 +80,8 @@ enum class SamplingEnd : std::uint8_t {
 struct Samples {
   SamplingEnd end = SamplingEnd::kDone;
   std::uint64_t iterations = 0;     // runs in each repetition
-  std::vector<double> ns;           // wall time of one run, in the order they were taken
+  std::vector<double> ns;           // wall time of one run, in the order they were taken;
+                                    // none: the look was declined (may_decline)
   std::vector<std::uint8_t> flags;  // SampleFlag bits, one for each
   // Throughput probes in cycles: the quickest of them, and the median of those beside contended
   // repetitions relative to a quiet core (1 where there are none).

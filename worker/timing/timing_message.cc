@@ -36,6 +36,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.budget_ns);
   writer.Put(policy.patience_ns);
   writer.Put(policy.hopeless_samples);
+  writer.Put(policy.may_decline);
   writer.Put(policy.max_iterations);
   writer.Put(policy.max_samples);
   writer.Put(policy.iterations);
@@ -59,6 +60,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.budget_ns = reader.Get<std::uint64_t>();
   policy.patience_ns = reader.Get<std::uint64_t>();
   policy.hopeless_samples = reader.Get<std::uint32_t>();
+  policy.may_decline = reader.Get<bool>();
   policy.max_iterations = reader.Get<std::uint64_t>();
   policy.max_samples = reader.Get<std::uint32_t>();
   policy.iterations = reader.Get<std::uint64_t>();
@@ -96,8 +98,7 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
   samples.clock_before_mhz = reader.Get<double>();
   samples.clock_after_mhz = reader.Get<double>();
   const bool can_be =
-      reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
-      std::ranges::all_of(samples.ns, IsAboveZero) &&
+      reader.ok() && samples.iterations > 0 && std::ranges::all_of(samples.ns, IsAboveZero) &&
       std::ranges::all_of(samples.flags,
                           [](auto flag) {
                             return flag <= (kSampleContended | kSamplePreempted | kSampleThrottled);

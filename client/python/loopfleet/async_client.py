@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._core import Outcome
@@ -14,6 +15,14 @@ from .client import Client
 from .errors import DeadlineExceeded, of_ticket
 from .jobs import Actions, JobLike, make_jobs
 from .results import ResultBatch
+
+
+@dataclass
+class _Taking:
+    """What one recv() takes."""
+
+    promised: int  # to it, of those that are there or on their way: other tasks wait for others
+    got: list[tuple[int, asyncio.Future[Outcome]]] = field(default_factory=list)
 
 
 class AsyncClient:
@@ -24,7 +33,7 @@ class AsyncClient:
         self._client = Client(address, **options)
         self._arrived: asyncio.Queue = asyncio.Queue()
         self._tickets = itertools.count()
-        self._expected = 0  # of send(), not yet received
+        self._expected = 0  # of send(), neither received nor promised to a recv() that waits
 
     @property
     def address(self) -> str:
@@ -103,23 +112,27 @@ class AsyncClient:
         is cancelled, whose time is over, or that raises what became of one job (its ``ticket`` says which)."""
         if min_n > self._expected:
             raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
-        return await self._within(self._gather(min_n), timeout)
-
-    async def _gather(self, min_n: int) -> list[tuple[int, Outcome]]:
-        got: list[tuple[int, asyncio.Future[Outcome]]] = []
+        self._expected -= min_n
+        taking = _Taking(min_n)
         try:
-            while len(got) < min_n or not self._arrived.empty():
-                ticket, done = await self._arrived.get()
-                self._expected -= 1
-                if (error := done.exception()) is not None:
-                    raise of_ticket(ticket, error)
-                got.append((ticket, done))
+            await self._within(self._take(taking), timeout)
         except BaseException:
-            self._expected += len(got)
-            for each in got:
+            self._expected += taking.promised
+            for each in taking.got:
                 self._arrived.put_nowait(each)
             raise
-        return [(ticket, done.result()) for ticket, done in got]
+        return [(ticket, done.result()) for ticket, done in taking.got]
+
+    async def _take(self, taking: _Taking) -> None:
+        while len(taking.got) < taking.promised or (self._expected and not self._arrived.empty()):
+            if len(taking.got) == taking.promised:
+                self._expected -= 1
+                taking.promised += 1
+            ticket, done = await self._arrived.get()
+            if (error := done.exception()) is not None:
+                taking.promised -= 1  # this one is received by being raised
+                raise of_ticket(ticket, error)
+            taking.got.append((ticket, done))
 
     async def workers(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._client.workers, timeout=timeout)

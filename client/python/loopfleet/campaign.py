@@ -26,10 +26,13 @@ from ._core import JobError, Outcome, Walk
 from .actions import LOOPTOOL_ACTIONS, SIMPLE_ACTIONS
 from .client import Client
 from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
+from .jobs import make_job
 from .toml_file import read_toml
 
 _SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # of a campaign's folder
 _WINDOW = 1000  # points on their way at once: what an interruption makes ask again
+_KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
+          "list[str]": "a list of texts"}  # of a specification's fields
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,10 @@ class Spec:
             if not good:
                 raise LoopfleetError(f"campaign: {what}")
 
+        for each in fields(self):
+            value = getattr(self, each.name)
+            need(_is_of(each.type, value), f"{each.name} must be {_KINDS[each.type]}, not {value!r}")
+        need(0 <= self.seed < 1 << 63, f"seed must be from 0 to 2^63 - 1, not {self.seed}")
         need(self.points >= 1, f"points must be at least 1, not {self.points}")
         need(bool(self.benchmarks), "benchmarks must name at least one")
         need(0 <= self.min_length <= self.max_length <= 1000,
@@ -70,6 +77,14 @@ class Spec:
     @property
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    if kind == "list[str]":
+        return isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value)
+    if isinstance(value, bool):  # Python's bool is an int
+        return kind == "bool"
+    return isinstance(value, {"str": str, "int": int, "float": (int, float), "bool": bool}[kind])
 
 
 def read_spec(path: str | Path) -> Spec:
@@ -108,11 +123,9 @@ def points(spec: Spec) -> Iterator[Point]:
 def points_at(spec: Spec, index: int) -> list[Point]:
     rng = np.random.Generator(np.random.Philox(key=[spec.seed, index]))
     chosen = spec.benchmarks[int(rng.integers(len(spec.benchmarks)))]
-    if chosen.removeprefix("benchmark://").rstrip("/").count("/") == 0:
+    if _is_data_set(chosen):
         chosen = _core.random_benchmark([chosen], int(rng.integers(1 << 62)))
-    dialect = Walk(benchmark=chosen).dialect
-    space = spec.actions or (SIMPLE_ACTIONS if dialect == "simple" else LOOPTOOL_ACTIONS)
-    walk = Walk(benchmark=chosen, action_space=space, rules=spec.rules, merge_all_first=spec.merge_all_first)
+    walk = _walk(spec, chosen)
     for _ in range(int(rng.integers(spec.min_length, spec.max_length + 1))):
         legal = np.flatnonzero(walk.mask())
         if not len(legal):
@@ -120,6 +133,29 @@ def points_at(spec: Spec, index: int) -> list[Point]:
         walk.step(int(legal[int(rng.integers(len(legal)))]))
     copies = spec.paired_times if rng.random() < spec.paired_share else 1
     return [Point(index, copy, chosen, walk.history, copies) for copy in range(copies)]
+
+
+def _is_data_set(benchmark: str) -> bool:
+    return benchmark.removeprefix("benchmark://").rstrip("/").count("/") == 0
+
+
+def _walk(spec: Spec, benchmark: str) -> Walk:
+    dialect = Walk(benchmark=benchmark).dialect
+    space = spec.actions or (SIMPLE_ACTIONS if dialect == "simple" else LOOPTOOL_ACTIONS)
+    return Walk(benchmark=benchmark, action_space=space, rules=spec.rules, merge_all_first=spec.merge_all_first)
+
+
+def check(spec: Spec) -> None:
+    """Raises what no point could be asked for with: a benchmark that is none, a rule or a label without meaning."""
+    for benchmark in spec.benchmarks:
+        try:
+            drawn = _core.random_benchmark([benchmark], 0) if _is_data_set(benchmark) else benchmark
+            _walk(spec, drawn)
+            wrong = _core.failure_of(make_job(job_of(spec, Point(0, 0, drawn, []))))
+        except (JobError, ValueError) as error:
+            raise LoopfleetError(f"campaign: {benchmark}: {error}") from error
+        if wrong is not None:
+            raise LoopfleetError(f"campaign: {benchmark}: {wrong[0]}: {wrong[1]}")
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
@@ -160,13 +196,17 @@ class Log:
 
     def __init__(self, folder: Path, spec: Spec):
         folder.mkdir(parents=True, exist_ok=True)
-        sealed = _check_seal(folder, spec)
         self._file = open(folder / _OUTCOMES, "ab+")  # noqa: SIM115 - lives as long as the campaign
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
             raise LoopfleetError(f"{folder}: this campaign is running already (`show` says how far it is)") from None
+        try:
+            sealed = _check_seal(folder, spec)
+        except LoopfleetError:
+            self._file.close()
+            raise
         if not sealed:
             new = folder / f"{_SEAL}.new"
             new.write_text(json.dumps({"name": spec.name, "digest": spec.digest}), encoding="utf-8")
@@ -208,10 +248,13 @@ def _check_seal(folder: Path, spec: Spec) -> bool:
         known = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
-    if known["digest"] != spec.digest:
-        raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
-                             "specification): give another folder, or restore the specification")
-    return True
+    if known["digest"] == spec.digest:
+        return True
+    answers = folder / _OUTCOMES
+    if not answers.exists() or answers.stat().st_size == 0:
+        return False  # a specification that came to nothing holds no folder
+    raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
+                         "specification): give another folder, or restore the specification")
 
 
 def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int]], int, int]:
@@ -246,6 +289,7 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
 
     A failure that is nobody's fault (a busy host) is asked for up to three times before it is kept.
     """
+    check(spec)  # before the folder is its own
     log = Log(Path(folder), spec)
     since, begun = time.monotonic(), len(log.done)
     total = spec.points + sum(copy > 0 for _, copy in log.done)

@@ -50,7 +50,7 @@ class Client:
         self._finalizer: Any = None
         self._arrived: queue.SimpleQueue = queue.SimpleQueue()
         self._tickets = itertools.count()
-        self._expected = 0  # of send(), not yet received
+        self._expected = 0  # of send(), neither received nor promised to a recv() that waits
 
     # ---- jobs
 
@@ -117,29 +117,38 @@ class Client:
         with self._lock:
             if min_n > self._expected:
                 raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
+            self._expected -= min_n
+        promised = min_n  # to this call: other threads wait for others
         deadline = self._deadline(timeout)
         got: list[tuple[int, Future[Outcome]]] = []
-        while True:
-            try:
-                ticket, future = self._arrived.get(timeout=_left(deadline)) if len(got) < min_n \
-                    else self._arrived.get_nowait()
-            except queue.Empty:
-                if len(got) >= min_n:
-                    return [(ticket, future.result()) for ticket, future in got]
-                self._put_back(got)
-                raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
+        try:
+            while True:
+                if len(got) < promised:
+                    try:
+                        ticket, future = self._arrived.get(timeout=_left(deadline))
+                    except queue.Empty:
+                        raise DeadlineExceeded(f"{len(got)} of {min_n} outcomes arrived in time") from None
+                else:
+                    with self._lock:
+                        if not self._expected:
+                            break
+                        try:
+                            ticket, future = self._arrived.get_nowait()
+                        except queue.Empty:
+                            break
+                        self._expected -= 1
+                        promised += 1
+                if (error := future.exception()) is not None:
+                    promised -= 1  # this one is received by being raised
+                    raise of_ticket(ticket, error)
+                got.append((ticket, future))
+        except BaseException:
             with self._lock:
-                self._expected -= 1
-            if (error := future.exception()) is not None:
-                self._put_back(got)
-                raise of_ticket(ticket, error)
-            got.append((ticket, future))
-
-    def _put_back(self, got: list[tuple[int, Future[Outcome]]]) -> None:
-        with self._lock:
-            self._expected += len(got)
-        for each in got:
-            self._arrived.put(each)
+                self._expected += promised
+            for each in got:
+                self._arrived.put(each)
+            raise
+        return [(ticket, future.result()) for ticket, future in got]
 
     # ---- the fleet
 

@@ -30,7 +30,8 @@ class CoordinatorUnavailable(LoopfleetError, ConnectionError):
 
 
 class DeadlineExceeded(LoopfleetError, TimeoutError):
-    """The caller's ``timeout`` passed. What was submitted goes on at the coordinator."""
+    """The caller's ``timeout`` passed. Jobs of evaluate(), evaluate_many() and as_completed() that had not run are
+    cancelled; what submit() and send() started goes on at the coordinator."""
 
 
 class Refused(LoopfleetError):

@@ -49,9 +49,9 @@ class Summary:
         if row["hardware_class"]:
             self.hardware.add((row["hardware_class"], row["hardware_model"]))
             self.compilers.add((row["llvm"], row["tier"], row["lowering"]))
-        time = row["finished_at"] or ""
-        self.first = min(self.first or time, time)
-        self.last = max(self.last, time)
+        if time := row["finished_at"]:  # damaged rows have none
+            self.first = min(self.first or time, time)
+            self.last = max(self.last, time)
 
 
 def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", split: Split | None = None,
@@ -160,7 +160,7 @@ def arrow_schema(columns: Iterable[str] = tuple(FIELDS)) -> Any:
     """The columns' types."""
     import pyarrow as pa
     whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
-    small = {"action_index", "threads", "attempts", "index"}
+    small = {"action_index", "threads", "attempts", "index", "samples_before_thinning"}
     figures = {"spread"} | {name for name in FIELDS if name.endswith(("_ns", "_mhz", "gflops"))} - {"samples_ns"}
     types = {"actions": pa.list_(pa.string()), "samples_ns": pa.list_(pa.float64()),
              "sample_flags": pa.list_(pa.uint8())}
@@ -235,8 +235,12 @@ def _is_paired(tag: str | None) -> bool:
     """Whether a campaign asked for this tree several times on purpose."""
     if not tag or '"copies"' not in tag:
         return False
-    told = json.loads(tag)
-    return isinstance(told, dict) and "campaign" in told and told.get("copies", 1) > 1
+    try:
+        told = json.loads(tag)
+    except ValueError:  # a tag that an older version took
+        return False
+    copies = told.get("copies") if isinstance(told, dict) and "campaign" in told else None
+    return isinstance(copies, int) and copies > 1
 
 
 def _digest(path: Path) -> str:

@@ -43,6 +43,7 @@ FIELDS: dict[str, str] = {
     "grade": "A within 1 %, B within 5 %, C worse",
     "samples_ns": "list: each timed batch's time divided by its iterations, flagged ones included",
     "sample_flags": "list: 0 accepted, bit 0 contended, bit 1 preempted, bit 2 throttled, bit 3 apart",
+    "samples_before_thinning": "how many samples there were before retention took some away; null: all are there",
     "iterations_per_sample": "runs in each timed batch",
     "flop_count": "floating-point operations of one run",
     "scratch_bytes": "bytes of intermediate buffers",
@@ -113,7 +114,8 @@ def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
     database = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     try:
         database.row_factory = sqlite3.Row
-        for found in database.execute(_SQL):
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        for found in database.execute(_SQL if version >= 6 else _SQL.replace("r.samples_before", "NULL")):
             yield _corrupt(found, damaged) if _is_damaged(found, damaged) else _from_sql(found)
     except sqlite3.DatabaseError as error:
         raise LoopfleetError(f"{path}: {error}") from error
@@ -171,7 +173,7 @@ SELECT r.id AS result_id, c.id AS conditions_id, h.id AS hardware_id, k.id AS co
        lower(hex(coalesce(r.tree_key, o.failed_tree_key))) AS tree_key, o.failure_code,
        o.failure_message AS message, o.action_index, r.elapsed_ns, r.elapsed_low_ns, r.elapsed_high_ns,
        r.elapsed_min_ns, r.elapsed_mean_ns, r.spread, v.grade, r.iterations AS iterations_per_sample,
-       r.samples_ns, r.sample_flags, coalesce(r.flop_count, o.failed_flop_count) AS flop_count,
+       r.samples_ns, r.sample_flags, r.samples_before AS samples_before_thinning, coalesce(r.flop_count, o.failed_flop_count) AS flop_count,
        coalesce(r.scratch_bytes, o.failed_scratch_bytes) AS scratch_bytes,
        coalesce(r.code_hash, o.failed_code_hash) AS code_hash, r.clock_before_mhz, r.clock_after_mhz,
        c.threads, c.cache, c.policy, c.isolation, h.class AS hardware_class, h.model AS hardware_model,

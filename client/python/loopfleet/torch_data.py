@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ class ScheduleDataset(Dataset):
     An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask`` bool[max_loops] true for
     real rows, ``strides`` float32[16 or 32], ``flop_count``, ``elapsed_ns``, ``gflops`` float32, and
     ``program`` (a number that is equal for equal programs). Trees with more loops are cut to ``max_loops``.
-    Trees are rebuilt from benchmark and actions, as the workers do.
+    Trees are rebuilt from benchmark and actions, as the workers do; ``left_out`` counts rows whose tree this version
+    does not rebuild, which a warning tells too.
     """
 
     def __init__(self, folder: str | Path, part: str = "train", *, features: str = "agent58",
@@ -33,7 +35,18 @@ class ScheduleDataset(Dataset):
         wanted = ("benchmark", "ir", "actions", "tree_key", "program", "status", "grade", "suspect", "flop_count",
                   "elapsed_ns", "gflops")
         table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name in wanted])
-        rows = [row for row in table.to_pylist() if row["status"] == "ok" and not row.get("suspect") and row["grade"] in grades]
+        measured = [row for row in table.to_pylist() if row["status"] == "ok" and not row.get("suspect") and row["grade"] in grades]
+        rows, walks, why = [], [], ""
+        for row in measured:
+            try:
+                walks.append(rebuild(row, features))
+                rows.append(row)
+            except JobError as error:
+                why = str(error)
+        self.left_out = len(measured) - len(rows)
+        if self.left_out:
+            warnings.warn(f"{path}: {self.left_out} of {len(measured)} rows were left out; the last one: {why}",
+                          stacklevel=2)
         width = 58 if features == "agent58" else 20
         programs = {name: number for number, name in enumerate(sorted({row["program"] for row in rows}))}
         self.loops = np.zeros((len(rows), max_loops, width), np.float32)
@@ -42,8 +55,7 @@ class ScheduleDataset(Dataset):
         self.program = np.array([programs[row["program"]] for row in rows], np.int64)
         self.figures = np.array([[row["flop_count"], row["elapsed_ns"], row["gflops"]] for row in rows],
                                 np.float32).reshape(-1, 3)
-        for number, row in enumerate(rows):
-            walk = rebuild(row, features)
+        for number, walk in enumerate(walks):
             self.loops[number] = walk.loops_tensor(max_loops).reshape(max_loops, width)
             count = min(max_loops, len(walk.observe("loops_tensor")))
             self.mask[number, :count] = True
@@ -63,12 +75,14 @@ def rebuild(row: dict[str, Any], features: str = "agent58") -> Walk:
     """The tree that a row is about: a row does not repeat the rules that its actions were replayed under, but
     the key says which they were."""
     for merge_all_first in (False, True):
-        for rules in ("structural", "loop_nest"):
-            walk = Walk(benchmark=row["benchmark"] or "", ir=row["ir"] or "", features=features, rules=rules,
+        for rules in ("structural", "loop_nest", "loop_nest_58"):
+            # With the newer features, as with the older ones "loop_nest" is the older rules.
+            walk = Walk(benchmark=row["benchmark"] or "", ir=row["ir"] or "", features="agent20", rules=rules,
                         merge_all_first=merge_all_first)
             for name in row["actions"]:
                 walk.apply(name)
             if walk.tree_key.hex() == row["tree_key"]:
-                return walk
+                return walk if features == "agent20" else Walk(ir=walk.observe("ir"), features=features,
+                                                               start_cursor=walk.cursor)
     raise JobError(f"{row['benchmark'] or 'a program'} with {','.join(row['actions'])}: this version's tree has "
                    f"another key than {row['tree_key']}")

@@ -169,6 +169,7 @@ export interface Outcome {
   elapsed_high_ns: number | null;
   elapsed_min_ns: number | null;
   samples_ns: number[];
+  samples_before_thinning: number | null; // null: all are there
   sample_flags: number[];
   accepted_samples: number | null;
   gflop_per_second: number | null;

@@ -42,19 +42,22 @@ function Samples({ outcome }: { outcome: Outcome }) {
       outcome.samples_ns.map((ns, i) => ((outcome.sample_flags[i] ?? 0) !== 0) === flagged ? ns : null);
     return [outcome.samples_ns.map((_, i) => i + 1), pick(false), pick(true)];
   }, [outcome]);
-  if (outcome.samples_ns.length === 0) return null;
-  const flagged = outcome.sample_flags.filter((flag) => flag !== 0).length;
+  const kept = outcome.samples_ns.length;
+  const taken = outcome.samples_before_thinning ?? kept;
+  if (taken === 0) return null;
+  const flagged = taken - (outcome.accepted_samples ?? 0);
   // Fewer accepted ones are no figure: it is over all then, and graded C (docs/MEASUREMENT.md).
-  const leftOut = outcome.samples_ns.length - flagged >= 3 ? " and left out" : "; too few are not, so the figure is over all";
+  const leftOut = taken - flagged >= 3 ? " and left out" : "; too few are not, so the figure is over all";
   return (
     <section aria-labelledby="samples-title">
       <h2 id="samples-title">Samples</h2>
       <p>
-        {outcome.samples_ns.length} timed batches, {flagged === 0 ? "none" : flagged} flagged as disturbed
+        {taken} timed batches, {flagged === 0 ? "none" : flagged} flagged as disturbed
         {flagged === 0 ? "" : leftOut}.
+        {kept < taken && ` Retention has taken samples away since: ${kept === 0 ? "none is" : `${kept} are`} kept.`}
       </p>
-      <Chart
-        label={`Time of one run in each of ${outcome.samples_ns.length} timed batches, of which ${flagged} are flagged`}
+      {kept > 0 && <Chart
+        label={`Time of one run in each of ${kept} timed batches${kept < taken ? "" : `, of which ${flagged} are flagged`}`}
         lines={[
           { label: "accepted", color: "accent", points: true },
           { label: "flagged", color: "bad", points: true },
@@ -63,7 +66,7 @@ function Samples({ outcome }: { outcome: Outcome }) {
         height={200}
         time={false}
         value={duration}
-      />
+      />}
     </section>
   );
 }

@@ -1,7 +1,8 @@
 // nvJitLink, as tests have it: its cubin is the PTX with a mark before it, which only the fake
 // driver takes. With LOOPFLEET_REAL_NVJITLINK, the path of the real one, it has that assemble the
 // PTX, too, and fails where that fails: so it shows that the real one works where this one is
-// called from.
+// called from. And as the real one it opens the driver at each link, and does without where it does
+// not start.
 
 #include <dlfcn.h>
 
@@ -53,6 +54,11 @@ int nvJitLinkVersion(unsigned* major, unsigned* minor) {
   return 0;
 }
 int nvJitLinkCreate(void** handle, unsigned count, const char** options) {
+  if (void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(driver, "cuInit"));
+    if (init != nullptr) init(0);
+    ::dlclose(driver);
+  }
   auto* const linking = new Linking();
   *handle = linking;
   return real.create == nullptr ? 0 : real.create(&linking->real, count, options);

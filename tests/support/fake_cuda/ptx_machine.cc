@@ -147,6 +147,10 @@ class Block {
       if (waiting == 0) return kSuccess;
       // On a device those that wait would wait forever.
       if (waiting != threads_.size()) return kLaunchFailed;
+      // And so, on some, would those that wait in different places.
+      for (const Thread& thread : threads_) {
+        if (thread.at != threads_.front().at) return kLaunchFailed;
+      }
     }
   }
 

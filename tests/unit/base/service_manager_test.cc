@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -22,11 +23,10 @@ class ServiceManagerTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(directory_), nullptr);
     path_ = std::string(directory_) + "/notify";
     socket_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.data(), path_.size());
-    ASSERT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
-              0);
+    address_.sun_family = AF_UNIX;
+    std::memcpy(address_.sun_path, path_.data(), path_.size());
+    ASSERT_EQ(
+        ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
     ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
   }
   void TearDown() override {
@@ -47,6 +47,7 @@ class ServiceManagerTest : public ::testing::Test {
 
   char directory_[32] = "/tmp/loopfleet-notify-XXXXXX";
   std::string path_;
+  sockaddr_un address_{};
   UniqueFd socket_;
 };
 
@@ -89,6 +90,26 @@ TEST_F(ServiceManagerTest, AWatchdogOfAnotherProcessIsNotAnswered) {
     EXPECT_EQ(Hear(), "READY=1");
   }
   EXPECT_EQ(asked, 0);
+}
+
+TEST_F(ServiceManagerTest, OneWhoDoesNotReadHoldsUpNobody) {
+  // As full as it gets: as it is when a service manager has no time, or has gone on to something else.
+  const UniqueFd other(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  while (::sendto(other.get(), "x", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&address_),
+                  sizeof address_) == 1) {
+  }
+  ASSERT_EQ(errno, EAGAIN);
+  ::setenv("WATCHDOG_USEC", "3000", 1);
+  std::atomic<int> asked{0};
+  {
+    const auto service = ServiceManager::FromEnvironment([&] {
+      ++asked;
+      return true;
+    });
+    while (asked < 3) std::this_thread::yield();
+    service->Stopping();
+  }
+  EXPECT_EQ(Hear(), "x");
 }
 
 TEST_F(ServiceManagerTest, NobodyAskedOrNobodyListens) {

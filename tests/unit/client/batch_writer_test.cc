@@ -75,6 +75,13 @@ TEST_F(BatchWriterTest, CutsLargeJobsByTheirBytes) {
   EXPECT_EQ(writer.accepted_jobs(), 40u);
 }
 
+TEST_F(BatchWriterTest, RefusesATagThatIsNotJson) {
+  BatchWriter writer(client_);
+  const auto added = writer.Add(JobWithTag("run {4"));
+  ASSERT_FALSE(added.has_value());
+  EXPECT_EQ(added.error().refusal->code, FailureCode::kMalformed);
+}
+
 TEST_F(BatchWriterTest, RefusesAJobThatNoMessageCanHold) {
   BatchWriter writer(client_);
   const auto added = writer.Add(JobWithTag("\"" + std::string(2 << 20, 'x') + "\""));

@@ -57,6 +57,12 @@ TEST(JobLineTest, WritesOnlyWhatDiffersFromADefault) {
   EXPECT_EQ(JobLine(spec), R"({"benchmark":"benchmark://mm-v0/mm64_64_64","actions":[]})");
 }
 
+TEST(JobLineTest, ATagThatIsNotJsonIsAText) {
+  JobSpec spec = ParseJobLine(kSmallest).value();
+  spec.tag = "run {4";
+  EXPECT_EQ(ParseJobLine(JobLine(spec)).value().tag, R"("run {4")");
+}
+
 TEST(JobLineTest, EverySetOfRulesHasAName) {
   using looptree::RuleSet;
   for (const auto& [rules, name] : {std::pair{RuleSet::kLoopNest, "loop_nest"},

@@ -53,6 +53,7 @@ TEST(OutcomeJsonTest, ShowsAMeasurementFieldByField) {
   EXPECT_EQ(json["elapsed_mean_ns"], 5244.25);
   EXPECT_EQ(json["samples_ns"], (Json{5198.0, 5210.5}));
   EXPECT_EQ(json["sample_flags"], (Json{0, 1}));
+  EXPECT_TRUE(json["samples_before_thinning"].is_null());
   EXPECT_DOUBLE_EQ(json["gflop_per_second"].get<double>(), 524288 / 5210.5);
   EXPECT_EQ(json["flop_count"], 524288);
   EXPECT_EQ(json["spread"], 0.004);
@@ -81,6 +82,18 @@ TEST(OutcomeJsonTest, ShowsWhatAGpusSensorsSaid) {
                   {"power_w", nullptr},
                   {"memory_clock_mhz", nullptr},
                   {"throttle_reasons", {"idle", "hardware thermal slowdown"}}}));
+}
+
+TEST(OutcomeJsonTest, SaysWhatRetentionTookAway) {
+  Outcome outcome = Measured();
+  auto& measurement = std::get<Measurement>(outcome.evaluation.verdict);
+  measurement.samples_ns = {5198.0};
+  measurement.sample_flags = {0};
+  measurement.thinned = Thinned{.samples_before = 15, .accepted_before = 13};
+  const Json json = OutcomeJson(outcome);
+  EXPECT_EQ(json["samples_ns"], (Json{5198.0}));
+  EXPECT_EQ(json["samples_before_thinning"], 15);
+  EXPECT_EQ(json["accepted_samples"], 13) << "of those that the median is of";
 }
 
 TEST(OutcomeJsonTest, GivesAFailureNoFigures) {
@@ -113,6 +126,12 @@ TEST(OutcomeJsonTest, ShowsARejectedJobAsItWasGiven) {
   EXPECT_TRUE(json["gflop_per_second"].is_null());
   EXPECT_TRUE(json["source"].is_null());
   EXPECT_EQ(json["tag"], 7);
+}
+
+TEST(OutcomeJsonTest, ATagThatIsNotJsonIsAText) {
+  Outcome outcome = Measured();
+  outcome.tag = "run {4";
+  EXPECT_EQ(Json::parse(Dump(OutcomeJson(outcome)))["tag"], "run {4");
 }
 
 TEST(OutcomeJsonTest, NeverWritesWhatIsNotJson) {

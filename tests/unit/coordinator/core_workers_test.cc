@@ -164,6 +164,11 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
       },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1; },
       [](Evaluation& e) { std::get<Measurement>(e.verdict).samples_ns.clear(); },
+      // Only the database thins samples: a worker has all that it took.
+      [](Evaluation& e) {
+        std::get<Measurement>(e.verdict).thinned =
+            Thinned{.samples_before = 4, .accepted_before = 4};
+      },
       [](Evaluation& e) { e.tree_key->bytes[0] ^= 1; }, [](Evaluation& e) { e.tree_key.reset(); },
       [](Evaluation& e) { e.conditions.reset(); },
       [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },

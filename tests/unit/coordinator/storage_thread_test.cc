@@ -40,12 +40,13 @@ Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
 
 class StorageThreadTest : public testing::Test {
  protected:
-  void Open(std::uint64_t max_file_bytes) {
+  void Open(std::uint64_t max_file_bytes,
+            std::chrono::days keep_samples = std::chrono::days(0)) {
     auto opened = storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
     ASSERT_TRUE(opened) << opened.error().message;
     store = *std::move(opened);
     ASSERT_TRUE(store->Recover());
-    thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup);
+    thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep_samples);
   }
 
   // The next `count` things that it says.
@@ -78,6 +79,60 @@ TEST_F(StorageThreadTest, WhatItSaysIsOnDisk) {
   const auto reader = storage::StoreReader::Open(dir.path() / "test.db");
   ASSERT_TRUE(reader);
   EXPECT_EQ((*reader)->ListBatches(100)->size(), 50u);
+}
+
+storage::JobFinished Measured(std::uint64_t batch, WallTime at) {
+  storage::JobFinished finished{
+      .outcome = {.job = {.batch = BatchId{batch}}, .sequence = 1, .finished_at = at}};
+  Evaluation& evaluation = finished.outcome.evaluation;
+  evaluation.verdict = Measurement{.elapsed_ns = 5,
+                                   .elapsed_low_ns = 5,
+                                   .elapsed_high_ns = 5,
+                                   .elapsed_min_ns = 5,
+                                   .elapsed_mean_ns = 5,
+                                   .samples_ns = {5, 5, 5},
+                                   .sample_flags = {0, 0, 0}};
+  evaluation.tree_key.emplace().bytes.fill(static_cast<std::uint8_t>(batch));
+  evaluation.conditions.emplace();
+  return finished;
+}
+
+// While it has nothing to write; what is written meanwhile is written as ever.
+TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
+  Open(0, std::chrono::days(30));
+  const auto samples_of = [&](std::uint64_t batch) {
+    const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+    return reader->ReadOutcomes({batch}, 0, 1).value().at(0).evaluation.measurement();
+  };
+  const WallTime now = clock.WallNow();
+  // The pass that begins with the thread may be over before these are there: the next thread's.
+  thread->Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRefuse));
+  thread->Write(ToPersist(2, Measured(1, now - std::chrono::days(31)), WhenFull::kKeepTrying));
+  thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
+  thread->Write(ToPersist(4, Measured(2, now - std::chrono::days(29)), WhenFull::kKeepTrying));
+  Events(4);
+  thread.reset();
+  thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, std::chrono::days(30));
+  Await("the old samples to go", [&] { return samples_of(1).samples_ns.empty(); });
+  EXPECT_EQ(samples_of(1).thinned, (Thinned{.samples_before = 3, .accepted_before = 3}));
+  EXPECT_EQ(samples_of(2).samples_ns.size(), 3u);
+  thread->Write(ToPersist(5, Acceptance(3, 10), WhenFull::kRefuse));
+  Events(1);
+}
+
+TEST_F(StorageThreadTest, SamplesAreKeptForEverUnlessSaidOtherwise) {
+  Open(0);
+  thread->Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRefuse));
+  thread->Write(ToPersist(2, Measured(1, WallTime{}), WhenFull::kKeepTrying));
+  Events(2);
+  thread.reset();
+  thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup);
+  EXPECT_FALSE(SampleRetention(*store, clock, std::chrono::days(0)).is_on());
+  thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
+  Events(1);
+  const auto reader = storage::StoreReader::Open(dir.path() / "test.db").value();
+  EXPECT_EQ(reader->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.measurement().samples_ns.size(),
+            3u);
 }
 
 TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {

@@ -143,6 +143,26 @@ TEST(HttpServer, ReadinessAsksHealthToo) {
   EXPECT_EQ(Get(server->address(), "/readyz").status, 503);
 }
 
+TEST(HttpServer, LifeIsNotHealth) {
+  Registry registry;
+  const auto full = [] { return std::vector<std::string>{"the disk is full"}; };
+  std::atomic<bool> stuck = false;
+  const auto server =
+      Serve(registry, full, {.alive = [&] {
+              return stuck ? std::vector<std::string>{"stuck"} : std::vector<std::string>{};
+            }});
+  EXPECT_EQ(Get(server->address(), "/healthz").status, 503);
+  Answer answer = Get(server->address(), "/livez");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(nlohmann::json::parse(answer.body), nlohmann::json({{"status", "alive"}}));
+  stuck = true;
+  answer = Get(server->address(), "/livez");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(nlohmann::json::parse(answer.body)["reasons"], nlohmann::json({"stuck"}));
+  // Who says nothing of its life is as alive as it is healthy.
+  EXPECT_EQ(Get(Serve(registry, full)->address(), "/livez").status, 503);
+}
+
 TEST(HttpServer, SaysItsVersion) {
   Registry registry;
   const auto server = Serve(registry, {}, {.build = {.component = "worker", .version = "0.1.0"}});

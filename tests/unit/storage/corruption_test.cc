@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -106,6 +107,26 @@ TEST_F(CorruptionTest, EveryColumnOfResults) {
     EXPECT_FALSE(outcomes[1].evaluation.ok());
     EXPECT_EQ(outcomes[1].evaluation.failure().code, FailureCode::kRunCrash);
   });
+}
+
+// What retention wrote anew is under checksums as what was written first.
+TEST_F(CorruptionTest, EveryColumnOfAThinnedResult) {
+  {
+    const auto store = OpenStore();
+    Thinning pass({.measured_before = WallTime(std::chrono::days(30'000)), .keep_every = 3},
+                  Thinning::Scope::kAll);
+    while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, WallTime(std::chrono::days(30'000))));
+    ASSERT_EQ(pass.count().results, 1u);
+  }
+  ForEachColumn("results", {"id"}, "id = 1", [](StoreReader& reader) {
+    const auto outcomes = reader.ReadOutcomes({1}, 0, 10).value();
+    ASSERT_EQ(outcomes.size(), 2u);
+    ASSERT_FALSE(outcomes[0].evaluation.ok());
+    EXPECT_EQ(outcomes[0].evaluation.failure().code, FailureCode::kStorageCorrupt);
+  });
+  // Nor does one pass for whole because it says nothing of its thinning.
+  RunByHand("UPDATE results SET thinned_by = NULL, samples_before = NULL, accepted_before = NULL");
+  EXPECT_FALSE(OpenReader()->ReadOutcomes({1}, 0, 10).value()[0].evaluation.ok());
 }
 
 // A damaged outcome fails alone: not the page that it is on.

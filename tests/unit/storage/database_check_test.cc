@@ -11,6 +11,7 @@
 #include <set>
 
 #include "common/base/random.h"
+#include "storage/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -22,16 +23,31 @@ constexpr int kFlips = 600;
 
 class DatabaseCheckTest : public ScratchDatabase {
  protected:
+  // The first result of such a batch is old, and has half of its samples.
+  static bool IsThinned(std::uint64_t batch) { return batch % 3 == 0; }
+
+  static Evaluation StoredMeasurement(std::uint64_t batch, std::uint32_t index) {
+    const auto n = static_cast<std::uint8_t>(batch + (index == 2 ? 100 : 0));
+    Evaluation evaluation = SomeMeasurement(n);
+    if (!IsThinned(batch) || index == 2) return evaluation;
+    auto& measurement = std::get<Measurement>(evaluation.verdict);
+    measurement.samples_ns = {measurement.samples_ns[0], measurement.samples_ns[2]};
+    measurement.sample_flags = {measurement.sample_flags[0], measurement.sample_flags[2]};
+    measurement.thinned = Thinned{.samples_before = 4, .accepted_before = 3};
+    return evaluation;
+  }
+
   void SetUp() override {
     const auto store = OpenStore({.run_entries = 16});
     for (std::uint64_t id = 1; id <= kBatches; ++id) {
       const auto n = static_cast<std::uint8_t>(id);
       JobsAccepted accepted = SomeBatch(id, {PlainSpec(2), FullSpec(), PlainSpec(4), PlainSpec(5)});
       accepted.replayed.assign(4, ReplayedTo{.tree = SomeKey(n)});
+      JobFinished first{SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2),
+                                    SomeMeasurement(n))};
+      if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));
       const Status applied = store->Apply(std::vector<Write>{
-          accepted,
-          JobFinished{SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2),
-                                  SomeMeasurement(n))},
+          accepted, first,
           JobFinished{SomeOutcome({.batch = id, .index = 1, .sequence = 2}, FullSpec(),
                                   SomeFailure(FailureCode::kRunCrash))},
           JobFinished{SomeOutcome({.batch = id, .index = 2, .sequence = 3}, PlainSpec(4),
@@ -43,6 +59,10 @@ class DatabaseCheckTest : public ScratchDatabase {
                                                                  .since = any.finished_at,
                                                                  .flagged_at = any.finished_at,
                                                                  .reason = "it drifted"}}));
+    const WallTime day{std::chrono::days(2)};
+    Thinning pass({.measured_before = day, .keep_every = 2}, Thinning::Scope::kAll);
+    while (!pass.is_over()) ASSERT_TRUE(store->Thin(pass, day));
+    ASSERT_EQ(pass.count().results, kBatches / 3);
   }
 
   std::string ReadFile() {
@@ -76,8 +96,8 @@ class DatabaseCheckTest : public ScratchDatabase {
 
   const std::map<std::string, int> kTables = {
       {"batches", 10},        {"requests", 8},          {"jobs", 11},          {"outcomes", 25},
-      {"results", 24},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
-      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4}};
+      {"results", 28},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
+      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},      {"known_failures", 9}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
@@ -135,8 +155,8 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
       }
       for (const Outcome& outcome : *outcomes) {
         if (!outcome.evaluation.ok()) continue;
-        const auto n = static_cast<std::uint8_t>(id + (outcome.job.index == 2 ? 100 : 0));
-        EXPECT_EQ(outcome.evaluation, SomeMeasurement(n)) << "a damaged row was used";
+        EXPECT_EQ(outcome.evaluation, StoredMeasurement(id, outcome.job.index))
+            << "a damaged row was used";
       }
     }
   }
@@ -152,6 +172,7 @@ TEST_F(DatabaseCheckTest, RowsThatAreGone) {
        {std::pair{"DELETE FROM jobs WHERE batch = 3 AND idx = 1", "jobs"},
         std::pair{"DELETE FROM outcomes WHERE batch = 3 AND idx = 1", "outcomes"},
         std::pair{"DELETE FROM results WHERE id = 7", "results"},
+        std::pair{"DELETE FROM retention", "retention"},
         std::pair{"DELETE FROM requests WHERE batch = 4", "requests"},
         std::pair{"DELETE FROM batches WHERE id = 5", "batches"}}) {
     SCOPED_TRACE(sql);

@@ -112,6 +112,8 @@ TEST_F(MigrationKillTest, WhateverTheMomentTheNextOneFindsEveryRow) {
     const auto store = OpenStore();
     EXPECT_EQ(OpenReader()->ReadOutcomes({1}, 0, 10).value(), whole) << "change " << deaths + 1;
     EXPECT_EQ(NumberByHand("SELECT count(*) FROM known_failures"), 0);  // a table of version 4
+    EXPECT_EQ(NumberByHand("SELECT count(*) FROM retention"), 0);       // a table of version 6
+    EXPECT_EQ(NumberByHand("SELECT count(*) FROM results WHERE thinned_by IS NOT NULL"), 0);
     if (HasFailure()) break;
   }
   // Each of the versions writes pages, syncs them, and what it made whole stays so.

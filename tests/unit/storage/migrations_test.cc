@@ -12,7 +12,7 @@
 namespace loopfleet::storage {
 namespace {
 
-constexpr int kVersion = 5;
+constexpr int kVersion = 6;
 
 class MigrationsTest : public ScratchDatabase {
  protected:

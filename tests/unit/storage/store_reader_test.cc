@@ -54,6 +54,11 @@ TEST_F(StoreReaderTest, BatchesComeNewestFirst) {
   EXPECT_EQ(batches[0].batch, BatchId{3});
   EXPECT_EQ(batches[1].batch, BatchId{2});
   EXPECT_EQ(reader_->NewestBatch().value()->batch, BatchId{3});
+  JobsAccepted audit = SomeBatch(4, {PlainSpec(2)});
+  audit.client = Uuid{};
+  MustApply({audit});
+  EXPECT_EQ(reader_->ListBatches(1).value().front().batch, BatchId{4});
+  EXPECT_EQ(reader_->NewestBatch().value()->batch, BatchId{3}) << "audits are nobody's batches";
 }
 
 // SomeMeasurement has a spread of 0.004, and grade B.

@@ -1,6 +1,13 @@
 // What a person sees in the sqlite3 shell.
 
 #include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
 
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
@@ -83,6 +90,124 @@ TEST_F(ViewsTest, AFailureHasNoTime) {
   EXPECT_TRUE(refused("UPDATE outcomes SET failed_tree_key = x'00' WHERE idx = 0"));
   EXPECT_TRUE(refused("UPDATE results SET elapsed_ns = 0"));
   EXPECT_TRUE(refused("UPDATE jobs SET benchmark = NULL WHERE idx = 0"));
+}
+
+// What docs/DATABASE.md shows, on a database that a real cluster wrote.
+class DocumentedTest : public ScratchDatabase {
+ protected:
+  void SetUp() override {
+    std::filesystem::copy_file(LOOPFLEET_SOURCE_DIR "/tests/golden/storage/version3.db", path());
+    OpenStore();
+    std::ifstream file(LOOPFLEET_SOURCE_DIR "/docs/DATABASE.md");
+    page_.assign(std::istreambuf_iterator<char>(file), {});
+    ASSERT_FALSE(page_.empty());
+  }
+
+  struct Answer {
+    std::vector<std::string> columns;
+    int rows = 0;
+  };
+  Answer Ask(const std::string& sql) {
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open_v2(path().c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    const int prepared = sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr);
+    EXPECT_EQ(prepared, SQLITE_OK) << sql << ": " << sqlite3_errmsg(database);
+    Answer answer;
+    for (int i = 0; i < sqlite3_column_count(statement); ++i) {
+      answer.columns.emplace_back(sqlite3_column_name(statement, i));
+    }
+    int code = sqlite3_step(statement);
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) ++answer.rows;
+    EXPECT_EQ(code, SQLITE_DONE) << sql << ": " << sqlite3_errmsg(database);
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return answer;
+  }
+
+  std::vector<std::string> Names(const char* sql) {
+    const auto connection = OpenByHand();
+    auto query = connection->Start(sql).value();
+    std::vector<std::string> names;
+    while (query.Next().value()) names.emplace_back(query.Text());
+    return names;
+  }
+
+  // "│ benchmark │ gflops │" -> benchmark, gflops.
+  static std::vector<std::string> Cells(const std::string& line) {
+    std::string plain = line;
+    const std::string bar = "│";
+    for (auto at = plain.find(bar); at != std::string::npos; at = plain.find(bar, at)) {
+      plain.replace(at, bar.size(), "\n");
+    }
+    std::istringstream words(plain);
+    std::vector<std::string> cells;
+    for (std::string word; words >> word;) cells.push_back(word);
+    return cells;
+  }
+
+  std::string page_;
+};
+
+TEST_F(DocumentedTest, EveryQueryGivesTheColumnsThatAreShown) {
+  const std::string prompt = "sqlite> ";
+  int queries = 0;
+  for (auto at = page_.find(prompt); at != std::string::npos; at = page_.find(prompt, at + 1)) {
+    const auto end = page_.find(";\n", at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string sql = page_.substr(at + prompt.size(), end - at - prompt.size());
+    SCOPED_TRACE(sql);
+    const auto head = page_.find("│", end);
+    ASSERT_NE(head, std::string::npos);
+    const Answer answer = Ask(sql);
+    EXPECT_EQ(answer.columns, Cells(page_.substr(head, page_.find('\n', head) - head)));
+    EXPECT_TRUE(answer.rows > 0 || sql.find("options IS NOT NULL") != std::string::npos);
+    ++queries;
+  }
+  EXPECT_GE(queries, 5);
+}
+
+// Each view is there for people, so each can be read, and the page says what is in it.
+TEST_F(DocumentedTest, EveryViewIsReadToItsEnd) {
+  const auto views = Names("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name");
+  EXPECT_EQ(views, (std::vector<std::string>{"v_best", "v_results"}));
+  for (const std::string& view : views) {
+    const Answer answer = Ask("SELECT * FROM " + view);
+    EXPECT_GT(answer.rows, 0) << view;
+    EXPECT_NE(page_.find("`" + view + "`"), std::string::npos);
+  }
+  EXPECT_EQ(Ask("SELECT * FROM v_results").rows, 3);
+}
+
+TEST_F(DocumentedTest, TheTableOfVResultsIsTheView) {
+  const auto begin = page_.find("### v_results");
+  const auto end = page_.find("\n\n", begin);
+  ASSERT_NE(end, std::string::npos);
+  std::istringstream lines(page_.substr(begin, end - begin));
+  std::set<std::string> told;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::string names = line.substr(2, line.find(" |", 2) - 2);
+    for (auto at = names.find('`'); at != std::string::npos; at = names.find('`', at + 1)) {
+      const auto close = names.find('`', at + 1);
+      told.insert(names.substr(at + 1, close - at - 1));
+      at = close;
+    }
+  }
+  const auto columns = Ask("SELECT * FROM v_results").columns;
+  EXPECT_EQ(told, std::set<std::string>(columns.begin(), columns.end()));
+}
+
+TEST_F(DocumentedTest, EveryTableAndColumnIsTold) {
+  for (const std::string& table :
+       Names("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "
+             "name NOT LIKE 'sqlite%'")) {
+    EXPECT_NE(page_.find(table), std::string::npos) << table;
+    for (const std::string& column : Ask("SELECT * FROM \"" + table + "\"").columns) {
+      if (column.starts_with("checksum")) continue;
+      EXPECT_NE(page_.find("`" + column + "`"), std::string::npos) << table << "." << column;
+    }
+  }
 }
 
 }  // namespace

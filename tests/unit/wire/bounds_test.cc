@@ -55,6 +55,27 @@ std::vector<BadSpec> BadSpecs() {
 
 TEST(Bounds, AGoodSpecIsWithin) { EXPECT_EQ(OutOfBounds(GoodSpec()), std::nullopt); }
 
+TEST(Bounds, ATagIsJsonWhereItIsSubmitted) {
+  JobSpec spec = GoodSpec();
+  for (const char* good : {"", "7", "null", R"({"a": [1, "b"]})", "\"text\" "}) {
+    spec.tag = good;
+    EXPECT_EQ(UnreadableTag(spec), std::nullopt) << good;
+  }
+  for (const char* bad : {"text", "{", " ", "{} {}", "\"", "'a'", "NaN"}) {
+    spec.tag = bad;
+    const auto refusal = UnreadableTag(spec);
+    ASSERT_TRUE(refusal.has_value()) << bad;
+    EXPECT_EQ(refusal->code, FailureCode::kMalformed);
+    const SubmitJobs submit{
+        .request_id = Uuid::Random(), .append_to = {}, .jobs = {GoodSpec(), spec}};
+    const auto decoded = DecodeClientRequest(Encode(ClientRequest{.number = 9, .message = submit}));
+    ASSERT_FALSE(decoded.has_value()) << bad;
+    EXPECT_EQ(decoded.error().failure.message, "job 1: " + refusal->message);
+    // One that was accepted before goes on: to its worker, and to whoever asks for it.
+    EXPECT_EQ(OutOfBounds(spec), std::nullopt);
+  }
+}
+
 // Sender and receiver refuse the same, and the receiver says which job it was.
 TEST(Bounds, OfAJob) {
   for (const BadSpec& bad : BadSpecs()) {
@@ -138,6 +159,18 @@ TEST(Bounds, OfMeasurements) {
   ExpectMalformed(spoil([](auto& m) { m.elapsed_high_ns = INFINITY; }), "elapsedHigh");
   ExpectMalformed(spoil([](auto& m) { m.spread = NAN; }), "spread");
   ExpectMalformed(spoil([](auto& m) { m.samples_ns[1] = INFINITY; }), "samples");
+  ExpectMalformed(spoil([](auto& m) {
+                    m.thinned = Thinned{.samples_before = 3, .accepted_before = 2};
+                  }),
+                  "has 3 samples of 3");
+  ExpectMalformed(spoil([](auto& m) {
+                    m.thinned = Thinned{.samples_before = 5, .accepted_before = 6};
+                  }),
+                  "6 of them accepted");
+  ExpectMalformed(spoil([](auto& m) {
+                    m.thinned = Thinned{.samples_before = kMaxSamples + 1, .accepted_before = 2};
+                  }),
+                  "of 4097");
 }
 
 TEST(Bounds, OfCommands) {

@@ -102,6 +102,7 @@ TEST(EncodedSize, TheLargestJobInfoFitsOneMessage) {
   Measurement measurement{.elapsed_ns = 1, .elapsed_min_ns = 1};
   measurement.samples_ns.assign(kMaxSamples, 1.0);
   measurement.sample_flags.assign(kMaxSamples, 0);
+  measurement.thinned = Thinned{.samples_before = kMaxSamples, .accepted_before = 1};
   outcome.evaluation.verdict = measurement;
   outcome.evaluation.code_hash.assign(kMaxCodeHashBytes, 'c');
   outcome.evaluation.no_effect.assign(kMaxNotes, std::string(kMaxNoteBytes, 'n'));

@@ -5,15 +5,20 @@
 // version may write other bytes for the same meaning. LOOPFLEET_UPDATE_GOLDEN=1 writes the files
 // that are missing and never one that is there.
 
+#include <capnp/schema.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
+#include <variant>
 
 #include "common/wire/codec.h"
+#include "schema/client.capnp.h"
+#include "schema/worker.capnp.h"
 #include "tests/unit/wire/fixed_messages.h"
 
 namespace loopfleet::wire {
@@ -62,6 +67,35 @@ TEST(Golden, EveryKindHasItsFrame) {
   EXPECT_EQ(FixedReplies().size(), std::variant_size_v<CoordinatorMessage> - 1);
   EXPECT_EQ(FixedWorkerMessages().size(), std::variant_size_v<WorkerMessage> - 1);
   EXPECT_EQ(FixedWorkerCommands().size(), std::variant_size_v<WorkerCommand> - 1);
+}
+
+// The schema is where a message begins: each member of its unions (of which `none` is no message)
+// is a kind of the variants, which everything else goes by.
+template <class Struct, class Variant>
+void ExpectAllKnown() {
+  EXPECT_EQ(capnp::Schema::from<Struct>().getUnionFields().size(), std::variant_size_v<Variant>);
+}
+
+TEST(Golden, EveryKindOfTheSchemaIsAKind) {
+  ExpectAllKnown<schema::ClientRequest, ClientMessage>();
+  ExpectAllKnown<schema::CoordinatorReply, CoordinatorMessage>();
+  ExpectAllKnown<schema::WorkerMessage, WorkerMessage>();
+  ExpectAllKnown<schema::WorkerCommand, WorkerCommand>();
+}
+
+// No kind twice in the place of another.
+TEST(Golden, EveryFrameIsOfAKindOfItsOwn) {
+  const auto kinds_of = [](const auto& messages, auto kind) {
+    std::set<std::size_t> kinds;
+    for (const auto& [name, message] : messages) kinds.insert(kind(message));
+    return kinds.size();
+  };
+  const auto inner = [](const auto& message) { return message.message.index(); };
+  const auto whole = [](const auto& message) { return message.index(); };
+  EXPECT_EQ(kinds_of(FixedRequests(), inner), FixedRequests().size());
+  EXPECT_EQ(kinds_of(FixedReplies(), inner), FixedReplies().size());
+  EXPECT_EQ(kinds_of(FixedWorkerMessages(), whole), FixedWorkerMessages().size());
+  EXPECT_EQ(kinds_of(FixedWorkerCommands(), whole), FixedWorkerCommands().size());
 }
 
 // Digests are kept with accepted requests, so they must be the same after an upgrade.

@@ -166,7 +166,7 @@ TEST(HostileFrame, AListWithoutContent) {
 TEST(HostileFrame, SharedContent) {
   SubmitJobs submit{.request_id = Uuid::Random(), .append_to = {}, .jobs = {}};
   submit.jobs.assign(1000, JobSpec{.source = looptree::BenchmarkUri{"x"}});
-  submit.jobs[0].tag.assign(60'000, 't');
+  submit.jobs[0].tag = '"' + std::string(59'998, 't') + '"';
   std::string frame = Encode(ClientRequest{.number = 3, .message = submit});
   ASSERT_TRUE(DecodeClientRequest(frame).has_value());
 

@@ -1,6 +1,7 @@
 #include "tests/unit/wire/random_messages.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "common/base/check.h"
@@ -72,7 +73,7 @@ JobSpec RandomMessages::Spec() {
   if (Flip()) spec.dialect = Pick<looptree::Dialect>(2);
   spec.device = Pick<DeviceWish>(4);
   spec.freshness = Pick<Freshness>(2);
-  spec.tag = Text(60);
+  spec.tag = nlohmann::json(Text(60)).dump();
   spec.priority = static_cast<std::int32_t>(Number32());
   spec.threads = Number32();
   spec.cache = Pick<CacheState>(2);
@@ -107,6 +108,11 @@ Measurement RandomMessages::AMeasurement() {
   for (std::size_t i = Below(20); i > 0; --i) {
     measurement.samples_ns.push_back(Real());
     measurement.sample_flags.push_back(static_cast<std::uint8_t>(Below(256)));
+  }
+  if (Below(4) == 0) {
+    const auto before = static_cast<std::uint32_t>(measurement.samples_ns.size() + 1 + Below(20));
+    measurement.thinned = Thinned{
+        .samples_before = before, .accepted_before = static_cast<std::uint32_t>(Below(before + 1))};
   }
   measurement.clock_before_mhz = Real();
   measurement.clock_after_mhz = Real();

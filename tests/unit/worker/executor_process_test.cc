@@ -275,6 +275,22 @@ TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
   EXPECT_EQ(restarts_, (decltype(restarts_){junk, junk}));
 }
 
+// Only a look that may be declined can be without a sample.
+TEST_F(ExecutorProcessTest, NoSamplesUnaskedForAreJunk) {
+  const auto timed = Time(CallOf(static_cast<std::int64_t>(Fault::kDeclines)));
+  ASSERT_FALSE(timed);
+  EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
+  ExpectOneRestart(ChildEnd::Cause::kJunk);
+  ExpectToWork();
+
+  SamplingPolicy policy = kShort;
+  policy.may_decline = true;
+  WithLimit(kPatience);  // with a new child
+  const auto declined = Time(CallOf(static_cast<std::int64_t>(Fault::kDeclines)), policy);
+  ASSERT_TRUE(declined) << declined.error().message;
+  EXPECT_TRUE(declined->samples.ns.empty());
+}
+
 // Nobody maps it writable any more: so it can be sealed against writing.
 bool IsUnmapped(const UniqueFd& memory) {
   return ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE) == 0;

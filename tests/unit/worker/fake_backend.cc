@@ -111,6 +111,12 @@ void Slow(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
 }
 
+void Declines(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(Timed{.number = 1, .samples = {.iterations = 1}})));
+  ::_exit(0);
+}
+
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -129,6 +135,7 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kBoasts: return Boasts;
     case Fault::kSlow: return Slow;
     case Fault::kForgesTimeThenLoops: return ForgesTimeThenLoops;
+    case Fault::kDeclines: return Declines;
     case Fault::kLies: return Lies;
     default: return Add;
   }

@@ -169,6 +169,11 @@ class Episode:
         """Rewards of the next steps compare with the tree as it is, whose figure is asked for."""
         self.before = self.figure()
 
+    def change_reward(self, reward_rule: Reward | None) -> None:
+        """From the tree as it is on."""
+        before = None if reward_rule is None else self.figure()
+        self.reward_rule, self.before, self.total_reward = reward_rule, before, 0.0
+
     def stepped(self, action: int, effect: int) -> bool:
         """Whether the step's reward needs a figure; a step that leaves the tree alone earns nothing."""
         self.actions.append(action)

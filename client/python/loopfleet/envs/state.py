@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 HEADER = ("benchmark", "reward", "walltime", "commandline")
+START = ("start_cursor", "merge_all_first")  # columns of files with a state that does not begin as usual
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class EnvState:
     commandline: str           # names of the actions, separated by commas
     walltime: float            # seconds since reset
     reward: float | None = None  # of the episode; None: no reward space
+    start_cursor: int = 0          # where the walk began
+    merge_all_first: bool = False  # and on which tree
 
     @property
     def actions(self) -> list[str]:
@@ -41,11 +44,13 @@ class ValidationResult:
 
 
 def write_states(file: IO[str], states: Iterable[EnvState]) -> None:
+    states = list(states)
+    start = START if any(state.start_cursor or state.merge_all_first for state in states) else ()
     rows = csv.writer(file, lineterminator="\n")
-    rows.writerow(HEADER)
+    rows.writerow(HEADER + start)
     for state in states:
         rows.writerow((state.benchmark, "" if state.reward is None else state.reward, state.walltime,
-                       state.commandline))
+                       state.commandline, *(int(getattr(state, name)) for name in start)))
 
 
 def read_states(file: IO[str]) -> Iterator[EnvState]:
@@ -55,4 +60,5 @@ def read_states(file: IO[str]) -> Iterator[EnvState]:
         raise ValueError(f"no column '{sorted(missing)[0]}'; the header is {','.join(HEADER)}")
     for row in rows:
         yield EnvState(row["benchmark"], row["commandline"], float(row["walltime"] or 0),
-                       float(row["reward"]) if row["reward"] else None)
+                       float(row["reward"]) if row["reward"] else None, int(row.get("start_cursor") or 0),
+                       bool(int(row.get("merge_all_first") or 0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 import queue
 import time
 from collections.abc import Sequence
@@ -86,8 +87,10 @@ class WalkVectorEnv(VectorEnv):
         mask = chosen.pop("reset_mask", None)
         places = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
         if seed is not None or not self._rngs:
-            seeds = [None if seed is None else seed + i for i in range(self.num_envs)] \
-                if seed is None or isinstance(seed, int) else list(seed)
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] \
+                if seed is None or isinstance(seed, numbers.Integral) else list(seed)
+            if len(seeds) != self.num_envs:
+                raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
             self._rngs = [np.random.default_rng(each) for each in seeds]
         self._begin(places, chosen)
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))

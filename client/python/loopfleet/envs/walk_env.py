@@ -233,9 +233,11 @@ class WalkEnv(gym.Env):
         return other
 
     def apply(self, state: EnvState) -> None:
-        """Replays the actions of a state; the episode must stand at the start of its benchmark."""
-        if self._episode is None or self.benchmark != state.benchmark or self._episode.actions:
-            self.reset(benchmark=state.benchmark)
+        """Replays the actions of a state, from where it began."""
+        start = {"benchmark": state.benchmark, "start_cursor": state.start_cursor,
+                 "merge_all_first": state.merge_all_first}
+        if self._episode is None or self._episode.actions or self._start != self._start.changed_by(start):
+            self.reset(options=start)
         names = state.actions
         if names:
             self.multistep([self.action_space[name] for name in names])
@@ -244,11 +246,12 @@ class WalkEnv(gym.Env):
     def state(self) -> EnvState:
         episode = self._in_episode()
         return EnvState(str(self.benchmark), self.action_space.to_string(episode.actions), self.episode_walltime,
-                        None if self._reward_rule is None else episode.total_reward)
+                        None if self._reward_rule is None else episode.total_reward,
+                        self._start.start_cursor, self._start.merge_all_first)
 
     def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
-        """Replays a state elsewhere, from where this environment starts, and measures both ends anew. The output of what is measured is always
-        compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
+        """Replays a state elsewhere, from where it began, and measures both ends anew. The output of what is
+        measured is always compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
         larger figure."""
         since = time.monotonic()
         state = state or self.state
@@ -256,9 +259,9 @@ class WalkEnv(gym.Env):
         replay_failed = reward_good = reward_bad = right = wrong = False
         other = type(self)(state.benchmark, action_space=self.action_space.names, reward_space=None,
                            client=self._client(), rules=self._rules, features=self.features,
-                           merge_all_first=self._start.merge_all_first)
+                           merge_all_first=state.merge_all_first)
         try:
-            other.reset(options={"start_cursor": self._start.start_cursor})
+            other.reset(options={"start_cursor": state.start_cursor})
             start = other._episode.walk.copy()
             for name in state.actions:
                 other.step(other.action_space[name])
@@ -337,7 +340,13 @@ class WalkEnv(gym.Env):
 
     @reward_space.setter
     def reward_space(self, name: str | None) -> None:
-        self._reward_rule = find_reward(name)
+        """In an episode: what its next steps earn; what was earned by another rule is forgotten."""
+        rule = find_reward(name)
+        if self._episode is not None:
+            if rule is not None:
+                self._client()
+            self._episode.change_reward(rule)
+        self._reward_rule = rule
 
     @property
     def observation_space(self) -> gym.Space:

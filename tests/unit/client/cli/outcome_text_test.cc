@@ -48,8 +48,15 @@ TEST(OutcomeTextTest, ShowsWhereAStoredFigureComesFrom) {
   EXPECT_NE(text.find("median of 2 accepted of 3 samples"), std::string::npos) << text;
   EXPECT_NE(text.find("answered from the store, measured by host-1"), std::string::npos) << text;
   EXPECT_EQ(text.find("device:"), std::string::npos) << text;
+  EXPECT_EQ(text.find("thinned"), std::string::npos) << text;
 
   auto& measurement = std::get<Measurement>(outcome.evaluation.verdict);
+  measurement.thinned = Thinned{.samples_before = 15, .accepted_before = 13};
+  const std::string of_thinned = MeasurementText(spec, outcome);
+  EXPECT_NE(of_thinned.find("median of 13 accepted of 15 samples"), std::string::npos)
+      << of_thinned;
+  EXPECT_NE(of_thinned.find("thinned since: 3 of the 15 samples are kept\n"), std::string::npos)
+      << of_thinned;
   measurement.clock_after_mhz = 1410;
   measurement.device = DeviceState{
       .temperature_c = 62.4, .power_w = 310, .memory_clock_mhz = 1593, .throttle_reasons = 0x204};

@@ -9,6 +9,7 @@
 #include "common/looptree/walk.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
+#include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -83,6 +84,28 @@ TEST(DeliberateTrees, TailOfATail) {
   ExpectRight(Scheduled(program, "m/20 m/8 m/3 k n m", "m n"));  // 1 r 13 / 2 r 4 / 2 r 2 / 3
   ExpectRight(Scheduled(program, "k/7 m/8 k/3 n/6 m/3 n/4 m k n", "n m"));
   ExpectRight(Scheduled(program, "n/8 m/5 k n m", "n/8 m/5 m n"));  // shared tails
+}
+
+TEST(DeliberateTrees, PackedPanels) {
+  // Rows of 1024 and 2048 elements; panels with and without a rest, all of k or a part at a time,
+  // rows of the tile with a tail, a panel that is met in the middle of a dim's loops.
+  for (const std::int64_t n : {1024, 2048}) {
+    const Program program = MatrixProduct(41, n, 19);
+    for (const char* compute :
+         {"m/4 n/32 k m n", "m/4 n/48 k m n", "n/32 m/4 k m n", "k/8 m/4 n/32 k m n",
+          "m/4 k/8 n/32 k m n", "n/192 m/4 n/48 k/5 k m n", "m/16 n/512 m/4 n/64 k m n",
+          "n/64 m k n", "n/80 k/7 m k n"}) {
+      const LoopTree tree = Scheduled(program, compute, "m n");
+      ExpectRight(tree);
+      if (!HostRuns(CpuIsa::kAvx512)) continue;
+      KernelRunner runner(CpuIsa::kAvx512);
+      const auto kernel = runner.TryCompile(tree, {});
+      ASSERT_TRUE(kernel.has_value()) << compute;
+      const std::uint64_t unpacked = PlanKernel(tree).value().scratch_bytes;
+      EXPECT_GE(kernel->scratch_bytes, unpacked + static_cast<std::uint64_t>(19 * n * 4))
+          << compute;
+    }
+  }
 }
 
 TEST(DeliberateTrees, FactorsThatLeaveNothing) {

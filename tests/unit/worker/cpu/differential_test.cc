@@ -4,19 +4,17 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <memory>
 #include <tuple>
 
 #include "common/base/random.h"
 #include "common/looptree/walk.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
+#include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 
 namespace loopfleet::worker {
 namespace {
 
-using looptree::Action;
 using looptree::AgentWalk;
 using looptree::SimpleWalk;
 
@@ -36,29 +34,9 @@ const char* NameOf(CpuIsa isa) {
   return "Host";
 }
 
-// Made once for each instruction set: what is reused between kernels is under test as well.
 KernelRunner& RunnerFor(CpuIsa isa) {
-  static std::map<CpuIsa, std::unique_ptr<KernelRunner>> runners;
-  std::unique_ptr<KernelRunner>& runner = runners[isa];
-  if (runner == nullptr) runner = std::make_unique<KernelRunner>(isa);
-  return *runner;
-}
-
-Action RandomAction(SplitMix64& random) {
-  constexpr std::int64_t kFactors[] = {2, 3, 4, 5, 7, 8, 16, 32};
-  switch (random.Below(12)) {
-    case 0: return looptree::Up{};
-    case 1:
-    case 2:
-    case 3: return looptree::Down{};
-    case 4: return looptree::SwapUp{};
-    case 5:
-    case 6: return looptree::SwapDown{};
-    case 7: return looptree::Merge{};
-    case 8:
-      return random.Below(3) == 0 ? Action(looptree::Unroll{}) : Action(looptree::Vectorize{});
-    default: return looptree::Split{kFactors[random.Below(std::size(kFactors))]};
-  }
+  static KernelRunners runners;
+  return runners.For(isa);
 }
 
 class Differential : public ::testing::TestWithParam<std::tuple<CpuIsa, std::size_t>> {
@@ -90,7 +68,7 @@ TEST_P(Differential, RandomWalks) {
   for (int i = 0; i < kRandomWalks; ++i) {
     AgentWalk walk(start, looptree::RuleSet::kStructural);
     for (std::uint64_t left = 2 + random.Below(24); left > 0; --left) {
-      (void)walk.Apply(RandomAction(random));  // an illegal one changes nothing
+      (void)walk.Apply(RandomAgentAction(random));  // an illegal one changes nothing
     }
     ASSERT_EQ(runner().Check(walk.tree(), random.Next()), "") << "random walk " << i;
   }
@@ -114,9 +92,7 @@ TEST(DifferentialSimple, RandomWalks) {
     ASSERT_TRUE(benchmark.has_value());
     SimpleWalk walk(*benchmark);
     for (std::uint64_t left = random.Below(40); left > 0; --left) {
-      const Action actions[] = {looptree::ToggleMode{}, looptree::Up{}, looptree::Down{},
-                                looptree::ToggleThread{}};
-      ASSERT_TRUE(walk.Apply(actions[random.Below(4)]).has_value());
+      ASSERT_TRUE(walk.Apply(RandomSimpleAction(random)).has_value());
     }
     const auto tree = walk.Tree();
     ASSERT_TRUE(tree.has_value());

@@ -17,6 +17,13 @@ constexpr std::pair<const char*, CpuIsa> kIsas[] = {{"host", CpuIsa::kHost},
                                                     {"avx2", CpuIsa::kAvx2},
                                                     {"baseline", CpuIsa::kBaseline}};
 
+CpuIsa IsaNamed(const std::string& wanted) {
+  for (const auto& [name, isa] : kIsas) {
+    if (wanted == name) return isa;
+  }
+  LF_CHECK(false, "there is no instruction set '{}'", wanted);
+}
+
 }  // namespace
 
 std::vector<std::string> FuzzCheck::IsasOfHost() {
@@ -25,17 +32,6 @@ std::vector<std::string> FuzzCheck::IsasOfHost() {
     if (HostRuns(isa)) names.emplace_back(name);
   }
   return names;
-}
-
-KernelRunner& FuzzCheck::RunnerFor(const std::string& isa) {
-  std::unique_ptr<KernelRunner>& runner = runners_[isa];
-  if (runner == nullptr) {
-    for (const auto& [name, value] : kIsas) {
-      if (isa == name) runner = std::make_unique<KernelRunner>(value);
-    }
-    LF_CHECK(runner != nullptr, "there is no instruction set '{}'", isa);
-  }
-  return *runner;
 }
 
 std::string FuzzCheck::CheckInC(const looptree::LoopTree& tree,
@@ -61,7 +57,7 @@ std::string FuzzCheck::Check(const FuzzCase& fuzz) {
   const looptree::LoopTree& tree = replayed->tree;
   const CachedReference::Known& known = references_.Of(tree.program(), fuzz.input_seed);
   if (fuzz.isa == "c") return CheckInC(tree, known);
-  KernelRunner& runner = RunnerFor(fuzz.isa);
+  KernelRunner& runner = runners_.For(IsaNamed(fuzz.isa));
   const auto kernel = runner.TryCompile(tree, {.threads = fuzz.threads});
   if (!kernel) {
     ++refused_;

@@ -2,9 +2,8 @@
 // FuzzCheck: answers a FuzzCase as a worker would (rebuild, compile, link, run) and says what, if
 // anything, was wrong with the answer.
 
-#include <map>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
@@ -22,10 +21,9 @@ class FuzzCheck {
   int refused() const { return refused_; }  // cases unrolled too far to be compiled
 
  private:
-  KernelRunner& RunnerFor(const std::string& isa);
   std::string CheckInC(const looptree::LoopTree& tree, const CachedReference::Known& known);
 
-  std::map<std::string, std::unique_ptr<KernelRunner>> runners_;
+  KernelRunners runners_;
   CachedReference references_;
   int refused_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,20 @@ class KernelRunner {
   std::unique_ptr<CpuCompiler> compiler_;
   std::unique_ptr<Linker> linker_;
   int checked_ = 0;
+};
+
+// One for each instruction set, made when it is first asked for: what compilers reuse between
+// kernels is under test as well.
+class KernelRunners {
+ public:
+  KernelRunner& For(CpuIsa isa) {
+    std::unique_ptr<KernelRunner>& runner = runners_[isa];
+    if (runner == nullptr) runner = std::make_unique<KernelRunner>(isa);
+    return *runner;
+  }
+
+ private:
+  std::map<CpuIsa, std::unique_ptr<KernelRunner>> runners_;
 };
 
 // True if this host can run code for `isa`.

@@ -18,6 +18,7 @@ class FakeSensors final : public DeviceSensors {
   double MaxClockMhz() const override { return 2000; }
   SensorReading Read() override {
     ++reads;
+    if (driver != nullptr && driver->is_busy) ++reads_of_a_busy_device;
     SensorReading reading{.clock_mhz = 1500,
                           .memory_clock_mhz = 1000.0 + reads,
                           .temperature_c = reads == 3 ? 70.0 : 60.0,
@@ -27,7 +28,9 @@ class FakeSensors final : public DeviceSensors {
   }
   std::optional<int> Processes() override { return processes; }
 
+  const FakeDriver* driver = nullptr;
   int reads = 0;
+  int reads_of_a_busy_device = 0;
   int throttled_from = 0;
   int throttled_to = 0;
   std::optional<int> processes = 1;
@@ -117,7 +120,26 @@ TEST_F(DeviceSamplerTest, ColdRunsOfBigTensorsGoRoundAmongCopies) {
   const DeviceSamples taken = Take();  // 512 KiB each, and a cache of 1 MiB
   EXPECT_EQ(taken.copies, 5);
   EXPECT_EQ(taken.samples.iterations % 5, 0U);
-  EXPECT_EQ(driver_.evictions, 0);
+  EXPECT_EQ(driver_.evictions, 1);  // before the run that showed how long one takes
+}
+
+TEST_F(DeviceSamplerTest, ColdRunsOfLongKernelsGoOneByOne) {
+  policy_.cache = CacheState::kCold;
+  kernel_.buffers[0].element_count = kernel_.buffers[1].element_count = 1 << 16;
+  driver_.launch_ms = 3000;  // five of them would outlast the limit of one
+  const DeviceSamples taken = Take();
+  EXPECT_EQ(taken.copies, 1);
+  EXPECT_EQ(taken.samples.iterations, 1U);
+  EXPECT_EQ(driver_.evictions, runs_);
+  for (const double ns : taken.samples.ns) EXPECT_NEAR(ns, 3e9, 1e4);
+}
+
+// An idle device is held back by nothing.
+TEST_F(DeviceSamplerTest, ReadsTheSensorsWhileTheDeviceIsAtIt) {
+  sensors_.driver = &driver_;
+  const DeviceSamples taken = Take();
+  EXPECT_EQ(sensors_.reads, 1 + 1 + static_cast<int>(taken.samples.ns.size()));
+  EXPECT_EQ(sensors_.reads_of_a_busy_device, sensors_.reads - 1);  // the first is of before
 }
 
 TEST_F(DeviceSamplerTest, CountsWhatWasHeldBackAndTakesItAgain) {

@@ -1,6 +1,7 @@
 #include "tests/unit/worker/gpu/emulated_device.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -56,8 +57,10 @@ void FibreMain() {
   fibre->done = true;
 }
 
-class ForgetfulAbi final : public DeviceAbi {
+// The host's, but for how threads wait.
+class WrongAbi final : public DeviceAbi {
  public:
+  explicit WrongAbi(EmulatedDevice::Waiting waiting) : waiting_(waiting) {}
   llvm::Function* AddStage(llvm::Module& module, const StageFunction& stage) override {
     return host_->AddStage(module, stage);
   }
@@ -67,7 +70,23 @@ class ForgetfulAbi final : public DeviceAbi {
   }
   llvm::Value* Thread(llvm::IRBuilderBase& builder) override { return host_->Thread(builder); }
   llvm::Value* Block(llvm::IRBuilderBase& builder) override { return host_->Block(builder); }
-  void Wait(llvm::IRBuilderBase&) override {}
+  void Wait(llvm::IRBuilderBase& builder) override {
+    if (waiting_ == EmulatedDevice::Waiting::kForgotten) return;
+    // Every other thread elsewhere.
+    llvm::Value* odd =
+        builder.CreateTrunc(host_->Thread(builder), llvm::Type::getInt1Ty(builder.getContext()));
+    llvm::Function* function = builder.GetInsertBlock()->getParent();
+    auto* here = llvm::BasicBlock::Create(builder.getContext(), "here", function);
+    auto* there = llvm::BasicBlock::Create(builder.getContext(), "there", function);
+    auto* done = llvm::BasicBlock::Create(builder.getContext(), "waited", function);
+    builder.CreateCondBr(odd, there, here);
+    for (llvm::BasicBlock* block : {here, there}) {
+      builder.SetInsertPoint(block);
+      host_->Wait(builder);
+      builder.CreateBr(done);
+    }
+    builder.SetInsertPoint(done);
+  }
   llvm::Value* Shared(llvm::IRBuilderBase& builder, std::int64_t bytes) override {
     return host_->Shared(builder, bytes);
   }
@@ -76,6 +95,7 @@ class ForgetfulAbi final : public DeviceAbi {
   }
 
  private:
+  const EmulatedDevice::Waiting waiting_;
   std::unique_ptr<DeviceAbi> host_ = HostAbi();
 };
 
@@ -90,7 +110,7 @@ bool Waits(const Stage& stage) {
 class EmulatedDevice::Impl {
  public:
   explicit Impl(Waiting waiting)
-      : abi_(waiting == Waiting::kAsAsked ? HostAbi() : std::make_unique<ForgetfulAbi>()) {
+      : abi_(waiting == Waiting::kAsAsked ? HostAbi() : std::make_unique<WrongAbi>(waiting)) {
     auto machine = MakeTargetMachine(CpuIsa::kHost);
     LF_CHECK(machine.has_value(), "{}", machine.error().message);
     machine_ = *std::move(machine);
@@ -182,9 +202,21 @@ class EmulatedDevice::Impl {
         ::swapcontext(&running.scheduler, &fibres_[i]->context);
         done += fibres_[i]->done ? 1 : 0;
       }
+      if (done == 0) CheckPlaces(index, stage, block);
       if (done == 0 || done == stage.block_threads) continue;
       problems_ += fmt::format("stage {} block {}: {} threads ended where {} wait\n", index, block,
                                done, stage.block_threads - done);
+    }
+  }
+
+  // A device waits for all threads of a block in one place.
+  void CheckPlaces(std::uint32_t index, const Stage& stage, std::uint32_t block) {
+    const std::uint32_t place = fibres_.front()->thread.place;
+    for (std::uint32_t i = 1; i < stage.block_threads; ++i) {
+      if (fibres_[i]->thread.place == place) continue;
+      problems_ += fmt::format("stage {} block {}: thread 0 waits in place {}, thread {} in {}\n",
+                               index, block, place, i, fibres_[i]->thread.place);
+      return;
     }
   }
 

@@ -20,13 +20,14 @@ namespace loopfleet::worker {
 class EmulatedDevice {
  public:
   // kForgotten: a device on which no thread waits for another, to see that kernels which have to
-  // wait go wrong without.
-  enum class Waiting { kAsAsked, kForgotten };
+  // wait go wrong without. kApart: every other thread waits in a place of its own.
+  enum class Waiting { kAsAsked, kForgotten, kApart };
   explicit EmulatedDevice(Waiting waiting = Waiting::kAsAsked);
   ~EmulatedDevice();
 
   // Outputs of a run that starts from outputs, scratch and shared memory full of NaN. Appends to
-  // `problems`: memory written that is not the kernel's, threads that do not all wait.
+  // `problems`: memory written that is not the kernel's, threads that do not all wait, or
+  // not in the same place.
   std::expected<std::vector<looptree::Tensor>, Failure> Run(
       const looptree::LoopTree& tree, const std::vector<looptree::Tensor>& inputs,
       std::uint64_t seed, std::string& problems);

@@ -42,6 +42,9 @@ class FakeDriver final : public CudaDriver {
   int batches_started = 0;
   int evictions = 0;
   float launch_ms = 0.25F;  // what each launch takes
+  // In its place, after the device has worked for so many milliseconds.
+  std::function<float(float worked_ms)> launch_ms_after;
+  bool is_busy = false;  // something was started whose end nobody has asked for
   int contexts = 0;
 
   CudaCode DeviceCount(int& count) override {
@@ -116,7 +119,7 @@ class FakeDriver final : public CudaDriver {
     } else if (!launches_never_end) {
       (*static_cast<Kernel*>(launch.function.handle))(buffers);
     }
-    ++started_;
+    Work();
     return CudaCode::kSuccess;
   }
   CudaCode StartFill(CudaAddress to, std::uint32_t word, std::uint64_t words) override {
@@ -125,7 +128,7 @@ class FakeDriver final : public CudaDriver {
   }
   CudaCode StartCopy(CudaAddress to, CudaAddress from, std::uint64_t bytes) override {
     std::memcpy(At(to), At(from), bytes);
-    ++started_;
+    Work();
     return Called("StartCopy");
   }
   CudaCode MakeBatch(const std::vector<Launch>& launches, Batch& batch) override {
@@ -158,16 +161,17 @@ class FakeDriver final : public CudaDriver {
     return Called("DestroyEvent");
   }
   CudaCode Record(Event event) override {
-    *static_cast<int*>(event.handle) = started_;
+    *static_cast<double*>(event.handle) = worked_ms_;
     return Called("Record");
   }
   CudaCode Query(Event) override {
     if (launches_never_end) return CudaCode::kNotReady;
+    is_busy = false;
     return Called("Query");
   }
   CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) override {
-    milliseconds = launch_ms * static_cast<float>(*static_cast<int*>(to.handle) -
-                                                  *static_cast<int*>(from.handle));
+    milliseconds = static_cast<float>(*static_cast<double*>(to.handle) -
+                                      *static_cast<double*>(from.handle));
     return Called("ElapsedMilliseconds");
   }
 
@@ -178,12 +182,16 @@ class FakeDriver final : public CudaDriver {
     const auto at = fails.find(name);
     return at == fails.end() ? CudaCode::kSuccess : at->second;
   }
+  void Work() {
+    worked_ms_ += launch_ms_after ? launch_ms_after(static_cast<float>(worked_ms_)) : launch_ms;
+    is_busy = true;
+  }
   static char* At(CudaAddress address) { return reinterpret_cast<char*>(address); }
 
   std::map<CudaAddress, std::vector<char>> memory_;
-  std::map<int, int> event_times_;
+  std::map<int, double> event_times_;  // milliseconds
   std::optional<CudaCode> broken_;  // sticky
-  int started_ = 0;
+  double worked_ms_ = 0;
 };
 
 }  // namespace loopfleet::worker

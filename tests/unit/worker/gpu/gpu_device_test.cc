@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/worker/gpu/fake_driver.h"
+#include "worker/gpu/gpu_meter.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -66,6 +67,37 @@ TEST_F(GpuDeviceTest, RunsAndTimesAKernelAndTidiesUp) {
   ExpectTidy();
 }
 
+// Exact sums are for what is verified; what is timed has all of its digits in use.
+TEST_F(GpuDeviceTest, WhatIsTimedWorksOnFloatsThatAreNoSmallIntegers) {
+  std::vector<float> seen;
+  driver_.kernels["twice"] = [&](const std::vector<float*>& buffers) {
+    seen.assign(buffers[0], buffers[0] + 4);
+  };
+  const auto device = Open();
+  auto loaded = device->Load(kernel_, "code");
+  ASSERT_TRUE(device->SetRandomInputs(**loaded).has_value());
+  ASSERT_TRUE(device->Time(**loaded, 1).has_value());
+  for (const float value : seen) {
+    EXPECT_GE(value, 0.5F);
+    EXPECT_LT(value, 1.5F);
+    EXPECT_NE(value * 1024, std::floor(value * 1024));
+  }
+  EXPECT_NE(seen[0], seen[1]);
+  (void)device->Run(**loaded, inputs_);
+  EXPECT_EQ(seen, inputs_[0]);
+}
+
+TEST_F(GpuDeviceTest, PeaksAreThoseOfRisenClocks) {
+  driver_.kernels["peak"] = [](const std::vector<float*>&) {};
+  driver_.facts_of_all.memory_bytes = 8 << 20;  // of which a part is copied
+  driver_.launch_ms_after = [](float worked_ms) { return worked_ms < 100 ? 4.0F : 1.0F; };
+  const auto device = Open();
+  const auto peaks = MeasurePeaks(*device, nullptr);
+  ASSERT_TRUE(peaks.has_value()) << peaks.error().message;
+  // 4 multiprocessors of 8 blocks of 256 threads, 8,192 multiply-adds each, in a millisecond.
+  EXPECT_NEAR(peaks->flop_per_second, 4.0 * 8 * 256 * 8192 * 2 / 1e-3, 1e6);
+}
+
 TEST_F(GpuDeviceTest, OutputsAreFullOfNanBeforeARun) {
   driver_.kernels["twice"] = [](const std::vector<float*>&) {};
   const auto device = Open();
@@ -114,7 +146,10 @@ TEST_F(GpuDeviceTest, StickyErrorsLoseTheDevice) {
            {CudaCode::kIllegalInstruction, FailureCode::kRunCrash},
            {CudaCode::kLaunchTimeout, FailureCode::kRunTimeout},
            {CudaCode::kEccUncorrectable, FailureCode::kDeviceFault},
-           {CudaCode::kUnknown, FailureCode::kDeviceFault}}) {
+           {CudaCode::kUnknown, FailureCode::kDeviceFault},
+           // What we have no name for: an NVLink that broke, a call of a later driver's.
+           {static_cast<CudaCode>(220), FailureCode::kDeviceFault},
+           {static_cast<CudaCode>(987), FailureCode::kDeviceFault}}) {
     SCOPED_TRACE(NameOf(code));
     FakeDriver driver;
     driver.kernels = driver_.kernels;
@@ -134,6 +169,21 @@ TEST_F(GpuDeviceTest, StickyErrorsLoseTheDevice) {
     device.reset();
     EXPECT_EQ(driver.calls.size(), calls);
   }
+}
+
+TEST_F(GpuDeviceTest, WhatOnlyOneCallCannotDoLeavesTheDevice) {
+  const auto device = Open();
+  for (const CudaCode code :
+       {CudaCode::kInvalidValue, CudaCode::kOutOfMemory, CudaCode::kInvalidImage,
+        CudaCode::kNoBinaryForGpu, CudaCode::kInvalidPtx, CudaCode::kNoPtxCompiler,
+        CudaCode::kOutOfResources, CudaCode::kNotSupported}) {
+    SCOPED_TRACE(NameOf(code));
+    driver_.fails["LoadModule"] = code;
+    EXPECT_FALSE(device->Load(kernel_, "code").has_value());
+    EXPECT_FALSE(device->lost());
+  }
+  driver_.fails.clear();
+  EXPECT_TRUE(device->Check(kernel_, "code", inputs_, outputs_).has_value());
 }
 
 TEST_F(GpuDeviceTest, AKernelThatDoesNotEndLosesTheDevice) {

@@ -130,7 +130,7 @@ TEST_F(PtxExecution, TheCanaryComesOutRight) {
 }
 
 TEST_F(PtxExecution, PeaksAreWhatTheDeviceShows) {
-  const auto peaks = MeasurePeaks(*device_);
+  const auto peaks = MeasurePeaks(*device_, nullptr);
   ASSERT_TRUE(peaks.has_value()) << peaks.error().message;
   // An instruction of the fake takes 0.05 ns, a multiply-add is two operations, and a little of
   // what runs is none.

@@ -19,6 +19,8 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t kCasesOfAProgram = 16;
 constexpr std::uint64_t kMostActions = 24;
 
+}  // namespace
+
 Action RandomAgentAction(SplitMix64& random) {
   constexpr std::int64_t kFactors[] = {2, 3, 4, 5, 7, 8, 16, 32};
   switch (random.Below(12)) {
@@ -41,8 +43,6 @@ Action RandomSimpleAction(SplitMix64& random) {
                             looptree::Down{}, looptree::ToggleThread{}};
   return actions[random.Below(std::size(actions))];
 }
-
-}  // namespace
 
 FuzzCase FuzzCases::Next() {
   if (left_ == 0) {

@@ -23,6 +23,10 @@ struct FuzzCase {
   std::uint64_t input_seed = 1;
 };
 
+// What a random walk takes next, in each dialect; it may be illegal where the walk stands.
+looptree::Action RandomAgentAction(SplitMix64& random);
+looptree::Action RandomSimpleAction(SplitMix64& random);
+
 std::string ToLine(const FuzzCase& fuzz);
 Result<FuzzCase> ParseFuzzCase(std::string_view line);
 

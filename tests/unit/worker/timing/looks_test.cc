@@ -176,13 +176,57 @@ TEST(LooksTest, MomentsAgreeInCyclesNotOnTheWall) {
   EXPECT_NEAR(m->samples_ns.back(), 100, 1e-9);
 }
 
-TEST(LooksTest, AKernelWhoseSamplesScatterGetsThree) {
-  const std::vector<double> scattered = {100, 106, 97, 103, 94};
-  Looks looks = LooksOf({LookOf(scattered), LookOf(scattered)});
+// Intervals shrink with the root of the number of samples.
+TEST(LooksTest, AThirdLookIsForWhatItCanMakeAnA) {
+  const std::vector<double> nearly = {100, 101.1, 98.9, 100.6, 99.4};  // 1.1 % of ten of them
+  Looks looks = LooksOf({LookOf(nearly), LookOf(nearly)});
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
   EXPECT_TRUE(looks.NextIn());
-  looks.Add(LookOf(scattered));
+  looks.Add(LookOf(nearly));
   EXPECT_FALSE(looks.NextIn());
-  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
+
+  const std::vector<double> scattered = {100, 106, 97, 103, 94};
+  Looks hopeless = LooksOf({LookOf(scattered), LookOf(scattered)});
+  EXPECT_FALSE(hopeless.NextIn());
+  EXPECT_NE(hopeless.Summarise(kMhz)->grade, Grade::kA);
+  Looks asked = LooksOf({LookOf(scattered), LookOf(scattered)}, {.precision = 0.01});
+  EXPECT_TRUE(asked.NextIn());  // but what a job asks for is tried for
+}
+
+Samples DeclinedLook() {
+  return {.iterations = 12, .clock_before_mhz = kMhz, .clock_after_mhz = kMhz};
+}
+
+TEST(LooksTest, NeitherTheFirstNorTheLastLookIsDeclined) {
+  Looks looks({}, {});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(looks.NextPolicy().may_decline, i > 0 && i < 4) << i;
+    looks.Add(ContendedLook(100 + 3 * i));
+  }
+  for (const JobSpec& spec : {JobSpec{.precision = 0.01}, JobSpec{.cut_above_ns = 1},
+                              JobSpec{.cache = CacheState::kCold}}) {
+    EXPECT_FALSE(LooksOf({QuietLook(100)}, spec).NextPolicy().may_decline);
+  }
+}
+
+TEST(LooksTest, WhatWasDeclinedIsNoMoment) {
+  Looks looks = LooksOf({QuietLook(100), DeclinedLook()});
+  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
+  looks.Add(DeclinedLook());
+  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(20));
+  looks.Add(QuietLook(100.2));
+  EXPECT_FALSE(looks.NextIn());
+  const auto m = looks.Summarise(kMhz);
+  EXPECT_EQ(m->grade, Grade::kA);
+  EXPECT_EQ(m->samples_ns.size(), 10U);
+}
+
+// What was timed is verified after a second look: there is none without one.
+TEST(LooksTest, HoweverSlowTheKernelTwoLooksAreTaken) {
+  const Looks slow = LooksOf({LookOf({1e8, 1e8}), DeclinedLook()});
+  EXPECT_TRUE(slow.NextIn());
 }
 
 TEST(LooksTest, AFigureThatSaysNothingIsRefusedAfterFive) {

@@ -145,6 +145,36 @@ TEST(SamplerTest, ANeighbourThatStaysEndsTheLookEarly) {
   EXPECT_GE(measurement->elapsed_high_ns, 5'749);
 }
 
+TEST(SamplerTest, ALookIsDeclinedWhereTheCoreIsContendedAlready) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t) { return 1.15; };
+  SamplingPolicy policy = WithQuietLevel();
+  policy.iterations = 12;
+  policy.may_decline = true;
+  const Samples declined = core.Take(policy);
+  EXPECT_TRUE(declined.ns.empty());
+  EXPECT_EQ(declined.iterations, 12U);
+  EXPECT_EQ(core.runs(), 0U);
+  EXPECT_GT(declined.probe_cycles, 1.1 * kQuietCycles);
+
+  // Not if it may not be, nothing is known of it, or the core is quiet.
+  policy.may_decline = false;
+  EXPECT_FALSE(core.Take(policy).ns.empty());
+  policy.may_decline = true;
+  policy.iterations = 0;
+  EXPECT_FALSE(core.Take(policy).ns.empty());
+  policy.iterations = 12;
+  policy.quiet_cycles = 0;
+  EXPECT_FALSE(core.Take(policy).ns.empty());
+  ScriptedCore quiet;
+  EXPECT_EQ(quiet.Take(policy).ns.size(), 5U);
+  // A single probe that was interrupted is no contention.
+  ScriptedCore once;
+  once.slowdown = [](std::uint64_t now) { return now < 1'002'000 ? 2.0 : 1.0; };
+  policy.quiet_cycles = kQuietCycles;
+  EXPECT_EQ(once.Take(policy).ns.size(), 5U);
+}
+
 TEST(SamplerTest, WithoutAKnownLevelTheQuickestProbeIsTheLevel) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now < 1'250'000 ? 1.3 : 1.0; };

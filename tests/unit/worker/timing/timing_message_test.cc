@@ -25,6 +25,7 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .budget_ns = 6,
                               .patience_ns = 7,
                               .hopeless_samples = 15,
+                              .may_decline = true,
                               .max_iterations = 8,
                               .max_samples = 9,
                               .iterations = 16,
@@ -79,9 +80,14 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
     s.flags[0] = kSamplePreempted;
     s.end = SamplingEnd::kDone;
   }));
-  EXPECT_TRUE(is_junk([](Samples& s) {
+  EXPECT_TRUE(is_junk([](Samples& s) {  // cut by none
     s.ns.clear();
     s.flags.clear();
+  }));
+  EXPECT_FALSE(is_junk([](Samples& s) {  // declined
+    s.ns.clear();
+    s.flags.clear();
+    s.end = SamplingEnd::kDone;
   }));
 }
 

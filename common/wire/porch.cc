@@ -1,0 +1,111 @@
+#include "common/wire/porch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace loopfleet::wire {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookEvery = 10ms;  // at 2,000 arrivals a second, 20 come in between
+constexpr auto kLogPause = 10s;    // an attacker must not fill the log
+
+Instant Now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Porch::Porch(zmq::context_t& context, zmq::socket_t& router, int listener,
+             std::shared_ptr<const KnownAddresses> known)
+    : router_(router),
+      listener_(::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
+      known_(std::move(known)),
+      arrivals_(Arrivals::Limits{}, Now()),
+      filter_(listener_.get()) {
+  static std::atomic<std::uint64_t> last_number = 0;
+  const std::string name = fmt::format("inproc://loopfleet.porch.{}", ++last_number);
+  constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+  if (::zmq_socket_monitor(router.handle(), name.c_str(), kEvents) != 0) throw zmq::error_t();
+  monitor_ = zmq::socket_t(context, zmq::socket_type::pair);
+  monitor_.set(zmq::sockopt::linger, 0);
+  // libzmq's I/O thread waits for room in this queue. There are no more events than connections.
+  monitor_.set(zmq::sockopt::rcvhwm, 0);
+  monitor_.connect(name);
+  thread_ = std::jthread([this](const std::stop_token& stopping) { Run(stopping); });
+}
+
+Porch::~Porch() {
+  // First, or an event without a reader would hold up libzmq's I/O thread.
+  ::zmq_socket_monitor(router_.handle(), nullptr, 0);
+  thread_.request_stop();
+  stop_.Signal();
+  thread_.join();
+}
+
+void Porch::Run(const std::stop_token& stopping) {
+  while (!stopping.stop_requested()) {
+    WaitForNews();
+    CountEvents();
+    Decide();
+  }
+}
+
+// Looking again only after a pause makes many events cost one wakeup.
+void Porch::WaitForNews() {
+  if (arrivals_.IsCalm(Now())) {
+    zmq_pollitem_t items[] = {{monitor_.handle(), -1, ZMQ_POLLIN, 0},
+                              {nullptr, stop_.fd(), ZMQ_POLLIN, 0}};
+    ::zmq_poll(items, 2, -1);
+  } else {
+    pollfd item{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
+    ::poll(&item, 1, static_cast<int>(kLookEvery.count()));
+  }
+}
+
+// An event is two parts: its number (16 bits) and value, then the endpoint.
+void Porch::CountEvents() {
+  const Instant now = Now();
+  for (;;) {
+    zmq::message_t event;
+    zmq::message_t endpoint;
+    if (!monitor_.recv(event, zmq::recv_flags::dontwait)) return;
+    if (!event.more() || !monitor_.recv(endpoint, zmq::recv_flags::none)) return;
+    std::uint16_t number = 0;
+    if (event.size() < sizeof number) continue;
+    std::memcpy(&number, event.data(), sizeof number);
+    if (number == ZMQ_EVENT_ACCEPTED) arrivals_.Arrived(now);
+    if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) arrivals_.Succeeded(now);
+  }
+}
+
+void Porch::Decide() {
+  const Instant now = Now();
+  const Admit who = arrivals_.WhoAt(now);
+  const bool is_known_changed = who == Admit::kKnown && known_->version() != known_version_;
+  if (who == admitted_ && !is_known_changed) return;
+  if (admitted_ == Admit::kEverybody) ++held_off_count_;
+  const KnownAddresses::Snapshot known = known_->Take();
+  if (held_off_count_ > 0 && now >= next_log_) {
+    next_log_ = now + kLogPause;
+    log::Warning("porch.held_off count={} known_addresses={}", std::exchange(held_off_count_, 0),
+                 known.addresses.size());
+  }
+  if (const Status done = filter_.Let(who, known.addresses); !done) {
+    // Tried again at the next look; until then it stays as it is.
+    if (now < next_failure_log_) return;
+    next_failure_log_ = now + kLogPause;
+    return log::Error("porch.no_filter error=\"{}\"", done.error().message);
+  }
+  admitted_ = who;
+  known_version_ = known.version;
+}
+
+}  // namespace loopfleet::wire

@@ -1,0 +1,47 @@
+#include "storage/thinning.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "storage/migrations.h"
+#include "storage/retention_table.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::chrono::milliseconds kReadBusyWait{5000};
+
+}  // namespace
+
+std::uint32_t SamplesLeft(const ThinningRule& rule, std::uint32_t samples_before) {
+  if (rule.keep_every == 0) return 0;
+  return samples_before / rule.keep_every + (samples_before % rule.keep_every == 0 ? 0 : 1);
+}
+
+Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no database {}", path.string()));
+  }
+  LF_TRY(const auto connection, Connection::Open(path, Access::kReadOnly, kReadBusyWait));
+  LF_TRY_VOID(CheckSchema(*connection));
+  LF_TRY(Query row, connection->Start(R"sql(
+    SELECT length(sample_flags), samples_before FROM results WHERE measured_at < ?)sql"));
+  row.Add(rule.measured_before.time_since_epoch().count());
+  ThinningCount count;
+  while (true) {
+    LF_TRY(const bool more, row.Next());
+    if (!more) return count;
+    const auto here = row.Int<std::uint32_t>();
+    const auto before = static_cast<std::uint32_t>(row.OptionalInt64().value_or(here));
+    const std::uint32_t left = SamplesLeft(rule, before);
+    if (here <= left) continue;
+    ++count.results;
+    count.samples += here - left;
+    count.bytes += (here - left) * kSampleBytes;
+  }
+}
+
+}  // namespace loopfleet::storage

@@ -1,0 +1,114 @@
+"""Raw samples of old results are taken away, by hand and by a running coordinator: every reader is told, and
+nothing else changes."""
+
+import json
+import pathlib
+import shutil
+import sqlite3
+import unittest
+
+import fleet
+from fleet import Fleet, small_jobs, wait_until
+
+JOBS = 6
+# Whatever a reader sees of an outcome, but for what retention changes.
+CHANGED = ("samples_ns", "sample_flags", "samples_before_thinning")
+
+
+def exported(f):
+    done = f.command("export")
+    assert done.returncode == 0, done.stderr
+    return {line["job"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+def without_samples(outcome):
+    return {name: value for name, value in outcome.items() if name not in CHANGED}
+
+
+def query(database, sql):
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+class Retention(unittest.TestCase):
+    def test_by_hand(self):
+        with Fleet() as f:
+            done, _ = f.submit(small_jobs(JOBS))
+            before = exported(f)
+            measured = sum(o["status"] == "ok" for o in before.values())
+            self.assertGreater(measured, 0, done.stderr)
+
+            def would():
+                return f.json("db", "thin", str(f.database), "--older-than", "1s", "--keep-every", "4", "--dry-run")
+
+            wait_until(lambda: would()["results"] == measured, "they are a second old")
+            said = would()
+            self.assertEqual(exported(f), before, "a dry run changes nothing")
+            refused = f.command("db", "thin", str(f.database), "--older-than", "1s", "--drop-samples")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("--keep-samples-days", refused.stderr)
+
+            f.coordinator.stop()
+            thinned = f.json("db", "thin", str(f.database), "--older-than", "1s", "--keep-every", "4", "--compact")
+            for name in ("results", "samples", "bytes"):
+                self.assertEqual(thinned[name], said[name], name)
+            self.assertEqual((thinned["dry_run"], thinned["retention"], thinned["damaged"]), (False, 1, 0))
+            checked = f.command("db", "check", str(f.database))
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+
+            f.start_coordinator()
+            after = exported(f)
+            self.assertEqual(after.keys(), before.keys())
+            for job, outcome in after.items():
+                self.assertEqual(without_samples(outcome), without_samples(before[job]))
+                whole = before[job]["samples_ns"]
+                self.assertEqual(outcome["samples_ns"], whole[::4])
+                self.assertEqual(outcome["samples_before_thinning"], len(whole) if whole else None)
+            # It answers as it did, and says there, too, that samples are missing.
+            _, again = f.submit(small_jobs(JOBS))
+            stored = [o for o in again if o["source"] == "stored" and o["status"] == "ok"]
+            self.assertEqual(len(stored), measured)
+            self.assertTrue(all(o["samples_before_thinning"] > len(o["samples_ns"]) for o in stored))
+            self.assertEqual(query(f.database, "SELECT asked_by, keep_every, results FROM retention"),
+                             [("loopfleet db thin", 4, measured)])
+
+    def test_by_a_running_coordinator(self):
+        with Fleet(workers=0) as f:
+            f.coordinator.stop()
+            f.database.unlink()
+            # Results of 2023, of which one batch waits for a worker still.
+            shutil.copyfile(pathlib.Path(__file__).parents[1] / "golden/storage/1.db", f.database)
+            f.start_coordinator()
+            whole = exported(f)
+            self.assertTrue(all(o["samples_before_thinning"] is None for o in whole.values()))
+            f.coordinator.stop()
+            f.start_coordinator("--keep-samples-days", "30")
+            wait_until(lambda: query(f.database, "SELECT results FROM retention") == [(2,)], "samples go")
+            accepted = f.json("submit", "-", stdin=fleet.lines(small_jobs(2)))
+            self.assertEqual(f.json("batch", "show", str(accepted["batch"]))["jobs"], 2)
+            now = exported(f)
+            for job, outcome in whole.items():
+                self.assertEqual(without_samples(now[job]), without_samples(outcome))
+                self.assertEqual(now[job]["samples_ns"], [])
+            checked = f.command("db", "check", str(f.database))
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+
+    def test_what_is_no_age(self):
+        with Fleet(workers=0) as f:
+            for wrong, nearest in (("90", "90d"), ("3 months", "3m"), ("-2w", "2w"), ("soon", "90d")):
+                refused = f.command("db", "thin", str(f.database), f"--older-than={wrong}", "--drop-samples")
+                self.assertEqual(refused.returncode, 2, wrong)
+                self.assertIn(f"nearest: {nearest}", refused.stderr)
+            undecided = f.command("db", "thin", str(f.database), "--older-than", "90d")
+            self.assertEqual(undecided.returncode, 2)
+            self.assertIn("--drop-samples", undecided.stderr)
+            missing = f.command("db", "thin", str(f.dir / "none.db"), "--older-than", "90d", "--drop-samples")
+            self.assertEqual(missing.returncode, 1)
+            self.assertFalse((f.dir / "none.db").exists())
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,152 @@
+// Changed bits where no row is: in the log beside the database, and in the file's own header. No crash,
+// no wrong answer: what is served is what was written, and what is not served is refused or reported.
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "common/base/random.h"
+#include "storage/database_check.h"
+#include "tests/unit/storage/record_samples.h"
+#include "tests/unit/storage/scratch_database.h"
+
+namespace loopfleet::storage {
+namespace {
+
+constexpr std::uint64_t kBatches = 12;
+constexpr int kFlips = 300;
+constexpr std::size_t kHeaderBytes = 100;  // of a SQLite file
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Flipped(std::string bytes, std::size_t place, int bit) {
+  bytes[place] = static_cast<char>(bytes[place] ^ 1 << bit);
+  return bytes;
+}
+
+class FileDamageTest : public ScratchDatabase {
+ protected:
+  static Outcome Expected(std::uint64_t n) {
+    return SomeOutcome({.batch = n}, PlainSpec(2), SomeMeasurement(static_cast<std::uint8_t>(n)));
+  }
+  static void Fill(Store& store) {
+    for (std::uint64_t n = 1; n <= kBatches; ++n) {
+      ASSERT_TRUE(store.Apply(
+          std::vector<Write>{SomeBatch(n, {PlainSpec(2)}), JobFinished{Expected(n)}}));
+    }
+  }
+
+  void Put(const std::string& database, const std::string& log) {
+    for (const char* rest : {"-wal", "-shm"}) std::filesystem::remove(path().string() + rest);
+    std::ofstream(path(), std::ios::binary) << database;
+    if (!log.empty()) std::ofstream(path().string() + "-wal", std::ios::binary) << log;
+  }
+
+  // How many batches are there, all of them whole and none in front of them missing. Empty: it is
+  // refused, with a type.
+  std::optional<std::uint64_t> Batches() {
+    const auto store = Store::Open(path());
+    if (!store) {
+      EXPECT_FALSE(store.error().message.empty());
+      return std::nullopt;
+    }
+    const auto reader = OpenReader();
+    std::uint64_t there = 0;
+    for (std::uint64_t n = 1; n <= kBatches; ++n) {
+      const auto outcomes = reader->ReadOutcomes({n}, 0, 10);
+      if (!outcomes) return std::nullopt;
+      if (outcomes->empty()) continue;
+      EXPECT_EQ(there, n - 1) << "a batch in front of batch " << n << " is missing";
+      there = n;
+      if (outcomes->front().evaluation.ok()) {
+        EXPECT_EQ(*outcomes, std::vector{Expected(n)});
+      } else {
+        EXPECT_EQ(outcomes->front().evaluation.failure().code, FailureCode::kStorageCorrupt);
+      }
+    }
+    return there;
+  }
+};
+
+// A log is a chain of checksums: from the first changed bit on it is not read, and what it held is
+// not there; what is there is what was once acknowledged, whole. (A bit that changes in the log
+// between a commit and its folding in takes that commit along. It is the one place where only a
+// snapshot, or the disk's own checksums, would help.)
+TEST_F(FileDamageTest, AChangedBitOfTheLogLeavesWhatWasBeforeIt) {
+  std::string database;
+  std::string log;
+  {
+    const auto store = OpenStore();
+    Fill(*store);
+    database = ReadFile(path());
+    log = ReadFile(path().string() + "-wal");
+  }
+  ASSERT_GT(log.size(), 100'000u);
+  Put(database, log);
+  ASSERT_EQ(Batches(), kBatches);
+  SplitMix64 random(3);
+  std::map<std::uint64_t, int> kept;
+  for (int flip = 0; flip < kFlips && !HasFailure(); ++flip) {
+    const std::size_t place = random.Below(log.size());
+    const int bit = static_cast<int>(random.Below(8));
+    SCOPED_TRACE(fmt::format("bit {} of byte {}", bit, place));
+    Put(database, Flipped(log, place, bit));
+    const auto there = Batches();
+    ASSERT_TRUE(there) << "the file opens";
+    ++kept[*there];
+    EXPECT_TRUE(CheckDatabase(path())->ok());
+    // Work goes on from there.
+    ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{SomeBatch(*there + 1, {PlainSpec(2)})}));
+  }
+  EXPECT_GT(kept.size(), kBatches / 2) << "flips in front of many of the batches";
+}
+
+TEST_F(FileDamageTest, ALogThatIsCutOff) {
+  std::string database;
+  std::string log;
+  {
+    const auto store = OpenStore();
+    Fill(*store);
+    database = ReadFile(path());
+    log = ReadFile(path().string() + "-wal");
+  }
+  std::uint64_t before = 0;
+  for (std::size_t size = 0; size <= log.size() && !HasFailure(); size += 4096 + 512) {
+    SCOPED_TRACE(fmt::format("{} of {} bytes", size, log.size()));
+    Put(database, log.substr(0, size));
+    const auto there = Batches();
+    ASSERT_TRUE(there);
+    EXPECT_GE(*there, before);
+    before = *there;
+    EXPECT_TRUE(CheckDatabase(path())->ok());
+  }
+  EXPECT_GT(before, kBatches / 2);
+}
+
+TEST_F(FileDamageTest, EveryBitOfTheHeader) {
+  { Fill(*OpenStore()); }
+  const std::string whole = ReadFile(path());
+  int refused = 0;
+  for (std::size_t place = 0; place < kHeaderBytes && !HasFailure(); ++place) {
+    for (int bit = 0; bit < 8; ++bit) {
+      SCOPED_TRACE(fmt::format("bit {} of byte {}", bit, place));
+      Put(Flipped(whole, place, bit), "");
+      // Before anybody writes: opening to write may mend what is only a count.
+      const auto check = CheckDatabase(path());
+      const bool is_reported = !check || !check->ok();
+      const auto there = Batches();
+      refused += !there;
+      EXPECT_TRUE(is_reported || !there || there == kBatches)
+          << "rows are missing, and nobody said that anything is wrong";
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+}  // namespace
+}  // namespace loopfleet::storage

@@ -1,0 +1,30 @@
+#pragma once
+// GpuChildren: what the children of a GPU worker are and may do: those that compile and compute
+// references are kept from the host as on a CPU worker, and from the driver besides; one has the
+// device.
+
+#include <chrono>
+#include <cstdint>
+
+#include "worker/gpu/gpu_backend.h"
+#include "worker/gpu/gpu_canary.h"
+#include "worker/isolation.h"
+#include "worker/nursery.h"
+
+namespace loopfleet::worker {
+
+struct GpuChildrenOptions {
+  int ordinal = 0;
+  GpuArch arch;
+  GpuAssembler assembler = GpuAssembler::kDriver;
+  GpuCanary canary;  // its code as the device is to load it
+  Isolation isolation = Isolation::kSeccomp;
+  std::chrono::milliseconds run_limit{10'000};
+  std::chrono::milliseconds compile_limit{10'000};
+  std::uint64_t compiler_private_bytes = std::uint64_t{2} << 30;
+  std::uint64_t reference_private_bytes = std::uint64_t{16} << 30;
+};
+
+ChildPrograms GpuChildPrograms(const GpuChildrenOptions& options);
+
+}  // namespace loopfleet::worker
