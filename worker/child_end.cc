@@ -32,7 +32,9 @@ ChildEnd FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
-    if (signal == SIGKILL) return {.cause = Cause::kMemory};  // not by us: the system's OOM killer
+    // Not by us, and no child may do it to itself (isolation.cc): by the system, for want of memory,
+    // or by somebody on this host.
+    if (signal == SIGKILL) return {.cause = Cause::kMemory};
     if (signal == SIGSYS) return {.cause = Cause::kForbidden, .number = -1};
     return {.cause = Cause::kSignal, .number = signal};
   }
@@ -73,8 +75,11 @@ ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
     }
   }
   child.Kill();
-  // The status says nothing new; waiting keeps the next child from overlapping with this one.
-  static_cast<void>(child.WaitUntilEnded(in(kReapTimeout)));
+  // Waiting keeps the next child from overlapping with this one. A child that had ended by itself
+  // says so now, where its nursery was slow to pass it on; the one that had not was ended by us.
+  const Result<int> status = child.WaitUntilEnded(in(kReapTimeout));
+  const bool ended_itself = status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
+  if (error == ErrorKind::kClosed && ended_itself) return FromStatus(*status);
   return {.cause = error == ErrorKind::kTimeout ? Cause::kTimeout : Cause::kJunk};
 }
 
@@ -139,7 +144,8 @@ Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
       return {.code = FailureCode::kRunTimeout,
               .message = fmt::format("the kernel ran longer than {} ms", limit.count())};
     case Cause::kMemory:
-      return {.code = FailureCode::kRunOom, .message = "the executor ran out of memory"};
+      return {.code = FailureCode::kRunOom,
+              .message = "there was no memory for the kernel, or the system ended it (SIGKILL)"};
     case Cause::kSignal:
       return {.code = FailureCode::kRunCrash,
               .message = fmt::format("the kernel was ended by {}", SignalText(end.number)),

@@ -168,6 +168,7 @@ std::string Encode(const ReferenceReply& reply) {
   ByteWriter writer;
   writer.Put(std::uint64_t{reply.exact.size()});
   for (const bool exact : reply.exact) writer.Put(static_cast<std::uint8_t>(exact));
+  writer.PutText(reply.refusal);
   return writer.Take();
 }
 
@@ -178,6 +179,7 @@ std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes) {
   for (std::size_t i = 0; i < reply.exact.size(); ++i) {
     reply.exact[i] = reader.Get<std::uint8_t>() != 0;
   }
+  reply.refusal = reader.GetText();
   if (!reader.AtEnd()) return std::nullopt;
   return reply;
 }

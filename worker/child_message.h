@@ -70,6 +70,7 @@ std::optional<ReferenceRequest> DecodeReferenceRequest(std::string_view bytes);
 
 struct ReferenceReply {
   std::vector<bool> exact;  // for each output, whether only equality will do
+  std::string refusal;      // why nothing can be verified (UNSUPPORTED); "": it can
 };
 std::string Encode(const ReferenceReply& reply);
 std::optional<ReferenceReply> DecodeReferenceReply(std::string_view bytes);

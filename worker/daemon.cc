@@ -31,6 +31,7 @@
 #include "worker/grade_limit.h"
 #include "worker/hardware.h"
 #include "worker/isolation.h"
+#include "worker/memory_share.h"
 #include "worker/nursery.h"
 #include "worker/pipeline.h"
 #include "worker/reference_child.h"
@@ -45,9 +46,6 @@ namespace {
 
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kVerifier,
                                   ChildRole::kExecutor};
-// While a job is prepared, its tensors exist several times (as inputs, as float64).
-constexpr std::uint64_t kShareOfMemory = 8;
-constexpr std::uint64_t kShareOfWorkloads = 4;  // all inputs and references together
 
 // What kernels run on: the timing core, and others for their parallel loops, as many as they may
 // have.
@@ -216,15 +214,19 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                               .isolation = ConditionText(isolation, limit)};
   wire::Wakeup wakeup;
   wire::Context context;
+  const MemoryShare memory = MemoryShare::Of(hardware.memory_bytes);
   Pipeline pipeline(
       {.max_held = 2UL * config.slots * config.credit_per_slot,
        .max_prepared = config.max_prepared,
        .max_threads = max_threads,
-       .max_tensor_bytes =
-           std::min(Pipeline::Options{}.max_tensor_bytes, hardware.memory_bytes / kShareOfMemory),
-       .workloads = {.max_bytes = config.workload_cache_bytes,
-                     .max_total_bytes = std::min(WorkloadCache::Options{}.max_total_bytes,
-                                                 hardware.memory_bytes / kShareOfWorkloads)}},
+       .best_grade = limit.best,
+       .max_tensor_bytes = memory.max_tensor_bytes,
+       .max_written_bytes = memory.max_written_bytes,
+       .workloads = {.max_bytes =
+                         std::min(config.workload_cache_bytes, memory.max_kept_workload_bytes),
+                     .max_total_bytes = memory.max_workload_bytes},
+       .arenas = {.max_bytes = memory.max_arena_bytes,
+                  .max_idle_bytes = memory.max_idle_arena_bytes}},
       {.preparers = preparers,
        .slot = slot,
        .device = device,

@@ -235,8 +235,12 @@ void ExecutorProcess::Begin(const KernelCall& call, const SamplingPolicy& policy
 
 std::expected<Timed, Failure> ExecutorProcess::Finish() {
   LF_CHECK(!begun_.empty(), "nothing was begun");
+  const bool may_be_of_another = child_ && begun_.front().number > first_request_ + 1;
   std::expected<std::optional<Timed>, Failure> timed = TryFinish();
-  if (timed && !*timed) {  // twice at most: a new child has no old answers
+  // What ran in that child before may have answered for itself, rightly enough to be believed, and
+  // have gone on: then this one never began.
+  const bool is_in_doubt = !timed && may_be_of_another;
+  if (is_in_doubt || (timed && !*timed)) {  // once more at most: a new child has no old answers
     SendAllAgain();
     timed = TryFinish();
     LF_CHECK(!timed || *timed, "a new child answered an old request");

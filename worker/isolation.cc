@@ -137,7 +137,11 @@ void AddRules(ChildRole role, int channel_fd, Rules& rules) {
   // Ending, also by abort().
   rules.Allow({SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
                SCMP_SYS(rt_sigprocmask), SCMP_SYS(restart_syscall)});
-  rules.AllowIf(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, self)});
+  // Not those by which the daemon knows that the system ended a child (SIGKILL, SIGXCPU, SIGSYS).
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) {
+    rules.AllowIf(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, self),
+                                     SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(signal))});
+  }
   rules.AllowIf(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)});
   if (!RunsKernels(role)) {
     rules.Allow({SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname)});

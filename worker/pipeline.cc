@@ -319,7 +319,10 @@ void Pipeline::TimeLoop() {
     account_.ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
-  again_.clear();  // a preparing thread may wait for the place of their code
+  // A preparing thread may wait for the place of their code, or for their memory.
+  again_.clear();
+  while (prepared_.TryPop()) {
+  }
 }
 
 void Pipeline::Finish(LeaseId lease, JobId job, Evaluation evaluation) {

@@ -39,9 +39,11 @@ int RunReferenceChild(Channel& channel, Isolation isolation) {
     auto inputs = MapWhole(message->fds[0].get(), request->inputs_size);
     auto reference = MapWhole(message->fds[1].get(), request->reference_size);
     if (!inputs || !reference) return kExitBadRequest;
-    const ReferenceReply reply{.exact =
-                                   ComputeReference(tree->program(), request->seed,
-                                                    inputs->buffers()[0], reference->buffers()[0])};
+    const std::expected<std::vector<bool>, Failure> computed = ComputeReference(
+        tree->program(), request->seed, inputs->buffers()[0], reference->buffers()[0]);
+    const ReferenceReply reply =
+        computed ? ReferenceReply{.exact = *computed, .refusal = ""}
+                 : ReferenceReply{.exact = {}, .refusal = computed.error().message};
     if (!channel.Send(Encode(reply), std::nullopt)) return kExitOk;
   }
 }

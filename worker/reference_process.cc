@@ -40,6 +40,9 @@ std::expected<std::vector<bool>, Failure> ReferenceProcess::Compute(const looptr
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxReferenceReplyBytes);
   if (!bytes) return Replaced(EndChild(*child_, bytes.error().kind));
   const std::optional<ReferenceReply> reply = DecodeReferenceReply(*bytes);
+  if (reply && !reply->refusal.empty()) {
+    return std::unexpected(Failure{.code = FailureCode::kUnsupported, .message = reply->refusal});
+  }
   if (reply && reply->exact.size() == tree.program().outputs.size()) return reply->exact;
   const std::optional<ForbiddenCall> call = DecodeForbiddenCall(*bytes);
   return Replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));

@@ -21,7 +21,8 @@ class ReferenceProcess {
 
   // Starts the child if there is none.
   Status EnsureChild();
-  // A ReferenceMaker. LIMIT_FLOPS if it takes too long: nothing is timed unverified.
+  // A ReferenceMaker. LIMIT_FLOPS if it takes too long, UNSUPPORTED if no inputs would tell right
+  // from wrong: nothing is timed unverified.
   std::expected<std::vector<bool>, Failure> Compute(const looptree::LoopTree& tree,
                                                     std::uint64_t seed, const SharedMemory& inputs,
                                                     const SharedMemory& reference);

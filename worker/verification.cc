@@ -19,7 +19,9 @@ bool IsRight(float got, double expected, double tolerance) {
   if (std::isnan(expected)) return std::isnan(got);
   const auto rounded = static_cast<float>(expected);
   if (got == rounded) return true;  // also both infinite, and -0 for 0
-  return std::abs(static_cast<double>(got) - expected) <= tolerance && std::isfinite(got);
+  // Without a promise (an infinite tolerance) nothing but that is right.
+  return std::isfinite(tolerance) && std::isfinite(got) && std::isfinite(rounded) &&
+         std::abs(static_cast<double>(got) - expected) <= tolerance;
 }
 
 }  // namespace

@@ -32,7 +32,9 @@ struct Mismatch {
 };
 
 // The first element that is wrong. Rules: the poison is always wrong; where the reference is NaN
-// any other NaN is right; where it is infinite, or beyond float32, the infinity of its sign is.
+// any other NaN is right; where it is infinite, or beyond float32, only the infinity of its sign.
+// Of elements of which nothing is promised (their tolerance is infinite) only the rounded value is
+// right: where that could blame a right kernel, no workload is made (ComputeReference).
 std::optional<Mismatch> Compare(std::span<const float> got, const ExpectedTensor& expected);
 
 // "output 0, element 17: got nan (never written), expected 12"

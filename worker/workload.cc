@@ -1,39 +1,59 @@
 #include "worker/workload.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/looptree/interpret.h"
+#include "worker/input_draw.h"
 
 namespace loopfleet::worker {
 namespace {
 
-using looptree::Op;
-
-bool NeedsPositiveInputs(const looptree::Program& program) {
-  return std::any_of(program.nodes.begin(), program.nodes.end(), [](const looptree::Node& node) {
-    return node.op == Op::kDivide || node.op == Op::kLog || node.op == Op::kSqrt ||
-           node.op == Op::kReciprocal;
-  });
-}
-
-looptree::Tensor MakeInput(std::size_t size, bool positive, SplitMix64& random) {
-  constexpr std::uint64_t kLargest = 4;
-  looptree::Tensor tensor(size);
-  for (float& value : tensor) {
-    const std::uint64_t drawn = random.Below(2 * kLargest);
-    const auto magnitude = static_cast<float>(drawn % kLargest + 1);
-    value = positive || drawn < kLargest ? magnitude : -magnitude;  // never 0: it would hide terms
-  }
-  return tensor;
-}
-
 template <class Number>
 std::span<Number> At(std::span<std::byte> memory, std::size_t offset, std::size_t count) {
   return {reinterpret_cast<Number*>(memory.subspan(offset, count * sizeof(Number)).data()), count};
+}
+
+// A kernel that writes nothing but zeros would pass for most of the elements that are not zero.
+bool SaysNothing(std::span<const double> values, std::span<const double> tolerance) {
+  std::size_t nonzero = 0;
+  std::size_t hidden = 0;
+  for (std::size_t i = 0; i < tolerance.size(); ++i) {
+    if (values[i] == 0 || !std::isfinite(values[i])) continue;
+    ++nonzero;
+    if (!(std::abs(values[i]) > tolerance[i])) ++hidden;
+  }
+  return 2 * hidden > nonzero;
+}
+
+// Of some element nothing is promised, though it is neither infinite nor no number: float32 may
+// have overflowed on the way there, and a right kernel give an infinity, a NaN or any number.
+bool MayOverflow(std::span<const double> values, std::span<const double> tolerance) {
+  for (std::size_t i = 0; i < tolerance.size(); ++i) {
+    if (std::isfinite(values[i]) && !std::isfinite(tolerance[i])) return true;
+  }
+  return false;
+}
+
+// Why a kernel's outputs cannot be told from wrong ones by this reference; empty: they can.
+std::optional<std::string> FlawOf(const looptree::Reference& reference) {
+  for (std::size_t i = 0; i < reference.outputs.size(); ++i) {
+    if (MayOverflow(reference.outputs[i], reference.tolerance[i])) {
+      return fmt::format("float32 may overflow on the way to output {}", i);
+    }
+    if (SaysNothing(reference.outputs[i], reference.tolerance[i])) {
+      return fmt::format("output {} is mostly smaller than what float32 rounding may add up to", i);
+    }
+  }
+  return std::nullopt;
 }
 
 BufferLayout LayOutInputs(const looptree::Program& program) {
@@ -72,18 +92,36 @@ ReferenceLayout LayOutReference(const looptree::Program& program) {
   return layout;
 }
 
-std::vector<bool> ComputeReference(const looptree::Program& program, std::uint64_t seed,
-                                   std::span<std::byte> inputs, std::span<std::byte> reference) {
+std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
+                                                           std::uint64_t seed,
+                                                           std::span<std::byte> inputs,
+                                                           std::span<std::byte> reference) {
   const BufferLayout input_layout = LayOutInputs(program);
-  SplitMix64 random(seed);
-  const bool positive = NeedsPositiveInputs(program);
   std::vector<looptree::Tensor> tensors;
-  for (const PlacedBuffer& buffer : input_layout.buffers) {
-    tensors.push_back(MakeInput(buffer.size / sizeof(float), positive, random));
-    std::memcpy(inputs.subspan(buffer.offset, buffer.size).data(), tensors.back().data(),
-                buffer.size);
+  looptree::Reference computed;
+  std::optional<std::string> flaw;
+  for (const InputDraw& draw : InputDrawsFor(program)) {
+    SplitMix64 random(seed);
+    tensors.clear();
+    for (std::size_t i = 0; i < input_layout.buffers.size(); ++i) {
+      tensors.push_back(DrawInput(draw, i, input_layout.buffers[i].size / sizeof(float), random));
+    }
+    computed = {};  // not both at once
+    computed = looptree::Evaluate(program, tensors);
+    flaw = FlawOf(computed);
+    if (!flaw) break;
   }
-  const looptree::Reference computed = looptree::Evaluate(program, tensors);
+  if (flaw) {
+    return std::unexpected(Failure{
+        .code = FailureCode::kUnsupported,
+        .message = fmt::format("no kernel of this program can be verified, and nothing is timed "
+                               "unverified: {}; sum fewer terms, or smaller ones",
+                               *flaw)});
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const PlacedBuffer& buffer = input_layout.buffers[i];
+    std::memcpy(inputs.subspan(buffer.offset, buffer.size).data(), tensors[i].data(), buffer.size);
+  }
   const ReferenceLayout layout = LayOutReference(program);
   std::vector<bool> exact;
   for (std::size_t i = 0; i < layout.outputs.size(); ++i) {
@@ -173,7 +211,15 @@ void WorkloadCache::Keep(const std::shared_ptr<const Workload>& workload, Worklo
 }
 
 void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
-  while (total_bytes_ > 0 && total_bytes_ + bytes > options_.max_total_bytes) {
+  const std::uint64_t ticket = tickets_++;
+  const auto has_room = [&] {
+    return total_bytes_ == 0 || total_bytes_ + bytes <= options_.max_total_bytes;
+  };
+  while (ticket != first_in_line_ || !has_room()) {
+    if (ticket != first_in_line_) {
+      freed_.wait(lock);
+      continue;
+    }
     // Those that nobody works with make room first.
     const auto unused = std::find_if(newest_first_.rbegin(), newest_first_.rend(),
                                      [](const auto& have) { return have.use_count() == 1; });
@@ -189,6 +235,13 @@ void WorkloadCache::Reserve(std::size_t bytes, std::unique_lock<std::mutex>& loc
     lock.lock();
   }
   total_bytes_ += bytes;
+  ++first_in_line_;
+  freed_.notify_all();
+}
+
+std::size_t WorkloadCache::CountWaiting() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(tickets_ - first_in_line_);
 }
 
 void WorkloadCache::Free(std::size_t bytes) {

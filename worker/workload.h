@@ -47,11 +47,13 @@ struct ReferenceLayout {
 };
 ReferenceLayout LayOutReference(const looptree::Program& program);
 
-// Fills the memory of a workload. Input values are small integers, so that sums and products are
-// exact in float32 and only equality will do; positive ones where the program divides or takes
-// roots or logarithms. For each output: whether its comparison is exact.
-std::vector<bool> ComputeReference(const looptree::Program& program, std::uint64_t seed,
-                                   std::span<std::byte> inputs, std::span<std::byte> reference);
+// Fills the memory of a workload, its inputs drawn as the program needs it (input_draw.h). For each
+// output: whether its comparison is exact. UNSUPPORTED where no inputs would tell right outputs
+// from wrong ones.
+std::expected<std::vector<bool>, Failure> ComputeReference(const looptree::Program& program,
+                                                           std::uint64_t seed,
+                                                           std::span<std::byte> inputs,
+                                                           std::span<std::byte> reference);
 
 // Does what ComputeReference does, for memory that it shares, perhaps in another process.
 using ReferenceMaker = std::function<std::expected<std::vector<bool>, Failure>(
@@ -83,6 +85,8 @@ class WorkloadCache {
   // Of the tree's program. Waits until there is room. The cache has to outlive its workloads.
   std::expected<std::shared_ptr<const Workload>, Failure> Get(const looptree::LoopTree& tree,
                                                               const ReferenceMaker& maker);
+  // How many wait for room.
+  std::size_t CountWaiting() const;
 
  private:
   struct Making {
@@ -94,17 +98,20 @@ class WorkloadCache {
   using Workloads = std::list<std::shared_ptr<const Workload>>;
   // What is dropped goes to `dropped`, to be let go of without the lock.
   void Keep(const std::shared_ptr<const Workload>& workload, Workloads& dropped);
-  // Waits until so many bytes more may be there, and counts them.
+  // Waits until so many bytes more may be there, and counts them. In turn: a large one would wait
+  // for ever if those that need less went past it.
   void Reserve(std::size_t bytes, std::unique_lock<std::mutex>& lock);
   void Free(std::size_t bytes);
 
   const Options options_;
   std::vector<std::uint64_t> seeds_;
-  std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable made_;
   std::uint64_t turn_ = 0;
   std::list<Making> making_;
   std::condition_variable freed_;
+  std::uint64_t tickets_ = 0;        // given to those that want room
+  std::uint64_t first_in_line_ = 0;  // the ticket whose turn it is
   std::size_t total_bytes_ = 0;
   std::size_t bytes_ = 0;   // of those that are kept
   Workloads newest_first_;  // the last member: what it lets go of is counted above

@@ -11,7 +11,7 @@
 namespace loopfleet {
 
 // What happens is in the environment, read once:
-//   LOOPFLEET_FAILPOINT=NAME:COUNT[:kill | :pause=MS][,...]
+//   LOOPFLEET_FAILPOINT=NAME:COUNT[:kill | :pause=MS | :pause-while=FILE][,...]
 // The COUNTth time that NAME is reached the process is killed (SIGKILL: nothing is flushed), or
 // that thread stands still for so long; COUNT 0 is every time. LOOPFLEET_FAILPOINT_LOG=FILE gets
 // the name of each point when it is first reached, a line each. Safe from any thread.

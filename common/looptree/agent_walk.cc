@@ -190,10 +190,12 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
 Checked<State> Step::operator()(MergeAllLoops) const {
   State merged{state.tree, 0};
   for (;;) {
-    LF_TRY(State next, Stepped(merged, rules, limits, Merge{}));
-    const bool moved = next.cursor != merged.cursor;
-    merged = std::move(next);
-    if (moved) continue;
+    if (IsLoop(merged.tree, merged.cursor)) {  // the first root may be an operation
+      LF_TRY(State next, Stepped(merged, rules, limits, Merge{}));
+      const bool moved = next.cursor != merged.cursor;
+      merged = std::move(next);
+      if (moved) continue;
+    }
     auto below = Stepped(merged, rules, limits, Down{});
     if (!below) break;
     merged = *std::move(below);

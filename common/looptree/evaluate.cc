@@ -15,11 +15,11 @@
 #include "common/looptree/interpret.h"
 #include "common/looptree/lanes.h"
 #include "common/looptree/program_facts.h"
+#include "common/looptree/value_range.h"
 
 namespace loopfleet::looptree {
 namespace {
 
-constexpr double kLargestExact = 0x1p24;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A node's result held whole, row-major over its dims.
@@ -27,32 +27,6 @@ struct Stored {
   std::vector<double> values;
   std::vector<double> errors;  // empty: exact
 };
-
-// What is known about all elements of a node's result.
-struct Range {
-  bool exact = false;  // no rounding on the way here, in whatever order
-  bool integer = false;
-  double magnitude = 0;  // at most
-};
-
-// These give one of their operands or its negative.
-bool OnlyMoves(Op op) {
-  switch (op) {
-    case Op::kRead:
-    case Op::kWrite:
-    case Op::kView:
-    case Op::kCopy:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kAbs:
-    case Op::kNegate: return true;
-    default: return false;
-  }
-}
-
-bool KeepsIntegers(Op op) {
-  return OnlyMoves(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
-}
 
 // How a source is walked: its element for the point at `index`, and the step between lanes.
 struct Load {
@@ -80,15 +54,8 @@ class Evaluator {
   Evaluator(const Program& program, std::span<const Tensor> inputs)
       : program_(program),
         inputs_(program.nodes.size()),
-        stored_(program.nodes.size()),
-        ranges_(program.nodes.size()) {
-    const std::vector<double> priorities(program.nodes.size(), 0.0);
-    Limits limits;  // the program was admitted before, perhaps under wider limits
-    limits.flop_count = limits.footprint_bytes = std::numeric_limits<std::uint64_t>::max();
-    limits.tree_nodes = std::numeric_limits<std::uint32_t>::max();
-    auto facts = ProgramFacts::Of(program, priorities, limits);
-    LF_CHECK(facts.has_value(), "{}", facts.error().message);
-    facts_ = *std::move(facts);
+        facts_(ProgramFacts::OfAdmitted(program)),
+        stored_(program.nodes.size()) {
     LF_CHECK(inputs.size() == program.inputs.size(), "{} inputs for {}", inputs.size(),
              program.inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -100,7 +67,9 @@ class Evaluator {
   }
 
   Reference Run() {
-    for (const NodeId id : facts_->order) ranges_[id] = RangeOf(id);
+    std::vector<ValueRange> ranges;
+    for (const NodeId id : program_.inputs) ranges.push_back(RangeOfInput(inputs_[id]));
+    ranges_ = RangesOf(program_, *facts_, ranges);
     for (const NodeId id : facts_->order) {
       if (IsStored(id)) Store(id);
     }
@@ -137,45 +106,6 @@ class Evaluator {
         return true;
     }
     return false;
-  }
-
-  Range RangeOf(NodeId id) const {
-    const Node& node = program_.nodes[id];
-    if (node.op == Op::kRead) return InputRange(inputs_[id]);
-    Range range{.exact = true, .integer = KeepsIntegers(node.op)};
-    bool first = true;
-    for (const NodeId input : node.inputs) {
-      range.exact &= ranges_[input].exact;
-      range.integer &= ranges_[input].integer;
-      const double magnitude = ranges_[input].magnitude;
-      if (first) {
-        range.magnitude = magnitude;
-      } else if (node.op == Op::kMultiply) {
-        range.magnitude *= magnitude;
-      } else if (node.op == Op::kMin || node.op == Op::kMax) {
-        range.magnitude = std::max(range.magnitude, magnitude);
-      } else {
-        range.magnitude += magnitude;
-      }
-      first = false;
-    }
-    if (Reduces(id) && node.op == Op::kAdd) range.magnitude *= ReducedPoints(id);
-    if (Reduces(id) && node.op == Op::kMultiply) {
-      range.magnitude = std::pow(std::max(range.magnitude, 1.0), ReducedPoints(id));
-    }
-    if (node.op == Op::kConstant) return range;
-    const bool small_integer = range.integer && range.magnitude <= kLargestExact;
-    range.exact &= OnlyMoves(node.op) || small_integer;
-    return range;
-  }
-
-  static Range InputRange(std::span<const float> input) {
-    Range range{.exact = true, .integer = true};
-    for (const float element : input) {
-      range.integer &= std::trunc(element) == element;
-      range.magnitude = std::max(range.magnitude, std::abs(static_cast<double>(element)));
-    }
-    return range;
   }
 
   // The dimension whose neighbours are the lanes: the result's innermost, so that results are
@@ -443,10 +373,10 @@ class Evaluator {
   }
 
   const Program& program_;
-  std::shared_ptr<const ProgramFacts> facts_;
   std::vector<std::span<const float>> inputs_;  // per program node that is a read
-  std::vector<Stored> stored_;                  // per program node that is held whole
-  std::vector<Range> ranges_;                   // per program node
+  std::shared_ptr<const ProgramFacts> facts_;
+  std::vector<Stored> stored_;      // per program node that is held whole
+  std::vector<ValueRange> ranges_;  // per program node
 };
 
 }  // namespace

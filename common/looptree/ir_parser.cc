@@ -95,8 +95,10 @@ class IrParser {
       return Invalid("the program must end with an 'i:' and an 'o:' line");
     LF_TRY_VOID(ResolveViews());
     LF_TRY_VOID(ResolveSizes());
-    return LoopTree::Build(std::make_shared<const Program>(std::move(program_)),
-                           std::move(schedule_), limits_);
+    LF_TRY(LoopTree tree, LoopTree::Build(std::make_shared<const Program>(std::move(program_)),
+                                          std::move(schedule_), limits_));
+    LF_TRY_VOID(CheckPrintable(tree.program()));
+    return tree;
   }
 
  private:
@@ -255,6 +257,21 @@ class IrParser {
       }
       LF_TRY(node.view,
              SolveView(constraints_[id], program_.nodes[node.inputs[0]].dims, node.dims, program_));
+    }
+    return {};
+  }
+
+  // As text, trees go to compilers and into stores; it says more of each view than need be said.
+  static Checked<void> CheckPrintable(const Program& program) {
+    std::size_t entries = 0;
+    for (NodeId id = 0; id < program.nodes.size(); ++id) {
+      if (program.nodes[id].op == Op::kView) entries += ViewTextOf(program, id).entry_count;
+      if (entries > kMaxViewEntries) {
+        return Reject(RejectionCode::kLimitTree,
+                      fmt::format("the views of the program, written in full, have more than {}"
+                                  " entries",
+                                  kMaxViewEntries));
+      }
     }
     return {};
   }

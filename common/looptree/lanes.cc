@@ -10,11 +10,17 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Where float32 may overflow nothing is promised of the result, nor of what is made of it.
+double WithinFloat(double value, double error) {
+  return std::abs(value) + error <= std::numeric_limits<float>::max() ? error : kInfinity;
+}
 double Elementary(double value, double propagated) {
-  return propagated + kFunctionRounding * (std::abs(value) + propagated) + kSmallestNormal;
+  return WithinFloat(value, propagated + kFunctionRounding * (std::abs(value) + propagated) +
+                                kSmallestNormal);
 }
 double Rounded(double value, double propagated) {
-  return propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal;
+  return WithinFloat(value,
+                     propagated + kRounding * (std::abs(value) + propagated) + kSmallestNormal);
 }
 
 const double* ErrorsOf(Operand operand) {

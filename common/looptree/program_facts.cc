@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/checked_math.h"
 
@@ -332,6 +333,16 @@ Checked<std::shared_ptr<const ProgramFacts>> ProgramFacts::Of(const Program& pro
   CollectBases(program, *facts);
   LF_TRY_VOID(CollectCosts(program, limits, *facts));
   return facts;
+}
+
+std::shared_ptr<const ProgramFacts> ProgramFacts::OfAdmitted(const Program& program) {
+  const std::vector<double> priorities(program.nodes.size(), 0.0);
+  Limits limits;
+  limits.flop_count = limits.footprint_bytes = std::numeric_limits<std::uint64_t>::max();
+  limits.tree_nodes = std::numeric_limits<std::uint32_t>::max();
+  auto facts = Of(program, priorities, limits);
+  LF_CHECK(facts.has_value(), "{}", facts.error().message);
+  return *std::move(facts);
 }
 
 }  // namespace loopfleet::looptree

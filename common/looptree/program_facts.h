@@ -35,6 +35,8 @@ struct ProgramFacts {
   static Checked<std::shared_ptr<const ProgramFacts>> Of(const Program& program,
                                                          std::span<const double> priorities,
                                                          const Limits& limits);
+  // Of a program that was admitted before, under whatever limits.
+  static std::shared_ptr<const ProgramFacts> OfAdmitted(const Program& program);
 };
 
 }  // namespace loopfleet::looptree

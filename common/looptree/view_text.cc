@@ -275,7 +275,7 @@ class ConstraintWriter {
   }
 
   ViewText Finish() {
-    ViewText view{std::move(text_), ""};
+    ViewText view{std::move(text_), "", count_};
     for (const auto& [dim, symbol] : symbols_) {
       fmt::format_to(std::back_inserter(view.symbol_map), "{}={},", symbol, dim);
     }

@@ -29,6 +29,7 @@ struct ViewConstraints {
 struct ViewText {
   std::string constraints;
   std::string symbol_map;
+  std::size_t entry_count = 0;  // of the expressions
 };
 
 // Expressions of all views of a program together; a convolution has some ten entries for each

@@ -8,7 +8,7 @@ import fleet
 from fleet import Fleet
 
 # Long enough for the right kernels beside them on a busy machine; a hang costs its limit.
-LIMITS = ("--run-limit-ms", "3000", "--compile-limit-ms", "5000")
+LIMITS = ("--run-limit-ms", "10000", "--compile-limit-ms", "20000")
 WRONG_OUTPUT, CRASH, HANG = 67, 71, 73
 COMPILER_CRASH, COMPILER_HANG, ILLEGAL_INSTRUCTION = 79, 83, 89
 

@@ -115,14 +115,17 @@ class LocalTest(unittest.TestCase):
         for arguments in ((), ("--", "echo", "ran")):
             with self.subTest(arguments=arguments):
                 reached = pathlib.Path(self.scratch.name) / f"reached-{len(arguments)}"
+                stays = pathlib.Path(self.scratch.name) / f"stays-{len(arguments)}"
+                stays.touch()
                 process = subprocess.Popen(
                     [program("loopfleet-faulty"), "local", *arguments], text=True,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=fleet.die_with_parent,
-                    env=dict(self.environment, LOOPFLEET_FAILPOINT="local.started:1:pause=2000",
+                    env=dict(self.environment, LOOPFLEET_FAILPOINT=f"local.started:1:pause-while={stays}",
                              LOOPFLEET_FAILPOINT_LOG=str(reached)))
                 wait_until(lambda: reached.exists() and reached.read_text() == "local.started\n",
                            "the cluster has started")
                 process.send_signal(signal.SIGTERM)
+                stays.unlink()
                 out, _ = process.communicate(timeout=fleet.COMMAND_LIMIT_S)
                 self.assertEqual((process.returncode, out), (130, ""))
                 self.check_nothing_is_left()

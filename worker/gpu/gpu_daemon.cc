@@ -18,6 +18,7 @@
 #include "worker/gpu/gpu_pipeline.h"
 #include "worker/hardware.h"
 #include "worker/isolation.h"
+#include "worker/memory_share.h"
 #include "worker/service.h"
 
 namespace loopfleet::worker {
@@ -26,8 +27,6 @@ namespace {
 constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, ChildRole::kDevice};
 // Of the device's memory: a kernel is timed on several copies of its tensors.
 constexpr std::int64_t kShareOfDeviceMemory = 4;
-// While a job is prepared, its tensors exist several times on the host.
-constexpr std::uint64_t kShareOfMemory = 8;
 
 struct PreparerChildren {
   PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
@@ -163,13 +162,17 @@ Status RunGpuWorker(const WorkerConfig& config) {
   const auto of_device =
       static_cast<std::uint64_t>(probe.facts.memory_bytes / kShareOfDeviceMemory);
   const GpuPipeline::Options defaults;
+  const MemoryShare memory = MemoryShare::Of(host.memory_bytes);
   GpuPipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
                         .max_prepared = config.max_prepared,
-                        .max_tensor_bytes = std::min({defaults.max_tensor_bytes, of_device,
-                                                      host.memory_bytes / kShareOfMemory}),
+                        .max_tensor_bytes = std::min(memory.max_tensor_bytes, of_device),
                         .max_scratch_bytes = std::min(defaults.max_scratch_bytes, of_device),
                         .truth = probe.facts.is_fake ? DeviceTruth::kFake : DeviceTruth::kReal,
-                        .workloads = {.max_bytes = config.workload_cache_bytes}},
+                        .workloads = {.max_bytes = std::min(config.workload_cache_bytes,
+                                                            memory.max_kept_workload_bytes),
+                                      .max_total_bytes = memory.max_workload_bytes},
+                        .arenas = {.max_bytes = memory.max_arena_bytes,
+                                   .max_idle_bytes = memory.max_idle_arena_bytes}},
                        {.preparers = preparers,
                         .device = device,
                         .retirement = retirement,

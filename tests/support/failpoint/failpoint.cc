@@ -21,6 +21,7 @@ namespace {
 struct Plan {
   std::uint64_t count = 1;                         // 0: every time
   std::optional<std::chrono::milliseconds> pause;  // none: kill
+  std::string pause_while;                         // this file exists; "": not
 };
 
 class Failpoints {
@@ -36,6 +37,9 @@ class Failpoints {
       Plan plan{.count = std::stoull(one.substr(colon + 1))};
       if (const auto pause = one.find(":pause="); pause != std::string::npos) {
         plan.pause = std::chrono::milliseconds(std::stol(one.substr(pause + 7)));
+      }
+      if (const auto file = one.find(":pause-while="); file != std::string::npos) {
+        plan.pause_while = one.substr(file + std::string_view(":pause-while=").size());
       }
       plans_[one.substr(0, colon)] = plan;
     }
@@ -59,7 +63,11 @@ class Failpoints {
       if (plan->second.count == 0 || plan->second.count == times) due = plan->second;
     }
     if (!due) return;
-    if (due->pause) {
+    if (!due->pause_while.empty()) {
+      while (::access(due->pause_while.c_str(), F_OK) == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    } else if (due->pause) {
       std::this_thread::sleep_for(*due->pause);
     } else {
       ::kill(::getpid(), SIGKILL);

@@ -98,6 +98,26 @@ TEST(AgentWalk, MergeAllStartsUndoAnew) {
   EXPECT_FALSE(walk.IsLegal(Undo{}));
 }
 
+TEST(AgentWalk, MergeAllGoesPastAnOperationWithoutLoops) {
+  const Benchmark benchmark =
+      WholeLoops({.dims = {{"m", 12}},
+                  .nodes = {{.op = Op::kRead, .dims = {}},
+                            {.op = Op::kNegate, .inputs = {0}, .dims = {}},
+                            {.op = Op::kWrite, .inputs = {1}, .dims = {}},
+                            {.op = Op::kRead, .dims = {0}},
+                            {.op = Op::kAbs, .inputs = {3}, .dims = {0}},
+                            {.op = Op::kWrite, .inputs = {4}, .dims = {0}}}});
+  AgentWalk walk(benchmark, RuleSet::kStructural);
+  ASSERT_NE(walk.tree().nodes()[walk.cursor()].kind, TreeNode::Kind::kLoop);
+  const std::string merged = TreeText(walk.tree(), {});
+  ASSERT_TRUE(walk.Apply(Down{}).has_value());
+  ASSERT_TRUE(walk.Apply(Split{4}).has_value());
+  ASSERT_NE(TreeText(walk.tree(), {}), merged);
+  const auto done = walk.Apply(MergeAllLoops{});
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_EQ(TreeText(walk.tree(), {}), merged);
+}
+
 TEST(AgentWalk, VectorizeToggles) {
   EXPECT_EQ(Walked(kMm, "down,down,vectorize").tree().nodes()[2].annotation,
             Annotation::kVectorize);

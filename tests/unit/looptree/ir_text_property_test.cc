@@ -1,6 +1,9 @@
 // IR text holds all of a tree: what is read back is the same tree, and is written the same again.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "common/looptree/features.h"
 #include "common/looptree/key.h"
@@ -46,6 +49,37 @@ TEST(IrTextProperty, TreesOfDialectSimpleRoundTrip) {
       ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(WalkedSimple(benchmark, 4 * w, random)));
     }
   }
+}
+
+// `views` views of one tensor, one behind the other, none of which needs to say anything: each has
+// the dimensions of its input.
+std::string TextOfSilentViews(std::size_t views) {
+  constexpr std::size_t kDims = 30;
+  std::string text;
+  std::string dims;
+  std::string loops;
+  std::string annotations;
+  for (std::size_t dim = 0; dim < kDims; ++dim) {
+    text += fmt::format("v:d{}\n", dim);
+    dims += fmt::format("{},", dim);
+    loops += fmt::format("{};1;0,", dim);
+    annotations += ",";
+  }
+  text += fmt::format("n:2::{}:::0:::::\n", dims);
+  for (std::size_t view = 0; view < views; ++view) {
+    text += fmt::format("n:3:{},:{}:::0:::::\n", view, dims);
+  }
+  text += fmt::format("n:1:{},:{}:::0:{}::{}::\n", views, dims, loops, annotations);
+  return text + fmt::format("i:0,\no:{},\n", views + 1);
+}
+
+TEST(IrTextProperty, WhatCannotBeReadAgainIsRefused) {
+  const auto few = ParseIr(TextOfSilentViews(80));
+  ASSERT_TRUE(few.has_value()) << few.error().message;
+  ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(*few));
+  const auto many = ParseIr(TextOfSilentViews(100));
+  ASSERT_FALSE(many.has_value());
+  EXPECT_EQ(many.error().code, RejectionCode::kLimitTree);
 }
 
 TEST(IrTextProperty, PrioritiesRoundTrip) {

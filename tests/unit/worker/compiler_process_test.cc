@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "tests/unit/worker/children_fixture.h"
 
@@ -56,6 +58,19 @@ TEST_F(CompilerProcessTest, AHangIsATimeout) {
   ExpectToWork();
   ASSERT_EQ(restarts_.size(), 1U);
   EXPECT_EQ(restarts_[0].second, ChildEnd::Cause::kTimeout);
+}
+
+TEST_F(CompilerProcessTest, AnEndThatIsToldLateIsBelieved) {
+  ExpectToWork();  // its child is there
+  ASSERT_EQ(::kill(nursery_->pid(), SIGSTOP), 0);
+  const std::jthread goes_on([this] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    ::kill(nursery_->pid(), SIGCONT);
+  });
+  const Failure failure = FailureOf(Fault::kCompilerCrash);
+  EXPECT_EQ(failure.code, FailureCode::kCompileError);
+  EXPECT_EQ(failure.signal, SIGSEGV) << failure.message;
+  ExpectToWork();
 }
 
 TEST_F(CompilerProcessTest, WantOfMemoryIsOom) {

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 
@@ -96,6 +97,20 @@ void Boasts(float* const* buffers, std::int64_t element_count) {
   ::_exit(0);
 }
 
+void ForgesTimeThenLoops(float* const* buffers, std::int64_t element_count) {
+  Add(buffers, element_count);
+  SendToDaemon(Encode(ExecutorReply(Timed{
+      .number = 1, .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}}})));
+  Hang(buffers, element_count);
+}
+
+void Slow(float* const* buffers, std::int64_t element_count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  Add(buffers, element_count);
+}
+
 Function FunctionOf(std::int64_t elements) {
   switch (static_cast<Fault>(elements)) {
     case Fault::kWrongOutput: return WrongOutput;
@@ -112,6 +127,8 @@ Function FunctionOf(std::int64_t elements) {
     case Fault::kLastElementLeft: return LastElementLeft;
     case Fault::kForgedThenLoop: return ForgedThenLoop;
     case Fault::kBoasts: return Boasts;
+    case Fault::kSlow: return Slow;
+    case Fault::kForgesTimeThenLoops: return ForgesTimeThenLoops;
     case Fault::kLies: return Lies;
     default: return Add;
   }

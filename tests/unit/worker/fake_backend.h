@@ -32,6 +32,8 @@ enum class Fault : std::int64_t {
   kHugeScratch = 167,  // 2 TiB
   kForgedThenLoop = 173,  // right, answers in its child's place (the first request), and hangs
   kBoasts = 179,  // when it is timed: answers (the first request) that it was busy for centuries
+  kForgesTimeThenLoops = 193,  // right; when it is timed: answers (the first request), and hangs
+  kSlow = 191,         // right, and takes 30 ms
   kLies = 151,         // claims batches that took longer than the time that passed
 };
 

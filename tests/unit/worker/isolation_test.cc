@@ -23,6 +23,8 @@ int DoAsTold(Channel& channel, ChildRole role) {
   if (!word) return 0;
   if (*word == "socket") ::syscall(SYS_socket, 1, 1, 0);
   if (*word == "abort") std::abort();
+  if (*word == "end as if for want of memory") std::raise(SIGKILL);
+  if (*word == "end as if for want of time") std::raise(SIGXCPU);
   if (*word == "crash") std::raise(SIGSEGV);
   if (*word == "map to execute") {
     ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,6 +72,17 @@ TEST_F(IsolationTest, AForbiddenCallIsReportedByName) {
     const auto call = DecodeForbiddenCall(*end.answer);
     ASSERT_TRUE(call);
     EXPECT_EQ(SystemCallName(call->system_call), "socket");
+    EXPECT_EQ(WEXITSTATUS(end.status), kExitForbiddenCall);
+  }
+}
+
+TEST_F(IsolationTest, NobodyEndsItselfAsTheSystemWould) {
+  for (const char* word : {"end as if for want of memory", "end as if for want of time"}) {
+    const End end = Tell(ChildRole::kExecutor, word);
+    ASSERT_TRUE(end.answer) << word;
+    const auto call = DecodeForbiddenCall(*end.answer);
+    ASSERT_TRUE(call) << word;
+    EXPECT_EQ(SystemCallName(call->system_call), "tgkill");
     EXPECT_EQ(WEXITSTATUS(end.status), kExitForbiddenCall);
   }
 }

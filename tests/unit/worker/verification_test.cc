@@ -82,6 +82,14 @@ TEST(VerificationTest, NanAndInfinityByRule) {
   EXPECT_TRUE(Compare(std::array{static_cast<float>(kInf)}, Expected({1}, {kInf})));
 }
 
+TEST(VerificationTest, AnyNumberIsWrongWhereNothingIsPromised) {
+  const Expected expected({1e100}, {kInf});
+  EXPECT_TRUE(Compare(std::array{0.0F}, expected));
+  EXPECT_TRUE(Compare(std::array{static_cast<float>(-kInf)}, expected));
+  EXPECT_FALSE(Compare(std::array{static_cast<float>(kInf)}, expected));
+  EXPECT_TRUE(Compare(std::array{5.0F}, Expected({1}, {kInf})));
+}
+
 TEST(VerificationTest, PoisonIsFoundWhereItIsAndMissedWhereItIsNot) {
   std::array<float, 8> values{};
   Poison(std::as_writable_bytes(std::span(values)));

@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
 #include <thread>
+#include <vector>
 
+#include "common/looptree/interpret.h"
+#include "tests/unit/looptree/programs.h"
 #include "tests/unit/worker/fake_backend.h"
 #include "tests/unit/worker/workload_here.h"
 
@@ -34,6 +39,91 @@ TEST(WorkloadTest, InputsAreSeededAndExpectedOutputsAreTheirSums) {
     EXPECT_EQ(one->expected[0].rounded[i], input(0)[i] + input(1)[i]);
     EXPECT_NE(input(0)[i], 0);
   }
+}
+
+const float* InputOf(const Workload& workload, std::size_t input) {
+  return reinterpret_cast<const float*>(workload.inputs.bytes().data() +
+                                        workload.layout.buffers[input].offset);
+}
+
+// On both sides of where sums of the usual inputs, and of ones, stop being exact in float32.
+TEST(WorkloadTest, LongSumsAreExactSoThatEachTermShows) {
+  for (const char* uri :
+       {"benchmark://program-v0/reduce_add1_4194304", "benchmark://program-v0/reduce_add1_4194305",
+        "benchmark://program-v0/reduce_add1_16777215",
+        "benchmark://program-v0/reduce_add1_16777217", "benchmark://mm-v0/mm1_1_1048576",
+        "benchmark://mm-v0/mm1_1_1048577", "benchmark://mm-v0/mm1_1_16777217"}) {
+    SCOPED_TRACE(uri);
+    const auto workload = MakeWorkload(looptree::Opened(uri).start, 1, ComputeHere).value();
+    const ExpectedTensor& expected = workload->expected.at(0);
+    EXPECT_TRUE(expected.tolerance.empty());
+    const float right = expected.rounded[0];
+    float last = 1;
+    for (std::size_t input = 0; input < workload->layout.buffers.size(); ++input) {
+      const std::size_t size = workload->layout.buffers[input].size / sizeof(float);
+      last *= InputOf(*workload, input)[size - 1];
+    }
+    EXPECT_FALSE(Compare(std::array{right}, expected));
+    EXPECT_TRUE(Compare(std::array{0.0F}, expected));
+    EXPECT_TRUE(Compare(std::array{right - last}, expected));
+  }
+}
+
+TEST(WorkloadTest, WhatRoundingHidesIsRefused) {
+  const looptree::Benchmark benchmark = looptree::WholeLoops(
+      {.dims = {{"k", 1 << 23}},
+       .nodes = {{.op = looptree::Op::kRead, .dims = {0}},
+                 {.op = looptree::Op::kConstant, .constant = 0.1},
+                 {.op = looptree::Op::kMultiply, .inputs = {0, 1}, .dims = {0}},
+                 {.op = looptree::Op::kAdd, .inputs = {2}, .dims = {}},
+                 {.op = looptree::Op::kWrite, .inputs = {3}, .dims = {}}}});
+  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere);
+  ASSERT_FALSE(workload);
+  EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
+  EXPECT_NE(workload.error().message.find("output 0"), std::string::npos);
+}
+
+looptree::Benchmark Softmax(std::int64_t k) {
+  return looptree::WholeLoops(
+      {.dims = {{"m", 8}, {"k", k}, {"n", 16}},
+       .nodes = {{.op = looptree::Op::kRead, .dims = {0, 1}},
+                 {.op = looptree::Op::kRead, .dims = {1, 2}},
+                 {.op = looptree::Op::kMultiply, .inputs = {0, 1}, .dims = {0, 1, 2}},
+                 {.op = looptree::Op::kAdd, .inputs = {2}, .dims = {0, 2}},
+                 {.op = looptree::Op::kExp, .inputs = {3}, .dims = {0, 2}},
+                 {.op = looptree::Op::kAdd, .inputs = {4}, .dims = {0}},
+                 {.op = looptree::Op::kDivide, .inputs = {4, 5}, .dims = {0, 2}},
+                 {.op = looptree::Op::kWrite, .inputs = {6}, .dims = {0, 2}}}});
+}
+
+TEST(WorkloadTest, WhatWouldOverflowGetsSmallerInputs) {
+  for (const std::int64_t k : {4, 64, 1024}) {
+    SCOPED_TRACE(k);
+    const looptree::LoopTree tree = Softmax(k).start;
+    const auto workload = MakeWorkload(tree, 1, ComputeHere).value();
+    std::vector<looptree::Tensor> inputs;
+    for (std::size_t input = 0; input < workload->layout.buffers.size(); ++input) {
+      const float* const first = InputOf(*workload, input);
+      inputs.emplace_back(first, first + workload->layout.buffers[input].size / sizeof(float));
+    }
+    const std::vector<looptree::Tensor> right = looptree::Interpret(tree, inputs);
+    const auto mismatch = Compare(right[0], workload->expected[0]);
+    EXPECT_FALSE(mismatch) << Describe(0, *mismatch);
+    EXPECT_TRUE(Compare(looptree::Tensor(right[0].size()), workload->expected[0]));
+  }
+}
+
+TEST(WorkloadTest, WhatOverflowsOnAnyInputsIsRefused) {
+  const looptree::Benchmark benchmark = looptree::WholeLoops(
+      {.dims = {{"m", 4}},
+       .nodes = {{.op = looptree::Op::kRead, .dims = {0}},
+                 {.op = looptree::Op::kConstant, .constant = 1e30},
+                 {.op = looptree::Op::kMultiply, .inputs = {0, 1, 1}, .dims = {0}},
+                 {.op = looptree::Op::kWrite, .inputs = {2}, .dims = {0}}}});
+  const auto workload = MakeWorkload(benchmark.start, 1, ComputeHere);
+  ASSERT_FALSE(workload);
+  EXPECT_EQ(workload.error().code, FailureCode::kUnsupported);
+  EXPECT_NE(workload.error().message.find("overflow"), std::string::npos);
 }
 
 TEST(WorkloadTest, TheCacheKeepsWhatFitsAndVariesTheInputs) {
@@ -72,6 +162,39 @@ TEST(WorkloadTest, WhatIsInFlightIsBounded) {
   two.reset();
   EXPECT_TRUE(cache.Get(AddOf(2000).start, ComputeHere));  // kept ones make room
   EXPECT_TRUE(cache.Get(AddOf(3000).start, ComputeHere));
+}
+
+TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
+  constexpr std::int64_t kLarge = 4'000'000;
+  const std::size_t small = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
+  const std::size_t large = MakeWorkload(AddOf(kLarge).start, 1, ComputeHere).value()->bytes();
+  WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small});
+  auto one = cache.Get(AddOf(1001).start, ComputeHere).value();
+  auto two = cache.Get(AddOf(1002).start, ComputeHere).value();
+  const auto wait_until_waiting = [&](std::size_t count) {
+    while (cache.CountWaiting() < count) std::this_thread::yield();
+  };
+  std::vector<std::int64_t> order;  // of the makers, which run one after the other
+  std::mutex mutex;
+  const auto get = [&](std::int64_t size) {
+    const auto got = cache.Get(AddOf(size).start, [&](const auto& tree, const auto&... more) {
+      {
+        std::lock_guard lock(mutex);
+        order.push_back(size);
+      }
+      return ComputeHere(tree, more...);
+    });
+    EXPECT_TRUE(got);
+  };
+  std::jthread first([&] { get(kLarge); });
+  wait_until_waiting(1);
+  std::jthread second([&] { get(1003); });  // there is room for it
+  wait_until_waiting(2);
+  one.reset();
+  two.reset();
+  first.join();
+  second.join();
+  EXPECT_EQ(order, (std::vector<std::int64_t>{kLarge, 1003}));
 }
 
 TEST(WorkloadTest, OneAloneMayBeBiggerThanAll) {

@@ -1,0 +1,147 @@
+#include "common/looptree/value_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace loopfleet::looptree {
+namespace {
+
+constexpr double kLargestExact = 0x1p24;
+
+// These give one of their operands or its negative.
+bool OnlyMoves(Op op) {
+  switch (op) {
+    case Op::kRead:
+    case Op::kWrite:
+    case Op::kView:
+    case Op::kCopy:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kAbs:
+    case Op::kNegate: return true;
+    default: return false;
+  }
+}
+
+bool KeepsIntegers(Op op) {
+  return OnlyMoves(op) || op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
+}
+
+class Ranges {
+ public:
+  Ranges(const Program& program, const ProgramFacts& facts)
+      : program_(program), facts_(facts), ranges_(program.nodes.size()) {}
+
+  std::vector<ValueRange> Of(std::span<const ValueRange> inputs) {
+    LF_CHECK(inputs.size() == program_.inputs.size(), "{} ranges of {} inputs", inputs.size(),
+             program_.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) ranges_[program_.inputs[i]] = inputs[i];
+    for (const NodeId id : facts_.order) {
+      if (program_.nodes[id].op != Op::kRead) ranges_[id] = RangeOf(id);
+    }
+    return std::move(ranges_);
+  }
+
+ private:
+  // How many points there are along the dims that `inner` does not run over: as often each of its
+  // elements is used.
+  double PointsBeside(const DimSet& dims, const DimSet& inner) const {
+    double points = 1;
+    for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
+      if (dims.Has(dim) && !inner.Has(dim)) points *= static_cast<double>(program_.dims[dim].size);
+    }
+    return points;
+  }
+
+  // Of the magnitudes of all that the operation's inputs give over `dims`. Views may give an
+  // element any number of times, so theirs is not known.
+  double SumOver(NodeId id, const DimSet& dims) const {
+    const Node& node = program_.nodes[id];
+    if (node.op == Op::kView) return std::numeric_limits<double>::infinity();
+    const auto sum_of = [&](NodeId input) {
+      return ranges_[input].sum * PointsBeside(dims, facts_.nodes[input].dims);
+    };
+    double sum = 0;
+    if (node.op != Op::kMultiply || node.inputs.size() == 1) {
+      for (const NodeId input : node.inputs) sum += sum_of(input);
+      return sum;
+    }
+    sum = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      double with_others = sum_of(node.inputs[i]);
+      for (std::size_t j = 0; j < node.inputs.size(); ++j) {
+        if (j != i) with_others *= ranges_[node.inputs[j]].magnitude;
+      }
+      sum = std::min(sum, with_others);
+    }
+    return sum;
+  }
+
+  ValueRange RangeOf(NodeId id) const {
+    const Node& node = program_.nodes[id];
+    const ProgramFacts::NodeFacts& facts = facts_.nodes[id];
+    ValueRange range{.exact = true, .integer = KeepsIntegers(node.op)};
+    bool first = true;
+    for (const NodeId input : node.inputs) {
+      range.exact &= ranges_[input].exact;
+      range.integer &= ranges_[input].integer;
+      const double magnitude = ranges_[input].magnitude;
+      if (first) {
+        range.magnitude = magnitude;
+      } else if (node.op == Op::kMultiply) {
+        range.magnitude *= magnitude;
+      } else if (node.op == Op::kMin || node.op == Op::kMax) {
+        range.magnitude = std::max(range.magnitude, magnitude);
+      } else {
+        range.magnitude += magnitude;
+      }
+      first = false;
+    }
+    const double reduced_points = PointsBeside(facts.reduced, {});
+    const bool reduces = !facts.reduced.empty();
+    if (reduces && node.op == Op::kAdd) {
+      // One element is the sum of some of the operands' elements; each is in it as often as there
+      // are reduced points that it does not run over.
+      range.magnitude = std::min(range.magnitude * reduced_points, SumOver(id, facts.reduced));
+    }
+    if (reduces && node.op == Op::kMultiply) {
+      range.magnitude = std::pow(std::max(range.magnitude, 1.0), reduced_points);
+    }
+    range.sum = range.magnitude * PointsBeside(facts.dims, {});
+    if (!reduces || node.op == Op::kAdd) {
+      range.sum = std::min(range.sum, SumOver(id, facts.iteration));
+    }
+    if (node.op == Op::kConstant) return range;
+    const bool small_integer = range.integer && range.magnitude <= kLargestExact;
+    range.exact &= OnlyMoves(node.op) || small_integer;
+    return range;
+  }
+
+  const Program& program_;
+  const ProgramFacts& facts_;
+  std::vector<ValueRange> ranges_;
+};
+
+}  // namespace
+
+ValueRange RangeOfInput(std::span<const float> input) {
+  ValueRange range{.exact = true, .integer = true};
+  for (const float element : input) {
+    const double magnitude = std::abs(static_cast<double>(element));
+    range.integer &= std::trunc(element) == element;
+    range.magnitude = std::max(range.magnitude, magnitude);
+    range.sum += magnitude;
+  }
+  return range;
+}
+
+std::vector<ValueRange> RangesOf(const Program& program, const ProgramFacts& facts,
+                                 std::span<const ValueRange> inputs) {
+  return Ranges(program, facts).Of(inputs);
+}
+
+}  // namespace loopfleet::looptree

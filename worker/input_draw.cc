@@ -1,0 +1,125 @@
+#include "worker/input_draw.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/looptree/program_facts.h"
+#include "common/looptree/value_range.h"
+
+namespace loopfleet::worker {
+namespace {
+
+using looptree::Op;
+
+bool NeedsPositiveInputs(const looptree::Program& program) {
+  return std::any_of(program.nodes.begin(), program.nodes.end(), [](const looptree::Node& node) {
+    return node.op == Op::kDivide || node.op == Op::kLog || node.op == Op::kSqrt ||
+           node.op == Op::kReciprocal;
+  });
+}
+
+class Draws {
+ public:
+  explicit Draws(const looptree::Program& program)
+      : program_(program), facts_(looptree::ProgramFacts::OfAdmitted(program)) {}
+
+  // With which most of the program is exact; of several, the one with the most to tell apart.
+  InputDraw Best() const {
+    InputDraw best;
+    std::ptrdiff_t most_exact = -1;
+    for (InputDraw& draw : All()) {
+      const std::ptrdiff_t exact = ExactNodes(draw);
+      if (exact <= most_exact) continue;
+      most_exact = exact;
+      best = std::move(draw);
+    }
+    return best;
+  }
+
+ private:
+  std::vector<InputDraw> All() const {
+    const bool positive = NeedsPositiveInputs(program_);
+    const std::size_t inputs = program_.inputs.size();
+    const std::vector<std::size_t> dense(inputs, 1);
+    std::vector<InputDraw> all;
+    for (const int largest : {4, 2, 1}) {
+      all.push_back({.largest = largest, .positive = positive, .strides = dense});
+    }
+    if (positive || inputs == 0) return all;  // nothing is to be divided by 0
+    constexpr std::size_t kSparsest = 256;
+    const std::size_t biggest = Biggest();
+    for (std::size_t stride = 2; stride <= kSparsest; stride *= 2) {
+      InputDraw draw{.largest = 1, .positive = false, .strides = dense};
+      draw.strides[biggest] = stride;
+      all.push_back(draw);
+      draw.strides.assign(inputs, stride);
+      all.push_back(draw);
+    }
+    return all;
+  }
+
+  std::size_t Biggest() const {
+    const auto biggest = std::ranges::max_element(
+        program_.inputs, {}, [&](looptree::NodeId id) { return program_.ElementCount(id); });
+    return static_cast<std::size_t>(biggest - program_.inputs.begin());
+  }
+
+  std::ptrdiff_t ExactNodes(const InputDraw& draw) const {
+    std::vector<looptree::ValueRange> inputs;
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+      const auto size = static_cast<std::size_t>(program_.ElementCount(program_.inputs[i]));
+      const std::size_t stride = draw.strides[i];
+      const std::size_t drawn = stride == 1 ? size : size / stride + 2;  // the rest, and the last
+      inputs.push_back({.exact = true,
+                        .integer = true,
+                        .magnitude = static_cast<double>(draw.largest),
+                        .sum = static_cast<double>(draw.largest) * static_cast<double>(drawn)});
+    }
+    return std::ranges::count_if(looptree::RangesOf(program_, *facts_, inputs),
+                                 &looptree::ValueRange::exact);
+  }
+
+  const looptree::Program& program_;
+  const std::shared_ptr<const looptree::ProgramFacts> facts_;
+};
+
+}  // namespace
+
+std::vector<InputDraw> InputDrawsFor(const looptree::Program& program) {
+  const InputDraw best = Draws(program).Best();
+  std::vector<InputDraw> draws;
+  // Sums of many products, in an exponent: their size goes with the square of the scale.
+  for (const float scale : {1.0F, 0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F}) {
+    draws.push_back(best);
+    draws.back().scale = scale;
+    if (best.positive) continue;
+    draws.push_back(draws.back());  // terms of either sign leave little of a sum, but its rounding
+    draws.back().positive = true;
+  }
+  return draws;
+}
+
+looptree::Tensor DrawInput(const InputDraw& draw, std::size_t input, std::size_t size,
+                           SplitMix64& random) {
+  looptree::Tensor tensor(size);
+  const auto largest = static_cast<std::uint64_t>(draw.largest);
+  const auto draw_one = [&] {
+    const std::uint64_t drawn = random.Below(2 * largest);
+    const float magnitude = draw.scale * static_cast<float>(drawn % largest + 1);
+    return draw.positive || drawn < largest ? magnitude : -magnitude;
+  };
+  const std::size_t stride = draw.strides[input];
+  if (stride == 1) {
+    std::ranges::generate(tensor, draw_one);
+    return tensor;
+  }
+  for (std::size_t begin = 0; begin < size; begin += stride) {
+    const std::size_t at = begin + random.Below(std::min(stride, size - begin));
+    tensor[at] = draw_one();
+  }
+  tensor.back() = draw_one();
+  return tensor;
+}
+
+}  // namespace loopfleet::worker
