@@ -20,6 +20,8 @@ READY_LIMIT_S = 120
 STOP_LIMIT_S = 120
 COMMAND_LIMIT_S = 300
 WAIT_LIMIT_S = 120
+# How long a loud host may take to leave a core alone for a few milliseconds.
+QUIET_LIMIT_S = 600
 # How often a figure that the host was too busy for is asked for again, and by which commands. What only
 # reads says the same each time: a figure that somebody else did not get is no reason to ask again.
 MEASURING_TRIES = 30

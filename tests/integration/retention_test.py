@@ -68,7 +68,10 @@ class Retention(unittest.TestCase):
                 self.assertEqual(len(outcome["samples_ns"]), -(-len(whole) // 4))
                 self.assertLessEqual(set(outcome["samples_ns"]), set(whole))
                 self.assertEqual(outcome["samples_before_thinning"], len(whole) if whole else None)
-            # It answers as it did, and says there, too, that samples are missing.
+            # It answers as it did, and says there, too, that samples are missing: once a worker of
+            # the class is there, as it is results of a class that are asked for.
+            wait_until(lambda: any(w["state"] in ("ready", "quarantined")
+                                   for w in f.json("worker", "list")), "the worker is back")
             _, again = f.submit(small_jobs(JOBS))
             stored = [o for o in again if o["source"] == "stored" and o["status"] == "ok"]
             self.assertEqual(len(stored), measured)
