@@ -266,16 +266,16 @@ Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {
   return outcome;
 }
 
-Result<std::vector<bool>> OutcomeTable::FinishedJobs(BatchId batch, std::uint32_t job_count) {
-  LF_TRY(Query query, connection_.Start("SELECT idx FROM outcomes WHERE batch = ?"));
-  query.Add(batch.value);
-  std::vector<bool> finished(job_count);
+Result<std::vector<bool>> OutcomeTable::FinishedJobs(JobId first, std::uint32_t count) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
+    WHERE batch = ? AND idx >= ? AND idx < ?)sql"));
+  query.Add(first.batch.value).Add(first.index).Add(std::uint64_t{first.index} + count);
+  std::vector<bool> finished(count);
   while (true) {
     LF_TRY(const bool more, query.Next());
     if (!more) return finished;
-    const auto index = query.Int<std::uint32_t>();
-    if (index >= job_count) return Damaged("outcomes", JobId{batch, index});
-    finished[index] = true;
+    finished[query.Int<std::uint32_t>() - first.index] = true;
   }
 }
 

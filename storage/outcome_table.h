@@ -43,8 +43,8 @@ class OutcomeTable {
   // Rows that became STORAGE_CORRUPT as they were read, since this was last asked.
   std::uint64_t TakeDamagedCount() { return std::exchange(damaged_, 0); }
 
-  // Element i: has job i of the batch an outcome?
-  Result<std::vector<bool>> FinishedJobs(BatchId batch, std::uint32_t job_count);
+  // Element i: has the job that is i after `first` in its batch an outcome?
+  Result<std::vector<bool>> FinishedJobs(JobId first, std::uint32_t count);
 
  private:
   // A row by itself.

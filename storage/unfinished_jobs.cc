@@ -8,12 +8,20 @@ namespace loopfleet::storage {
 Status UnfinishedJobs::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
                             std::vector<JobId>& damaged) {
   const std::size_t end = jobs.size() + damaged.size() + max;
-  while (!at_end() && jobs.size() + damaged.size() < end) {
+  std::size_t looks = 0;
+  while (!at_end() && jobs.size() + damaged.size() < end && looks < kMostLooks) {
     const StoredBatch& batch = batches_[batch_];
-    LF_TRY_VOID(ReadBatch(batch, end - jobs.size() - damaged.size(), jobs, damaged));
-    if (next_ < batch.job_count) continue;
+    if (next_ < batch.job_count) {
+      if (next_ == window_ + finished_.size()) {
+        LF_TRY_VOID(LookOn(batch));
+        looks += finished_.size();
+      }
+      const std::size_t room = end - jobs.size() - damaged.size();
+      LF_TRY_VOID(ReadWindow(batch.batch, room, jobs, damaged));
+      continue;
+    }
     ++batch_;
-    next_ = 0;
+    next_ = window_ = 0;
     finished_.clear();
   }
   return {};
@@ -44,48 +52,66 @@ Result<std::optional<UnfinishedJob>> UnfinishedJobs::ReadEarly(JobId id) {
   return found;
 }
 
-Status UnfinishedJobs::ReadBatch(const StoredBatch& batch, std::size_t max,
-                                 std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged) {
-  if (finished_.empty()) {
-    finished_.resize(batch.job_count);
-    if (batch.finished > 0) {
-      LF_TRY(finished_, outcomes_.FinishedJobs(batch.batch, batch.job_count));
-    }
+Status UnfinishedJobs::LookOn(const StoredBatch& batch) {
+  const std::uint32_t count = std::min(kWindow, batch.job_count - next_);
+  window_ = next_;
+  if (batch.finished == 0) {
+    finished_.assign(count, false);
+  } else {
+    LF_TRY(finished_, outcomes_.FinishedJobs({.batch = batch.batch, .index = next_}, count));
   }
+  return {};
+}
+
+void UnfinishedJobs::SkipFinished() {
+  while (next_ < window_ + finished_.size() && finished_[next_ - window_]) ++next_;
+}
+
+Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
+                                  std::vector<JobId>& damaged) {
+  const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
   std::size_t room = max;
-  // Jobs whose rows are gone, up to `end`.
-  const auto skip_to = [&](std::uint32_t end) {
-    for (; next_ < end; ++next_) {
-      if (finished_[next_]) continue;
-      damaged.push_back({batch.batch, next_});
+  // Jobs whose rows are gone, up to `index`.
+  const auto skip_to = [&](std::uint32_t index) {
+    for (; next_ < index; ++next_) {
+      if (finished_[next_ - window_]) continue;
+      damaged.push_back({batch, next_});
       if (room > 0) --room;
     }
   };
-  Status failed;
-  bool is_cut = false;
-  LF_TRY_VOID(jobs_.ForEach(batch.batch, next_, [&](JobId id, Result<UnfinishedJob> job) {
-    if (id.index >= batch.job_count) return JobTable::Go::kStop;  // accepted since
-    if (id.index < next_) return JobTable::Go::kOn;               // not a job of ours
-    if (room == 0) {
-      is_cut = true;
-      return JobTable::Go::kStop;
-    }
-    skip_to(id.index);
-    ++next_;
-    if (finished_[id.index]) return JobTable::Go::kOn;
-    if (room > 0) --room;
-    if (job) {
-      jobs.push_back(*std::move(job));
-    } else if (job.error().kind == ErrorKind::kCorrupt) {
-      damaged.push_back(id);
-    } else {
-      failed = std::unexpected(std::move(job).error());
-      return JobTable::Go::kStop;
-    }
-    return JobTable::Go::kOn;
-  }));
-  if (failed && !is_cut) skip_to(batch.job_count);
-  return failed;
+  SkipFinished();
+  while (next_ < end && room > 0) {
+    Status failed;
+    const std::uint32_t first = next_;
+    bool is_over = true;  // there are no more rows
+    // A row that is of no use is not read if it can be helped: each run of finished jobs ends it.
+    LF_TRY_VOID(jobs_.ForEach(batch, first, [&](JobId id, Result<UnfinishedJob> job) {
+      if (id.index < next_) return JobTable::Go::kOn;  // not a job of ours
+      is_over = id.index >= end;                       // of the next window, or accepted since
+      if (is_over) return JobTable::Go::kStop;
+      skip_to(id.index);
+      if (room == 0) return JobTable::Go::kStop;
+      if (!finished_[next_ - window_]) {
+        --room;
+        if (job) {
+          jobs.push_back(*std::move(job));
+        } else if (job.error().kind == ErrorKind::kCorrupt) {
+          damaged.push_back(id);
+        } else {
+          failed = std::unexpected(std::move(job).error());
+          return JobTable::Go::kStop;
+        }
+      }
+      ++next_;
+      const std::uint32_t follows = next_;
+      SkipFinished();
+      const bool goes_on = next_ == follows && next_ < end && room > 0;
+      return goes_on ? JobTable::Go::kOn : JobTable::Go::kStop;
+    }));
+    LF_TRY_VOID(std::move(failed));
+    if (is_over) skip_to(end);
+  }
+  return {};
 }
 
 }  // namespace loopfleet::storage

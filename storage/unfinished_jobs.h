@@ -20,7 +20,8 @@ class UnfinishedJobs {
   UnfinishedJobs(JobTable& jobs, OutcomeTable& outcomes, std::vector<StoredBatch> batches)
       : jobs_(jobs), outcomes_(outcomes), batches_(std::move(batches)) {}
 
-  // Appends the next ones, about `max`, to `jobs` and `damaged`. Jobs accepted since the batches
+  // Appends the next ones, about `max` at most, to `jobs` and `damaged`; fewer, or none, where most
+  // of a batch has finished: what one call looks at is bounded, too. Jobs accepted since the batches
   // were read are not among them; jobs finished since may be.
   Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
   bool at_end() const { return batch_ == batches_.size(); }
@@ -28,16 +29,26 @@ class UnfinishedJobs {
   Result<std::optional<UnfinishedJob>> ReadEarly(JobId job);
 
  private:
+  // So many jobs of a batch are looked at together: which of them have an outcome is read first.
+  static constexpr std::uint32_t kWindow = 4'096;
+  // What one call of Read() looks at: it ends with the window in which so many were.
+  static constexpr std::size_t kMostLooks = 16'384;
+
   bool IsAhead(JobId job) const;
-  Status ReadBatch(const StoredBatch& batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
-                   std::vector<JobId>& damaged);
+  // Looks at the jobs from next_ on that have an outcome or not, kWindow at most.
+  Status LookOn(const StoredBatch& batch);
+  void SkipFinished();
+  // On to the end of the window, or until there is room for no more.
+  Status ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
+                    std::vector<JobId>& damaged);
 
   JobTable& jobs_;
   OutcomeTable& outcomes_;
   const std::vector<StoredBatch> batches_;  // by ascending id
   std::size_t batch_ = 0;                   // the one that is being read
   std::uint32_t next_ = 0;                  // index in it
-  std::vector<bool> finished_;              // its jobs that have an outcome, once it is begun
+  std::uint32_t window_ = 0;                // where in it the window begins
+  std::vector<bool> finished_;              // element i: job window_ + i has an outcome
 };
 
 }  // namespace loopfleet::storage
