@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 #include <utility>
 
 #include "storage/result_keys.h"
@@ -33,6 +34,15 @@ bool IsCircumstantial(FailureCode code) {
     case FailureCode::kRunOom:
     case FailureCode::kWorkerLost:
     case FailureCode::kWorkerCrashed: return true;
+    default: return false;
+  }
+}
+
+bool IsOfTime(FailureCode code) {
+  switch (code) {
+    case FailureCode::kCompileTimeout:
+    case FailureCode::kRunTimeout:
+    case FailureCode::kCut: return true;
     default: return false;
   }
 }
@@ -121,10 +131,61 @@ Status KnownFailures::Add(Connection& connection, ConditionsId conditions,
   return {};
 }
 
+Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& suspected) {
+  // As results are looked for (ResultTable::Suspect): newest first, and a minute more.
+  constexpr Nanos kSlack = std::chrono::minutes(1);
+  const std::int64_t since = suspected.since.time_since_epoch().count();
+  std::vector<std::pair<std::int64_t, Place>> rows;
+  {
+    LF_TRY(Query row, connection.Start(R"sql(
+      SELECT f.id, f.code, f.batch, f.sequence, f.failed_at, o.worker
+      FROM known_failures f LEFT JOIN outcomes o ON o.batch = f.batch AND o.sequence = f.sequence
+      ORDER BY f.id DESC)sql"));
+    while (true) {
+      LF_TRY(const bool more, row.Next());
+      if (!more) break;
+      const std::int64_t id = row.Int64();
+      const auto code = FailureCodeOf(row.Int<std::uint16_t>());
+      const BatchId batch{row.Int<std::uint64_t>()};
+      const Place place{batch, row.Int<std::uint64_t>()};
+      const std::int64_t failed_at = row.Int64();
+      if (failed_at < since - kSlack.count()) break;
+      const bool is_of_worker = row.Text() == suspected.worker;
+      if (!code || !IsOfTime(*code) || failed_at < since || !is_of_worker) continue;
+      rows.emplace_back(id, place);
+    }
+  }
+  for (const auto& [id, place] : rows) {
+    LF_TRY(Query query, connection.Start("DELETE FROM known_failures WHERE id = ?"));
+    LF_TRY_VOID(query.Add(id).Run());
+    taken_away_.insert(place);
+  }
+  return {};
+}
+
 void KnownFailures::Publish() {
-  if (added_.empty()) return;
+  if (added_.empty() && taken_away_.empty()) return;
   std::lock_guard lock(mutex_);
   for (const Entry& entry : std::exchange(added_, {})) Remember(entry);
+  const auto taken_away = std::exchange(taken_away_, {});
+  if (taken_away.empty()) return;
+  std::unordered_multiset<std::uint64_t> gone;
+  std::erase_if(entries_, [&](const auto& one) {
+    const bool goes = taken_away.contains({one.second.batch, one.second.sequence});
+    if (goes) gone.insert(one.first);
+    return goes;
+  });
+  std::erase_if(oldest_, [&](std::uint64_t hash) {
+    const auto one = gone.find(hash);
+    if (one == gone.end()) return false;
+    gone.erase(one);
+    return true;
+  });
+}
+
+void KnownFailures::Forget() {
+  added_.clear();
+  taken_away_.clear();
 }
 
 }  // namespace loopfleet::storage

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -28,6 +30,8 @@ bool AnswersAgain(FailureCode code);
 // A busy host can be a part of the reason: such a failure answers for a day only.
 bool IsCircumstantial(FailureCode code);
 inline constexpr std::chrono::hours kCircumstantialAge{24};
+// It says how long something took: of a worker that turns out to have drifted it says nothing.
+bool IsOfTime(FailureCode code);
 
 class KnownFailures {
  public:
@@ -50,13 +54,18 @@ class KnownFailures {
   // ---- the writer's, in a transaction ----
   Status Add(Connection& connection, ConditionsId conditions, const looptree::TreeKey& tree,
              const Entry& entry);
-  void Publish();                    // it is durable
-  void Forget() { added_.clear(); }  // it was undone
+  // Takes away what this worker's drift may have caused. The outcomes that it is about are written.
+  Status Suspect(Connection& connection, const ResultsSuspected& suspected);
+  void Publish();  // it is durable
+  void Forget();   // it was undone
 
  private:
   void Remember(const Entry& entry);  // mutex_ is held
 
-  std::vector<Entry> added_;  // the writer's
+  using Place = std::pair<BatchId, std::uint64_t>;  // of the outcome
+
+  std::vector<Entry> added_;    // the writer's
+  std::set<Place> taken_away_;  // the writer's, among the added ones too
   mutable std::mutex mutex_;
   std::unordered_multimap<std::uint64_t, Entry> entries_;  // guarded by mutex_
   std::deque<std::uint64_t> oldest_;                       // guarded by mutex_: their hashes

@@ -91,7 +91,8 @@ struct BatchClosed {
 };
 
 // What this worker measured from `since` on cannot be trusted (its canaries drifted): its results
-// are flagged, and answer nothing any more. What was told to clients stays as it was told.
+// are flagged, and answer nothing any more, nor do the failures that say how long something took.
+// What was told to clients stays as it was told.
 struct ResultsSuspected {
   std::string worker;
   WallTime since{};

@@ -361,6 +361,7 @@ Status Store::Impl::Flush() {
 // What they flag may be among the rows of this transaction.
 Status Store::Impl::On(const ResultsSuspected& suspected) {
   LF_TRY_VOID(Flush());
+  LF_TRY_VOID(keys->failures().Suspect(*connection, suspected));
   return results.Suspect(suspected);
 }
 

@@ -417,6 +417,40 @@ TEST_F(KnownFailureTest, ACutAnswersForItsBoundAndForLowerOnes) {
   EXPECT_FALSE(Ask(KeyFor(cut), 0));  // wants a figure
 }
 
+TEST_F(KnownFailureTest, WhatASlowWorkerMayHaveCausedGoesWhenItTurnsOutToDrift) {
+  const auto failure = [](FailureCode code) {
+    Evaluation made = SomeFailure(code);
+    made.tree_key = SomeKey(static_cast<std::uint8_t>(code));  // each of a tree of its own
+    return made;
+  };
+  std::uint64_t batch = 0;
+  for (const FailureCode code :
+       {FailureCode::kCut, FailureCode::kRunTimeout, FailureCode::kRunCrash}) {
+    Fail(++batch, failure(code), 1000);
+  }
+  const auto knows = [&](FailureCode code) { return Ask(KeyFor(failure(code)), 1000) != nullptr; };
+  const auto suspect = [&](const std::string& worker, WallTime since) {
+    MustApply({ResultsSuspected{
+        .worker = worker, .since = since, .flagged_at = failed_at_, .reason = "it drifted"}});
+  };
+  const std::string worker = SomeOutcome({}, PlainSpec(4), SomeFailure(FailureCode::kCut)).worker;
+  suspect("another", failed_at_);
+  suspect(worker, failed_at_ + Nanos(1));
+  EXPECT_TRUE(knows(FailureCode::kCut));
+  EXPECT_TRUE(knows(FailureCode::kRunTimeout));
+  suspect(worker, failed_at_);
+  for (const bool restarted : {false, true}) {
+    EXPECT_FALSE(knows(FailureCode::kCut)) << restarted;
+    EXPECT_FALSE(knows(FailureCode::kRunTimeout)) << restarted;
+    EXPECT_TRUE(knows(FailureCode::kRunCrash)) << restarted;  // slow or not
+    if (restarted) break;
+    shared_.reset();
+    reader_.reset();
+    Restart();
+    shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  }
+}
+
 TEST_F(KnownFailureTest, WhatABusyHostMayHaveCausedAnswersForADay) {
   const Evaluation hang = SomeFailure(FailureCode::kRunTimeout);
   Fail(1, hang);
