@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "storage/damage.h"
 #include "storage/job_text.h"
@@ -19,6 +21,11 @@ std::optional<OutcomeSource> ParseSource(std::string_view text) {
     if (OutcomeSourceName(source) == text) return source;
   }
   return std::nullopt;
+}
+
+// SQLite's integers have a sign: beyond the largest, no row is.
+std::uint64_t Bounded(std::uint64_t place) {
+  return std::min<std::uint64_t>(place, std::numeric_limits<std::int64_t>::max());
 }
 
 std::string NameOf(const Outcome& outcome) {
@@ -230,7 +237,7 @@ Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
 Result<std::vector<Outcome>> OutcomeTable::ListAfter(OutcomePlace after, std::uint32_t max) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT * FROM outcomes WHERE (batch, sequence) > (?, ?) ORDER BY batch, sequence LIMIT ?)sql"));
-  query.Add(after.batch.value).Add(after.sequence).Add(max);
+  query.Add(Bounded(after.batch.value)).Add(Bounded(after.sequence)).Add(max);
   std::vector<Outcome> outcomes;
   while (true) {
     LF_TRY(const bool more, query.Next());
@@ -244,7 +251,7 @@ Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_
                                                      std::uint32_t max) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT * FROM outcomes WHERE batch = ? AND sequence > ? ORDER BY sequence LIMIT ?)sql"));
-  query.Add(batch.value).Add(sequence).Add(max);
+  query.Add(batch.value).Add(Bounded(sequence)).Add(max);
   std::vector<Outcome> outcomes;
   while (true) {
     LF_TRY(const bool more, query.Next());

@@ -47,6 +47,18 @@ TEST_F(StoreReaderTest, OutcomesComeInPages) {
   EXPECT_TRUE(reader_->ReadOutcomes({2}, 0, 100).value().empty());
 }
 
+TEST_F(StoreReaderTest, AfterAPlaceBeyondAllRowsThereAreNone) {
+  MustApply({SomeBatch(1, {PlainSpec(2)}),
+             JobFinished{SomeOutcome({}, PlainSpec(2), SomeMeasurement(1))}});
+  for (const std::uint64_t beyond : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    const auto page = reader_->ReadOutcomes({1}, beyond, 10);
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_TRUE(page->empty());
+    EXPECT_TRUE(reader_->ListOutcomes({{1}, beyond}, 10, "").value().outcomes.empty());
+    EXPECT_TRUE(reader_->ListOutcomes({{beyond}, 0}, 10, "").value().outcomes.empty());
+  }
+}
+
 TEST_F(StoreReaderTest, BatchesComeNewestFirst) {
   for (std::uint64_t id = 1; id <= 3; ++id) MustApply({SomeBatch(id, {PlainSpec(2)})});
   const auto batches = reader_->ListBatches(2).value();
