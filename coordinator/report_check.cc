@@ -50,6 +50,10 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
     return fmt::format("its hardware class '{}' is not the '{}' that the worker said hello with",
                        conditions.hardware.hardware_class, worker.facts.hardware.hardware_class);
   }
+  if (conditions.hardware.device != worker.device()) {
+    return fmt::format("it is of a {} device, the worker is a {} worker",
+                       DeviceKindName(conditions.hardware.device), DeviceKindName(worker.device()));
+  }
   if (conditions.compiler != worker.facts.compiler) {
     return "its compiler is not the one that the worker said hello with";
   }
@@ -60,10 +64,22 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
   return std::nullopt;
 }
 
+// They are a part of what it answers for. A worker that got no further than the job's first checks
+// says no tree, and its conditions are nobody's.
+std::optional<std::string> WhyNotAsked(const Conditions& conditions, const JobSpec& spec) {
+  if (conditions.threads != spec.threads) {
+    return fmt::format("it is of {} threads, the job asked for {}", conditions.threads,
+                       spec.threads);
+  }
+  if (conditions.cache != spec.cache) return "it is of another cache state than the job asked for";
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
-                                          const looptree::TreeKey& tree, const Worker& worker) {
+std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
+                                          const Worker& worker) {
+  const looptree::TreeKey& tree = job.tree;
   if (auto why = WhyNoDurations(evaluation.stages)) return why;
   if (evaluation.tree_key && *evaluation.tree_key != tree) {
     return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
@@ -71,6 +87,9 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
   }
   if (evaluation.conditions) {
     if (auto why = WhyNotOf(*evaluation.conditions, worker)) return why;
+    if (evaluation.tree_key) {
+      if (auto why = WhyNotAsked(*evaluation.conditions, job.spec)) return why;
+    }
   }
   if (!evaluation.ok()) return std::nullopt;
   if (!evaluation.tree_key) return "a measurement without its tree";

@@ -1,19 +1,19 @@
 #pragma once
 // Whether a report can be true: figures that are numbers, durations that can be added up, and a
-// worker that speaks of itself. What cannot be is the worker's fault and never becomes a
-// measurement (promises I3, I11).
+// worker that speaks of itself and of what the job asked for. What cannot be is the worker's fault
+// and never becomes a measurement (promises I3, I11).
 
 #include <optional>
 #include <string>
 
 #include "common/job/outcome.h"
-#include "common/looptree/key.h"
+#include "coordinator/job_table.h"
 #include "coordinator/worker_registry.h"
 
 namespace loopfleet::coordinator {
 
 // Why not; empty if it can.
-std::optional<std::string> WhyImplausible(const Evaluation& evaluation,
-                                          const looptree::TreeKey& tree, const Worker& worker);
+std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
+                                          const Worker& worker);
 
 }  // namespace loopfleet::coordinator

@@ -242,7 +242,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   State& state = turn.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
-  const auto why = WhyImplausible(evaluation, job.tree, worker);
+  const auto why = WhyImplausible(evaluation, job, worker);
   if (!why) {
     state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
   } else {

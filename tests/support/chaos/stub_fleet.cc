@@ -67,8 +67,12 @@ Evaluation ResultOf(const JobSpec& spec) {
       .tree_key = looptree::KeyOf(replayed->tree),
       .flop_count = flop,
       .conditions =
-          Conditions{
-              .hardware = kHardware, .compiler = kCompiler, .policy = kPolicy, .isolation = "stub"},
+          Conditions{.hardware = kHardware,
+                     .compiler = kCompiler,
+                     .threads = spec.threads,
+                     .cache = spec.cache,
+                     .policy = kPolicy,
+                     .isolation = "stub"},
       .code_hash = "00000000000000000000000000000000"};
 }
 

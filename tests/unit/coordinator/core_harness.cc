@@ -261,7 +261,10 @@ Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
   const auto& measure = std::get<ToMeasure>(admission);
   const DeviceKind device =
       measure.placement == Placement::kCuda ? DeviceKind::kCuda : DeviceKind::kCpu;
-  return Measured(measure.tree.bytes[0], device);
+  Evaluation evaluation = Measured(measure.tree.bytes[0], device);
+  evaluation.conditions->threads = lease.spec.threads;
+  evaluation.conditions->cache = lease.spec.cache;
+  return evaluation;
 }
 
 void Harness::Report(const PeerId& peer, const wire::Lease& lease) {

@@ -173,6 +173,13 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
       [](Evaluation& e) { e.conditions.reset(); },
       [](Evaluation& e) { e.conditions->hardware.hardware_class = "another"; },
       [](Evaluation& e) { e.conditions->policy = "another"; },
+      [](Evaluation& e) { e.conditions->hardware.device = DeviceKind::kCuda; },
+      [](Evaluation& e) { e.conditions->threads = 2; },  // the job asked for one, and warm
+      [](Evaluation& e) { e.conditions->cache = CacheState::kCold; },
+      [](Evaluation& e) {
+        e.verdict = Failure{.code = FailureCode::kRunCrash, .message = "test"};
+        e.conditions->threads = 2;
+      },
       [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
       // Sums of such durations overflow, and what is stored then no client can read.
       [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },
