@@ -8,6 +8,13 @@
 #include "common/looptree/action.h"
 
 namespace loopfleet::coordinator {
+namespace {
+
+constexpr Nanos kBurst = std::chrono::seconds(1);
+
+Nanos PriceOf(std::uint32_t per_second) { return kBurst / std::max(per_second, 1U); }
+
+}  // namespace
 
 std::uint64_t MemoryBytesOf(const JobSpec& spec) {
   constexpr std::uint64_t kJob = 512;  // of its places in the tables
@@ -43,13 +50,16 @@ void ClientLoadTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t
   load->second.bytes -= bytes;
 }
 
+Nanos ClientLoadTable::WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const {
+  const Nanos owed = std::max(Of(client).paid_until, now) - now;
+  return owed < kBurst ? Nanos{0} : owed - kBurst + PriceOf(per_second);
+}
+
 Nanos ClientLoadTable::Ask(const Uuid& client, std::uint32_t per_second, Instant now) {
-  constexpr Nanos kBurst = std::chrono::seconds(1);
-  const Nanos price = kBurst / std::max(per_second, 1U);
+  const Nanos wait = WaitOf(client, per_second, now);
+  if (wait > Nanos{0}) return wait;
   ClientLoad& load = loads_[client];
-  const Instant from = std::max(load.paid_until, now);
-  if (from - now >= kBurst) return from - now - kBurst + price;
-  load.paid_until = from + price;
+  load.paid_until = std::max(load.paid_until, now) + PriceOf(per_second);
   return Nanos{0};
 }
 

@@ -36,6 +36,8 @@ class ClientLoadTable {
   // A request. 0: it may be answered; else after how long it may. Over any time t, at most
   // (t + 1 s) * per_second requests of a client may.
   Nanos Ask(const Uuid& client, std::uint32_t per_second, Instant now);
+  // What Ask() would say; nothing is counted.
+  Nanos WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const;
 
   void ForgetIdle(Instant now);
   std::size_t size() const { return loads_.size(); }

@@ -68,6 +68,12 @@ Uuid StrangerWith(const KeyText& key) {
   return stranger;
 }
 
+Failure TooOften(const State& state) {
+  return {.code = FailureCode::kQuotaExceeded,
+          .message = fmt::format("this client asks more than {} times a second",
+                                 state.limits.max_requests_per_second_per_client)};
+}
+
 // Why the request is not for this client; empty if it is.
 std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event) {
   const Need need = NeedOf(event.question);
@@ -179,8 +185,13 @@ struct QuestionVisitor {
     if (const Job* job = turn.state.jobs.Find(explain.job)) {
       return Reply(turn, asker, Explain(turn.state, *job, turn.now.instant));
     }
+    const bool is_to_come =
+        turn.state.recovering && turn.state.batches.Find(explain.job.batch) != nullptr;
     turn.effects.push_back(
-        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = explain});
+        AnswerFromStorage{.peer = asker.peer,
+                          .number = asker.number,
+                          .question = explain,
+                          .job = is_to_come ? Unknown::kMayBeToCome : Unknown::kIsOver});
   }
 
   void operator()(const wire::ListWorkers&) const {
@@ -245,14 +256,17 @@ void OnClientAsked(Turn& turn, ClientAsked event) {
   std::visit(QuestionVisitor{turn, asker, event.key, payer}, event.question);
 }
 
+std::optional<Failure> WhyTooOften(const State& state, const Uuid& client, Instant now) {
+  const std::uint32_t most = state.limits.max_requests_per_second_per_client;
+  if (state.loads.WaitOf(client, most, now) == Nanos{0}) return std::nullopt;
+  return TooOften(state);
+}
+
 bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
   const std::uint32_t most = turn.limits().max_requests_per_second_per_client;
   const Nanos wait = turn.state.loads.Ask(client, most, turn.now.instant);
   if (wait == Nanos{0}) return false;
-  RefuseFor(turn, asker,
-            {.code = FailureCode::kQuotaExceeded,
-             .message = fmt::format("this client asks more than {} times a second", most)},
-            Milliseconds(wait) + 1);
+  RefuseFor(turn, asker, TooOften(turn.state), Milliseconds(wait) + 1);
   return true;
 }
 

@@ -11,6 +11,10 @@ namespace loopfleet::coordinator {
 
 void OnSubmission(Turn& turn, Submission submission);
 
+// Why no jobs of this client are taken now, whatever room there is: the coordinator goes down, or
+// `append_to` is no open batch of this client.
+std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
+                                   const std::optional<BatchId>& append_to);
 // Why jobs of this client cannot be taken in, into a batch or (null) into a new one; empty if there
 // is room and it is within its quotas.
 struct Arriving {
@@ -23,7 +27,9 @@ std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const B
 void OnClientAsked(Turn& turn, ClientAsked event);
 void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
 
-// Whether the client has to wait before it asks again; then it has been told.
+// Why the client has to wait before it asks again; empty if it need not. Nothing is counted.
+std::optional<Failure> WhyTooOften(const State& state, const Uuid& client, Instant now);
+// Counts a request. Whether the client has to wait before it asks again; then it has been told.
 bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client);
 
 // Who came with one of these keys is gone.

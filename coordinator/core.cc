@@ -269,8 +269,10 @@ Effects Core::On(Event event, Moment now) {
   return std::move(turn.effects);
 }
 
-std::optional<Failure> Core::WhyNoRoomFor(const Uuid& client,
-                                          const wire::SubmitJobs& submit) const {
+std::optional<Failure> Core::WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
+                                          Instant now) const {
+  if (auto why = WhyTooOften(state_, client, now)) return why;
+  if (auto why = WhyNotTaken(state_, client, submit.append_to)) return why;
   std::uint64_t bytes = 0;
   for (const JobSpec& spec : submit.jobs) bytes += MemoryBytesOf(spec);
   const Batch* batch = submit.append_to ? state_.batches.Find(*submit.append_to) : nullptr;

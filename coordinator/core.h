@@ -36,7 +36,8 @@ class Core {
     return state_.clients.ClientOf(peer, key);
   }
   // Why these jobs would be refused, whatever they are: to be asked before work is spent on them.
-  std::optional<Failure> WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit) const;
+  std::optional<Failure> WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
+                                      Instant now) const;
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
   // Whether it is unfinished, and here by now (JobsRecovered).

@@ -32,11 +32,15 @@ struct SendOutcomes {
   wire::FetchOutcomes fetch;
 };
 
+// Why a job is not in the core: it is over, or perhaps it has still to be read after a restart.
+enum class Unknown : std::uint8_t { kIsOver, kMayBeToCome };
+
 // Answer from storage alone: it has every batch that was ever accepted.
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
   std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes> question;
+  Unknown job = Unknown::kIsOver;  // the one to be explained
 };
 
 // Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.

@@ -42,6 +42,9 @@ void EffectRunner::Do(SendOutcomes effect) {
 }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
+  if (const auto* explain = std::get_if<wire::ExplainJob>(&effect.question)) {
+    return Reply(effect.peer, effect.number, answers_.Answer(*explain, effect.job));
+  }
   Reply(effect.peer, effect.number,
         std::visit([this](const auto& question) { return answers_.Answer(question); },
                    effect.question));

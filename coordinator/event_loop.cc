@@ -9,6 +9,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/submission_digest.h"
 #include "coordinator/identity.h"
+#include "coordinator/stored_answers.h"
 
 namespace loopfleet::coordinator {
 
@@ -171,11 +172,10 @@ void EventLoop::ReceiveFromWorkers() {
   }
 }
 
-void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure) {
+void EventLoop::RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused) {
   Effects effects;
-  effects.push_back(Observation{RequestWasRefused{failure.code}});
-  effects.push_back(ReplyToClient{
-      .peer = peer, .number = number, .message = wire::Refused{.failure = std::move(failure)}});
+  effects.push_back(Observation{RequestWasRefused{refused.failure.code}});
+  effects.push_back(ReplyToClient{.peer = peer, .number = number, .message = std::move(refused)});
   parts_.runner.Run(std::move(effects));
 }
 
@@ -191,11 +191,12 @@ void EventLoop::OnClientFrame(const wire::Received& received) {
   LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
   // Not a byte of it is read; number 0 answers what was not.
-  if (IsRevoked(sender)) return RefuseClient(received.peer, 0, KeyWasRevoked());
+  if (IsRevoked(sender)) return RefuseClient(received.peer, 0, {.failure = KeyWasRevoked()});
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
     parts_.metrics.MalformedMessage();
-    return RefuseClient(received.peer, request.error().number, std::move(request.error().failure));
+    return RefuseClient(received.peer, request.error().number,
+                        {.failure = std::move(request.error().failure)});
   }
   std::visit(
       [&](auto& message) {
@@ -226,17 +227,16 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   const auto client = parts_.core.ClientOf(peer, received.sender.key);
   if (client) {
     auto seen = parts_.reader.FindRequest(*client, submit.request_id);
-    if (!seen) {
-      return RefuseClient(peer, number,
-                          {.code = FailureCode::kStorageCorrupt, .message = seen.error().message});
-    }
+    if (!seen) return RefuseClient(peer, number, Unreadable(seen.error()));
     event.seen = *std::move(seen);
   }
   event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
                             : wire::SubmissionDigest(submit);
   // A stranger is refused, as is what there is no room for, and a repeat is answered, whatever the
   // jobs are.
-  if (client && !event.seen) event.no_room = parts_.core.WhyNoRoomFor(*client, submit);
+  if (client && !event.seen) {
+    event.no_room = parts_.core.WhyNoRoomFor(*client, submit, parts_.clock.Now());
+  }
   if (client && !event.seen && !event.no_room) {
     const StoredConditions conditions(parts_.core.state());
     event.jobs.reserve(submit.jobs.size());

@@ -77,7 +77,7 @@ class EventLoop {
   void OnWorkerFrame(const wire::Received& received);
   void OnSubmit(const wire::Received& received, std::uint64_t number, wire::SubmitJobs submit);
   void RefuseWorker(const PeerId& peer, Failure failure);
-  void RefuseClient(const PeerId& peer, std::uint64_t number, Failure failure);
+  void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void TickIfDue();
   void CountMalformed();
 

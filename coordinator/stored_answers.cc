@@ -45,13 +45,13 @@ bool MayPass(ErrorKind kind) {
   return false;
 }
 
+}  // namespace
+
 wire::Refused Unreadable(const Error& error) {
   const FailureCode code = MayPass(error.kind) ? FailureCode::kBusy : FailureCode::kStorageCorrupt;
   return {.failure = {.code = code, .message = error.message},
           .retry_after_ms = InfoOf(code).retryable ? Limits{}.retry_after_ms : 0};
 }
-
-}  // namespace
 
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
   return {.batch = batch.batch,
@@ -128,11 +128,18 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
                              : std::string("no client has sent a batch yet"));
 }
 
-wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain) {
-  auto job = reader_.ReadJob(explain.job);
+wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain, Unknown why) {
+  const JobId id = explain.job;
+  auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());
-  if (!*job) return NotFound(fmt::format("there is no job {}", explain.job));
-  return ExplainFinished(explain.job, std::move((*job)->outcome));
+  if (!*job) return NotFound(fmt::format("there is no job {}", id));
+  if (!(*job)->outcome && why == Unknown::kMayBeToCome) {
+    return wire::JobExplanation{
+        .job = id,
+        .reason = "queued: the coordinator has started anew and not read this job yet",
+        .priority = (*job)->spec.priority};
+  }
+  return ExplainFinished(id, std::move((*job)->outcome));
 }
 
 wire::CoordinatorMessage StoredAnswers::Job(JobId id, const std::optional<LiveJob>& live) {

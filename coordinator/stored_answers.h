@@ -13,6 +13,8 @@
 namespace loopfleet::coordinator {
 
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch);
+// What is told of what could not be read: BUSY where that may pass, STORAGE_CORRUPT where not.
+wire::Refused Unreadable(const Error& error);
 
 class StoredAnswers {
  public:
@@ -22,7 +24,7 @@ class StoredAnswers {
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
   wire::CoordinatorMessage Answer(const wire::ListBatches& list);
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show);
-  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain);  // of a job that is over
+  wire::CoordinatorMessage Answer(const wire::ExplainJob& explain, Unknown why = Unknown::kIsOver);
   wire::CoordinatorMessage Answer(const wire::ListOutcomes& list);
   wire::CoordinatorMessage Job(JobId job, const std::optional<LiveJob>& live);
 

@@ -187,7 +187,28 @@ void AcceptNextHeld(Turn& turn, Batch& batch) {
   }
 }
 
+// One that more jobs may be added to by this client; null: it is none.
+const Batch* OpenBatchOf(const State& state, const Uuid& client, BatchId id) {
+  const Batch* batch = state.batches.Find(id);
+  const bool is_open = batch != nullptr && batch->client == client && batch->open &&
+                       batch->accepting != Accepting::kFirstMessage;
+  return is_open ? batch : nullptr;
+}
+
 }  // namespace
+
+std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
+                                   const std::optional<BatchId>& append_to) {
+  if (state.service == Service::kDraining) {
+    return Failure{.code = FailureCode::kShuttingDown, .message = "the coordinator is going down"};
+  }
+  if (append_to && OpenBatchOf(state, client, *append_to) == nullptr) {
+    return Failure{
+        .code = FailureCode::kNotFound,
+        .message = fmt::format("batch {} is not an open one of this client", *append_to)};
+  }
+  return std::nullopt;
+}
 
 std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
                                  const Arriving& arriving) {
@@ -205,19 +226,10 @@ void OnSubmission(Turn& turn, Submission submission) {
   if (AsksTooOften(turn, asker, *client)) return;
   const RequestKey key{.client = *client, .request = submission.request_id};
   if (AnswerRepeat(turn, key, submission) == Repeat::kDealtWith) return;
-  if (state.service == Service::kDraining) {
-    return Refuse(turn, asker, FailureCode::kShuttingDown, "the coordinator is going down");
+  if (auto why = WhyNotTaken(state, *client, submission.append_to)) {
+    return Refuse(turn, asker, why->code, std::move(why->message));
   }
-  Batch* batch = nullptr;
-  if (submission.append_to) {
-    batch = state.batches.Find(*submission.append_to);
-    if (batch == nullptr || batch->client != *client || !batch->open ||
-        batch->accepting == Accepting::kFirstMessage) {
-      return Refuse(
-          turn, asker, FailureCode::kNotFound,
-          fmt::format("batch {} is not an open one of this client", *submission.append_to));
-    }
-  }
+  Batch* batch = submission.append_to ? state.batches.Find(*submission.append_to) : nullptr;
   const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
   auto no_room = submission.no_room;
   if (!no_room) {

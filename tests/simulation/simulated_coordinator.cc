@@ -207,7 +207,9 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
     LF_CHECK(seen, "{}", seen.error().message);
     event.seen = *std::move(seen);
   }
-  if (client && !event.seen) event.no_room = core_->WhyNoRoomFor(*client, submit);
+  if (client && !event.seen) {
+    event.no_room = core_->WhyNoRoomFor(*client, submit, parts_.agenda.now());
+  }
   if (client && !event.seen && !event.no_room) {
     const coordinator::StoredConditions conditions(core_->state());
     for (JobSpec& spec : submit.jobs) {

@@ -89,6 +89,18 @@ TEST(CoreRecovery, WhatWasCancelledMeanwhileEndsWhenItIsRead) {
   }
 }
 
+TEST(CoreRecovery, WhatIsToComeIsNotExplainedAsOver) {
+  ToBeRecovered h;
+  h.ClientHello("c", 1);
+  h.Recover(Part::kInOrder, {0});
+  h.Ask("c", wire::ExplainJob{.job = MakeJobId(1, 1)});
+  h.Ask("c", wire::ExplainJob{.job = MakeJobId(9, 0)});  // of another batch, which is over
+  h.Recover(Part::kLast, {1, 2});
+  ASSERT_EQ(h.from_storage.size(), 2u);
+  EXPECT_EQ(h.from_storage[0].job, Unknown::kMayBeToCome);
+  EXPECT_EQ(h.from_storage[1].job, Unknown::kIsOver);
+}
+
 TEST(CoreRecovery, WhatIsToComeCountsAsUnfinished) {
   ToBeRecovered h;
   EXPECT_EQ(h.core->state().UnfinishedJobs(), 3u);

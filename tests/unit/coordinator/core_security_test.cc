@@ -218,7 +218,7 @@ TEST(CoreQuota, IsAskedBeforeAnybodyLooksAtTheJobs) {
   TwoClients h(Small());  // "a" has three
   const auto why = [&](const char* client, std::size_t jobs) {
     const wire::SubmitJobs submit{.jobs = std::vector<JobSpec>(jobs)};
-    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit);
+    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
   };
   EXPECT_FALSE(why("a", 2));
   EXPECT_FALSE(why("b", 3));
@@ -238,6 +238,35 @@ TEST(CoreQuota, IsAskedBeforeAnybodyLooksAtTheJobs) {
   EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
   EXPECT_EQ(refused->failure.message, over->message);
   EXPECT_FALSE(h.core->HasWritesUnderWay());
+}
+
+TEST(CoreQuota, NobodyLooksAtJobsThatAreNotTakenAnyway) {
+  Limits limits;
+  limits.max_requests_per_second_per_client = 4;
+  TwoClients h(limits);
+  const auto why = [&](const char* client, std::optional<BatchId> append_to) {
+    const wire::SubmitJobs submit{.append_to = append_to, .jobs = std::vector<JobSpec>(1)};
+    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
+  };
+  const auto opened =
+      h.Submit("b", {{.tree = 4}}, {.request = 9, .end = wire::BatchEnd::kMoreFollows});
+  h.Write();
+  const BatchId open = h.MustAccept("b", opened).batch;
+  h.Pass(seconds(2));
+  EXPECT_FALSE(why("b", open));
+  ASSERT_TRUE(why("a", open));
+  EXPECT_EQ(why("a", open)->code, FailureCode::kNotFound);
+  EXPECT_EQ(why("b", BatchId{99})->code, FailureCode::kNotFound);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(why("b", open)) << i;  // to ask is not counted
+    h.Ask("b", wire::ShowBatch{.batch = open});
+  }
+  ASSERT_TRUE(why("b", open));
+  EXPECT_EQ(why("b", open)->code, FailureCode::kQuotaExceeded);
+  EXPECT_FALSE(why("a", {}));
+  h.Give(DrainRequested{});
+  ASSERT_TRUE(why("a", {}));
+  EXPECT_EQ(why("a", {})->code, FailureCode::kShuttingDown);
 }
 
 TEST(CoreQuota, JobsOnTheirWayToDiskCount) {

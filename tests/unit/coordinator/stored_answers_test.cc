@@ -33,5 +33,35 @@ TEST(StoredAnswers, WhatNeverGetsBetterIsNotTriedAgain) {
   EXPECT_EQ(refused->retry_after_ms, 0u);
 }
 
+TEST(StoredAnswers, AJobThatIsStillToBeReadIsQueued) {
+  const PrivateDir dir;
+  const auto path = dir.path() / "test.db";
+  const auto store = storage::Store::Open(path).value();
+  storage::JobsAccepted accepted{
+      .batch = {1}, .client = Uuid::Random(), .request_id = Uuid::Random()};
+  accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted}));
+  const auto reader = storage::StoreReader::Open(path).value();
+  StoredAnswers answers(*reader);
+  const JobId job{.batch = {1}};
+  const auto state = [&](Unknown why) {
+    return std::get<wire::JobExplanation>(answers.Answer(wire::ExplainJob{.job = job}, why)).state;
+  };
+  EXPECT_EQ(state(Unknown::kMayBeToCome), wire::JobState::kQueued);
+  EXPECT_EQ(state(Unknown::kIsOver), wire::JobState::kFinished);  // on its way to disk
+  storage::JobFinished finished{.outcome = {.job = job, .sequence = 1}};
+  finished.outcome.evaluation.verdict = Failure{.code = FailureCode::kRunCrash};
+  ASSERT_TRUE(store->Apply(std::vector<storage::Write>{finished}));
+  EXPECT_EQ(state(Unknown::kMayBeToCome), wire::JobState::kFinished);
+}
+
+TEST(StoredAnswers, WhatMayPassIsTriedAgain) {
+  for (const ErrorKind kind : {ErrorKind::kUnavailable, ErrorKind::kSystem}) {
+    const wire::Refused refused = Unreadable({.kind = kind, .message = "test"});
+    EXPECT_EQ(refused.failure.code, FailureCode::kBusy);
+    EXPECT_GT(refused.retry_after_ms, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace loopfleet::coordinator
