@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "common/base/log.h"
 #include "common/base/service_manager.h"
 #include "common/base/signal_watcher.h"
+#include "common/job/outcome_json.h"
 #include "coordinator/coordinator_options.h"
 #include "coordinator/event_loop.h"
 #include "coordinator/fleet_page.h"
@@ -177,12 +177,12 @@ Status Serve(const CoordinatorOptions& options) {
     loop.RequestStop();
   });
 
-  nlohmann::ordered_json ready = {
+  Json ready = {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
       {"http", http->address()}, {"db", options.database.native()}, {"pid", ::getpid()}};
   if (metrics_server) ready["metrics"] = metrics_server->address();
   if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
-  fmt::print("{}\n", ready.dump());
+  fmt::print("{}\n", Dump(ready));
   std::fflush(stdout);
   service->Ready();
   const Status ran = loop.Run();

@@ -1,7 +1,6 @@
 #include "worker/service.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "common/base/log.h"
 #include "common/base/service_manager.h"
+#include "common/job/outcome_json.h"
 #include "monitoring/http_server.h"
 #include "worker/child_end.h"
 #include "worker/duty_cycle.h"
@@ -25,9 +25,9 @@ namespace {
 constexpr std::chrono::seconds kStuckAfter{30};
 
 void PrintReadyLine(const wire::WorkerHello& hello) {
-  const nlohmann::ordered_json line = {
+  const Json line = {
       {"ready", true}, {"worker", hello.name}, {"http", hello.http}, {"pid", hello.pid}};
-  fmt::print("{}\n", line.dump());
+  fmt::print("{}\n", Dump(line));
   std::fflush(stdout);
 }
 

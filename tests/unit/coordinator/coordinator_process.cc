@@ -19,6 +19,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/job/outcome_json.h"
 #include "common/looptree/key.h"
 
 namespace loopfleet::coordinator {
@@ -114,7 +115,8 @@ CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir,
   const std::string line = ReadUntil(child.out.get(), '\n');
   const auto ready = nlohmann::json::parse(line, nullptr, false);
   LF_CHECK(ready.is_object() && ready.value("ready", false), "it said '{}'", line);
-  LF_CHECK(ready.at("pid") == pid && ready.at("db") == (dir / "test.db").native(), "{}", line);
+  const auto db = nlohmann::json::parse(Dump((dir / "test.db").native()));
+  LF_CHECK(ready.at("pid") == pid && ready.at("db") == db, "{}", line);
   clients = ready.at("clients");
   workers = ready.at("workers");
   http = ready.at("http");

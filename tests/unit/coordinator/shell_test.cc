@@ -91,6 +91,16 @@ TEST_F(Shell, ABatchIsMeasuredAndThenAnsweredFromTheStore) {
   EXPECT_EQ(worker.runs().size(), 100u);
 }
 
+TEST(ShellStart, APathNeedNotBeText) {
+  const PrivateDir dir;
+  const auto path = dir.path() / "caf\xe9";
+  std::filesystem::create_directory(path);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  CoordinatorProcess coordinator(path);
+  coordinator.Signal(SIGTERM);
+  EXPECT_EQ(coordinator.Wait(), 0);
+}
+
 TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
   StubClient client(context, coordinator->clients);
   StubWorker worker(context, coordinator->workers, 8);
