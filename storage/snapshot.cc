@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -50,10 +51,12 @@ Status TakeSnapshot(const std::filesystem::path& from, const std::filesystem::pa
     return Fail(ErrorKind::kExists,
                 fmt::format("{} is there already: name a new file", to.string()));
   }
+  // No two runs, nor threads, write into one file.
+  static std::atomic<std::uint64_t> last_number = 0;
   auto unfinished = to;
-  unfinished += ".unfinished";
+  unfinished += fmt::format(".unfinished.{}.{}", ::getpid(), ++last_number);
   {
-    const UniqueFd made(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd made(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!made) return SystemError("make", unfinished);
   }
   Status copied = CopyInto(*source, unfinished);

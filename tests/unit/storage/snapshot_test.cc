@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
+#include <vector>
 
 #include "storage/database_check.h"
 #include "tests/unit/storage/record_samples.h"
@@ -44,7 +46,9 @@ TEST_F(SnapshotTest, WhileTheWriterWorks) {
     using std::filesystem::perms;
     EXPECT_EQ(std::filesystem::status(to).permissions(), perms::owner_read | perms::owner_write);
     EXPECT_FALSE(std::filesystem::exists(to.string() + "-wal"));
-    EXPECT_FALSE(std::filesystem::exists(to.string() + ".unfinished"));
+    for (const auto& file : std::filesystem::directory_iterator(directory())) {
+      EXPECT_EQ(file.path().string().find(".unfinished"), std::string::npos) << file;
+    }
   }
   stop = true;
   writer.join();
@@ -68,6 +72,29 @@ TEST_F(SnapshotTest, IsGoneOnWith) {
   const auto reader = StoreReader::Open(to).value();
   EXPECT_EQ(reader->ReadOutcomes({2}, 0, 10).value().size(), 1u);
   EXPECT_TRUE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
+}
+
+TEST_F(SnapshotTest, SeveralAtATimeDoNotWriteIntoOneFile) {
+  const auto store = OpenStore();
+  for (std::uint64_t id = 1; id <= 9; ++id) ASSERT_TRUE(store->Apply(BatchOf(id)));
+  const auto to = directory() / "copy.db";
+  const auto of_another = directory() / "copy.db.unfinished";
+  std::ofstream(of_another) << "of another run";
+  std::atomic<int> taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const Status status = TakeSnapshot(path(), to);
+      if (status) ++taken;
+      if (!status) {
+        EXPECT_EQ(status.error().kind, ErrorKind::kExists) << status.error().message;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(taken.load(), 1);
+  EXPECT_TRUE(CheckDatabase(to).value().ok());
+  EXPECT_EQ(std::filesystem::file_size(of_another), 14u);
 }
 
 TEST_F(SnapshotTest, NeverReplacesAFile) {
