@@ -20,6 +20,11 @@ namespace {
 
 constexpr int kExitBySignal = 128;
 
+bool IsIgnored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
@@ -27,6 +32,7 @@ Result<std::unique_ptr<SignalWatcher>> SignalWatcher::Start() {
   sigemptyset(&watched);
   sigaddset(&watched, SIGTERM);
   sigaddset(&watched, SIGINT);
+  if (!IsIgnored(SIGHUP)) sigaddset(&watched, SIGHUP);
   ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   UniqueFd signals(::signalfd(-1, &watched, SFD_CLOEXEC));
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC));

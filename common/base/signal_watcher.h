@@ -1,7 +1,8 @@
 #pragma once
-// SignalWatcher: SIGTERM and SIGINT as calls on a thread of their own. The first asks to drain; the
-// second ends the process at once, with exit code 128 + signal. Make it before any other thread, so
-// that the signals stay blocked everywhere else.
+// SignalWatcher: SIGTERM, SIGINT and SIGHUP as calls on a thread of their own. The first asks to
+// drain; the second ends the process at once, with exit code 128 + signal. A process that was
+// started to ignore hangups (nohup) goes on ignoring them. Make it before any other thread, so that
+// the signals stay blocked everywhere else.
 
 #include <functional>
 #include <memory>
