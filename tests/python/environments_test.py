@@ -8,6 +8,7 @@ import signal
 import warnings
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
