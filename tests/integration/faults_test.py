@@ -16,9 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 import arena  # noqa: E402
 import fleet  # noqa: E402
 
-STORM = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "1000"))
-# Not seen to pass on a machine that is overloaded tenfold, so only on demand: LOOPFLEET_CHAOS_ALL=1.
-ON_DEMAND = unittest.skipUnless(os.environ.get("LOOPFLEET_CHAOS_ALL"), "only with LOOPFLEET_CHAOS_ALL=1")
+STORM = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "300"))
 LOST = ("WORKER_LOST",)  # three times in a row: what the faults account for
 
 
@@ -52,7 +50,6 @@ class FaultsTest(unittest.TestCase):
             ring.await_progress()
             print(ring.judge(may_fail=LOST))
 
-    @ON_DEMAND
     def test_a_fleet_that_comes_back_at_once(self):
         with arena.Arena(transport="tcp", workers=STORM, credit=2, job_us=50000, heartbeat_ms=1000) as ring:
             ring.stubs.await_epoch("all_welcomed", 1)
@@ -64,8 +61,16 @@ class FaultsTest(unittest.TestCase):
             ring.await_dispatching()
             first = time.monotonic() - begun
             ring.stubs.await_epoch("all_welcomed", ring.epoch)
-            print(f"{STORM} workers: the first lease {first:.1f} s after the start, all registered "
-                  f"{time.monotonic() - begun:.1f} s after it; {ring.judge(may_fail=LOST)}")
+            back = time.monotonic() - begun
+            counts = ring.judge(may_fail=LOST)
+            log = (ring.dir / "coordinator.log").read_text(encoding="utf-8")
+            lost = log.count("worker.lost")
+            print(f"{STORM} workers: the first lease {first:.2f} s after the start, all registered "
+                  f"{back:.2f} s after it; {lost} were lost, {ring.stubs.ran} jobs were run, "
+                  f"{ring.stubs.again} of them again; {counts}")
+            # A worker that this machine kept silent for 3 s is rightly lost, and what it had run again.
+            if lost == 0:
+                self.assertEqual(ring.stubs.again, 0)
 
     def test_descriptors_that_run_out(self):
         with arena.Arena(transport="tcp", workers=2, credit=8, job_us=2000, heartbeat_ms=100) as ring:
