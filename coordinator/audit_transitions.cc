@@ -83,10 +83,12 @@ void Settle(Turn& turn, const AuditCase& audit) {
         fmt::format("two audits disagree: {}",
                     Differs(culprit, audit.opinions[(*odd + 1) % audit.opinions.size()])));
   Worker* worker = turn.state.workers.Find(culprit.worker);
-  if (worker == nullptr || !worker->audits.IsConvicted() || !worker->audit_verdict.empty()) return;
-  worker->audit_verdict = fmt::format("{} of its last {} audits were refuted by two other workers",
-                                      AuditRecord::kStrikes, AuditRecord::kRemembered);
-  Distrust(turn, *worker, turn.now.instant - worker->confirmed_at, worker->audit_verdict);
+  if (worker == nullptr || !worker->audits.IsConvicted() || !worker->refuted_by.empty()) return;
+  for (std::size_t i = 0; i < audit.opinions.size(); ++i) {
+    if (i != *odd) worker->refuted_by.push_back(audit.opinions[i].name);
+  }
+  worker->quarantined_at = turn.now.instant;
+  Distrust(turn, *worker, turn.now.instant - worker->confirmed_at);
   if (worker->state != wire::WorkerState::kLost) {
     turn.state.workers.SetState(*worker, StateOf(*worker));
   }

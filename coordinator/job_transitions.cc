@@ -10,6 +10,7 @@
 #include "coordinator/audit_transitions.h"
 #include "coordinator/client_charge.h"
 #include "coordinator/expiry_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/retry_transitions.h"
 
@@ -211,7 +212,8 @@ LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   Job& job = turn.state.jobs.At(id);
   if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  lease.doubt = DoubtOf(worker);
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);
@@ -253,6 +255,7 @@ void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
   GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
+  GrantLent(turn);
   GrantAudits(turn);
 }
 

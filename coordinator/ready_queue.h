@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -79,6 +80,9 @@ class ReadyQueue {
 
   // The job whose turn it is, of those that such a worker may run.
   std::optional<JobId> PopFor(const Supply& supply);
+  // ... of those with wanted demands.
+  using IsWanted = std::function<bool(const Demand&)>;
+  std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
   // A job of this client took so long: its next ones are expected to.
   void Took(const Uuid& client, Nanos duration);
 
@@ -154,6 +158,8 @@ class ReadyQueue {
   // The client was served by such a worker.
   void GiveNextTurn(Lane& lane, const Supply& supply);
   void Rest(Lane& lane);  // it has nothing queued
+  template <class Wants>
+  std::optional<JobId> Pop(const Supply& supply, const Wants& is_wanted);
   template <class Visit>
   void ForEachServed(const Supply& supply, const Visit& visit);
 

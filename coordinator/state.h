@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "coordinator/affinity_table.h"
@@ -41,6 +42,14 @@ struct Recovering {
 struct Offered {
   std::uint64_t changes = 0;
   std::uint64_t rank = 0;
+};
+
+// Which workers are lent jobs, and which demands are left to them (lending_transitions.h).
+struct Lending {
+  Instant since{};  // they drift, or longer
+  std::vector<Uuid> workers;
+  std::uint64_t changes = 0;  // of the registry, when the following was looked at
+  std::map<Demand, bool> left;
 };
 
 enum class Service : std::uint8_t { kServing, kDraining };
@@ -77,6 +86,7 @@ struct State {
   std::array<Offered, 2> offered;
   RetryTable retries;
   AuditTable audits;
+  Lending lending;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;

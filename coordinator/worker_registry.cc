@@ -11,9 +11,21 @@ using wire::WorkerState;
 
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
-  const bool is_doubted =
-      worker.canary == wire::CanaryState::kDrifting || !worker.audit_verdict.empty();
-  return is_doubted ? WorkerState::kQuarantined : WorkerState::kReady;
+  return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;
+}
+
+Quarantine QuarantineOf(const Worker& worker) {
+  if (!worker.refuted_by.empty()) {
+    return {.cause = QuarantineCause::kAudits, .refuted_by = worker.refuted_by};
+  }
+  if (worker.canary != wire::CanaryState::kDrifting) return {};
+  return {.cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kSomeCanary,
+          .canary_ratio = worker.canary_ratio};
+}
+
+bool IsLent(const Worker& worker, Instant since) {
+  return worker.state == WorkerState::kQuarantined && worker.refuted_by.empty() &&
+         worker.quarantined_at <= since;
 }
 
 Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {
@@ -30,6 +42,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   worker.peer = peer;
   worker.said = wire::DrainState::kServing;
   worker.state = StateOf(worker);
+  ++changes_;
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);
@@ -61,6 +74,7 @@ const Worker* WorkerRegistry::FindReady(const std::string& name) const {
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
   if (worker.state == state) return;
   worker.state = state;
+  ++changes_;
   if (state == WorkerState::kLost) {
     Disconnect(worker);
   } else {
@@ -117,6 +131,7 @@ void WorkerRegistry::Remove(const Uuid& id) {
   LF_CHECK(entry != workers_.end(), "worker {} is not here", id.ToString());
   Disconnect(entry->second);
   workers_.erase(entry);
+  ++changes_;
 }
 
 Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
@@ -131,6 +146,19 @@ bool WorkerRegistry::IsServed(const Demand& demand) const {
     return (state == WorkerState::kReady || state == WorkerState::kQuarantined) &&
            Serves(entry.second.supply(), demand);
   });
+}
+
+bool WorkerRegistry::IsLeftToLent(const Demand& demand, Instant since) const {
+  bool somebody = false;
+  for (const auto& [id, worker] : workers_) {
+    // One that audits convicted waits for an operator: nobody waits for it.
+    const bool may_come = worker.state == WorkerState::kReady ||
+                          (worker.state == WorkerState::kQuarantined && worker.refuted_by.empty());
+    if (!may_come || !Serves(worker.supply(), demand)) continue;
+    if (!IsLent(worker, since)) return false;
+    somebody = true;
+  }
+  return somebody;
 }
 
 std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {

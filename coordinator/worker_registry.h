@@ -24,6 +24,7 @@
 #include "common/job/hardware_facts.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
+#include "common/job/quarantine.h"
 #include "common/wire/message.h"
 #include "coordinator/audit.h"
 #include "coordinator/event.h"
@@ -48,14 +49,17 @@ struct Worker {
   // What its canaries say, and what it measured since they were last known to be steady (the latest
   // of it): in doubt if they drift.
   wire::CanaryState canary = wire::CanaryState::kSteady;
+  std::optional<Canary> drifting;  // which of them, if it says so
   double canary_ratio = 0;
+  Instant quarantined_at{};            // meaningful while it is in quarantine
+  bool lent_since_quarantine = false;  // a job (lending_transitions.h)
   std::deque<MeasuredJob> in_doubt;
   // What it says of itself, and what is said of it: they make its state (StateOf).
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator
   AuditRecord audits;
-  Instant confirmed_at{};     // by an audit; at first, when it said hello
-  std::string audit_verdict;  // why audits put it in quarantine; "" if they did not
+  Instant confirmed_at{};  // by an audit; at first, when it said hello
+  std::vector<std::string> refuted_by;  // if any: the audits that put it in quarantine are theirs
   // For one job alone: nothing else is granted to it until that job has had its turn.
   struct Reservation {
     JobId job;
@@ -93,6 +97,11 @@ struct WorkerKind {
 
 // Between quarantine, draining and ready: what it is for everybody to see, but for kLost.
 wire::WorkerState StateOf(const Worker& worker);
+// Why it is not trusted, whether or not it drains besides.
+Quarantine QuarantineOf(const Worker& worker);
+// It drifts since `since` or longer, and nothing else keeps it from work: it may be lent what
+// nobody else could run.
+bool IsLent(const Worker& worker, Instant since);
 
 class WorkerRegistry {
  public:
@@ -128,6 +137,11 @@ class WorkerRegistry {
   const std::map<Uuid, Worker>& all() const { return workers_; }
   std::size_t size() const { return workers_.size(); }
   std::size_t CountIn(wire::WorkerState state) const;
+  // Nobody is ready for it, and everybody who could become so has been drifting since `since` or
+  // longer.
+  bool IsLeftToLent(const Demand& demand, Instant since) const;
+  // Grows whenever a worker comes, goes, or becomes something else.
+  std::uint64_t changes() const { return changes_; }
   void CheckInvariants() const;
 
  private:
@@ -143,6 +157,7 @@ class WorkerRegistry {
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
   std::uint64_t last_rank_ = 0;
+  std::uint64_t changes_ = 0;
   Refill refill_;
 };
 

@@ -174,6 +174,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   const auto before = std::exchange(worker.canary, heartbeat.canary);
   worker.canary_ratio = heartbeat.canary_ratio;
+  worker.drifting = heartbeat.drifting;
   // Longer ago than any worker's figures are asked for again.
   constexpr std::uint64_t kLongestDoubtMs = std::uint64_t{7} * 24 * 3600 * 1000;
   const Nanos steady_since =
@@ -188,8 +189,9 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
     }
     if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
   } else if (before != heartbeat.canary) {
-    Distrust(turn, worker, steady_since,
-             fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio));
+    if (worker.refuted_by.empty()) worker.quarantined_at = turn.now.instant;
+    worker.lent_since_quarantine = false;
+    Distrust(turn, worker, steady_since);
   }
 }
 
@@ -255,9 +257,14 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
+  const std::string doubt = is_measured ? lease.doubt : std::string();
   if (is_measured) {
     NoteContradiction(turn, worker, job);
-    ConsiderAudit(turn, worker, job, evaluation.measurement());
+    if (doubt.empty()) {
+      ConsiderAudit(turn, worker, job, evaluation.measurement());
+    } else {
+      std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
+    }
   }
   EndAudit(turn, job.id, &worker, evaluation);
   lease.stage = LeaseStage::kReported;
@@ -269,7 +276,12 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .worker = worker.facts.name,
                             .lease = lease.id,
                             .queued = lease.granted_at - job.accepted_at});
-  if (is_measured) RememberInDoubt(turn, worker, std::move(finished));
+  if (!doubt.empty()) {
+    turn.writes.push_back(storage::ResultDoubted{
+        .job = finished.id, .flagged_at = turn.now.wall, .reason = doubt});
+  } else if (is_measured) {
+    RememberInDoubt(turn, worker, std::move(finished));
+  }
   return Keep::kUntilDurable;
 }
 
@@ -347,14 +359,19 @@ struct MessageVisitor {
 
 }  // namespace
 
-void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
+void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
   turn.writes.push_back(
       storage::ResultsSuspected{.worker = worker.facts.name,
                                 .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
                                 .flagged_at = turn.now.wall,
-                                .reason = std::move(reason)});
+                                .reason = fmt::format("the worker went into quarantine: {}",
+                                                      QuarantineText(QuarantineOf(worker)))});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
-  Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
+  turn.effects.push_back(Observation{
+      WorkerChanged{.change = WorkerChange::kQuarantined,
+                    .name = worker.facts.name,
+                    .leases = static_cast<std::uint32_t>(revoke.leases.size()),
+                    .quarantine = QuarantineOf(worker)}});
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
   if (!revoke.leases.empty() && worker.peer) Send(turn, *worker.peer, std::move(revoke));
   std::vector<AdmittedJob> anew;
