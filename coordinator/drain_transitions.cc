@@ -98,6 +98,7 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
     // An operator who resumes a worker has looked at it: audits begin anew.
     if (set.wish == wire::DrainWish::kResume && !worker.refuted_by.empty()) {
       worker.refuted_by.clear();
+      worker.quarantined_at = turn.now.instant;  // if its canaries drift besides
       worker.audits.Clear();
     }
     Update(turn, worker);

@@ -43,6 +43,7 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                   .sequence = sequence,
                                   .lease = ending.lease,
                                   .settles = std::move(concluded.settles)});
+  const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
   // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
   turn.writes.push_back(
       storage::JobFinished{.outcome = {.job = concluded.id,
@@ -52,7 +53,13 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .worker = std::move(ending.worker),
                                        .finished_at = turn.now.wall,
                                        .evaluation = std::move(ending.evaluation)},
-                           .cut_above_ns = concluded.cut_above_ns});
+                           .cut_above_ns = concluded.cut_above_ns,
+                           .in_doubt = !ending.doubt.empty()});
+  if (is_doubted_figure) {
+    turn.writes.push_back(storage::ResultDoubted{.job = concluded.id,
+                                                 .flagged_at = turn.now.wall,
+                                                 .reason = std::move(ending.doubt)});
+  }
 }
 
 void AnswerFromStore(Turn& turn, JobId id, storage::StoredAnswer answer, Nanos queued) {

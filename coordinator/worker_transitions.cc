@@ -15,6 +15,7 @@
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
+#include "storage/known_failures.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -238,6 +239,16 @@ void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
   if (worker.in_doubt.size() > turn.limits().max_remeasured) worker.in_doubt.pop_front();
 }
 
+// What it says of time is not to be told from something better by looking at it alone.
+void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
+  if (evaluation.ok()) {
+    std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
+  } else if (auto& failure = std::get<Failure>(evaluation.verdict);
+             storage::IsOfTime(failure.code)) {
+    failure.message += fmt::format("; in doubt: {}", doubt);
+  }
+}
+
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
@@ -257,14 +268,12 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
-  const std::string doubt = is_measured ? lease.doubt : std::string();
-  if (is_measured) {
-    NoteContradiction(turn, worker, job);
-    if (doubt.empty()) {
-      ConsiderAudit(turn, worker, job, evaluation.measurement());
-    } else {
-      std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
-    }
+  const bool is_lent = !lease.doubt.empty();
+  if (is_measured) NoteContradiction(turn, worker, job);
+  if (is_lent) {
+    PutInDoubt(evaluation, lease.doubt);
+  } else if (is_measured) {
+    ConsiderAudit(turn, worker, job, evaluation.measurement());
   }
   EndAudit(turn, job.id, &worker, evaluation);
   lease.stage = LeaseStage::kReported;
@@ -275,13 +284,9 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .evaluation = std::move(evaluation),
                             .worker = worker.facts.name,
                             .lease = lease.id,
-                            .queued = lease.granted_at - job.accepted_at});
-  if (!doubt.empty()) {
-    turn.writes.push_back(storage::ResultDoubted{
-        .job = finished.id, .flagged_at = turn.now.wall, .reason = doubt});
-  } else if (is_measured) {
-    RememberInDoubt(turn, worker, std::move(finished));
-  }
+                            .queued = lease.granted_at - job.accepted_at,
+                            .doubt = std::move(lease.doubt)});
+  if (is_measured && !is_lent) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
 

@@ -45,6 +45,8 @@ struct JobFinished {
   Outcome outcome;
   // The bound that the job gave, if it gave one: what a CUT is known to be above.
   std::uint64_t cut_above_ns = 0;
+  // Its worker was in quarantine: a failure that says how long something took answers for nobody.
+  bool in_doubt = false;
 };
 
 // A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
@@ -100,7 +102,8 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-// One measurement, that of this job, is in doubt: others disagree. It answers nothing any more.
+// One measurement, that of this job, is in doubt: others disagree, or its worker was in quarantine.
+// It answers nothing any more.
 struct ResultDoubted {
   JobId job;
   WallTime flagged_at{};

@@ -288,7 +288,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   } else if (dice_.Chance(Rate(Fault::kLie))) {
     truth = Truth::kLie;
     auto& lie = std::get<Measurement>(verdict);
-    switch (dice_.Between(0, 4)) {
+    switch (dice_.Between(0, 5)) {
       case 0: lie.elapsed_ns = -ns; break;
       case 1:
         lie.samples_ns.clear();
@@ -296,6 +296,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
         break;
       case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
       case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
+      case 4: report.evaluation.conditions->threads = 2; break;
       default: lie.elapsed_low_ns = ns + 2; break;
     }
   }

@@ -191,6 +191,29 @@ TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
 }
 
+TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.TakeLeases("w");
+  Drift(h, "w", seconds(61));
+  for (const FailureCode code : {FailureCode::kRunTimeout, FailureCode::kCompileError}) {
+    const wire::Lease lease = h.TakeLeases("w").at(0);
+    Evaluation failed = h.GoodEvaluation(lease);
+    failed.verdict = Failure{.code = code, .message = "test"};
+    h.ReportEvaluation("w", lease, failed);
+    h.Write();
+    const Outcome outcome = h.OutcomeOf(lease.job);
+    const bool is_of_time = code == FailureCode::kRunTimeout;
+    EXPECT_EQ(outcome.evaluation.failure().message.find("in doubt") != std::string::npos,
+              is_of_time);
+    EXPECT_TRUE(h.disk.doubted.empty());  // there is no figure
+  }
+  EXPECT_EQ(h.disk.in_doubt.size(), 2U);
+}
+
 TEST(Core, NothingIsLentThatSomebodyReadyCouldRun) {
   Harness h;
   h.ClientHello("c", 1);
