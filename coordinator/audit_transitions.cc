@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,56 +148,111 @@ void BeginAudits(Turn& turn) {
 
 bool EnterAudit(Turn& turn, Job& job) {
   if (!turn.state.audits.cases.contains(job.id)) return false;
-  turn.state.audits.waiting.emplace(job.id, turn.now.instant);
+  turn.state.audits.StartWaiting(job.id, turn.now.instant);
   job.progress = Auditing{};
   return true;
 }
 
+namespace {
+
+// Those who idle and can be new to some audit that waits, longest idle first. No audit is new to
+// those who were asked before, if none is unasked.
+std::vector<Worker*> WhoToAsk(State& state, DeviceKind device) {
+  WorkerRegistry& workers = state.workers;
+  std::vector<Worker*> idle;
+  if (state.audits.unasked[static_cast<std::size_t>(device)].empty()) {
+    for (const auto& [rank, worker] : workers.newly_idle(device)) idle.push_back(worker);
+    return idle;
+  }
+  for (Worker* worker = workers.NextCandidate(device, 0); worker != nullptr;
+       worker = workers.NextCandidate(device, worker->rank)) {
+    if (worker->running.empty()) idle.push_back(worker);
+  }
+  return idle;
+}
+
+// The first of these audits that the worker can be asked for.
+template <class Jobs, class IdOf>
+std::optional<JobId> FirstFor(State& state, const Worker& worker, const Jobs& jobs,
+                              const IdOf& id_of) {
+  for (const auto& entry : jobs) {
+    const JobId id = id_of(entry);
+    ++state.audits.looks;
+    const Demand demand = DemandOf(state.jobs.At(id));
+    if (CanGiveOpinion(state.audits.cases.at(id), demand, worker)) return id;
+  }
+  return std::nullopt;
+}
+
+void GrantAudit(Turn& turn, Worker& worker, JobId id) {
+  turn.state.audits.StopWaiting(id);
+  wire::Leases leases;
+  if (MustRunAlone(turn.state.jobs.At(id))) {
+    RunAlone(turn, worker, id, leases);  // it is idle: at once
+  } else {
+    leases.leases.push_back(GrantLease(turn, worker, id));
+  }
+  turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+}
+
+}  // namespace
+
 void GrantAudits(Turn& turn) {
   State& state = turn.state;
-  if (state.audits.waiting.empty() || state.retries.size() > 0) return;
+  AuditTable& audits = state.audits;
+  if (audits.waiting.empty() || state.retries.size() > 0) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!NothingIsQueued(state, device)) continue;  // nobody is kept waiting
-    std::vector<Worker*> idle;
-    for (Worker* worker = state.workers.NextCandidate(device, 0);
-         worker != nullptr && idle.size() < state.limits.max_audits;
-         worker = state.workers.NextCandidate(device, worker->rank)) {
-      if (worker->running.empty()) idle.push_back(worker);
+    auto& unasked = audits.unasked[static_cast<std::size_t>(device)];
+    for (Worker* worker : WhoToAsk(state, device)) {
+      const bool is_new = state.workers.newly_idle(device).contains(worker->rank);
+      const auto chosen =
+          is_new ? FirstFor(state, *worker, audits.waiting, [](const auto& e) { return e.first; })
+                 : FirstFor(state, *worker, unasked, [](JobId id) { return id; });
+      if (chosen) GrantAudit(turn, *worker, *chosen);
     }
-    for (Worker* one : idle) {
-      Worker& worker = *one;
-      const auto chosen = std::ranges::find_if(state.audits.waiting, [&](const auto& entry) {
-        const Job& job = state.jobs.At(entry.first);
-        return CanGiveOpinion(state.audits.cases.at(entry.first), DemandOf(job), worker);
-      });
-      if (chosen == state.audits.waiting.end()) continue;
-      const JobId id = chosen->first;
-      state.audits.waiting.erase(chosen);
-      wire::Leases leases;
-      if (MustRunAlone(state.jobs.At(id))) {
-        RunAlone(turn, worker, id, leases);  // it is idle: at once
-      } else {
-        leases.leases.push_back(GrantLease(turn, worker, id));
-      }
-      turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
-    }
+    unasked.clear();
+    state.workers.ForgetNewlyIdle(device);
   }
 }
 
 void ExpireAudits(Turn& turn) {
   State& state = turn.state;
-  std::vector<JobId> over;
-  for (const auto& [id, since] : state.audits.waiting) {
-    const AuditCase& audit = state.audits.cases.at(id);
-    const bool is_over = turn.now.instant >= audit.give_up_at ||
-                         !HasSomebody(state, audit, DemandOf(state.jobs.At(id)));
-    if (is_over) over.push_back(id);
+  AuditTable& audits = state.audits;
+  std::set<JobId> over;
+  for (const auto& [id, since] : audits.waiting) {
+    if (turn.now.instant < audits.cases.at(id).give_up_at) break;  // nor are those that follow
+    over.insert(id);
   }
+  const auto check = [&](JobId id) {
+    ++audits.looks;
+    if (!HasSomebody(state, audits.cases.at(id), DemandOf(state.jobs.At(id)))) over.insert(id);
+  };
+  if (std::exchange(audits.checked_changes, state.workers.changes()) != state.workers.changes()) {
+    for (const auto& [id, since] : audits.waiting) check(id);
+  } else {
+    for (const JobId id : audits.unchecked) check(id);
+  }
+  audits.unchecked.clear();
   for (const JobId id : over) {
     FinishJob(turn, id,
               FailedBy({.code = FailureCode::kExpired,
                         .message = "no other worker of the class idled for this audit"},
                        Verdict::kAboutThisJob));
+  }
+}
+
+void CheckAudits(const State& state) {
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.rank == 0 || !worker.running.empty()) continue;
+    if (state.workers.newly_idle(worker.device()).contains(worker.rank)) continue;
+    const auto& unasked = state.audits.unasked[static_cast<std::size_t>(worker.device())];
+    for (const auto& [job, since] : state.audits.waiting) {
+      const Demand demand = DemandOf(*state.jobs.Find(job));
+      LF_CHECK(unasked.contains(job) ||
+                   !CanGiveOpinion(state.audits.cases.at(job), demand, worker),
+               "worker {} idles, and was not asked for audit {}", worker.facts.name, job);
+    }
   }
 }
 
@@ -205,7 +262,7 @@ void EndAudit(Turn& turn, JobId id, const Worker* worker, const Evaluation& eval
   if (found == state.audits.cases.end()) return;
   AuditCase audit = std::move(found->second);
   state.audits.cases.erase(found);
-  state.audits.waiting.erase(id);
+  state.audits.StopWaiting(id);
   // One that failed, or came to somebody who has an opinion already, settles nothing.
   if (worker == nullptr || !evaluation.ok() || HasOpinion(audit, worker->id())) return;
   audit.opinions.push_back(

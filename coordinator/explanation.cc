@@ -218,9 +218,7 @@ void ExplainQueued(const State& state, const Job& job, Instant now,
   explanation.other_clients = static_cast<std::uint32_t>(position.other_clients);
   explanation.unserved_limit_ms = Milliseconds(state.limits.no_worker_grace);
   if (!state.workers.IsServed(demand)) {
-    const auto served_at = state.served_at.find(demand);
-    const Instant since =
-        served_at == state.served_at.end() ? now : std::max(served_at->second, job.accepted_at);
+    const Instant since = std::max(state.unserved.SinceOf(demand, now), job.accepted_at);
     explanation.unserved_ms = Milliseconds(now - since);
   }
   AddWorkers(state, demand, explanation);

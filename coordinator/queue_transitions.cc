@@ -22,8 +22,8 @@ void MoveWaiting(Turn& turn, const std::string& affinity, const Uuid& worker) {
     auto& queued = std::get<Queued>(job.progress);
     Demand demand = DemandOf(job.spec, job.placement);
     demand.only = worker;
+    state.unserved.Note(demand, !state.ready.Has(demand), turn.now.instant);
     queued.place = state.ready.Move(queued.place, demand);
-    state.served_at.try_emplace(std::move(demand), turn.now.instant);
   }
 }
 
@@ -45,7 +45,7 @@ Demand Enter(Turn& turn, const Job& job) {
     }
     state.affinities.StartWaiting(affinity, job.id, state.limits.max_affinities);
   }
-  state.served_at.try_emplace(demand, turn.now.instant);
+  state.unserved.Note(demand, !state.ready.Has(demand), turn.now.instant);
   return demand;
 }
 

@@ -26,6 +26,7 @@
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
 #include "coordinator/retry_table.h"
+#include "coordinator/unserved_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/wall_history.h"
 #include "coordinator/worker_registry.h"
@@ -64,8 +65,6 @@ struct State {
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
   std::optional<Recovering> recovering;
-  // When a worker was last there for each demand that jobs wait with.
-  std::map<Demand, Instant> served_at;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
@@ -80,6 +79,7 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  UnservedTable unserved;
   DeadlineTable deadlines;
   AffinityTable affinities;
   // How far ready jobs were offered: by device, see GrantLeases.

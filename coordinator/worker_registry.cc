@@ -85,6 +85,7 @@ void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
 void WorkerRegistry::Disconnect(Worker& worker) {
   if (worker.peer) peers_.erase(*worker.peer);
   worker.peer.reset();
+  ++changes_;
   Unrank(worker);
 }
 
@@ -107,7 +108,11 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
     worker.reservation.reset();
   }
-  if (worker.rank == 0) Rerank(worker);  // who waits already keeps its place
+  if (worker.rank == 0) {
+    Rerank(worker);
+  } else {
+    NoteIdle(worker);  // who waits already keeps its place
+  }
 }
 
 void WorkerRegistry::Reserve(Worker& worker, JobId job) {
@@ -206,7 +211,10 @@ bool WorkerRegistry::IsCandidate(const Worker& worker) const {
 }
 
 void WorkerRegistry::Unrank(Worker& worker) {
-  if (worker.rank != 0) CandidatesOf(worker).erase(worker.rank);
+  if (worker.rank != 0) {
+    CandidatesOf(worker).erase(worker.rank);
+    newly_idle_[static_cast<std::size_t>(worker.device())].erase(worker.rank);
+  }
   worker.rank = 0;
 }
 
@@ -215,6 +223,12 @@ void WorkerRegistry::Rerank(Worker& worker) {
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
   CandidatesOf(worker).emplace(worker.rank, &worker);
+  NoteIdle(worker);
+}
+
+void WorkerRegistry::NoteIdle(Worker& worker) {
+  if (!worker.running.empty()) return;
+  newly_idle_[static_cast<std::size_t>(worker.device())].emplace(worker.rank, &worker);
 }
 
 void WorkerRegistry::CheckInvariants() const {
@@ -232,6 +246,12 @@ void WorkerRegistry::CheckInvariants() const {
     const auto peer = peers_.find(*worker.peer);
     LF_CHECK(peer != peers_.end() && peer->second == id, "worker {} is not at its connection",
              worker.facts.name);
+  }
+  for (const Ranked& idle : newly_idle_) {
+    for (const auto& [rank, worker] : idle) {
+      LF_CHECK(worker->rank == rank && worker->running.empty(), "worker {} at rank {} idles at {}",
+               worker->facts.name, worker->rank, rank);
+    }
   }
   LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
   LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",

@@ -127,6 +127,12 @@ class WorkerRegistry {
 
   // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
   Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
+  // Candidates that have begun to idle since this was last forgotten, by rank.
+  using Ranked = std::map<std::uint64_t, Worker*>;
+  const Ranked& newly_idle(DeviceKind device) const {
+    return newly_idle_[static_cast<std::size_t>(device)];
+  }
+  void ForgetNewlyIdle(DeviceKind device) { newly_idle_[static_cast<std::size_t>(device)].clear(); }
   // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
   bool IsServed(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
@@ -140,22 +146,23 @@ class WorkerRegistry {
   // Nobody is ready for it, and everybody who could become so has been drifting since `since` or
   // longer.
   bool IsLeftToLent(const Demand& demand, Instant since) const;
-  // Grows whenever a worker comes, goes, or becomes something else.
+  // Grows whenever a worker comes, goes, or becomes something else, or its connection does.
   std::uint64_t changes() const { return changes_; }
   void CheckInvariants() const;
 
  private:
-  using Ranked = std::map<std::uint64_t, Worker*>;
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }
   bool IsCandidate(const Worker& worker) const;
+  void NoteIdle(Worker& worker);  // if it does, and is a candidate
   void Unrank(Worker& worker);
   void Rerank(Worker& worker);  // to the end of the candidates, if it is one
 
   std::map<Uuid, Worker> workers_;
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
+  std::array<Ranked, 2> newly_idle_;
   std::uint64_t last_rank_ = 0;
   std::uint64_t changes_ = 0;
   Refill refill_;

@@ -64,7 +64,7 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
-  if (std::holds_alternative<Auditing>(job->progress)) state.audits.waiting.erase(job->id);
+  if (std::holds_alternative<Auditing>(job->progress)) state.audits.StopWaiting(job->id);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;

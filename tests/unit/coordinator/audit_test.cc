@@ -291,6 +291,25 @@ TEST(Core, WhyAnAuditWaitsIsExplained) {
             "worker of that hardware to have nothing else to do");
 }
 
+// However many events there are, and ticks: that w cannot be asked was seen once.
+TEST(Core, AnAuditThatWaitsIsNotLookedAtUntilSomethingChanges) {
+  WaitingAudit h;
+  const auto& audits = h.core->state().audits;
+  const std::uint64_t before = audits.looks;
+  EXPECT_GT(before, 0U);
+  for (int i = 0; i < 100; ++i) {
+    h.Pass(milliseconds(100));
+    h.Heartbeat("w");
+    h.Heartbeat("x", {h.busy.lease});
+  }
+  EXPECT_EQ(audits.looks, before);
+  h.WorkerHello("y", 52);
+  const auto leases = h.TakeLeases("y");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job, h.audit);
+  EXPECT_EQ(audits.looks, before + 1);
+}
+
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {
   Fleet h;
   h.WorkerHello("x", 51);
