@@ -115,7 +115,9 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
         Deny(lease);
       }
     }
-    if (!is_silent) {  // else it may be told to say hello, and no more
+    if (is_silent) {  // it may be told to say hello, and no more
+      worker.held_if_known = heartbeat->held;
+    } else {
       for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
     }
   } else if (const auto* reports = std::get_if<wire::Reports>(&message)) {
@@ -204,8 +206,15 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
     }
   } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
     Stored(*stored);
+  } else if (std::holds_alternative<wire::HeartbeatAnswer>(command)) {  // it was not given up
+    if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
+      for (const LeaseId lease : std::exchange(workers_[id->second].held_if_known, {})) {
+        HeardHolding(id->second, lease);
+      }
+    }
   } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
+      workers_[id->second].held_if_known.clear();
       DoubtAllOf(id->second);
       rules_.Trouble(id->second);
       if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();

@@ -89,6 +89,8 @@ class LeaseRules {
     Instant heard{};
     bool is_draining = false;
     wire::WorkerHello facts;
+    // What it said after a silence that it has: heard, unless it is told to say hello.
+    std::vector<LeaseId> held_if_known;
   };
 
   void HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello);
