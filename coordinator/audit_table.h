@@ -4,7 +4,7 @@
 // An audit is a job of a batch of the coordinator's own. In memory only: after a restart its job is
 // an ordinary one that measures anew, and nothing is compared.
 //
-// Who idles is asked for an audit when the audit begins to wait, and when he begins to idle: no pair
+// Who idles is asked for an audit when the audit begins to wait, and when it begins to idle: no pair
 // is looked at twice.
 //
 // Invariant: a job is among the waiting exactly if its state in the JobTable is Auditing. Whoever
@@ -42,7 +42,8 @@ class AuditTable {
   // Batches of audits on their way to disk, or with jobs that have no outcome.
   std::map<JobId, AuditCase> cases;
   std::map<JobId, Instant> waiting;  // for a worker that idles
-  // Of those: for which nobody who idles was asked yet, by device, and whether anybody could at all.
+  // Of those: for which nobody who idles was asked yet, by device, and of which nobody knows yet
+  // whether anybody could at all.
   std::array<std::set<JobId>, 2> unasked;
   std::set<JobId> unchecked;
   std::uint64_t checked_changes = 0;  // of the registry, when the others were checked

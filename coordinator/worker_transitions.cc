@@ -15,7 +15,7 @@
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
-#include "storage/known_failures.h"
+#include "storage/record.h"
 
 namespace loopfleet::coordinator {
 namespace {

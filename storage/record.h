@@ -38,6 +38,12 @@ struct JobsAccepted {
   std::vector<std::optional<ReplayedTo>> replayed;  // one for each job, or none at all
 };
 
+// It says how long something took: of a worker that drifts it says nothing.
+inline bool IsOfTime(FailureCode code) {
+  return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
+         code == FailureCode::kCut;
+}
+
 // The final word on one job. The outcome's sequence is the batch's count of finished jobs after it
 // (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted job and are
 // not written again; its worker and finished_at stand for a new measurement's worker and time.
