@@ -4,8 +4,8 @@
 // An audit is a job of a batch of the coordinator's own. In memory only: after a restart its job is
 // an ordinary one that measures anew, and nothing is compared.
 //
-// A worker that idles is asked for an audit when the audit begins to wait, and when the worker begins
-// to idle: no pair is looked at twice.
+// A worker that idles is asked for an audit when the audit begins to wait, and when the worker
+// begins to idle: no pair is looked at twice.
 //
 // Invariant: a job is among the waiting exactly if its state in the JobTable is Auditing. Whoever
 // waits longest to be given up comes first.
