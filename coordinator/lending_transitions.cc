@@ -42,7 +42,10 @@ void GrantTo(Turn& turn, Worker& worker) {
   while (worker.FreeCredit() > 0 && !worker.reservation) {
     const auto job = TakeLentFor(
         turn, worker, [&](const Demand& demand) { return IsLeft(state, demand); });
-    if (!job) break;
+    if (!job) {
+      worker.nothing_lent_at = state.ready.changes();
+      break;
+    }
     if (MustRunAlone(state.jobs.At(*job))) {
       RunAlone(turn, worker, *job, leases);
     } else {
@@ -63,7 +66,9 @@ void FindLent(Turn& turn) {
   lending.left.clear();
   lending.workers.clear();
   for (const auto& [id, worker] : state.workers.all()) {
-    if (IsLent(worker, lending.since)) lending.workers.push_back(id);
+    if (!IsLent(worker, lending.since)) continue;
+    lending.workers.push_back(id);
+    state.workers.Find(id)->nothing_lent_at = 0;  // somebody else may have gone
   }
 }
 
@@ -73,6 +78,7 @@ void GrantLent(Turn& turn) {
     if (state.ready.size() == 0) return;
     Worker* worker = state.workers.Find(id);
     if (worker == nullptr || !worker->peer || !IsLent(*worker, state.lending.since)) continue;
+    if (worker->nothing_lent_at == state.ready.changes()) continue;
     GrantTo(turn, *worker);
   }
 }

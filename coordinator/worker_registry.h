@@ -53,6 +53,7 @@ struct Worker {
   double canary_ratio = 0;
   Instant quarantined_at{};            // meaningful while it is in quarantine
   bool lent_since_quarantine = false;  // a job (lending_transitions.h)
+  std::uint64_t nothing_lent_at = 0;   // ReadyQueue::changes() when nothing was left to it; 0: look
   std::deque<MeasuredJob> in_doubt;
   // What it says of itself, and what is said of it: they make its state (StateOf).
   wire::DrainState said = wire::DrainState::kServing;
