@@ -1,0 +1,52 @@
+#pragma once
+// Internal to wire: UnreadBytes, how much of what was sent to each peer is still in this process's
+// memory, because the peer does not read. ZeroMQ bounds its queues in messages alone, and a message
+// may be a hundred bytes or a megabyte. A message counts from Take until the network has all of it,
+// or until its connection is gone.
+//
+// One thread asks and takes; ZeroMQ's threads give back, also after this object is gone.
+
+#include <zmq.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+namespace loopfleet::wire {
+
+class UnreadBytes {
+ public:
+  struct Limits {
+    std::size_t of_peer = std::size_t{16} << 20;
+    std::size_t of_all = std::size_t{256} << 20;
+  };
+  // What a queued message takes beside its frame, about: many small ones are memory, too.
+  static constexpr std::size_t kMessageBytes = 256;
+
+  explicit UnreadBytes(const Limits& limits) : limits_(limits) {}
+
+  // A peer may have a quarter of what is free, so that some always is, however many do not read:
+  // n that take all they can leave of_all / (1 + n / 4).
+  bool HasRoom(const std::string& peer, std::size_t frame_bytes) const;
+  // The message to send, of which `peer` has not read anything yet.
+  zmq::message_t Take(const std::string& peer, std::string frame);
+
+  std::size_t of_all() const { return all_->load(std::memory_order_relaxed); }
+  std::size_t peer_count() const { return peers_.size(); }  // that are remembered
+
+ private:
+  using Count = std::atomic<std::size_t>;
+  struct Pending;  // behind a message
+
+  static void GiveBack(void* data, void* pending) noexcept;
+  void ForgetThoseWithNothing();
+
+  const Limits limits_;
+  std::shared_ptr<Count> all_ = std::make_shared<Count>(0);
+  std::unordered_map<std::string, std::shared_ptr<Count>> peers_;
+  std::size_t forget_at_ = 1024;  // entries
+};
+
+}  // namespace loopfleet::wire
