@@ -117,7 +117,7 @@ Context::~Context() = default;
 // ---------------------------------------------------------------------------------------
 
 struct Router::Impl {
-  explicit Impl(const UnreadBytes::Limits& limits) : unread(limits) {}
+  explicit Impl(const Options& options) : unread(options.max_unread_bytes) {}
 
   UnreadBytes unread;
   zmq::socket_t socket;
@@ -147,8 +147,7 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
       options.authenticator == nullptr ? Protection::kNone : Protection::kKeys;
   LF_TRY(const Endpoint parsed, ParseListenEndpoint(endpoint, protection));
   try {
-    auto impl = std::make_unique<Impl>(UnreadBytes::Limits{
-        .of_peer = options.max_unread_bytes, .of_all = options.max_unread_bytes_of_all});
+    auto impl = std::make_unique<Impl>(options);
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
     SetCommonOptions(impl->socket, options.max_unread_messages, options.max_unreceived_messages);
     impl->socket.set(zmq::sockopt::tcp_maxrt, Count(options.max_standstill));

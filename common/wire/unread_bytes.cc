@@ -14,11 +14,11 @@ struct UnreadBytes::Pending {
 
 bool UnreadBytes::HasRoom(const std::string& peer, std::size_t frame_bytes) const {
   const std::size_t all = of_all();
-  const std::size_t free = limits_.of_all - std::min(limits_.of_all, all);
+  const std::size_t free = limit_ - std::min(limit_, all);
   const auto found = peers_.find(peer);
   const std::size_t held =
       found == peers_.end() ? 0 : found->second->load(std::memory_order_relaxed);
-  return held + frame_bytes + kMessageBytes <= std::min(limits_.of_peer, free / 4);
+  return held + frame_bytes + kMessageBytes <= free / 4;
 }
 
 zmq::message_t UnreadBytes::Take(const std::string& peer, std::string frame) {

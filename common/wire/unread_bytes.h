@@ -18,17 +18,13 @@ namespace loopfleet::wire {
 
 class UnreadBytes {
  public:
-  struct Limits {
-    std::size_t of_peer = std::size_t{16} << 20;
-    std::size_t of_all = std::size_t{256} << 20;
-  };
   // What a queued message takes beside its frame, about: many small ones are memory, too.
   static constexpr std::size_t kMessageBytes = 256;
 
-  explicit UnreadBytes(const Limits& limits) : limits_(limits) {}
+  explicit UnreadBytes(std::size_t limit_of_all) : limit_(limit_of_all) {}
 
   // A peer may have a quarter of what is free, so that some always is, however many do not read:
-  // n that take all they can leave of_all / (1 + n / 4).
+  // one that takes all it can has a fifth, n of them leave limit / (1 + n / 4) to the others.
   bool HasRoom(const std::string& peer, std::size_t frame_bytes) const;
   // The message to send, of which `peer` has not read anything yet.
   zmq::message_t Take(const std::string& peer, std::string frame);
@@ -43,7 +39,7 @@ class UnreadBytes {
   static void GiveBack(void* data, void* pending) noexcept;
   void ForgetThoseWithNothing();
 
-  const Limits limits_;
+  const std::size_t limit_;
   std::shared_ptr<Count> all_ = std::make_shared<Count>(0);
   std::unordered_map<std::string, std::shared_ptr<Count>> peers_;
   std::size_t forget_at_ = 1024;  // entries

@@ -183,7 +183,7 @@ PeerId MeetOneWhoNeverReads(Router& router, RawPeer& peer) {
 TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
   constexpr std::size_t kBound = 4 << 20;
   Context context;
-  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = kBound});
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = 4 * kBound});
   const std::string frame(kMaxMessageBytes, 'x');
   {
     RawPeer silent(router.endpoint());
@@ -208,7 +208,7 @@ TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
 TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
   constexpr std::size_t kBound = 8 << 20;
   Context context;
-  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes_of_all = kBound});
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = kBound});
   const std::string frame(kMaxMessageBytes / 8, 'x');
   std::vector<std::unique_ptr<RawPeer>> silent;
   for (int i = 0; i < 20; ++i) {
@@ -229,7 +229,7 @@ TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
 TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0",
-                             {.max_unread_bytes = 2 << 20, .max_standstill = 1s});
+                             {.max_unread_bytes = 8 << 20, .max_standstill = 1s});
   const std::string frame(kMaxMessageBytes, 'x');
   RawPeer silent(router.endpoint());
   const PeerId peer = MeetOneWhoNeverReads(router, silent);

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t kMessage = UnreadBytes::kMessageBytes;
 constexpr std::size_t kFrame = 10'000;
-constexpr UnreadBytes::Limits kFourFrames{.of_peer = 4 * (kFrame + kMessage),
-                                          .of_all = 1'000 * (kFrame + kMessage)};
+constexpr std::size_t kTwentyFrames = 20 * (kFrame + kMessage);
 
 std::string Frame() { return std::string(kFrame, 'x'); }
 
@@ -26,7 +25,7 @@ std::vector<zmq::message_t> Fill(UnreadBytes& unread, const std::string& peer) {
 }
 
 TEST(UnreadBytesTest, AMessageIsItsFrameAndCountsForAsLongAsItIsThere) {
-  UnreadBytes unread(kFourFrames);
+  UnreadBytes unread(kTwentyFrames);
   {
     const zmq::message_t message = unread.Take("a", "the frame");
     EXPECT_EQ(message.to_string_view(), "the frame");
@@ -37,9 +36,9 @@ TEST(UnreadBytesTest, AMessageIsItsFrameAndCountsForAsLongAsItIsThere) {
 }
 
 TEST(UnreadBytesTest, APeerThatIsFullLeavesRoomForOthersAndHasRoomAgain) {
-  UnreadBytes unread(kFourFrames);
+  UnreadBytes unread(kTwentyFrames);
   std::vector<zmq::message_t> messages = Fill(unread, "slow");
-  EXPECT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages.size(), 4u) << "a quarter of the other sixteen";
   EXPECT_FALSE(unread.HasRoom("slow", 0)) << "an empty frame is a message, too";
   EXPECT_TRUE(unread.HasRoom("other", kFrame));
   messages.pop_back();
@@ -48,7 +47,7 @@ TEST(UnreadBytesTest, APeerThatIsFullLeavesRoomForOthersAndHasRoomAgain) {
 
 TEST(UnreadBytesTest, HoweverManyDoNotReadSomeRoomIsLeft) {
   constexpr int kMany = 400;
-  UnreadBytes unread({.of_peer = 1 << 20, .of_all = 256 << 20});
+  UnreadBytes unread(std::size_t{256} << 20);
   std::vector<zmq::message_t> messages;
   for (int i = 0; i < kMany; ++i) {
     for (auto& message : Fill(unread, std::to_string(i))) messages.push_back(std::move(message));
@@ -57,15 +56,15 @@ TEST(UnreadBytesTest, HoweverManyDoNotReadSomeRoomIsLeft) {
   EXPECT_TRUE(unread.HasRoom("one who reads", kFrame));
 }
 
-TEST(UnreadBytesTest, NothingIsLargerThanTheRoomOfAll) {
-  UnreadBytes unread({.of_peer = 1 << 20, .of_all = 4 * (kFrame + kMessage)});
+TEST(UnreadBytesTest, AFrameMayTakeAQuarterAtMost) {
+  UnreadBytes unread(4 * (kFrame + kMessage));
   EXPECT_TRUE(unread.HasRoom("a", kFrame));
   EXPECT_FALSE(unread.HasRoom("a", kFrame + 1));
 }
 
 // ZeroMQ's threads give back, and may do so later than the socket is gone.
 TEST(UnreadBytesTest, IsGivenBackByAnyThreadAndAfterItsEnd) {
-  std::optional<UnreadBytes> unread(kFourFrames);
+  std::optional<UnreadBytes> unread(kTwentyFrames);
   zmq::message_t first = unread->Take("a", Frame());
   std::thread([taken = std::move(first)]() mutable { taken.rebuild(); }).join();
   EXPECT_EQ(unread->of_all(), 0u);
@@ -75,12 +74,12 @@ TEST(UnreadBytesTest, IsGivenBackByAnyThreadAndAfterItsEnd) {
 }
 
 TEST(UnreadBytesTest, WhoHasReadAllIsForgotten) {
-  UnreadBytes unread(kFourFrames);
+  UnreadBytes unread(kTwentyFrames);
   const zmq::message_t kept = unread.Take("slow", Frame());
   for (int i = 0; i < 10'000; ++i) unread.Take(std::to_string(i), "x");
   EXPECT_LT(unread.peer_count(), 2'000u);
   EXPECT_EQ(unread.of_all(), kFrame + kMessage);
-  EXPECT_FALSE(unread.HasRoom("slow", 3 * (kFrame + kMessage)));
+  EXPECT_FALSE(unread.HasRoom("slow", 4 * kFrame));
 }
 
 }  // namespace
