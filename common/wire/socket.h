@@ -78,8 +78,7 @@ class Router {
  public:
   struct Options {
     // What waits in memory for peers that do not read as fast as they are written to: messages for
-    // each, and bytes for all together. A peer may have a quarter of what is free of those at most,
-    // so those who do not read leave room for those who do. Beyond: kWouldBlock.
+    // each, and bytes for all together (unread_bytes.h: how they share it). Beyond: kWouldBlock.
     int max_unread_messages = 1000;
     std::size_t max_unread_bytes = std::size_t{256} << 20;
     // What waits in memory of each peer until Receive takes it, in messages (of kMaxMessageBytes at

@@ -23,8 +23,9 @@ class UnreadBytes {
 
   explicit UnreadBytes(std::size_t limit_of_all) : limit_(limit_of_all) {}
 
-  // A peer may have a quarter of what is free, so that some always is, however many do not read:
-  // one that takes all it can has a fifth, n of them leave limit / (1 + n / 4) to the others.
+  // Whoever has read everything gets the next message, whatever others do. Further ones wait only
+  // within a quarter of what is free, so the first who does not read leaves four fifths to others.
+  // All together: the limit, and one message for each peer.
   bool HasRoom(const std::string& peer, std::size_t frame_bytes) const;
   // The message to send, of which `peer` has not read anything yet.
   zmq::message_t Take(const std::string& peer, std::string frame);

@@ -45,21 +45,17 @@ TEST(UnreadBytesTest, APeerThatIsFullLeavesRoomForOthersAndHasRoomAgain) {
   EXPECT_TRUE(unread.HasRoom("slow", kFrame));
 }
 
-TEST(UnreadBytesTest, HoweverManyDoNotReadSomeRoomIsLeft) {
-  constexpr int kMany = 400;
-  UnreadBytes unread(std::size_t{256} << 20);
+TEST(UnreadBytesTest, HoweverManyDoNotReadTheBoundHoldsAndWhoReadsIsServed) {
+  constexpr std::size_t kMany = 400;
+  UnreadBytes unread(kTwentyFrames);
   std::vector<zmq::message_t> messages;
-  for (int i = 0; i < kMany; ++i) {
+  for (std::size_t i = 0; i < kMany; ++i) {
     for (auto& message : Fill(unread, std::to_string(i))) messages.push_back(std::move(message));
   }
-  EXPECT_LE(unread.of_all(), std::size_t{256 << 20});
-  EXPECT_TRUE(unread.HasRoom("one who reads", kFrame));
-}
-
-TEST(UnreadBytesTest, AFrameMayTakeAQuarterAtMost) {
-  UnreadBytes unread(4 * (kFrame + kMessage));
-  EXPECT_TRUE(unread.HasRoom("a", kFrame));
-  EXPECT_FALSE(unread.HasRoom("a", kFrame + 1));
+  EXPECT_LE(unread.of_all(), kTwentyFrames + kMany * (kFrame + kMessage));
+  EXPECT_TRUE(unread.HasRoom("one who has read everything", 100 * kFrame));
+  const zmq::message_t message = unread.Take("one who has read everything", Frame());
+  EXPECT_FALSE(unread.HasRoom("one who has read everything", 0));
 }
 
 // ZeroMQ's threads give back, and may do so later than the socket is gone.
