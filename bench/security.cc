@@ -262,12 +262,11 @@ pid_t StartAttack(const std::string& endpoint, const wire::PublicKey& coordinato
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (priority == Priority::kNice) {
-    ::setpriority(PRIO_PROCESS, 0, 19);
-  } else {
-    const sched_param none{};
-    if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::_exit(1);
-  }
+  // Whatever the one who runs this has given it.
+  const sched_param none{};
+  const int policy = priority == Priority::kNice ? SCHED_OTHER : SCHED_IDLE;
+  if (::sched_setscheduler(0, policy, &none) != 0) ::_exit(1);
+  if (priority == Priority::kNice) ::setpriority(PRIO_PROCESS, 0, 19);
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;

@@ -1,6 +1,7 @@
 #include "coordinator/effect_runner.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "common/base/failpoint.h"
 #include "common/wire/bounds.h"
@@ -77,11 +78,11 @@ void EffectRunner::Do(const Observation& observation) { observer_.Observe(observ
 void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
                          wire::CoordinatorMessage message) {
   CutToFrame(message);
-  const std::string frame =
+  std::string frame =
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
   LF_FAILPOINT("coordinator.before_reply");
   // A client that does not read loses this reply and nothing else: it asks again.
-  if (clients_.Send(peer, frame) != wire::SendResult::kSent) {
+  if (clients_.Send(peer, std::move(frame)) != wire::SendResult::kSent) {
     events_.push_back(ClientUnreachable{peer});
   }
   LF_FAILPOINT("coordinator.after_reply");
@@ -112,8 +113,8 @@ void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
 }
 
 bool EffectRunner::Send(const PeerId& peer, const wire::WorkerCommand& command) {
-  // A worker whose queue is full has not read a thousand messages: it counts as gone until it says
-  // hello again.
+  // A worker whose queue is full (wire::Router::Options) has not read for long: it counts as gone
+  // until it says hello again.
   return workers_.Send(peer, wire::Encode(command)) == wire::SendResult::kSent;
 }
 

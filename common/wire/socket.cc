@@ -17,6 +17,7 @@
 #include "common/wire/listener.h"
 #include "common/wire/porch.h"
 #include "common/wire/socket_impl.h"
+#include "common/wire/unread_bytes.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -37,15 +38,15 @@ constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
 
 int Count(milliseconds time) { return static_cast<int>(time.count()); }
 
-void SetCommonOptions(zmq::socket_t& socket, int high_water_mark) {
+void SetCommonOptions(zmq::socket_t& socket, int max_unsent, int max_unreceived) {
   socket.set(zmq::sockopt::linger, Count(kLinger));
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxMessageBytes));
   socket.set(zmq::sockopt::handshake_ivl, Count(kHandshakeLimit));
   socket.set(zmq::sockopt::heartbeat_ivl, Count(kHeartbeatInterval));
   socket.set(zmq::sockopt::heartbeat_timeout, Count(kHeartbeatLimit));
   socket.set(zmq::sockopt::heartbeat_ttl, Count(kHeartbeatLimit));
-  socket.set(zmq::sockopt::sndhwm, high_water_mark);
-  socket.set(zmq::sockopt::rcvhwm, high_water_mark);
+  socket.set(zmq::sockopt::sndhwm, max_unsent);
+  socket.set(zmq::sockopt::rcvhwm, max_unreceived);
 }
 
 bool IsIpv6(const Endpoint& endpoint) {
@@ -116,6 +117,9 @@ Context::~Context() = default;
 // ---------------------------------------------------------------------------------------
 
 struct Router::Impl {
+  explicit Impl(const Options& options) : unread(options.max_unread_bytes) {}
+
+  UnreadBytes unread;
   zmq::socket_t socket;
   std::string endpoint;
   std::uint64_t malformed_count = 0;
@@ -143,9 +147,10 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
       options.authenticator == nullptr ? Protection::kNone : Protection::kKeys;
   LF_TRY(const Endpoint parsed, ParseListenEndpoint(endpoint, protection));
   try {
-    auto impl = std::make_unique<Impl>();
+    auto impl = std::make_unique<Impl>(options);
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
-    SetCommonOptions(impl->socket, options.high_water_mark);
+    SetCommonOptions(impl->socket, options.max_unread_messages, options.max_unreceived_messages);
+    impl->socket.set(zmq::sockopt::tcp_maxrt, Count(options.max_standstill));
     impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
     impl->authenticator = options.authenticator;
     impl->door = options.door;
@@ -172,14 +177,18 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
 }
 
 const std::string& Router::endpoint() const { return impl_->endpoint; }
+std::size_t Router::unread_bytes() const { return impl_->unread.of_all(); }
 std::uint64_t Router::malformed_count() const { return impl_->malformed_count; }
 
-SendResult Router::Send(const PeerId& peer, std::string_view frame) {
+SendResult Router::Send(const PeerId& peer, std::string frame) {
   CheckSize(frame);
   try {
+    if (!impl_->unread.HasRoom(peer, frame.size())) return SendResult::kWouldBlock;
     if (!SendPart(impl_->socket, peer, zmq::send_flags::sndmore)) return SendResult::kWouldBlock;
     // The peer's queue took the address, so it takes the frame.
-    LF_CHECK(SendPart(impl_->socket, frame, zmq::send_flags::none), "half a message was sent");
+    LF_CHECK(impl_->socket.send(impl_->unread.Take(peer, std::move(frame)),
+                                zmq::send_flags::dontwait),
+             "half a message was sent");
     return SendResult::kSent;
   } catch (const zmq::error_t& error) {
     LF_CHECK(error.num() == EHOSTUNREACH, "sending: {}", error.what());
@@ -206,8 +215,14 @@ std::optional<Received> Router::Receive() {
 
 struct Dealer::Impl {
   zmq::socket_t socket;
-  zmq::socket_t monitor;  // of its handshakes; perhaps none. Goes before `socket`
+  zmq::socket_t monitor;  // of its handshakes; perhaps none
   std::vector<zmq::message_t> parts;
+
+  // libzmq tells of an event by a send that waits for the monitor: one that comes between the ends
+  // of the two would stop the thread that moves all of this context's messages, for good.
+  ~Impl() {
+    if (monitor) ::zmq_socket_monitor(socket.handle(), nullptr, 0);
+  }
 
   void WatchHandshake(zmq::context_t& context) {
     static std::atomic<std::uint64_t> last_number = 0;
@@ -218,6 +233,8 @@ struct Dealer::Impl {
              ::zmq_strerror(::zmq_errno()));
     monitor = zmq::socket_t(context, zmq::socket_type::pair);
     monitor.set(zmq::sockopt::linger, 0);
+    // For the same reason: whoever connects to a wrong place and never asks why holds up nobody.
+    monitor.set(zmq::sockopt::rcvhwm, 0);
     monitor.connect(name);
   }
 };
@@ -237,7 +254,7 @@ Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint,
   try {
     auto impl = std::make_unique<Impl>();
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
-    SetCommonOptions(impl->socket, kDealerHighWaterMark);
+    SetCommonOptions(impl->socket, kDealerHighWaterMark, kDealerHighWaterMark);
     impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
     if (options.keys != nullptr) UseKeys(impl->socket, *options.keys);
     if (options.watch_handshake) impl->WatchHandshake(context.impl().context);

@@ -70,14 +70,22 @@ struct Received {
 
 enum class SendResult {
   kSent,
-  kWouldBlock,   // the peer does not read as fast as it is written to: try later
+  kWouldBlock,   // the peer does not read as fast as it is written to: nothing was sent
   kUnreachable,  // the peer is gone
 };
 
 class Router {
  public:
   struct Options {
-    int high_water_mark = 1000;  // messages queued for each peer, each way
+    // What waits in memory for peers that do not read as fast as they are written to: messages for
+    // each, and bytes for all together (unread_bytes.h: how they share it). Beyond: kWouldBlock.
+    int max_unread_messages = 1000;
+    std::size_t max_unread_bytes = std::size_t{256} << 20;
+    // What waits in memory of each peer until Receive takes it, in messages (of kMaxMessageBytes at
+    // most); the rest waits at the peer.
+    int max_unreceived_messages = 64;
+    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on.
+    std::chrono::milliseconds max_standstill{60'000};
     // Lets in whom it authorizes, and nobody else. Outlives the router.
     Authenticator* authenticator = nullptr;
     Door door = Door::kClients;
@@ -88,7 +96,8 @@ class Router {
   ~Router();
 
   const std::string& endpoint() const;  // with the real port
-  SendResult Send(const PeerId& peer, std::string_view frame);
+  SendResult Send(const PeerId& peer, std::string frame);
+  std::size_t unread_bytes() const;  // of all peers, with what messages cost beside their frames
   // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they
   // are counted by malformed_count() and otherwise ignored.
   std::optional<Received> Receive();

@@ -2,6 +2,7 @@
 Exit status 77 without PyYAML."""
 
 import copy
+import http.server
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import fleet
@@ -280,6 +282,29 @@ class Container(unittest.TestCase):
             port = f.coordinator.ready["http"].rsplit(":", 1)[1]
             self.assertEqual(subprocess.run([script, port]).returncode, 0)
         self.assertNotEqual(subprocess.run([script, port], capture_output=True).returncode, 0)
+
+    def test_the_health_check_ends_no_daemon_over_what_a_restart_does_not_mend(self):
+        """Swarm, and whatever else restarts containers by it, would kill a coordinator whose disk is full."""
+        says = {"/livez": 200, "/healthz": 503, "/readyz": 503}
+
+        class FullDisk(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(says.get(self.path, 404))
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        script = str(ROOT / "deploy" / "container" / "healthy.sh")
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FullDisk) as server:
+            threading.Thread(target=server.serve_forever).start()
+            try:
+                port = str(server.server_address[1])
+                self.assertEqual(subprocess.run([script, port]).returncode, 0)
+                says["/livez"] = 503
+                self.assertNotEqual(subprocess.run([script, port]).returncode, 0)
+            finally:
+                server.shutdown()
 
 
 if __name__ == "__main__":

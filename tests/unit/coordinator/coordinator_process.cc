@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -99,9 +100,7 @@ PrivateDir::~PrivateDir() { std::filesystem::remove_all(path_); }
 
 CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir,
                                        const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"--listen-clients",
-                                        "ipc://" + (dir / "clients").native(),
-                                        "--listen-workers",
+  std::vector<std::string> arguments = {"--listen-workers",
                                         "ipc://" + (dir / "workers").native(),
                                         "--http",
                                         "127.0.0.1:0",
@@ -109,6 +108,9 @@ CoordinatorProcess::CoordinatorProcess(const std::filesystem::path& dir,
                                         (dir / "test.db").native(),
                                         "--log-level",
                                         "warning"};
+  if (std::ranges::find(more, "--listen-clients") == more.end()) {
+    arguments.insert(arguments.end(), {"--listen-clients", "ipc://" + (dir / "clients").native()});
+  }
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Child child = Start(arguments, STDOUT_FILENO);
   pid = child.pid;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <type_traits>
+#include <variant>
 
 #include "coordinator/permission.h"
 #include "tests/unit/coordinator/core_harness.h"
@@ -25,7 +26,11 @@ TEST(Permission, WhatEachRequestNeeds) {
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowJob{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ListWorkers{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ExplainJob{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::SetDrain{})), Need::kAdmin);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ListOutcomes{})), Need::kClient);
+  EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ShowFleet{})), Need::kClient);
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::UnknownMember{})), Need::kClient);
+  static_assert(std::variant_size_v<wire::ClientMessage> == 13, "one line for each request");
   struct RequestThatNobodyThoughtOf {};
   EXPECT_EQ(kNeedOf<RequestThatNobodyThoughtOf>, Need::kAdmin);
 }

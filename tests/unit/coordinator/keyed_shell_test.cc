@@ -1,15 +1,23 @@
-// The real coordinator process with keys: what each kind of message does when the key of its
-// connection has been revoked (T13: nothing), while the connection lives.
+// The real coordinator process with keys: what each kind of message does (T13), for every way of
+// having no right to it. The messages are those of the golden frames, which every kind of the
+// schema has: one that is added is tried here by itself.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/wire/bounds.h"
 #include "common/wire/key_file.h"
+#include "coordinator/permission.h"
 #include "tests/unit/coordinator/coordinator_process.h"
+#include "tests/unit/wire/fixed_messages.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -68,6 +76,22 @@ class KeyedShellTest : public ::testing::Test {
         .value();
   }
 
+  // No worker was ever registered or drained, and the batch goes on.
+  void ExpectUntouched(wire::Dealer& admin, BatchId batch) {
+    const auto fleet = Ask(admin, wire::ShowFleet{.max_events = wire::kMaxEventsPerList});
+    for (const wire::FleetEvent& event : std::get<wire::FleetInfo>(fleet.message).events) {
+      EXPECT_FALSE(event.kind.starts_with("worker.")) << event.kind << ' ' << event.subject;
+    }
+    const auto workers = Ask(admin, wire::ListWorkers{});
+    EXPECT_TRUE(std::get<wire::WorkerList>(workers.message).workers.empty());
+    const auto shown = Ask(admin, wire::ShowBatch{.batch = batch});
+    EXPECT_NE(std::get<wire::BatchInfo>(shown.message).state, wire::BatchState::kCancelled);
+  }
+
+  std::uint64_t AcceptedJobs(wire::Dealer& admin) {
+    return std::get<wire::FleetInfo>(Ask(admin, wire::ShowFleet{}).message).accepted_jobs;
+  }
+
   const PrivateDir dir_;
   const fs::path keys_;
   const wire::KeyPair own_ = wire::KeyPair::Generate();
@@ -76,18 +100,52 @@ class KeyedShellTest : public ::testing::Test {
   std::uint64_t number_ = 0;
 };
 
+wire::SubmitJobs OneJob() {
+  return {.request_id = Uuid::Random(),
+          .jobs = {JobSpec{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}}}};
+}
+
+// One of each kind, about this batch if it is about any.
 std::vector<wire::ClientMessage> EveryRequest(BatchId batch) {
-  return {wire::ClientHello{.client = Uuid::Random()},
-          wire::SubmitJobs{
-              .request_id = Uuid::Random(),
-              .jobs = {JobSpec{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}}}},
-          wire::FetchOutcomes{.batch = batch},
-          wire::CancelBatch{.batch = batch},
-          wire::ListBatches{},
-          wire::ShowBatch{.batch = batch},
-          wire::ShowJob{.job = {.batch = batch, .index = 0}},
-          wire::ListWorkers{},
-          wire::ExplainJob{.job = {.batch = batch, .index = 0}}};
+  std::vector<wire::ClientMessage> messages;
+  for (auto& [name, request] : wire::FixedRequests()) {
+    std::visit(
+        [&](auto& message) {
+          if constexpr (requires { message.batch = batch; }) message.batch = batch;
+          if constexpr (requires { message.job.batch = batch; }) {
+            message.job = {.batch = batch, .index = 0};
+          }
+        },
+        request.message);
+    if (auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) *submit = OneJob();
+    messages.push_back(std::move(request.message));
+  }
+  return messages;
+}
+
+// Every frame that any peer of this protocol ever sends.
+std::vector<std::string> EveryFrame(BatchId batch) {
+  std::vector<std::string> frames = {"not even a message"};
+  std::uint64_t number = 1'000'000;
+  for (const wire::ClientMessage& message : EveryRequest(batch)) {
+    frames.push_back(wire::Encode(wire::ClientRequest{.number = ++number, .message = message}));
+  }
+  const auto add = [&](const auto& messages) {
+    for (const auto& [name, message] : messages) frames.push_back(wire::Encode(message));
+  };
+  add(wire::FixedWorkerMessages());
+  add(wire::FixedReplies());
+  add(wire::FixedWorkerCommands());
+  return frames;
+}
+
+wire::WorkerHello AWorker() {
+  return {.worker = Uuid::Random(),
+          .name = "host",
+          .credit = 1,
+          .hardware = {.hardware_class = "class"},
+          .compiler = {.llvm = "0", .tier = "none", .revision = "0"},
+          .policy = "policy"};
 }
 
 TEST_F(KeyedShellTest, NoRequestOfARevokedKeyIsActedUpon) {
@@ -98,26 +156,19 @@ TEST_F(KeyedShellTest, NoRequestOfARevokedKeyIsActedUpon) {
   const auto alice_keys = Authorize(Role::kClient, "alice");
   wire::Dealer alice = Connect(coordinator_->clients, alice_keys);
   Ask(alice, wire::ClientHello{.client = Uuid::Random()});
-  const auto accepted = Ask(alice, EveryRequest({})[1]);
+  const auto accepted = Ask(alice, OneJob());
   const BatchId batch = std::get<wire::Accepted>(accepted.message).batch;
 
   fs::remove(FileOf(Role::kClient, "alice"));
-  std::vector<std::string> frames = {"not even a message"};
-  for (const wire::ClientMessage& message : EveryRequest(batch)) {
-    frames.push_back(wire::Encode(wire::ClientRequest{.number = ++number_, .message = message}));
-  }
-  for (const std::string& frame : frames) {
+  for (const std::string& frame : EveryFrame(batch)) {
     const auto reply = wire::DecodeCoordinatorReply(Exchange(alice, frame)).value();
     EXPECT_EQ(reply.number, 0u) << "not a byte of it was read";
     const auto* refused = std::get_if<wire::Refused>(&reply.message);
     ASSERT_NE(refused, nullptr);
     EXPECT_EQ(refused->failure.code, FailureCode::kUnauthenticated);
   }
-  const auto list = Ask(root, wire::ListBatches{});
-  const auto& batches = std::get<wire::BatchList>(list.message).batches;
-  ASSERT_EQ(batches.size(), 1u) << "what was accepted before stays, and nothing came to it";
-  EXPECT_EQ(batches.front().batch, batch);
-  EXPECT_NE(batches.front().state, wire::BatchState::kCancelled);
+  ExpectUntouched(root, batch);
+  EXPECT_EQ(AcceptedJobs(root), 1u);
 }
 
 TEST_F(KeyedShellTest, NoMessageOfARevokedWorkerIsActedUpon) {
@@ -128,12 +179,7 @@ TEST_F(KeyedShellTest, NoMessageOfARevokedWorkerIsActedUpon) {
   };
   const auto node_keys = Authorize(Role::kWorker, "node7");
   wire::Dealer node = Connect(coordinator_->workers, node_keys);
-  const wire::WorkerHello hello{.worker = Uuid::Random(),
-                                .name = "host",
-                                .credit = 1,
-                                .hardware = {.hardware_class = "class"},
-                                .compiler = {.llvm = "0", .tier = "none", .revision = "0"},
-                                .policy = "policy"};
+  const wire::WorkerHello hello = AWorker();
   const auto welcome = wire::DecodeWorkerCommand(Exchange(node, wire::Encode(hello))).value();
   ASSERT_TRUE(std::holds_alternative<wire::WorkerWelcome>(welcome));
   ASSERT_EQ(workers().size(), 1u);
@@ -141,15 +187,155 @@ TEST_F(KeyedShellTest, NoMessageOfARevokedWorkerIsActedUpon) {
 
   fs::remove(FileOf(Role::kWorker, "node7"));
   EXPECT_EQ(workers().size(), 0u) << "it is gone before it says anything";
-  for (const wire::WorkerMessage& message :
-       {wire::WorkerMessage(hello), wire::WorkerMessage(wire::Heartbeat{}),
-        wire::WorkerMessage(wire::Reports{}), wire::WorkerMessage(wire::Goodbye{})}) {
-    const auto command = wire::DecodeWorkerCommand(Exchange(node, wire::Encode(message))).value();
+  for (const std::string& frame : EveryFrame({})) {
+    const auto command = wire::DecodeWorkerCommand(Exchange(node, frame)).value();
     const auto* refused = std::get_if<wire::Refused>(&command);
     ASSERT_NE(refused, nullptr);
     EXPECT_EQ(refused->failure.code, FailureCode::kUnauthenticated);
   }
   EXPECT_EQ(workers().size(), 0u);
+}
+
+// What the coordinator has counted of `series`, whose name begins like that.
+double CountOf(const std::string& page, std::string_view series) {
+  double sum = 0;
+  for (std::size_t at = page.find(series); at != std::string::npos; at = page.find(series, at)) {
+    const std::size_t space = page.find(' ', at);
+    if (at == 0 || page[at - 1] == '\n') sum += std::stod(page.substr(space + 1));
+    at = space;
+  }
+  return sum;
+}
+
+// Every key that is not for a door, at that door, with every frame there is.
+TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
+  wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
+  const wire::PeerKeys alice_keys = Authorize(Role::kClient, "alice");
+  wire::Dealer alice = Connect(coordinator_->clients, alice_keys);
+  Ask(alice, wire::ClientHello{.client = Uuid::Random()});
+  const auto accepted = Ask(alice, OneJob());
+  const BatchId batch = std::get<wire::Accepted>(accepted.message).batch;
+
+  wire::PeerKeys unknown = alice_keys;
+  unknown.own = wire::KeyPair::Generate();
+  wire::PeerKeys coordinators = alice_keys;
+  coordinators.own = own_;
+  wire::PeerKeys misled = alice_keys;
+  misled.coordinator = wire::KeyPair::Generate().public_key;
+  const wire::PeerKeys revoked_client = Authorize(Role::kClient, "gone");
+  const wire::PeerKeys revoked_worker = Authorize(Role::kWorker, "gone");
+  fs::remove(FileOf(Role::kClient, "gone"));
+  fs::remove(FileOf(Role::kWorker, "gone"));
+  const wire::PeerKeys node = Authorize(Role::kWorker, "node7");
+  const wire::PeerKeys other_admin = Authorize(Role::kAdmin, "other");
+
+  struct Case {
+    const char* who;
+    const wire::PeerKeys* keys;  // none: without
+    bool at_clients;
+    bool at_workers;
+  };
+  const std::vector<Case> cases = {{"nobody", nullptr, true, true},
+                                   {"unknown", &unknown, true, true},
+                                   {"the coordinator", &coordinators, true, true},
+                                   {"misled", &misled, true, true},
+                                   {"revoked client", &revoked_client, true, true},
+                                   {"revoked worker", &revoked_worker, true, true},
+                                   {"worker", &node, true, false},
+                                   {"client", &alice_keys, false, true},
+                                   {"admin", &other_admin, false, true}};
+  const std::vector<std::string> frames = EveryFrame(batch);
+  const double malformed =
+      CountOf(HttpGet(coordinator_->http, "/metrics"), "loopfleet_malformed_messages_total");
+  for (const Case& one : cases) {
+    for (const bool is_clients : {true, false}) {
+      if (!(is_clients ? one.at_clients : one.at_workers)) continue;
+      SCOPED_TRACE(std::string(one.who) + (is_clients ? " at the clients'" : " at the workers'"));
+      auto dealer =
+          wire::Dealer::Connect(context_, is_clients ? coordinator_->clients : coordinator_->workers,
+                                {.keys = one.keys, .watch_handshake = true});
+      ASSERT_TRUE(dealer.has_value()) << dealer.error().message;
+      for (const std::string& frame : frames) {  // queued for when it is connected
+        ASSERT_EQ(dealer->Send(frame), wire::SendResult::kSent);
+      }
+      Await("the refusal", [&] { return dealer->TakeHandshakeFailure().has_value(); });
+      EXPECT_FALSE(dealer->Receive().has_value());
+    }
+  }
+  ExpectUntouched(root, batch);
+  EXPECT_EQ(AcceptedJobs(root), 1u);
+  EXPECT_EQ(
+      CountOf(HttpGet(coordinator_->http, "/metrics"), "loopfleet_malformed_messages_total"),
+      malformed)
+      << "no decoder saw any of them";
+}
+
+// Whoever is let in: each request is refused with FORBIDDEN exactly where the table of requests
+// says so. The table itself is held to what is meant by Permission.WhatEachRequestNeeds.
+TEST_F(KeyedShellTest, EveryRequestOfEveryRoleAboutAnothersBatch) {
+  wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
+  Ask(alice, wire::ClientHello{.client = Uuid::Random()});
+  for (const Role role : {Role::kClient, Role::kAdmin}) {
+    const BatchId batch = std::get<wire::Accepted>(Ask(alice, OneJob()).message).batch;
+    wire::Dealer other = Connect(coordinator_->clients, Authorize(role, "other"));
+    Ask(other, wire::ClientHello{.client = Uuid::Random()});
+    for (const wire::ClientMessage& message : EveryRequest(batch)) {
+      SCOPED_TRACE(std::string(wire::NameOf(role)) + ", request " +
+                   std::to_string(message.index()));
+      const auto reply = Ask(other, message);
+      const auto* refused = std::get_if<wire::Refused>(&reply.message);
+      const bool is_forbidden =
+          refused != nullptr && refused->failure.code == FailureCode::kForbidden;
+      EXPECT_EQ(is_forbidden, !IsPermitted(role, NeedOf(message), Ownership::kAnothers));
+    }
+  }
+}
+
+// A client's key opens the clients' door to clients' messages: what workers say changes nothing
+// there, nor does what the coordinator says.
+TEST_F(KeyedShellTest, AClientCannotSayWhatWorkersSay) {
+  wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
+  wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
+  Ask(alice, wire::ClientHello{.client = Uuid::Random()});
+  const BatchId batch = std::get<wire::Accepted>(Ask(alice, OneJob()).message).batch;
+  wire::Dealer bob = Connect(coordinator_->clients, Authorize(Role::kClient, "bob"));
+  for (const std::string& frame : EveryFrame(batch)) {
+    ASSERT_EQ(bob.Send(frame), wire::SendResult::kSent);
+  }
+  // Messages of a connection are read in turn: this answer comes after them all.
+  constexpr std::uint64_t kLast = 2'000'000;
+  ASSERT_EQ(bob.Send(wire::Encode(
+                wire::ClientRequest{.number = kLast, .message = wire::ListBatches{}})),
+            wire::SendResult::kSent);
+  Await("the last answer", [&] {
+    const auto frame = bob.Receive();
+    return frame && wire::DecodeCoordinatorReply(*frame).value().number == kLast;
+  });
+  ExpectUntouched(root, batch);
+}
+
+// A worker's key opens the workers' door to worker's messages: a client's there change nothing.
+TEST_F(KeyedShellTest, AWorkerCannotAskWhatClientsAsk) {
+  wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
+  wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
+  Ask(alice, wire::ClientHello{.client = Uuid::Random()});
+  const BatchId batch = std::get<wire::Accepted>(Ask(alice, OneJob()).message).batch;
+  wire::Dealer node = Connect(coordinator_->workers, Authorize(Role::kWorker, "node7"));
+  for (const std::string& frame : EveryFrame(batch)) {
+    ASSERT_EQ(node.Send(frame), wire::SendResult::kSent);
+  }
+  // Messages of a connection are read in turn: this answer comes after them all.
+  ASSERT_EQ(node.Send(wire::Encode(AWorker())), wire::SendResult::kSent);
+  Await("the worker", [&] {
+    while (node.Receive()) {
+    }
+    const auto list = Ask(root, wire::ListWorkers{});
+    return std::ranges::any_of(std::get<wire::WorkerList>(list.message).workers,
+                               [](const auto& worker) { return worker.name == "node7/host"; });
+  });
+  const auto shown = Ask(root, wire::ShowBatch{.batch = batch});
+  EXPECT_NE(std::get<wire::BatchInfo>(shown.message).state, wire::BatchState::kCancelled);
+  EXPECT_EQ(AcceptedJobs(root), 1u);
 }
 
 // Whoever has an admin's key cannot drain in the name of another.
@@ -159,13 +345,7 @@ TEST_F(KeyedShellTest, WhoDrainsIsWhoseKeyItIs) {
   Ask(root, wire::ClientHello{.client = Uuid::Random()});
   const auto node_keys = Authorize(Role::kWorker, "node7");
   wire::Dealer node = Connect(coordinator_->workers, node_keys);
-  Exchange(node, wire::Encode(
-                     wire::WorkerHello{.worker = Uuid::Random(),
-                                       .name = "host",
-                                       .credit = 1,
-                                       .hardware = {.hardware_class = "class"},
-                                       .compiler = {.llvm = "0", .tier = "none", .revision = "0"},
-                                       .policy = "policy"}));
+  Exchange(node, wire::Encode(AWorker()));
   const auto drained = Ask(root, wire::SetDrain{.target = "node7/host", .by = "somebody else"});
   const auto* list = std::get_if<wire::WorkerList>(&drained.message);
   ASSERT_NE(list, nullptr);
@@ -178,7 +358,7 @@ TEST_F(KeyedShellTest, ANewKeyOfTheSameNameOwnsTheOldBatches) {
   wire::PeerKeys old_keys = Authorize(Role::kClient, "alice");
   wire::Dealer before = Connect(coordinator_->clients, old_keys);
   Ask(before, wire::ClientHello{.client = Uuid::Random()});
-  const BatchId batch = std::get<wire::Accepted>(Ask(before, EveryRequest({})[1]).message).batch;
+  const BatchId batch = std::get<wire::Accepted>(Ask(before, OneJob()).message).batch;
   fs::remove(FileOf(Role::kClient, "alice"));
   const auto new_keys = Authorize(Role::kClient, "alice");
   wire::Dealer after = Connect(coordinator_->clients, new_keys);

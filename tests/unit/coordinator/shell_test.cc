@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "common/wire/bounds.h"
 #include "tests/unit/coordinator/coordinator_process.h"
+#include "tests/unit/wire/raw_peer.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -215,6 +218,52 @@ TEST_F(Shell, BytesThatAreNoMessageAreRefusedAndCounted) {
   const std::string metrics = HttpGet(coordinator->http, "/metrics");
   EXPECT_NE(metrics.find("loopfleet_malformed_messages_total 2"), std::string::npos) << metrics;
   Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));  // and goes on
+}
+
+// The most that the process has had in memory.
+std::size_t PeakBytes(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;) {
+    std::size_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes << 10;
+  }
+  ADD_FAILURE() << "the kernel does not tell";
+  return 0;
+}
+
+TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
+  coordinator.reset();
+  const std::vector<std::string> tcp = {"--listen-clients", "tcp://127.0.0.1:0"};
+  coordinator = std::make_unique<CoordinatorProcess>(dir.path(), tcp);
+  StubClient client(context, coordinator->clients);
+  // A page of these outcomes nearly fills a message; none of them needs a worker.
+  wire::SubmitJobs jobs{.request_id = Uuid::Random()};
+  for (int i = 0; i < 15; ++i) {
+    jobs.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://no-such-v0/1"}});
+    jobs.jobs.back().tag = '"' + std::string(60 << 10, 'x') + '"';
+  }
+  const BatchId batch = Submit(client, jobs);
+  EXPECT_EQ(Follow(client, batch, [] {}).size(), 15u);
+
+  const std::size_t before = PeakBytes(coordinator->pid);
+  wire::RawPeer silent(coordinator->clients);
+  silent.ShakeHands();
+  auto ask = [&, number = std::uint64_t{0}](wire::ClientMessage message) mutable {
+    silent.WriteFrame(wire::Encode(wire::ClientRequest{.number = ++number,
+                                                       .message = std::move(message)}),
+                      wire::RawPeer::More::kNone);
+  };
+  for (int i = 0; i < 1000; ++i) {  // a gigabyte of answers; it greets as often as it is forgotten
+    ask(wire::ClientHello{.client = Uuid::Random()});
+    ask(wire::FetchOutcomes{.batch = batch});
+  }
+  silent.WriteFrame("not a message", wire::RawPeer::More::kNone);  // counted after all of them
+  Await("the last of it", [&] {
+    return HttpGet(coordinator->http, "/metrics").find("malformed_messages_total 1") !=
+           std::string::npos;
+  });
+  EXPECT_LT(PeakBytes(coordinator->pid) - before, std::size_t{400} << 20);
+  EXPECT_EQ(Expect<wire::BatchList>(client.Call(wire::ListBatches{})).batches.size(), 1u);
 }
 
 TEST_F(Shell, ItServesMetricsAndHealth) {

@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/bounds.h"
+#include "common/wire/key.h"
 #include "tests/unit/wire/private_directory.h"
 #include "tests/unit/wire/raw_peer.h"
 
@@ -149,7 +150,7 @@ TEST(Socket, APeerThatIsGoneIsUnreachable) {
 // Its queue fills up, the caller is told, others are served, and it goes on once it reads again.
 TEST(Socket, APeerThatDoesNotReadWouldBlock) {
   Context context;
-  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.high_water_mark = 10});
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_messages = 10});
   Dealer slow = ConnectDealer(context, router.endpoint());
   ASSERT_EQ(slow.Send("hello"), SendResult::kSent);
   const auto received = Next(router);
@@ -167,6 +168,80 @@ TEST(Socket, APeerThatDoesNotReadWouldBlock) {
 
   for (int i = 0; i < sent; ++i) ASSERT_TRUE(Next(slow).has_value()) << i << " of " << sent;
   EXPECT_TRUE(Eventually([&] { return router.Send(received->peer, frame) == SendResult::kSent; }));
+}
+
+// A peer that says hello and then never reads a byte; the result is its id.
+PeerId MeetOneWhoNeverReads(Router& router, RawPeer& peer) {
+  peer.ShakeHands();
+  peer.WriteFrame("hello", RawPeer::More::kNone);
+  const auto received = Next(router);
+  LF_CHECK(received.has_value(), "no hello");
+  return received->peer;
+}
+
+// Whatever the kernel keeps of it is not this process's.
+TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
+  constexpr std::size_t kBound = 4 << 20;
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = 4 * kBound});
+  const std::string frame(kMaxMessageBytes, 'x');
+  {
+    RawPeer silent(router.endpoint());
+    const PeerId peer = MeetOneWhoNeverReads(router, silent);
+    // The kernel takes some megabytes, in its time.
+    int full_in_a_row = 0;
+    ASSERT_TRUE(Eventually([&] {
+      const bool is_full = router.Send(peer, frame) == SendResult::kWouldBlock;
+      EXPECT_LE(router.unread_bytes(), kBound);
+      full_in_a_row = is_full ? full_in_a_row + 1 : 0;
+      return full_in_a_row == 100;
+    }));
+    EXPECT_GT(router.unread_bytes(), kBound - 2 * kMaxMessageBytes);
+    EXPECT_EQ(router.Send(peer, "x"), SendResult::kSent) << "a short one still has room";
+
+    Dealer other = ConnectDealer(context, router.endpoint());
+    ExpectExchange(router, other);
+  }
+  EXPECT_TRUE(Eventually([&] {
+    router.Receive();  // a socket takes note of who is gone when it is used
+    return router.unread_bytes() == 0;
+  })) << "gone with its peer";
+}
+
+TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
+  constexpr std::size_t kBound = 8 << 20;
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = kBound});
+  const std::string frame(kMaxMessageBytes, 'x');
+  std::vector<std::unique_ptr<RawPeer>> silent;
+  for (std::size_t i = 1; i <= 20; ++i) {
+    silent.push_back(std::make_unique<RawPeer>(router.endpoint()));
+    const PeerId peer = MeetOneWhoNeverReads(router, *silent.back());
+    int full_in_a_row = 0;
+    ASSERT_TRUE(Eventually([&] {
+      const bool is_full = router.Send(peer, frame) == SendResult::kWouldBlock;
+      full_in_a_row = is_full ? full_in_a_row + 1 : 0;
+      return full_in_a_row == 100;
+    }));
+    EXPECT_LE(router.unread_bytes(), kBound + i * kMaxMessageBytes);
+  }
+  Dealer other = ConnectDealer(context, router.endpoint());
+  ExpectExchange(router, other);
+}
+
+TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0",
+                             {.max_unread_bytes = 8 << 20, .max_standstill = 1s});
+  const std::string frame(kMaxMessageBytes, 'x');
+  RawPeer silent(router.endpoint());
+  const PeerId peer = MeetOneWhoNeverReads(router, silent);
+  EXPECT_TRUE(
+      Eventually([&] { return router.Send(peer, frame) == SendResult::kUnreachable; }));
+  EXPECT_TRUE(Eventually([&] {
+    router.Receive();
+    return router.unread_bytes() == 0;
+  }));
 }
 
 TEST(Socket, ADealerWithoutARouterWouldBlockInTheEnd) {
@@ -199,6 +274,26 @@ TEST(Socket, ADealerReconnectsByItself) {
     return (received = router->Receive()).has_value();
   }));
   EXPECT_EQ(received->frame, "again");
+}
+
+// libzmq's own thread tells of a handshake that failed, and waits until it is heard: nobody who goes
+// away just then may stop it.
+TEST(Socket, DealersThatGoWhileTheirHandshakesFailStopNobody) {
+  Context server;
+  Context context;
+  Router router = BindRouter(server, "tcp://127.0.0.1:0");
+  const PeerKeys keys{.self = {},
+                      .own = KeyPair::Generate(),
+                      .coordinator = KeyPair::Generate().public_key};  // and it has none
+  for (int i = 0; i < 300; ++i) {
+    auto dealer =
+        Dealer::Connect(context, router.endpoint(), {.keys = &keys, .watch_handshake = true});
+    ASSERT_TRUE(dealer.has_value()) << dealer.error().message;
+    // About when the answer to the greeting comes.
+    std::this_thread::sleep_for(std::chrono::microseconds(10 * (i % 100)));
+  }
+  Dealer other = ConnectDealer(context, router.endpoint());
+  ExpectExchange(router, other);
 }
 
 TEST(Socket, GarbageLeavesTheRouterWorking) {
