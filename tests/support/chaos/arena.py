@@ -32,13 +32,14 @@ class StubFleet:
     def __init__(self, coordinator, log, **options):
         argv = [fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
         for name, value in options.items():
-            argv += ["--" + name.replace("_", "-"), str(value)]
+            argv += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                             stderr=stderr, env=fleet.clean_environment(),
                                             preexec_fn=fleet.die_with_parent)
         os.set_blocking(self.process.stdout.fileno(), False)
         self.seen = {"leased": 0, "all_welcomed": 0}
+        self.jobs = {"taken": [], "taken_away": []}  # told with tell_leases=True
         self.rest = b""
 
     def await_epoch(self, event, epoch, limit_s=fleet.WAIT_LIMIT_S):
@@ -48,11 +49,18 @@ class StubFleet:
             if time.monotonic() > end:
                 raise TimeoutError(f"the fleet did not say {event} of epoch {epoch} within {limit_s} s")
             select.select([self.process.stdout], [], [], 0.5)
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
-            self.rest += self.process.stdout.read() or b""
-            *lines, self.rest = self.rest.split(b"\n")
-            for said in map(json.loads, lines):
+            self.listen()
+
+    def listen(self):
+        """Takes in what was said since the last time."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
+        self.rest += self.process.stdout.read() or b""
+        *lines, self.rest = self.rest.split(b"\n")
+        for said in map(json.loads, lines):
+            if "job" in said:
+                self.jobs[said["event"]].append(said["job"])
+            else:
                 self.seen[said["event"]] = max(self.seen.get(said["event"], 0), said["epoch"])
 
     def stop(self):
@@ -79,7 +87,8 @@ class Arena:
         self.client_count = 0
         self.running_clients = []
         self.histories = []
-        self.stubs = None
+        self.stubs = None  # the fleet that was started last
+        self.fleets = []
         try:
             self.start_coordinator()
             if stubs:
@@ -92,7 +101,7 @@ class Arena:
         return self
 
     def __exit__(self, kind, value, traceback):
-        processes = [*self.running_clients, self.stubs and self.stubs.process,
+        processes = [*self.running_clients, *(stubs.process for stubs in self.fleets),
                      self.coordinator and self.coordinator.process]
         for process in processes:
             if process and process.poll() is None:
@@ -132,6 +141,8 @@ class Arena:
 
     def start_stubs(self, address=None, **options):
         self.stubs = StubFleet(address or self.workers, self.dir / "stubs.log", **options)
+        self.fleets.append(self.stubs)
+        return self.stubs
 
     def await_dispatching(self, limit_s=fleet.WAIT_LIMIT_S):
         """Until a worker has a lease of the coordinator that runs now."""
@@ -189,8 +200,9 @@ class Arena:
         subprocess.run([fleet.program("loopfleet-recording-client"), "--coordinator", self.clients,
                         "--history", str(audit), "--name", "audit", "--audit"], check=True,
                        timeout=fleet.COMMAND_LIMIT_S, env=fleet.clean_environment())
-        if self.stubs:
-            self.stubs.stop()
+        for stubs in self.fleets:
+            if stubs.process.poll() is None:
+                stubs.stop()
         code = self.coordinator.stop()
         if code != 0:
             raise history.Violation(f"the coordinator ended with {code}")
