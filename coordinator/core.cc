@@ -83,6 +83,7 @@ void OnRecovered(Turn& turn, Recovered event) {
   }
   if (!event.jobs.empty() || event.jobs_to_come > 0) {
     state.grants_from = turn.now.instant + state.limits.reattach_grace;
+    state.reattach_until = turn.now.instant + state.limits.late_reattach;
   }
   if (event.jobs_to_come > 0) state.recovering.emplace().jobs_to_come = event.jobs_to_come;
   for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);

@@ -50,18 +50,40 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
          worker.FreeCredit() > 0 && Serves(worker.supply(), DemandOf(job));
 }
 
+// Whether the job, which another worker was given since the restart, had better go on where it was
+// before: that one has been at it for longer.
+bool IsAheadOfItsHolder(const Turn& turn, const Worker& worker, const Job& job, LeaseId lease) {
+  const State& state = turn.state;
+  const LeaseRecord& holder = *state.leases.Find(std::get<Leased>(job.progress).lease);
+  return turn.now.instant < state.reattach_until && !state.leases.IsOfThisRun(lease) &&
+         state.leases.IsOfThisRun(holder.id) && holder.worker != worker.id() &&
+         job.failed_turns.empty();
+}
+
+// Of a worker that came later to the job, or has not begun it. The job is left to the caller.
+void TakeFromHolder(Turn& turn, Job& job) {
+  const LeaseId lease = std::get<Leased>(job.progress).lease;
+  const Worker& holder = *turn.state.workers.Find(turn.state.leases.Find(lease)->worker);
+  EndLease(turn, lease);
+  std::erase(job.counted, lease);
+  if (holder.peer) Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
+}
+
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
-// finished, somebody else has it, or what came of the lease has been heard. One that was taken for
-// unrun, or is of an earlier start, counts as an attempt after all.
+// finished, somebody else has it for good, or what came of the lease has been heard. One that was
+// taken for unrun, or is of an earlier start, counts as an attempt after all.
 bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   State& state = turn.state;
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
-  if (job == nullptr || std::holds_alternative<Leased>(job->progress)) return false;
+  if (job == nullptr) return false;
+  const bool is_elsewhere = std::holds_alternative<Leased>(job->progress);
+  if (is_elsewhere && !IsAheadOfItsHolder(turn, worker, *job, held.lease)) return false;
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
   if (!is_counted && job->attempts() >= state.limits.max_attempts) return false;
   if (!MayAdopt(state, worker, *job, held.lease, is_counted)) return false;
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
+  if (is_elsewhere) TakeFromHolder(turn, *job);
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
   if (std::holds_alternative<Auditing>(job->progress)) state.audits.StopWaiting(job->id);

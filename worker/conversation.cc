@@ -68,6 +68,7 @@ struct Conversation::Hearer {
   Status operator()(const wire::HeartbeatAnswer&) const { return {}; }
 
   Status operator()(const wire::HelloWanted&) const {
+    if (!self.is_registered_) return {};  // its hello is on its way, or will be
     self.is_registered_ = false;
     self.next_hello_ = now;
     return {};
@@ -108,6 +109,12 @@ Conversation::Conversation(const Options& options, Line& line, LeaseRunner& runn
 
 Status Conversation::Open(Instant now) { return Reconnect(now); }
 
+void Conversation::ConnectedAgain(Instant now) {
+  is_registered_ = false;
+  next_hello_ = now;
+  last_heard_ = now;
+}
+
 Status Conversation::Hear(wire::WorkerCommand command, Instant now) {
   last_heard_ = now;
   return std::visit(Hearer{*this, now}, std::move(command));
@@ -133,9 +140,7 @@ Instant Conversation::NextTimer() const {
 // A new connection as well as a new hello: the old one may hang without either side knowing.
 Status Conversation::Reconnect(Instant now) {
   LF_TRY_VOID(line_.Reconnect());
-  is_registered_ = false;
-  next_hello_ = now;
-  last_heard_ = now;
+  ConnectedAgain(now);
   return {};
 }
 

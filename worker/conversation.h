@@ -50,6 +50,9 @@ class Conversation {
   Conversation(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello);
 
   Status Open(Instant now);  // first of all
+  // The line was lost and is there again by itself: a coordinator that was restarted gives what
+  // this worker holds to others unless it hears soon who has it.
+  void ConnectedAgain(Instant now);
   // A message has come. kInvalid: the coordinator refuses this worker for good.
   Status Hear(wire::WorkerCommand command, Instant now);
   // Says what is due; to be called after every Hear, when the runner has reports, and at

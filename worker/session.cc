@@ -70,6 +70,7 @@ void Session::TellHandshake() {
 
 Status Session::ReceiveAll() {
   TellHandshake();
+  if (dealer_->TakeReconnected()) conversation_.ConnectedAgain(parts_.clock.Now());
   while (const std::optional<std::string> frame = dealer_->Receive()) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/wire/authenticator_impl.h"
@@ -29,8 +30,11 @@ constexpr milliseconds kLinger = 500ms;  // for a last message when a socket clo
 constexpr milliseconds kHandshakeLimit = 5s;
 constexpr milliseconds kHeartbeatInterval = 1s;  // of the connection; leases have their own
 constexpr milliseconds kHeartbeatLimit = 5s;
+// Workers have to be back before a coordinator that was restarted gives their work to others; a
+// thousand of them are 4,000 attempts a second while it is away. ZeroMQ adds up to kFirstReconnect
+// to each pause, at random.
 constexpr milliseconds kFirstReconnect = 100ms;
-constexpr milliseconds kLastReconnect = 2s;
+constexpr milliseconds kLastReconnect = 200ms;
 constexpr int kDealerHighWaterMark = 1000;
 constexpr int kListenBacklog = 1024;      // a whole fleet that reconnects at once
 constexpr int kMaxSockets = 4096;         // of one process: simulated fleets live in one
@@ -217,6 +221,10 @@ struct Dealer::Impl {
   zmq::socket_t socket;
   zmq::socket_t monitor;  // of its handshakes; perhaps none
   std::vector<zmq::message_t> parts;
+  // What the monitor told and nobody took yet.
+  bool was_connected = false;
+  bool is_reconnected = false;
+  std::optional<HandshakeFailure> failure;
 
   // libzmq tells of an event by a send that waits for the monitor: one that comes between the ends
   // of the two would stop the thread that moves all of this context's messages, for good.
@@ -227,7 +235,7 @@ struct Dealer::Impl {
   void WatchHandshake(zmq::context_t& context) {
     static std::atomic<std::uint64_t> last_number = 0;
     const std::string name = fmt::format("inproc://loopfleet.handshake.{}", ++last_number);
-    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
     LF_CHECK(::zmq_socket_monitor(socket.handle(), name.c_str(), kEvents) == 0, "{}",
              ::zmq_strerror(::zmq_errno()));
@@ -236,6 +244,24 @@ struct Dealer::Impl {
     // For the same reason: whoever connects to a wrong place and never asks why holds up nobody.
     monitor.set(zmq::sockopt::rcvhwm, 0);
     monitor.connect(name);
+  }
+
+  void HearMonitor() {
+    while (monitor) {
+      // An event is two parts: its number (16 bits) and value, then the endpoint.
+      std::size_t count = 0;
+      if (!ReceiveParts(monitor, parts, 1, count)) return;
+      std::uint16_t event = 0;
+      if (parts[0].size() < sizeof event) continue;
+      std::memcpy(&event, parts[0].data(), sizeof event);
+      if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+        is_reconnected = is_reconnected || was_connected;
+        was_connected = true;
+      } else {
+        failure = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? HandshakeFailure::kKeyRefused
+                                                           : HandshakeFailure::kNotSpoken;
+      }
+    }
   }
 };
 
@@ -283,18 +309,13 @@ std::optional<std::string> Dealer::Receive() {
 }
 
 std::optional<Dealer::HandshakeFailure> Dealer::TakeHandshakeFailure() {
-  std::optional<HandshakeFailure> failure;
-  while (impl_->monitor) {
-    // An event is two parts: its number (16 bits) and value, then the endpoint.
-    std::size_t count = 0;
-    if (!ReceiveParts(impl_->monitor, impl_->parts, 1, count)) break;
-    std::uint16_t event = 0;
-    if (impl_->parts[0].size() < sizeof event) continue;
-    std::memcpy(&event, impl_->parts[0].data(), sizeof event);
-    failure = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? HandshakeFailure::kKeyRefused
-                                                       : HandshakeFailure::kNotSpoken;
-  }
-  return failure;
+  impl_->HearMonitor();
+  return std::exchange(impl_->failure, std::nullopt);
+}
+
+bool Dealer::TakeReconnected() {
+  impl_->HearMonitor();
+  return std::exchange(impl_->is_reconnected, false);
 }
 
 // ---- Poller
@@ -304,7 +325,11 @@ void Poller::Add(Router& router) {
   items_.push_back({.socket = router.impl().socket.handle(), .fd = -1, .wakeup = nullptr});
 }
 void Poller::Add(Dealer& dealer) {
-  items_.push_back({.socket = dealer.impl().socket.handle(), .fd = -1, .wakeup = nullptr});
+  Dealer::Impl& impl = dealer.impl();
+  items_.push_back({.socket = impl.socket.handle(), .fd = -1, .wakeup = nullptr});
+  if (impl.monitor) {
+    items_.push_back({.socket = impl.monitor.handle(), .fd = -1, .wakeup = nullptr});
+  }
 }
 void Poller::Add(Wakeup& wakeup) {
   items_.push_back({.socket = nullptr, .fd = wakeup.fd(), .wakeup = &wakeup});

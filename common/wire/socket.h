@@ -116,10 +116,11 @@ class Dealer {
   struct Options {
     // The own key, and the one that the other side must have. Copied.
     const PeerKeys* keys = nullptr;
-    // Whether TakeHandshakeFailure() is to know anything. It costs two further sockets.
+    // Whether TakeHandshakeFailure() and TakeReconnected() are to know anything. It costs two
+    // further sockets.
     bool watch_handshake = false;
   };
-  // Connects in the background and reconnects by itself, with growing pauses.
+  // Connects in the background and reconnects by itself, a few times a second.
   static Result<Dealer> Connect(Context& context, std::string_view endpoint,
                                 const Options& options);
   static Result<Dealer> Connect(Context& context, std::string_view endpoint) {
@@ -139,6 +140,9 @@ class Dealer {
     kNotSpoken,   // one side uses keys and the other does not, or it has another key than expected
   };
   std::optional<HandshakeFailure> TakeHandshakeFailure();
+  // Whether the connection was lost and is there again since the last call. What is said over it
+  // from now on comes to a Router as from a stranger, and perhaps of another process.
+  bool TakeReconnected();
 
   struct Impl;
   Impl& impl() { return *impl_; }
@@ -164,7 +168,8 @@ class Wakeup {
 };
 
 // Waits until one of its sockets can be read, or a wakeup was signalled (and clears it), or time is
-// up.
+// up. A Dealer that watches its handshakes counts as one that can be read until it is asked for
+// what came of them.
 class Poller {
  public:
   void Add(Router& router);

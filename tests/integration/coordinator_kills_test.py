@@ -34,13 +34,11 @@ class CoordinatorKillsTest(unittest.TestCase):
                 ring.await_dispatching()
                 again.append(time.monotonic() - begun)
             ring.await_progress()
-            # A machine that stands still for seconds at a time loses workers, three times in a row even.
-            counts = ring.judge(may_fail=("WORKER_LOST",))
+            counts = ring.judge()  # nothing but the coordinator died, so no job may fail
         again.sort()
         print(f"{KILLS} kills; {counts}; from start to the first lease: median "
               f"{again[len(again) // 2] * 1000:.0f} ms, longest {again[-1] * 1000:.0f} ms")
         self.assertGreater(counts["outcomes"], KILLS)
-        self.assertLess(counts["failed"], counts["outcomes"] / 2)
 
 
 if __name__ == "__main__":

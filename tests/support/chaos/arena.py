@@ -26,19 +26,27 @@ def seed():
     return int(chosen)
 
 
+def expect_few_failed(counts, most_percent=3):
+    """Where faults may cost a job all of its three workers: not more than a few. A bug of the past, by which
+    41 % became WORKER_LOST, kept every other promise."""
+    if counts["failed"] * 100 > counts["outcomes"] * most_percent:
+        raise history.Violation(f"{counts['failed']} of {counts['outcomes']} jobs failed")
+
+
 class StubFleet:
     """loopfleet-stub-fleet, and the last epoch that it said things of."""
 
     def __init__(self, coordinator, log, **options):
         argv = [fleet.program("loopfleet-stub-fleet"), "--coordinator", coordinator]
         for name, value in options.items():
-            argv += ["--" + name.replace("_", "-"), str(value)]
+            argv += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                             stderr=stderr, env=fleet.clean_environment(),
                                             preexec_fn=fleet.die_with_parent)
         os.set_blocking(self.process.stdout.fileno(), False)
         self.seen = {"leased": 0, "all_welcomed": 0}
+        self.jobs = {"taken": [], "taken_away": []}  # told with tell_leases=True
         self.rest = b""
         self.ran = self.again = None
 
@@ -49,11 +57,18 @@ class StubFleet:
             if time.monotonic() > end:
                 raise TimeoutError(f"the fleet did not say {event} of epoch {epoch} within {limit_s} s")
             select.select([self.process.stdout], [], [], 0.5)
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
-            self.rest += self.process.stdout.read() or b""
-            *lines, self.rest = self.rest.split(b"\n")
-            for said in map(json.loads, lines):
+            self.listen()
+
+    def listen(self):
+        """Takes in what was said since the last time."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the stub fleet ended with {self.process.returncode}")
+        self.rest += self.process.stdout.read() or b""
+        *lines, self.rest = self.rest.split(b"\n")
+        for said in map(json.loads, lines):
+            if "job" in said:
+                self.jobs[said["event"]].append(said["job"])
+            else:
                 self.seen[said["event"]] = max(self.seen.get(said["event"], 0), said["epoch"])
 
     def stop(self):
@@ -71,7 +86,7 @@ class Arena:
     """`with Arena() as arena:` kill and cut as you like, then `arena.judge()`."""
 
     def __init__(self, transport="ipc", coordinator_program="loopfleet-coordinator", stubs=True,
-                 environment=None, **stub_options):
+                 environment=None, client_options=None, **stub_options):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-"))
         self.database = self.dir / "results.db"
         self.program = coordinator_program
@@ -82,10 +97,12 @@ class Arena:
             self.clients = self.workers = "tcp://127.0.0.1:0"
         self.coordinator = None
         self.epoch = 0
+        self.client_options = client_options or {}
         self.client_count = 0
         self.running_clients = []
         self.histories = []
-        self.stubs = None
+        self.stubs = None  # the fleet that was started last
+        self.fleets = []
         try:
             self.start_coordinator()
             if stubs:
@@ -98,7 +115,7 @@ class Arena:
         return self
 
     def __exit__(self, kind, value, traceback):
-        processes = [*self.running_clients, self.stubs and self.stubs.process,
+        processes = [*self.running_clients, *(stubs.process for stubs in self.fleets),
                      self.coordinator and self.coordinator.process]
         for process in processes:
             if process and process.poll() is None:
@@ -138,6 +155,8 @@ class Arena:
 
     def start_stubs(self, address=None, **options):
         self.stubs = StubFleet(address or self.workers, self.dir / "stubs.log", **options)
+        self.fleets.append(self.stubs)
+        return self.stubs
 
     def await_dispatching(self, limit_s=fleet.WAIT_LIMIT_S):
         """Until a worker has a lease of the coordinator that runs now."""
@@ -152,8 +171,8 @@ class Arena:
         self.histories.append(path)
         argv = [fleet.program("loopfleet-recording-client"), "--coordinator", address or self.clients,
                 "--history", str(path), "--name", name, "--seed", str(self.client_count)]
-        for option, value in options.items():
-            argv += ["--" + option.replace("_", "-"), str(value)]
+        for option, value in (self.client_options | options).items():
+            argv += ["--" + option.replace("_", "-"), *([] if value is True else [str(value)])]
         with open(self.dir / f"{name}.log", "ab") as stderr:
             process = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=stderr,
                                        env=fleet.clean_environment(), preexec_fn=fleet.die_with_parent)
@@ -185,6 +204,13 @@ class Arena:
         process.wait()
         process.stdin.close()
 
+    def json(self, *arguments):
+        """What `loopfleet ARGUMENTS --json` prints."""
+        done = subprocess.run([fleet.program("loopfleet"), *arguments, "--json"], text=True, check=True,
+                              capture_output=True, timeout=fleet.COMMAND_LIMIT_S,
+                              env=fleet.clean_environment(LOOPFLEET_ADDRESS=self.clients))
+        return json.loads(done.stdout)
+
     # -- the end
 
     def judge(self, may_fail=()):
@@ -193,10 +219,13 @@ class Arena:
         self.stop_clients()
         audit = self.dir / "audit.history"
         subprocess.run([fleet.program("loopfleet-recording-client"), "--coordinator", self.clients,
-                        "--history", str(audit), "--name", "audit", "--audit"], check=True,
+                        "--history", str(audit), "--name", "audit", "--audit",
+                        *("--" + option for option, value in self.client_options.items() if value is True)],
+                       check=True,
                        timeout=fleet.COMMAND_LIMIT_S, env=fleet.clean_environment())
-        if self.stubs:
-            self.stubs.stop()
+        for stubs in self.fleets:
+            if stubs.process.poll() is None:
+                stubs.stop()
         code = self.coordinator.stop()
         if code != 0:
             raise history.Violation(f"the coordinator ended with {code}")

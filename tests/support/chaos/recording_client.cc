@@ -4,9 +4,10 @@
 //   submit    before a message of jobs is sent: request id, first job's tag
 //   accepted  the coordinator said that they are on disk: request id, batch, first index, jobs
 //   refused   the call ended without that: request id, code or why
-//   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right,
-//             digest], the digest over all of an
-//   outcome finished  the batch was seen to be finished, with that many jobs
+//   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right, digest], the
+//             digest over all of an outcome; right is what loopfleet-stub-fleet makes of the job, or
+//             with --measured what a real worker may
+//   finished  the batch was seen to be finished, with that many jobs
 // Two ways to run it: submitting until standard input ends (or SIGTERM) and then until all that it
 // submitted has finished; or --audit, which reads every batch there is, whoever submitted it.
 
@@ -26,6 +27,8 @@
 #include "client/client.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/job/job_spec.h"
+#include "common/looptree/key.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::client {
@@ -44,6 +47,7 @@ struct Settings {
   std::uint64_t batches = 0;  // 0: until stopped
   double patience_s = 120;    // silence of the coordinator that is borne
   bool audit = false;
+  bool measured = false;  // by real workers
 };
 
 bool StandardInputEnded() {
@@ -188,16 +192,24 @@ class RecordingClient {
     }
   }
 
-  static json RowOf(const Outcome& outcome) {
+  json RowOf(const Outcome& outcome) const {
     const wire::CoordinatorReply page{
         .message = wire::OutcomePage{.batch = {.batch = outcome.job.batch}, .outcomes = {outcome}}};
+    return {outcome.sequence,  outcome.job.index,
+            outcome.tag,       OutcomeLabel(outcome.evaluation),
+            IsRight(outcome),  std::hash<std::string>{}(wire::Encode(page))};
+  }
+
+  // Whether it is a result of this very job.
+  bool IsRight(const Outcome& outcome) const {
+    const Evaluation& evaluation = outcome.evaluation;
+    if (!evaluation.ok()) return false;
+    const double elapsed_ns = evaluation.measurement().elapsed_ns;
     // The stub workers' time of a job is its work.
-    const bool is_right =
-        outcome.evaluation.ok() && outcome.evaluation.measurement().elapsed_ns ==
-                                       static_cast<double>(outcome.evaluation.flop_count);
-    return {outcome.sequence, outcome.job.index,
-            outcome.tag,      OutcomeLabel(outcome.evaluation),
-            is_right,         std::hash<std::string>{}(wire::Encode(page))};
+    if (!settings_.measured) return elapsed_ns == static_cast<double>(evaluation.flop_count);
+    const auto replayed = ReplayJob({.source = outcome.benchmark, .actions = outcome.actions});
+    return replayed && evaluation.tree_key == looptree::KeyOf(replayed->tree) &&
+           evaluation.flop_count == looptree::FlopCount(replayed->tree.program()) && elapsed_ns > 0;
   }
 
   const Settings& settings_;
@@ -217,6 +229,7 @@ int Main(int argc, char** argv) {
   app.add_option("--batches", settings.batches);
   app.add_option("--patience-s", settings.patience_s);
   app.add_flag("--audit", settings.audit);
+  app.add_flag("--measured", settings.measured);
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGTERM, [](int) { stop_requested = 1; });
   std::FILE* history = std::fopen(settings.history.c_str(), "ae");

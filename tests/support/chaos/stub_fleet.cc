@@ -3,7 +3,8 @@
 // from the job, so that a result that lands on another job shows. All of them on one thread, which
 // makes a thousand workers cheap. Standard output tells, a JSON line each: when all are welcomed by
 // an epoch of the coordinator, when its first lease arrives, and at the end how many jobs were run
-// and how many of them again. SIGTERM ends it.
+// and how many of them again; with --tell-leases also which jobs are taken, and which are taken away
+// again. SIGUSR1 has every job end at once, from then on; SIGTERM ends the fleet.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -34,6 +35,7 @@ namespace loopfleet::worker {
 namespace {
 
 volatile std::sig_atomic_t stop_requested = 0;
+volatile std::sig_atomic_t jobs_end_at_once = 0;
 
 struct Settings {
   std::string coordinator;
@@ -42,7 +44,13 @@ struct Settings {
   std::uint32_t job_us = 500;
   // How often each is heard, whatever the coordinator asks for: how soon a restart is noticed.
   std::uint32_t heartbeat_ms = 100;
+  bool tell_leases = false;
 };
+
+void Tell(const char* event, JobId job) {
+  fmt::print("{{\"event\": \"{}\", \"job\": \"{}\"}}\n", event, job);
+  std::fflush(stdout);
+}
 
 const HardwareFacts kHardware{.hardware_class = "stub", .model = "stub", .isa = "none"};
 const CompilerFacts kCompiler{.llvm = "0", .tier = "stub", .revision = "0"};
@@ -94,20 +102,27 @@ class RunCount {
 // Answers leases one after the other, each `job` after the one before it.
 class StubRunner final : public LeaseRunner {
  public:
-  StubRunner(std::size_t capacity, Nanos job, const Clock& clock, RunCount& runs)
-      : capacity_(capacity), job_(job), clock_(clock), runs_(runs) {}
+  StubRunner(const Settings& settings, const Clock& clock, RunCount& runs)
+      : capacity_(settings.credit),
+        job_(std::chrono::microseconds(settings.job_us)),
+        tells_(settings.tell_leases),
+        clock_(clock),
+        runs_(runs) {}
 
   bool Accept(wire::Lease lease) override {
     const auto same = [&](const Work& held) { return held.lease.lease == lease.lease; };
     if (std::ranges::any_of(held_, same)) return true;
     if (held_.size() >= capacity_) return false;
+    if (tells_) Tell("taken", lease.job);
     const Instant after = held_.empty() ? clock_.Now() : std::max(held_.back().done, clock_.Now());
     held_.push_back({.lease = std::move(lease), .done = after + job_});
     return true;
   }
   void Drop(std::span<const LeaseId> leases) override {
     std::erase_if(held_, [&](const Work& held) {
-      return std::ranges::find(leases, held.lease.lease) != leases.end();
+      if (std::ranges::find(leases, held.lease.lease) == leases.end()) return false;
+      if (tells_) Tell("taken_away", held.lease.job);
+      return true;
     });
   }
   std::vector<LeaseId> DropUnstarted() override {
@@ -131,7 +146,7 @@ class StubRunner final : public LeaseRunner {
   std::vector<wire::Report> TakeFinished() override {
     std::vector<wire::Report> reports;
     const Instant now = clock_.Now();
-    while (!held_.empty() && held_.front().done <= now) {
+    while (!held_.empty() && (jobs_end_at_once != 0 || held_.front().done <= now)) {
       const wire::Lease& lease = held_.front().lease;
       runs_.Ran(lease.job);
       reports.push_back(
@@ -156,6 +171,7 @@ class StubRunner final : public LeaseRunner {
   };
   const std::size_t capacity_;
   const Nanos job_;
+  const bool tells_;
   const Clock& clock_;
   RunCount& runs_;
   std::deque<Work> held_;
@@ -265,7 +281,8 @@ wire::WorkerHello HelloOf(const Settings& settings, std::uint32_t number) {
 
 Conversation::Options Speaking(const Settings& settings) {
   Conversation::Options options;
-  options.hello_interval = std::chrono::milliseconds(2 * settings.heartbeat_ms);
+  options.hello_interval =
+      std::min(options.hello_interval, std::chrono::milliseconds(2 * settings.heartbeat_ms));
   // As long a silence as real ones bear: a restart is noticed by what it answers to a heartbeat.
   options.silent_intervals = 3'000 / settings.heartbeat_ms;
   return options;
@@ -276,17 +293,19 @@ StubWorker::StubWorker(StubFleet& fleet, const Settings& settings, const Clock& 
     : fleet_(fleet),
       settings_(settings),
       number_(number),
-      runner_(settings.credit, std::chrono::microseconds(settings.job_us), clock, fleet.runs()),
+      runner_(settings, clock, fleet.runs()),
       conversation_(Speaking(settings), *this, runner_, HelloOf(settings, number)) {}
 
 Status StubWorker::Reconnect() {
   dealer_.reset();
-  LF_TRY(dealer_, wire::Dealer::Connect(fleet_.ContextOf(number_), settings_.coordinator));
+  LF_TRY(dealer_, wire::Dealer::Connect(fleet_.ContextOf(number_), settings_.coordinator,
+                                        {.watch_handshake = true}));
   fleet_.Reconnected();
   return {};
 }
 
 void StubWorker::Turn(const Clock& clock) {
+  if (dealer_->TakeReconnected()) conversation_.ConnectedAgain(clock.Now());
   while (const auto frame = dealer_->Receive()) {
     auto command = wire::DecodeWorkerCommand(*frame);
     LF_CHECK(command.has_value(), "{}", command.error().message);
@@ -311,12 +330,14 @@ int Main(int argc, char** argv) {
   app.add_option("--credit", settings.credit);
   app.add_option("--job-us", settings.job_us);
   app.add_option("--heartbeat-ms", settings.heartbeat_ms);
+  app.add_flag("--tell-leases", settings.tell_leases);
   CLI11_PARSE(app, argc, argv);
   rlimit descriptors{};
   ::getrlimit(RLIMIT_NOFILE, &descriptors);
   descriptors.rlim_cur = descriptors.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &descriptors);
   std::signal(SIGTERM, [](int) { stop_requested = 1; });
+  std::signal(SIGUSR1, [](int) { jobs_end_at_once = 1; });
   log::Init("loopfleet-stub-fleet", log::Level::kError);
   StubFleet(settings).Run();
   return 0;

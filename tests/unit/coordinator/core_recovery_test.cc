@@ -64,6 +64,71 @@ TEST(CoreRecovery, AWorkerKeepsWhatWasReadForIt) {
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
+// A thousand workers are not back at once, and work goes on meanwhile: who has been at a job since
+// before the restart is ahead of the one that it was given to since.
+TEST(CoreRecovery, AWorkerThatComesBackLateGoesOnWithItsJob) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.WorkerHello("v", 51);
+  h.Pass(seconds(1));
+  const auto meanwhile = h.TakeLeases("v");
+  ASSERT_EQ(meanwhile.size(), 1u);
+  ASSERT_EQ(meanwhile[0].job, h.lease.job);
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("v")->leases, std::vector{meanwhile[0].lease});
+  EXPECT_NE(h.TakeLeases("v").at(0).job, h.lease.job);
+  h.Report("v", meanwhile[0]);  // it crossed the revocation
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).worker, "worker 50");
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
+}
+
+TEST(CoreRecovery, WhoComesTooLateDoesNot) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.WorkerHello("v", 51);
+  h.Pass(seconds(1));
+  const auto meanwhile = h.TakeLeases("v").at(0);
+  for (int i = 0; i < 9; ++i) {
+    h.Heartbeat("v", {meanwhile.lease});
+    h.Pass(seconds(1));
+  }
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w2")->leases, std::vector{h.lease.lease});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("v"));
+}
+
+// Two have leases of the same job from before: to begin with, one of them was given up.
+TEST(CoreRecovery, OfTwoThatComeBackWithOneJobTheFirstKeepsIt) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  const LeaseId earlier{h.lease.lease.value - 1};
+  h.WorkerHello("v", 51, {.held = {{.lease = earlier, .job = h.lease.job}}});
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("v")->leases, std::vector{earlier});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+}
+
+// It was failed by one worker since the restart, and is now asked of another one.
+TEST(CoreRecovery, AJobThatWasJudgedSinceStaysWhereItIs) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.WorkerHello("v", 51);
+  h.Pass(seconds(1));
+  const auto first = h.TakeLeases("v").at(0);
+  ASSERT_EQ(first.job, h.lease.job);
+  h.WorkerHello("u", 52);
+  const auto other = h.TakeLeases("u").at(0);
+  h.ReportFailure("v", first, FailureCode::kDeviceFault);
+  h.Report("u", other);
+  ASSERT_EQ(h.TakeLeases("u").at(0).job, h.lease.job);
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w2")->leases, std::vector{h.lease.lease});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("u"));
+}
+
 // It is still unfinished in what is read, which is older.
 TEST(CoreRecovery, WhatFinishedBeforeItsTurnIsNotEnteredAgain) {
   ToBeRecovered h;

@@ -171,6 +171,27 @@ TEST_F(CurveTest, APeerThatExpectsAnotherCoordinator) {
   }
 }
 
+TEST_F(CurveTest, AConnectionThatIsThereAgainIsTold) {
+  Dealer dealer = Connect(Door::kWorkers, node_);
+  ASSERT_EQ(dealer.Send("before"), SendResult::kSent);
+  ASSERT_TRUE(Next(*workers_).has_value());
+  EXPECT_FALSE(dealer.TakeReconnected());
+  const std::string endpoint = workers_->endpoint();
+  workers_.reset();
+  ASSERT_TRUE(Eventually([&] {  // the port is freed in the background
+    auto again = Router::Bind(context_, endpoint,
+                              {.authenticator = authenticator_.get(), .door = Door::kWorkers});
+    if (again) workers_.emplace(*std::move(again));
+    return again.has_value();
+  }));
+  EXPECT_TRUE(Eventually([&] { return dealer.TakeReconnected(); }));
+  ASSERT_EQ(dealer.Send("after"), SendResult::kSent);
+  const auto after = Next(*workers_);
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(after->sender.standing, Standing::kAuthorized);
+  EXPECT_FALSE(dealer.TakeHandshakeFailure().has_value());
+}
+
 TEST_F(CurveTest, APeerWithoutKeys) {
   for (const Door door : {Door::kClients, Door::kWorkers}) {
     auto dealer = Dealer::Connect(peers_, At(door).endpoint(), {.watch_handshake = true});

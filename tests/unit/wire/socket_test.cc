@@ -107,6 +107,34 @@ TEST(Socket, TheLargestFrameTravelsWhole) {
   EXPECT_TRUE(received->frame == frame);
 }
 
+TEST(Socket, AConnectionThatIsThereAgainIsTold) {
+  const PrivateDirectory directory;
+  for (const std::string& where :
+       {std::string("tcp://127.0.0.1:0"), "ipc://" + directory.path() + "/door"}) {
+    Context context;
+    std::optional<Router> router = BindRouter(context, where);
+    const std::string endpoint = router->endpoint();
+    auto dealer = Dealer::Connect(context, endpoint, {.watch_handshake = true});
+    ASSERT_TRUE(dealer.has_value());
+    ExpectExchange(*router, *dealer);
+    EXPECT_FALSE(dealer->TakeReconnected()) << "it is the first one";
+    router.reset();
+    ASSERT_TRUE(Eventually([&] {  // the port is freed in the background
+      auto again = Router::Bind(context, endpoint, {});
+      if (again) router.emplace(*std::move(again));
+      return again.has_value();
+    }));
+    Poller poller;
+    poller.Add(*dealer);
+    EXPECT_TRUE(Eventually([&] {
+      poller.Wait(kPatience);  // ends when there is something to be told
+      return dealer->TakeReconnected();
+    }));
+    EXPECT_FALSE(dealer->TakeReconnected()) << "told once";
+    ExpectExchange(*router, *dealer);
+  }
+}
+
 TEST(Socket, NothingWaiting) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0");

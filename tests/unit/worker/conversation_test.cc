@@ -213,6 +213,32 @@ TEST_F(ConversationTest, TheLastReportDoesNotLinger) {
   EXPECT_EQ(TakeReports().size(), 1U);
 }
 
+TEST_F(ConversationTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
+  runner.held = {{.lease = {1}, .job = {.batch = {1}}}};
+  conversation.ConnectedAgain(now);
+  EXPECT_LE(conversation.NextTimer(), now);
+  Turn();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held, runner.held);
+  Hear(wire::HelloWanted{});  // the answer to a heartbeat that was queued before it
+  Turn();
+  EXPECT_EQ(line.sent.size(), 1U);
+  Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
+  Hear(wire::HelloWanted{});
+  line.sent.clear();
+  Turn();
+  ASSERT_EQ(line.sent.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<wire::WorkerHello>(line.sent[0]));
+}
+
+// Else what it has just got, a connection, it would throw away for the silence before it.
+TEST_F(ConversationTest, TheSilenceBeforeAConnectionDoesNotCount) {
+  now += seconds(20);
+  conversation.ConnectedAgain(now);
+  Turn();
+  EXPECT_EQ(line.connections, 1);
+}
+
 TEST_F(ConversationTest, AFullMessageDoesNotLinger) {
   runner.held = {{.lease = {900}, .job = {.batch = {1}}}};
   for (std::uint64_t lease = 1; lease <= 64; ++lease) Finish(lease);

@@ -295,6 +295,28 @@ TEST_F(SilenceTest, ACoordinatorThatComesBackFindsItsWorker) {
   EXPECT_EQ(hello.held[0].lease, LeaseId{5});
 }
 
+// A coordinator that was restarted gives work to others within a second: nothing else than the
+// connection, which is there again, prompts this hello.
+TEST_F(SessionTest, AConnectionThatIsThereAgainIsGreetedAtOnce) {
+  Expect<wire::WorkerHello>();
+  Send(wire::WorkerWelcome{.epoch = 1, .heartbeat_ms = 3'600'000});
+  Expect<wire::Heartbeat>();  // the only one for an hour
+  Grant({5});
+  const Instant deadline = clock_.Now() + kPatience;
+  while (runner_.Held().empty() && clock_.Now() < deadline) std::this_thread::yield();
+  router_.reset();
+  auto router = wire::Router::Bind(context_, endpoint_, {});
+  while (!router && clock_.Now() < deadline) {  // the port is freed in the background
+    std::this_thread::yield();
+    router = wire::Router::Bind(context_, endpoint_, {});
+  }
+  ASSERT_TRUE(router) << router.error().message;
+  router_.emplace(*std::move(router));
+  const wire::WorkerHello hello = Expect<wire::WorkerHello>();
+  ASSERT_EQ(hello.held.size(), 1U);
+  EXPECT_EQ(hello.held[0].lease, LeaseId{5});
+}
+
 TEST_F(SessionTest, LeasesBeyondTheBoundAreNotHeld) {
   Welcome();
   Grant({1, 2, 3, 4, 5, 6});

@@ -1,0 +1,172 @@
+"""A network that is silent for longer than workers are waited for, at the pace of the product (a heartbeat
+a second, three missed), once by a proxy that swallows everything, once between network namespaces whose
+cable is pulled: the coordinator notices while it lasts, its jobs go to others, and when it is over the workers
+are back and no job has two outcomes."""
+
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+
+import arena  # noqa: E402
+import fleet  # noqa: E402
+import tcp_proxy  # noqa: E402
+
+HEARTBEAT_MS = 1000  # limits.h
+HERE, THERE = "10.231.0.1", "10.231.0.2"
+
+
+def count(log, event):
+    return len(re.findall(rf"\b{re.escape(event)}\b", log.read_text(encoding="utf-8")))
+
+
+class ProxyTest(unittest.TestCase):
+    def test_silence(self):
+        with arena.Arena(transport="tcp", stubs=False) as ring:
+            host, port = ring.workers.removeprefix("tcp://").split(":")
+            proxy = tcp_proxy.TcpProxy(host, int(port))
+            self.addCleanup(proxy.stop)
+            options = {"workers": 3, "credit": 4, "job_us": 20000, "heartbeat_ms": HEARTBEAT_MS}
+            ring.start_stubs(proxy.endpoint, **options)
+            ring.start_stubs(**options)
+            ring.start_client(jobs=60)
+            ring.await_progress()
+            log = ring.dir / "coordinator.log"
+            took = []
+            for _ in range(2):
+                lost = count(log, "worker.lost")
+                proxy.swallow = frozenset(("up", "down"))
+                begun = time.monotonic()
+                fleet.wait_until(lambda lost=lost: count(log, "worker.lost") >= lost + 3, "the loss is noticed")
+                took.append(time.monotonic() - begun)
+                ring.await_progress(3)  # of others
+                back = count(log, "worker.reattached") + count(log, "worker.joined")
+                proxy.heal()
+                proxy.cut()  # what was swallowed leaves half a frame behind
+                fleet.wait_until(lambda: count(log, "worker.reattached") + count(log, "worker.joined") >= back + 3,
+                                 "they are back")
+                ring.await_progress(3)
+            counts = ring.judge()
+        print(f"noticed after {', '.join(f'{s:.1f} s' for s in took)}; {counts}")
+
+
+class NamespacesTest(unittest.TestCase):
+    """Two network namespaces, one within the other, gone with the processes that hold them."""
+
+    def enter(self, holder):
+        return ["nsenter", "-t", str(holder.pid), "-U", "-n", "--preserve-credentials"]
+
+    def hold(self, argv):
+        ours = pathlib.Path("/proc/self/ns/net").readlink()
+        before = {ours, *(pathlib.Path(f"/proc/{h.pid}/ns/net").readlink() for h in self.holders)}
+        holder = subprocess.Popen([*argv, "sleep", "infinity"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(holder.stderr.close)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+
+        def is_there():
+            if holder.poll() is not None:
+                self.skipTest(f"NO NETWORK NAMESPACES HERE, nothing was tried: {holder.stderr.read().strip()}")
+            return (pathlib.Path(f"/proc/{holder.pid}/ns/net").readlink() not in before and
+                    pathlib.Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
+        fleet.wait_until(is_there, "the namespace is there")
+        self.holders.append(holder)
+        return self.enter(holder)
+
+    def ip(self, inside, *arguments):
+        done = subprocess.run([*inside, "ip", *arguments], text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"NO VETH HERE, nothing was tried: ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+    def setUp(self):
+        for tool in ("unshare", "nsenter", "ip"):
+            if shutil.which(tool) is None:
+                self.skipTest(f"THERE IS NO {tool} HERE, nothing was tried")
+        self.holders = []
+        self.here = self.hold(["unshare", "-rn"])
+        self.there = self.hold([*self.here, "unshare", "-n"])
+        self.ip(self.here, "link", "set", "lo", "up")
+        self.ip(self.there, "link", "set", "lo", "up")
+        self.ip(self.here, "link", "add", "near", "type", "veth", "peer", "name", "far")
+        self.ip(self.here, "link", "set", "far", "netns", str(self.holders[1].pid))
+        self.ip(self.here, "addr", "add", f"{HERE}/24", "dev", "near")
+        self.ip(self.there, "addr", "add", f"{THERE}/24", "dev", "far")
+        self.ip(self.here, "link", "set", "near", "up")
+        self.ip(self.there, "link", "set", "far", "up")
+
+    def keygen(self, folder, role, name):
+        subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--name", name, "--out",
+                        str(folder / name), "--authorize", str(folder / "keys")], check=True, capture_output=True,
+                       env=fleet.clean_environment())
+        return str(folder / name)
+
+    def test_a_cable_that_is_pulled(self):
+        with fleet.Fleet(workers=0) as cluster:  # for its directory; its coordinator is replaced
+            cluster.coordinator.stop()
+            folder = cluster.dir
+            subprocess.run([fleet.program("loopfleet"), "keygen", "--role", "coordinator", "--out",
+                            str(folder / "keys")], check=True, capture_output=True, env=fleet.clean_environment())
+            alice = self.keygen(folder, "client", "alice")
+            database = folder / "keyed.db"
+            log = folder / "keyed.log"
+            cluster.coordinator = fleet.Daemon(
+                [*self.here, fleet.program("loopfleet-coordinator"), "--keys", str(folder / "keys"),
+                 "--listen-clients", f"tcp://{HERE}:0", "--listen-workers", f"tcp://{HERE}:0", "--http",
+                 "127.0.0.1:0", "--db", str(database), "--log-level", "info"], log)
+            ready = cluster.coordinator.ready
+            for inside, name in ((self.here, "near-node"), (self.there, "far-node")):
+                cluster.workers.append(fleet.Daemon(
+                    [*inside, fleet.program("loopfleet-worker"), "--keys", self.keygen(folder, "worker", name),
+                     "--coordinator", ready["workers"], "--http", "127.0.0.1:0"], folder / f"{name}.log"))
+            environment = fleet.clean_environment(LOOPFLEET_ADDRESS=ready["clients"], LOOPFLEET_KEYS=alice)
+
+            def command(*arguments, **options):
+                return subprocess.run([*self.here, fleet.program("loopfleet"), *arguments], text=True,
+                                      capture_output=True, env=environment, timeout=fleet.COMMAND_LIMIT_S,
+                                      check=True, **options).stdout
+
+            fleet.wait_until(lambda: count(log, "worker.joined") == 2, "both workers are there")
+            jobs = fleet.small_jobs(400)
+            with open(folder / "jobs", "w+", encoding="utf-8") as source:
+                source.write(fleet.lines(jobs))
+                source.seek(0)
+                waits = subprocess.Popen(
+                    [*self.here, fleet.program("loopfleet"), "submit", "-", "--wait", "--jsonl"], stdin=source,
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+            self.addCleanup(waits.kill)
+            outcomes = [json.loads(waits.stdout.readline())]
+            self.ip(self.there, "link", "set", "far", "down")
+            begun = time.monotonic()
+            fleet.wait_until(lambda: count(log, "worker.lost") >= 1, "the loss is noticed")
+            took = time.monotonic() - begun
+            outcomes.append(json.loads(waits.stdout.readline()))  # of the other one
+            before = count(log, "worker.reattached") + count(log, "worker.joined")
+            self.ip(self.there, "link", "set", "far", "up")
+            fleet.wait_until(lambda: count(log, "worker.reattached") + count(log, "worker.joined") > before,
+                             "it is back")
+            outcomes += map(json.loads, waits.stdout)
+            waits.stdout.close()
+            waits.wait()
+            states = [worker["state"] for worker in json.loads(command("worker", "list", "--json"))]
+            self.assertEqual(states.count("ready"), 2, states)
+            self.assertEqual(sorted(outcome["index"] for outcome in outcomes), list(range(len(jobs))))
+            self.assertEqual([o for o in outcomes if o["status"] != "ok" and not fleet.is_unstable(o)], [])
+            for daemon in (*cluster.workers, cluster.coordinator):
+                self.assertEqual(daemon.stop(), 0)
+            with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+                rows = connection.execute(
+                    'SELECT count(*), count(DISTINCT "index") FROM v_results WHERE batch = 1').fetchone()
+            self.assertEqual(rows, (len(jobs), len(jobs)))
+        print(f"noticed after {took:.1f} s; {len(outcomes)} outcomes")
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,63 @@
+"""Clients that stop reading, with thousands of outcomes to come, hold up nobody: others are served, the
+coordinator keeps nothing in memory for them, and when they go on, they get all of it."""
+
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
+
+import arena  # noqa: E402
+import fleet  # noqa: E402
+
+STOPPED = 3
+JOBS = 3000  # of each of their batches
+PAGES = 40   # of others, meanwhile
+# Each of those that stopped may have one page of 1 MiB on its way; the rest is what work leaves behind.
+MOST_GROWTH_BYTES = 64 << 20
+
+
+def resident_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    raise RuntimeError(f"process {pid} has no memory")
+
+
+class StoppedClientTest(unittest.TestCase):
+    def test_who_does_not_read_holds_up_nobody(self):
+        with arena.Arena(transport="tcp", workers=4, credit=16, job_us=500, heartbeat_ms=100) as ring:
+            stopped = {}
+            for _ in range(STOPPED):
+                process = ring.start_client(jobs=JOBS)
+                path = ring.histories[-1]
+                fleet.wait_until(lambda path=path: b'"op":"accepted"' in path.read_bytes(), "it submitted")
+                process.send_signal(signal.SIGSTOP)
+                self.addCleanup(process.send_signal, signal.SIGCONT)
+                stopped[process] = path
+            had = {path: path.read_bytes() for path in stopped.values()}
+            before = resident_bytes(ring.coordinator.pid)
+            theirs = [batch["batch"] for batch in ring.json("batch", "list")]
+            self.assertGreaterEqual(len(theirs), STOPPED)
+            ring.start_client(jobs=60)
+            others = ring.histories[-1]
+            fleet.wait_until(lambda: others.read_bytes().count(b'"op":"finished"') >= PAGES, "others are served")
+
+            def finished():
+                batches = ring.json("batch", "list")
+                return all(batch["finished"] == batch["jobs"] for batch in batches
+                           if batch["batch"] in theirs)
+            fleet.wait_until(finished, "their jobs are done, too")
+            growth = resident_bytes(ring.coordinator.pid) - before
+            self.assertEqual({path: path.read_bytes() for path in stopped.values()}, had, "they stood still")
+            for process in stopped:
+                process.send_signal(signal.SIGCONT)
+            for path in stopped.values():
+                fleet.wait_until(lambda path=path: b'"op":"finished"' in path.read_bytes(), "it gets all of it")
+            print(f"{STOPPED} clients stood still: the coordinator grew by {growth / 2**20:.1f} MiB; {ring.judge()}")
+        self.assertLess(growth, MOST_GROWTH_BYTES)
+
+
+if __name__ == "__main__":
+    fleet.main()
