@@ -142,7 +142,7 @@ Result<SlotOverhead> ReadSlotOverhead(client::Client& client) {
   };
   SlotOverhead overhead{.kernels = value("count", kSlotOverhead)};
   for (const char* stage : {kSlotOverhead, "slot_take", "slot_map", "slot_warm", "slot_probe",
-                            "slot_clock", "slot_try"}) {
+                            "slot_clock", "slot_wait", "slot_try"}) {
     overhead.seconds[stage] = value("sum", stage);
   }
   return overhead;

@@ -89,6 +89,10 @@ class AccountedProbe final : public CoreProbe {
     const StepTimer timer(stopwatch_, time_[SlotStep::kProbe]);
     return probe_.ThroughputNs();
   }
+  bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override {
+    const StepTimer timer(stopwatch_, time_[SlotStep::kWait]);
+    return probe_.BecomesQuiet(quiet_ns, patience_ns);
+  }
   double ClockMhz() override {
     const StepTimer timer(stopwatch_, time_[SlotStep::kClock]);
     return probe_.ClockMhz();
@@ -223,7 +227,8 @@ class Executor {
     SlotTime& time = timed.outside = time_;
     time[SlotStep::kTake] = start - free_since_ns_ - time[SlotStep::kMap];
     time[SlotStep::kTry] = sampling - static_cast<std::uint64_t>(TotalNs(timed.samples)) -
-                           time[SlotStep::kWarm] - time[SlotStep::kProbe] - time[SlotStep::kClock];
+                           time[SlotStep::kWarm] - time[SlotStep::kProbe] -
+                           time[SlotStep::kClock] - time[SlotStep::kWait];
     return timed;
   }
 

@@ -7,7 +7,7 @@ namespace loopfleet::worker {
 
 std::string_view SlotStepLabel(SlotStep step) {
   constexpr std::array<std::string_view, kSlotSteps> kLabels = {
-      "slot_take", "slot_map", "slot_warm", "slot_probe", "slot_clock", "slot_try",
+      "slot_take", "slot_map", "slot_warm", "slot_probe", "slot_clock", "slot_wait", "slot_try",
   };
   return kLabels[static_cast<std::size_t>(step)];
 }

@@ -15,9 +15,10 @@ enum class SlotStep : std::uint8_t {
   kWarm,   // bringing what the kernel uses into the caches, or out of them
   kProbe,  // throughput probes
   kClock,  // readings of the core's clock
+  kWait,   // probes while the core was contended, until it was quiet
   kTry,    // runs that are no sample (they warm up, or find how many fill one), and judging samples
 };
-inline constexpr std::size_t kSlotSteps = 6;
+inline constexpr std::size_t kSlotSteps = 7;
 
 // As a label of metrics: "slot_take".
 std::string_view SlotStepLabel(SlotStep step);

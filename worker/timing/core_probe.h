@@ -14,6 +14,8 @@ class CoreProbe {
   // operands from the first cache: whoever shares units, load ports or that cache shows. About
   // 1.5 us on a quiet core.
   virtual std::uint64_t ThroughputNs() = 0;
+  // Probes until one takes no longer than `quiet_ns`. False: none did within the patience.
+  virtual bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) = 0;
   // From a chain of dependent operations of known latency, which who shares the core hardly slows.
   // About 4 us, or 8, or none at all right after another reading. 0: not known for this processor.
   virtual double ClockMhz() = 0;

@@ -48,7 +48,7 @@ class DeviceWatch {
   // For the next of these looks, with what the sampler has to know of the core.
   SamplingPolicy PolicyFor(const Looks& looks) const;
   // Learns how quiet the core can be.
-  void Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
+  void Observe(const Samples& samples);
 
   // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING.
   std::expected<Measurement, Failure> Judge(const Looks& looks, const JobSpec& spec,
@@ -67,6 +67,7 @@ class DeviceWatch {
   const Options options_;
   DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
   QuietLevel quiet_;
+  std::uint32_t hopeless_looks_ = 0;  // in a row: all of their samples contended
   // What a canary of arithmetic takes. By the quickest alone a single clock that was misjudged
   // would make impossible figures plausible for good.
   QuietLevel arithmetic_;

@@ -77,6 +77,14 @@ std::uint64_t HostCoreProbe::ThroughputNs() {
   return std::max<std::uint64_t>(stopwatch_.NowNs() - start, 1);
 }
 
+bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
+  const std::uint64_t start = stopwatch_.NowNs();
+  do {
+    if (static_cast<double>(ThroughputNs()) <= quiet_ns) return true;
+  } while (stopwatch_.NowNs() - start < patience_ns);
+  return false;
+}
+
 std::uint64_t HostCoreProbe::Preemptions() {
   rusage usage{};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return 0;

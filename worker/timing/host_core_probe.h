@@ -15,6 +15,7 @@ class HostCoreProbe final : public CoreProbe {
   HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch, std::uint64_t steps);
 
   std::uint64_t ThroughputNs() override;
+  bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override;
   double ClockMhz() override;
   std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell
   std::uint64_t ProcessorNs() override;  // the same

@@ -22,6 +22,10 @@ constexpr std::uint32_t kLeastColdSamples = 4;
 // nothing within 1 % then.
 constexpr std::uint32_t kMostSamplesOfLook = 20;
 constexpr std::uint64_t kLookBudgetNs = 2'000'000;
+// Of a look's budget; and at most, so that others come to the core. What is gained by more is told
+// in docs/MEASUREMENT.md.
+constexpr std::uint64_t kQuietWaitShare = 2;
+constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 
 double ClockOf(const Samples& samples) {
   const bool is_known = samples.clock_before_mhz > 0 && samples.clock_after_mhz > 0;
@@ -86,6 +90,7 @@ SamplingPolicy Looks::NextPolicy() const {
   const auto taken = static_cast<std::uint32_t>(sample_count());
   policy.max_samples = std::max<std::uint32_t>((kMostSamples - std::min(kMostSamples, taken)) / 2,
                                                policy.least_samples);
+  policy.quiet_wait_ns = std::min(policy.budget_ns / kQuietWaitShare, kMostQuietWaitNs);
   // A cold sample is a single run, so what was sampled in all may be next to nothing.
   if (spec_.cache == CacheState::kCold) policy.least_timed_ns = 0;
   return policy;

@@ -33,18 +33,22 @@ class Sampling {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
     } else {
       samples_.clock_before_mhz = with_.probe.ClockMhz();
+      Probe();
+      if (BecomesQuiet()) samples_.clock_before_mhz = with_.probe.ClockMhz();
       runner_.WarmCaches();
     }
     started_at_ = with_.stopwatch.NowNs();
     TakeFirstRepetition();
     for (;;) {
       Probe();
+      beside_.back().after = probe_;
       Judge();
       if (!MayGoOn()) break;
+      AwaitQuiet();
       TakeRepetition();
     }
     samples_.clock_after_mhz = with_.probe.ClockMhz();
-    samples_.probe_cycles = *std::ranges::min_element(probes_);
+    samples_.probe_cycles = QuickestProbe();
     return std::move(samples_);
   }
 
@@ -68,10 +72,9 @@ class Sampling {
   void TakeFirstRepetition() {
     const bool is_cold = policy_.cache == CacheState::kCold;
     samples_.iterations = is_cold ? 1 : FirstIterations();
-    // The code, and what predicts its branches, is not in the core any more.
-    if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
-    preemptions_ = with_.probe.Preemptions();
+    WarmUp();
     Probe();
+    AwaitQuiet();
     TakeRepetition();
     if (!is_cold && policy_.iterations == 0) FindIterations();
   }
@@ -110,8 +113,9 @@ class Sampling {
       }
       samples_.ns.clear();
       samples_.flags.clear();
-      probes_.clear();
+      beside_.clear();
       Probe();
+      AwaitQuiet();
       TakeRepetition();
       if (is_found) return;
     }
@@ -120,8 +124,43 @@ class Sampling {
   void Probe() {
     // Cold, it would count how long its own code takes to come back into the caches.
     if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
-    const double clock = samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz : kMhzPerPerNs;
-    probes_.push_back(static_cast<double>(with_.probe.ThroughputNs()) * clock / kMhzPerPerNs);
+    probe_ = static_cast<double>(with_.probe.ThroughputNs()) * CyclesPerNs();
+  }
+
+  // Of a clock that is not known: 1, so that cycles are nanoseconds.
+  double CyclesPerNs() const {
+    return samples_.clock_before_mhz > 0 ? samples_.clock_before_mhz / kMhzPerPerNs : 1;
+  }
+
+  // Waits for a quiet core, if the last probe found it contended and there is patience left. True:
+  // it waited, and the core has become quiet.
+  bool BecomesQuiet() {
+    const double quiet = kContendedFrom * policy_.quiet_cycles;  // 0: not known
+    if (quiet <= 0 || probe_ <= quiet || waited_ns_ >= policy_.quiet_wait_ns) return false;
+    const std::uint64_t start = with_.stopwatch.NowNs();
+    const bool is_quiet =
+        with_.probe.BecomesQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
+    waited_ns_ += with_.stopwatch.NowNs() - start;
+    return is_quiet;
+  }
+
+  // Right before a repetition: not to begin it beside a neighbour that is gone in a moment.
+  void AwaitQuiet() {
+    if (policy_.cache == CacheState::kCold) return;  // evicting takes longer than moments last
+    while (BecomesQuiet()) {
+      // Who had the core had its caches.
+      const std::uint64_t start = with_.stopwatch.NowNs();
+      runner_.WarmCaches();
+      WarmUp();
+      Probe();
+      waited_ns_ += with_.stopwatch.NowNs() - start;
+    }
+  }
+
+  // Runs that are no sample: the code, and what predicts its branches, is not in the core any more.
+  void WarmUp() {
+    if (samples_.iterations > 1) runner_.Run((samples_.iterations - 1) / kLargestStep + 1);
+    preemptions_ = with_.probe.Preemptions();
   }
 
   void TakeRepetition() {
@@ -150,25 +189,33 @@ class Sampling {
           has == 0 || static_cast<double>(elapsed) * (1 - kMostAway) > static_cast<double>(has);
     }
     samples_.flags.push_back(is_preempted ? kSamplePreempted : kSampleAccepted);
+    beside_.push_back({.before = probe_, .after = probe_});
+  }
+
+  double QuickestProbe() const {
+    double quickest = std::numeric_limits<double>::infinity();
+    for (const Beside& probes : beside_) {
+      quickest = std::min({quickest, probes.before, probes.after});
+    }
+    return quickest;
   }
 
   // Every repetition anew: without a known level, a quicker probe makes earlier ones look
   // contended.
   void Judge() {
-    const double quiet =
-        policy_.quiet_cycles > 0 ? policy_.quiet_cycles : *std::ranges::min_element(probes_);
+    const double quiet = policy_.quiet_cycles > 0 ? policy_.quiet_cycles : QuickestProbe();
     accepted_.clear();
     unpreempted_ = 0;
     contended_ = 0;
     timed_ns_ = 0;
-    std::vector<double> beside;
+    std::vector<double> slowdowns;
     for (std::size_t i = 0; i < samples_.ns.size(); ++i) {
-      const double slower = std::max(probes_[i], probes_[i + 1]) / quiet;
+      const double slower = std::max(beside_[i].before, beside_[i].after) / quiet;
       const bool is_preempted = (samples_.flags[i] & kSamplePreempted) != 0;
       const bool is_contended = slower > kContendedFrom;
       samples_.flags[i] = static_cast<std::uint8_t>((is_preempted ? kSamplePreempted : 0) |
                                                     (is_contended ? kSampleContended : 0));
-      if (is_contended) beside.push_back(slower);
+      if (is_contended) slowdowns.push_back(slower);
       if (is_contended) ++contended_;
       if (!is_preempted) ++unpreempted_;
       if (samples_.flags[i] == kSampleAccepted) {
@@ -176,7 +223,7 @@ class Sampling {
         timed_ns_ += samples_.ns[i] * static_cast<double>(samples_.iterations);
       }
     }
-    samples_.slowdown = beside.empty() ? 1 : MedianOf(std::move(beside));
+    samples_.slowdown = slowdowns.empty() ? 1 : MedianOf(std::move(slowdowns));
   }
 
   bool MayGoOn() {
@@ -215,7 +262,13 @@ class Sampling {
   const Instruments& with_;
   IterationRunner& runner_;
   Samples samples_;
-  std::vector<double> probes_;    // in cycles; probe i and i + 1 are beside repetition i
+  struct Beside {  // a repetition; in cycles
+    double before = 0;
+    double after = 0;
+  };
+  std::vector<Beside> beside_;
+  double probe_ = 0;              // the last one
+  std::uint64_t waited_ns_ = 0;   // for quiet moments
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
@@ -237,7 +290,7 @@ double TotalNs(const Samples& samples) {
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, or there are not even the least
   // samples. A few runs find the iterations.
-  return std::max(policy.budget_ns, policy.patience_ns) +
+  return std::max(policy.budget_ns, policy.patience_ns) + 2 * policy.quiet_wait_ns +
          (kMostTries * policy.least_samples + 6) * (run_ns + policy.min_repetition_ns);
 }
 

@@ -29,6 +29,10 @@ struct SamplingPolicy {
   // those are tried for until the patience is over.
   std::uint64_t budget_ns = 2'500'000;
   std::uint64_t patience_ns = 2'500'000;
+  // Where the core is contended before a repetition, so long in all of a look is waited for a quiet
+  // moment: probes show it, which takes 2 us, and a repetition 60. Needs a known quiet level, and
+  // warm runs.
+  std::uint64_t quiet_wait_ns = 0;
   // So many contended repetitions and not one accepted: the rest is left to another moment.
   std::uint32_t hopeless_samples = 3;
   std::uint64_t max_iterations = std::uint64_t{1} << 24;  // in one repetition

@@ -35,6 +35,7 @@ void Put(ByteWriter& writer, const SamplingPolicy& policy) {
   writer.Put(policy.least_timed_ns);
   writer.Put(policy.budget_ns);
   writer.Put(policy.patience_ns);
+  writer.Put(policy.quiet_wait_ns);
   writer.Put(policy.hopeless_samples);
   writer.Put(policy.max_iterations);
   writer.Put(policy.max_samples);
@@ -58,6 +59,7 @@ SamplingPolicy GetPolicy(ByteReader& reader) {
   policy.least_timed_ns = reader.Get<std::uint64_t>();
   policy.budget_ns = reader.Get<std::uint64_t>();
   policy.patience_ns = reader.Get<std::uint64_t>();
+  policy.quiet_wait_ns = reader.Get<std::uint64_t>();
   policy.hopeless_samples = reader.Get<std::uint32_t>();
   policy.max_iterations = reader.Get<std::uint64_t>();
   policy.max_samples = reader.Get<std::uint32_t>();

@@ -68,6 +68,21 @@ TEST_F(DeviceWatchTest, ACanaryThatFoundNoCoreIsDueAgainSoon) {
   EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(2'000)));
 }
 
+TEST_F(DeviceWatchTest, ANeighbourWhoStaysIsNotWaitedFor) {
+  const Looks looks({}, {});
+  const std::uint64_t patient = watch_.PolicyFor(looks).quiet_wait_ns;
+  const Samples hopeless{.iterations = 1,
+                         .ns = {9, 9},
+                         .flags = {kSampleContended, kSampleContended | kSamplePreempted}};
+  for (int i = 0; i < 255; ++i) watch_.Observe(hopeless);
+  EXPECT_EQ(watch_.PolicyFor(looks).quiet_wait_ns, patient);
+  watch_.Observe(hopeless);
+  EXPECT_EQ(watch_.PolicyFor(looks).quiet_wait_ns, 250'000U);
+  EXPECT_LT(watch_.PolicyFor(Looks({.budget_ms = 0.1}, {})).quiet_wait_ns, 250'000U);
+  watch_.Observe({.iterations = 1, .ns = {9, 9}, .flags = {kSampleContended, kSamplePreempted}});
+  EXPECT_EQ(watch_.PolicyFor(looks).quiet_wait_ns, patient);
+}
+
 TEST_F(DeviceWatchTest, SlowCanariesTakeNothingAway) {
   Canaries(64, 2 * kCycles);
   EXPECT_TRUE(IsPlausible(1.0));

@@ -288,6 +288,12 @@ TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
   EXPECT_EQ(policy.budget_ns, 2'000'000U);
 }
 
+TEST(LooksTest, AQuietMomentIsWaitedForWithinTheBudget) {
+  EXPECT_EQ(Looks({}, {}).NextPolicy().quiet_wait_ns, 1'000'000U);
+  EXPECT_EQ(Looks({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 250'000U);
+  EXPECT_EQ(Looks({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
+}
+
 TEST(LooksTest, WhatIsLikelyIsForTheFirstLook) {
   Looks looks({}, {.likely_run_ns = 777});
   EXPECT_DOUBLE_EQ(looks.NextPolicy().likely_run_ns, 777);

@@ -145,6 +145,62 @@ TEST(SamplerTest, ANeighbourThatStaysEndsTheLookEarly) {
   EXPECT_GE(measurement->elapsed_high_ns, 5'749);
 }
 
+SamplingPolicy ThatWaits() {
+  SamplingPolicy policy = WithQuietLevel();
+  policy.quiet_wait_ns = 1'000'000;
+  return policy;
+}
+
+TEST(SamplerTest, ANeighbourWhoIsAboutToGoIsWaitedFor) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t now) { return now < 1'700'000 ? 1.3 : 1.0; };
+  const Samples samples = core.Take(ThatWaits());
+  EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
+  EXPECT_EQ(samples.ns.size(), 5U);
+}
+
+TEST(SamplerTest, OneWhoComesInBetweenCostsARepetition) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t now) {
+    return now > 1'250'000 && now < 1'850'000 ? 1.3 : 1.0;
+  };  // 600 us
+  const Samples samples = core.Take(ThatWaits());
+  EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
+  EXPECT_EQ(CountOf(samples, kSampleContended), 1U);
+  EXPECT_EQ(core.warmings, 2U);  // for the neighbour had the caches
+}
+
+TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t) { return 1.15; };
+  const SamplingPolicy policy = ThatWaits();
+  const std::uint64_t start = core.now;
+  EXPECT_EQ(CountOf(core.Take(policy), kSampleContended), 3U);
+  const std::uint64_t waited = core.now - start;
+  EXPECT_GE(waited, policy.quiet_wait_ns);
+  EXPECT_LE(waited, policy.quiet_wait_ns + 500'000U);  // finding the runs, and three repetitions
+}
+
+// Quiet moments that are too short for a repetition do not keep a look waiting for ever.
+TEST(SamplerTest, AFlickeringNeighbourIsWaitedForNoLonger) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t now) { return now / 7'000 % 2 == 0 ? 1.3 : 1.0; };
+  const SamplingPolicy policy = ThatWaits();
+  const std::uint64_t start = core.now;
+  core.Take(policy);
+  EXPECT_LE(core.now - start, LongestNs(policy, 2 * core.run_ns));
+}
+
+TEST(SamplerTest, ColdRunsWaitForNobody) {
+  ScriptedCore core;
+  core.slowdown = [](std::uint64_t) { return 1.15; };
+  SamplingPolicy policy = ThatWaits();
+  policy.cache = CacheState::kCold;
+  const std::uint64_t start = core.now;
+  core.Take(policy);
+  EXPECT_LT(core.now - start, policy.quiet_wait_ns);
+}
+
 TEST(SamplerTest, WithoutAKnownLevelTheQuickestProbeIsTheLevel) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now < 1'250'000 ? 1.3 : 1.0; };
@@ -289,14 +345,15 @@ TEST(SamplerTest, AClockThatStandsStillEndsWithPositiveSamples) {
 }
 
 TEST(SamplerTest, TheSupervisorWaitsLongEnough) {
+  const SamplingPolicy policy = ThatWaits();
   for (const std::uint64_t run_ns : {5'000U, 3'000'000U, 300'000'000U}) {
     for (const double slow : {1.0, 1.2}) {
       ScriptedCore core{.run_ns = run_ns};
       core.slowdown = [slow](std::uint64_t) { return slow; };
       const std::uint64_t start = core.now;
-      core.Take(WithQuietLevel());
+      core.Take(policy);
       EXPECT_LE(core.now - start,
-                LongestNs(WithQuietLevel(),
+                LongestNs(policy,
                           static_cast<std::uint64_t>(static_cast<double>(run_ns) * slow)))
           << run_ns;
     }

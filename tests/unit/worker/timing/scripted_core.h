@@ -50,6 +50,13 @@ class ScriptedCore {
   struct Probe final : CoreProbe {
     explicit Probe(ScriptedCore& its) : core(its) {}
     std::uint64_t ThroughputNs() override { return core.Spend(core.probe_ns); }
+    bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override {
+      const std::uint64_t start = core.now;
+      do {
+        if (static_cast<double>(ThroughputNs()) <= quiet_ns) return true;
+      } while (core.now - start < patience_ns);
+      return false;
+    }
     double ClockMhz() override { return core.clock_mhz(core.now); }
     std::uint64_t Preemptions() override { return core.preemptions; }
     std::uint64_t ProcessorNs() override { return core.now - core.away_ns; }

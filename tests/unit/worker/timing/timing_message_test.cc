@@ -24,6 +24,7 @@ TEST(TimingMessageTest, PolicyRoundTrips) {
                               .least_timed_ns = 5,
                               .budget_ns = 6,
                               .patience_ns = 7,
+                              .quiet_wait_ns = 18,
                               .hopeless_samples = 15,
                               .max_iterations = 8,
                               .max_samples = 9,
