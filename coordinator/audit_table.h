@@ -6,6 +6,7 @@
 //
 // Invariant: a job is among the waiting exactly if its state in the JobTable is Auditing.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,7 +36,9 @@ class AuditTable {
   std::vector<Plan> plans;
   // Batches of audits on their way to disk, or with jobs that have no outcome.
   std::map<JobId, AuditCase> cases;
-  std::map<JobId, Instant> waiting;  // for a worker that idles
+  std::map<JobId, Instant> waiting;  // for a worker
+  // Jobs that workers of a device were given since one of them was an audit.
+  std::array<std::uint32_t, 2> passed{};
   // Opinions that this turn completed: compared at its end, after the outcome was made.
   struct Complete {
     AuditCase what;

@@ -41,6 +41,7 @@ void Plan(Turn& turn, JobSpec spec, const ToMeasure& measure, AuditCase audit) {
   spec.freshness = Freshness::kMeasureAnew;
   spec.tag.clear();  // its asker has the answer
   spec.cut_above_ns = 0;
+  spec.deadline_s = 0;  // it has its own patience
   turn.state.audits.plans.push_back(
       {.job = {.spec = std::move(spec), .admission = measure}, .what = std::move(audit)});
 }
@@ -48,8 +49,7 @@ void Plan(Turn& turn, JobSpec spec, const ToMeasure& measure, AuditCase audit) {
 void Note(Turn& turn, const Opinion& opinion, Came came) {
   Worker* worker = turn.state.workers.Find(opinion.worker);
   if (worker == nullptr) return;  // it has gone, and its record with it
-  worker->audits.Note(came);
-  if (came == Came::kConfirmed) worker->confirmed_at = turn.now.instant;
+  worker->audits.Note(came, turn.now.instant);
 }
 
 void Doubt(Turn& turn, const Opinion& opinion, std::string reason) {
@@ -75,18 +75,18 @@ void LeaveOpen(Turn& turn, const AuditCase& audit) {
 void Settle(Turn& turn, const AuditCase& audit) {
   const auto odd = OddOne(audit.opinions);
   if (!odd) return LeaveOpen(turn, audit);
+  const Came strike = odd->is_quicker ? Came::kQuickOdd : Came::kSlowOdd;
   for (std::size_t i = 0; i < audit.opinions.size(); ++i) {
-    Note(turn, audit.opinions[i], i == *odd ? Came::kOdd : Came::kConfirmed);
+    Note(turn, audit.opinions[i], i == odd->which ? strike : Came::kConfirmed);
   }
-  const Opinion& culprit = audit.opinions[*odd];
+  const Opinion& culprit = audit.opinions[odd->which];
   Doubt(turn, culprit,
         fmt::format("two audits disagree: {}",
-                    Differs(culprit, audit.opinions[(*odd + 1) % audit.opinions.size()])));
+                    Differs(culprit, audit.opinions[(odd->which + 1) % audit.opinions.size()])));
   Worker* worker = turn.state.workers.Find(culprit.worker);
   if (worker == nullptr || !worker->audits.IsConvicted() || !worker->audit_verdict.empty()) return;
-  worker->audit_verdict = fmt::format("{} of its last {} audits were refuted by two other workers",
-                                      AuditRecord::kStrikes, AuditRecord::kRemembered);
-  Distrust(turn, *worker, turn.now.instant - worker->confirmed_at, worker->audit_verdict);
+  worker->audit_verdict = worker->audits.Verdict();
+  Distrust(turn, *worker, turn.now.instant - worker->audits.BelievedUntil(), worker->audit_verdict);
   if (worker->state != wire::WorkerState::kLost) {
     turn.state.workers.SetState(*worker, StateOf(*worker));
   }
@@ -127,7 +127,7 @@ void ConsiderAudit(Turn& turn, const Worker& worker, const Job& job,
   AuditCase audit{.opinions = {OpinionOf(worker.id(), worker.facts.name, job.id, measurement)},
                   .hardware_class = worker.facts.hardware.hardware_class};
   if (!HasSomebody(state, audit, DemandOf(job))) return;
-  Plan(turn, job.spec, {.tree = job.tree, .placement = job.placement}, std::move(audit));
+  Plan(turn, job.spec, ToMeasureOf(job), std::move(audit));
 }
 
 void BeginAudits(Turn& turn) {
@@ -149,6 +149,35 @@ bool EnterAudit(Turn& turn, Job& job) {
   return true;
 }
 
+std::optional<JobId> TakeAudit(Turn& turn, const Worker& worker) {
+  State& state = turn.state;
+  AuditTable& audits = state.audits;
+  const auto chosen = std::ranges::find_if(audits.waiting, [&](const auto& entry) {
+    return CanGiveOpinion(audits.cases.at(entry.first), DemandOf(state.jobs.At(entry.first)),
+                          worker);
+  });
+  if (chosen == audits.waiting.end()) return std::nullopt;
+  const JobId id = chosen->first;
+  audits.waiting.erase(chosen);
+  return id;
+}
+
+std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker) {
+  State& state = turn.state;
+  AuditTable& audits = state.audits;
+  const std::uint32_t due = state.limits.grants_per_audit;
+  std::uint32_t& passed = audits.passed[static_cast<std::size_t>(worker.device())];
+  if (audits.waiting.empty() || passed < due) return std::nullopt;
+  // Whoever has a row of jobs waiting does not notice it; the one job that somebody waits for goes
+  // first, for as long again.
+  const bool is_noticed = state.ready.RowOfNext(worker.supply()) < state.limits.audit_row;
+  if (is_noticed && passed / 2 < due) return std::nullopt;
+  const auto audit = TakeAudit(turn, worker);
+  // There may be none for this worker: looking again at each grant would cost more than the grant.
+  passed = audit ? 0 : due - (due + 3) / 4;
+  return audit;
+}
+
 void GrantAudits(Turn& turn) {
   State& state = turn.state;
   if (state.audits.waiting.empty() || state.retries.size() > 0) return;
@@ -162,18 +191,13 @@ void GrantAudits(Turn& turn) {
     }
     for (Worker* one : idle) {
       Worker& worker = *one;
-      const auto chosen = std::ranges::find_if(state.audits.waiting, [&](const auto& entry) {
-        const Job& job = state.jobs.At(entry.first);
-        return CanGiveOpinion(state.audits.cases.at(entry.first), DemandOf(job), worker);
-      });
-      if (chosen == state.audits.waiting.end()) continue;
-      const JobId id = chosen->first;
-      state.audits.waiting.erase(chosen);
+      const auto audit = TakeAudit(turn, worker);
+      if (!audit) continue;
       wire::Leases leases;
-      if (MustRunAlone(state.jobs.At(id))) {
-        RunAlone(turn, worker, id, leases);  // it is idle: at once
+      if (MustRunAlone(state.jobs.At(*audit))) {
+        RunAlone(turn, worker, *audit, leases);  // it is idle: at once
       } else {
-        leases.leases.push_back(GrantLease(turn, worker, id));
+        leases.leases.push_back(GrantLease(turn, worker, *audit));
       }
       turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
     }
@@ -192,7 +216,7 @@ void ExpireAudits(Turn& turn) {
   for (const JobId id : over) {
     FinishJob(turn, id,
               FailedBy({.code = FailureCode::kExpired,
-                        .message = "no other worker of the class idled for this audit"},
+                        .message = "no other worker of the class had a turn for this audit"},
                        Verdict::kAboutThisJob));
   }
 }
@@ -209,9 +233,8 @@ void EndAudit(Turn& turn, JobId id, const Worker* worker, const Evaluation& eval
   audit.opinions.push_back(
       OpinionOf(worker->id(), worker->facts.name, id, evaluation.measurement()));
   const Job& job = state.jobs.At(id);
-  state.audits.complete.push_back({.what = std::move(audit),
-                                   .spec = job.spec,
-                                   .measure = {.tree = job.tree, .placement = job.placement}});
+  state.audits.complete.push_back(
+      {.what = std::move(audit), .spec = job.spec, .measure = ToMeasureOf(job)});
 }
 
 void JudgeAudits(Turn& turn) {

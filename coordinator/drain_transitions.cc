@@ -98,7 +98,7 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
     // An operator who resumes a worker has looked at it: audits begin anew.
     if (set.wish == wire::DrainWish::kResume && !worker.audit_verdict.empty()) {
       worker.audit_verdict.clear();
-      worker.audits.Clear();
+      worker.audits.Begin(turn.now.instant);
     }
     Update(turn, worker);
   }

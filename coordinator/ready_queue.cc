@@ -107,12 +107,22 @@ void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
   }
 }
 
-std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
+const ReadyQueue::Shelf* ReadyQueue::NextFor(const Supply& supply) {
   const Shelf* whose = nullptr;
   ForEachServed(supply, [&](const Class& of) {
     const Shelf* shelf = of.order.begin()->second;
     if (whose == nullptr || shelf->turn < whose->turn) whose = shelf;
   });
+  return whose;
+}
+
+std::size_t ReadyQueue::RowOfNext(const Supply& supply) {
+  const Shelf* whose = NextFor(supply);
+  return whose == nullptr ? 0 : whose->lane->queued;
+}
+
+std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
+  const Shelf* whose = NextFor(supply);
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
   Shelf* next = nullptr;

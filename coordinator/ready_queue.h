@@ -79,6 +79,8 @@ class ReadyQueue {
 
   // The job whose turn it is, of those that such a worker may run.
   std::optional<JobId> PopFor(const Supply& supply);
+  // How many jobs its client has waiting; 0: there is none.
+  std::size_t RowOfNext(const Supply& supply);
   // A job of this client took so long: its next ones are expected to.
   void Took(const Uuid& client, Nanos duration);
 
@@ -151,6 +153,7 @@ class ReadyQueue {
   Lane& LaneOf(const Uuid& client);
   void Take(Shelf& shelf, Jobs::iterator entry);
   std::uint64_t WeightOf(const Lane& lane) const;
+  const Shelf* NextFor(const Supply& supply);  // whose turn it is; null: nobody's
   // The client was served by such a worker.
   void GiveNextTurn(Lane& lane, const Supply& supply);
   void Rest(Lane& lane);  // it has nothing queued

@@ -54,7 +54,6 @@ struct Worker {
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator
   AuditRecord audits;
-  Instant confirmed_at{};     // by an audit; at first, when it said hello
   std::string audit_verdict;  // why audits put it in quarantine; "" if they did not
   // For one job alone: nothing else is granted to it until that job has had its turn.
   struct Reservation {
