@@ -46,6 +46,7 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
             outcome, [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
         "an affinity has one worker");
   };
+  Obey(audit_rules_.WillWrite(write), "what is in doubt answers nothing");
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
@@ -57,6 +58,7 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
 
 void Checker::Started() {
   rules_.Started();
+  audit_rules_.Started();
   granted_in_life_.clear();
   had_in_life_.clear();
   arrived_in_life_.clear();
@@ -264,6 +266,7 @@ void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease)
   if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
     Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
   }
+  Obey(audit_rules_.Granted(lease, worker.facts), "an audit is another worker's");
   Obey(rules_.Granted(now, lease, worker.facts,
                       [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
        "jobs run in their turn, where they may");
@@ -334,6 +337,7 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
   if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) {
     asked.content = ContentText(*submit);
     if (asked.was_greeted) {
+      audit_rules_.Heard(asked.client, submit->request_id);
       requests_[{asked.client, submit->request_id}].contents.insert(asked.content);
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {

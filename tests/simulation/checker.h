@@ -15,6 +15,7 @@
 
 #include "common/wire/message.h"
 #include "coordinator/event.h"
+#include "tests/simulation/audit_rules.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
@@ -34,7 +35,7 @@ class Checker {
  public:
   using PeerId = coordinator::PeerId;
   Checker(const FaultMix& mix, const JobPool& pool, Disk& disk)
-      : mix_(mix), pool_(pool), disk_(disk), rules_(mix) {}
+      : mix_(mix), pool_(pool), disk_(disk), rules_(mix), audit_rules_(mix) {}
 
   // ---- the coordinator's process starts and ends
   void Started();
@@ -46,6 +47,7 @@ class Checker {
   void Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command);
   void Said(Instant now, const PeerId& peer, const wire::CoordinatorReply& reply);
   void WillWrite(Instant now, const storage::Write& write);
+  void Wrote(const storage::Write& write) { audit_rules_.Wrote(write); }  // it is durable
   void FoundUnreachable(const PeerId& worker, const std::vector<LeaseId>& undelivered);
   void FoundUnreachable(const PeerId& client);
 
@@ -127,6 +129,7 @@ class Checker {
   const JobPool& pool_;
   Disk& disk_;
   QueueRules rules_;
+  AuditRules audit_rules_;
   Instant said_at_{};
 
   std::map<LeaseId, LeaseView> leases_;

@@ -247,6 +247,19 @@ TEST(Core, AWorkerThatNothingIsQueuedForAudits) {
   EXPECT_EQ(leases[0].job.batch, BatchId{3});
 }
 
+TEST(Core, AnAuditHasNoDeadline) {
+  Fleet h;
+  h.WorkerHello("x", 51);
+  h.Submit("c", {{.tree = 1, .deadline_s = 1}, {.tree = 2}});
+  h.Write();
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Write();
+  h.Pass(seconds(2));  // x is busy
+  h.Write();
+  h.Heartbeat("x");
+  EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);
+}
+
 // Found by the simulation (seed 9600, with a grace of 750 ms): it was granted a second time.
 TEST(Core, AnAuditThatItsWorkerComesBackWithWaitsForNobodyElse) {
   Fleet h;
