@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
-#include <tuple>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,12 +79,17 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
                                                 : (counted[middle - 1] + counted[middle]) / 2;
   const double mean = std::accumulate(counted.begin(), counted.end(), 0.0) /
                       static_cast<double>(counted.size());
-  for (const auto& [name, stated, is] : {std::tuple("median", m.elapsed_ns, median),
-                                         {"least", m.elapsed_min_ns, counted.front()},
-                                         {"mean", m.elapsed_mean_ns, mean}}) {
-    if (!AreEqual(stated, is)) {
-      return fmt::format("it states {} ns as the {} of its samples, which is {} ns", stated, name,
-                         is);
+  struct Figure {
+    std::string_view name;
+    double stated;
+    double is;
+  };
+  for (const Figure& figure : {Figure{"median", m.elapsed_ns, median},
+                               Figure{"minimum", m.elapsed_min_ns, counted.front()},
+                               Figure{"mean", m.elapsed_mean_ns, mean}}) {
+    if (!AreEqual(figure.stated, figure.is)) {
+      return fmt::format("it states {} ns as the {} of its samples, which is {} ns", figure.stated,
+                         figure.name, figure.is);
     }
   }
   return std::nullopt;
@@ -97,7 +102,8 @@ std::optional<std::string> WhyTooQuick(const Evaluation& evaluation, const Worke
   constexpr double kMostRise = 2;
   HardwareFacts hardware = worker.facts.hardware;
   double& peak = hardware.peaks.flop_per_second;
-  peak = std::clamp(evaluation.conditions->hardware.peaks.flop_per_second, peak, kMostRise * peak);
+  const double stated = evaluation.conditions->hardware.peaks.flop_per_second;
+  if (stated > peak) peak = std::min(stated, kMostRise * peak);
   const WorkDone work{.flop_count = evaluation.flop_count,
                       .threads = evaluation.conditions->threads};
   auto failure = WhyImpossible(evaluation.measurement(), work, hardware);

@@ -94,7 +94,7 @@ class Fleet : public Harness {
     Evaluation evaluation = GoodEvaluation(lease);
     const double truth = 1'000.0 * (1 + evaluation.tree_key->bytes[0]);
     evaluation.verdict = noise_.Draw().MeasurementOf(truth, member.factor);
-    const bool is_asked = core->state().batches.At(lease.job.batch).client == Named(1);
+    const bool is_asked = core->state().batches.Find(lease.job.batch)->client == Named(1);
     ++(is_asked ? measured_ : audits_);
     ReportEvaluation(member.peer, lease, std::move(evaluation));
   }
