@@ -1,7 +1,5 @@
 #include "coordinator/audit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -79,12 +77,6 @@ Instant AuditRecord::BelievedUntil() const {
     until = settled.at;
   }
   return until;
-}
-
-std::string AuditRecord::Verdict() const {
-  return fmt::format(
-      "{} of its last {} audits were refuted by two other workers; in {} it claimed to be quicker",
-      Strikes(), last_.size(), QuickStrikes());
 }
 
 }  // namespace loopfleet::coordinator

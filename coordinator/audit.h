@@ -61,7 +61,6 @@ class AuditRecord {
   bool IsConvicted() const { return QuickStrikes() >= kQuickStrikes || Strikes() >= kStrikes; }
   // Of one that is convicted: until the audit before the first of its strikes it is believed.
   Instant BelievedUntil() const;
-  std::string Verdict() const;  // for people
 
   std::uint32_t audits() const { return audits_; }
   std::uint32_t disputes() const { return disputes_; }

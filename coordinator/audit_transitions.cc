@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,9 +86,12 @@ void Settle(Turn& turn, const AuditCase& audit) {
         fmt::format("two audits disagree: {}",
                     Differs(culprit, audit.opinions[(odd->which + 1) % audit.opinions.size()])));
   Worker* worker = turn.state.workers.Find(culprit.worker);
-  if (worker == nullptr || !worker->audits.IsConvicted() || !worker->audit_verdict.empty()) return;
-  worker->audit_verdict = worker->audits.Verdict();
-  Distrust(turn, *worker, turn.now.instant - worker->audits.BelievedUntil(), worker->audit_verdict);
+  if (worker == nullptr || !worker->audits.IsConvicted() || !worker->refuted_by.empty()) return;
+  for (std::size_t i = 0; i < audit.opinions.size(); ++i) {
+    if (i != odd->which) worker->refuted_by.push_back(audit.opinions[i].name);
+  }
+  worker->quarantined_at = turn.now.instant;
+  Distrust(turn, *worker, turn.now.instant - worker->audits.BelievedUntil());
   if (worker->state != wire::WorkerState::kLost) {
     turn.state.workers.SetState(*worker, StateOf(*worker));
   }
@@ -144,23 +149,71 @@ void BeginAudits(Turn& turn) {
 
 bool EnterAudit(Turn& turn, Job& job) {
   if (!turn.state.audits.cases.contains(job.id)) return false;
-  turn.state.audits.waiting.emplace(job.id, turn.now.instant);
+  turn.state.audits.StartWaiting(job.id, turn.now.instant);
   job.progress = Auditing{};
   return true;
 }
 
-std::optional<JobId> TakeAudit(Turn& turn, const Worker& worker) {
-  State& state = turn.state;
-  AuditTable& audits = state.audits;
-  const auto chosen = std::ranges::find_if(audits.waiting, [&](const auto& entry) {
-    return CanGiveOpinion(audits.cases.at(entry.first), DemandOf(state.jobs.At(entry.first)),
-                          worker);
-  });
-  if (chosen == audits.waiting.end()) return std::nullopt;
-  const JobId id = chosen->first;
-  audits.waiting.erase(chosen);
-  return id;
+namespace {
+
+std::vector<Worker*> Idle(State& state, DeviceKind device) {
+  std::vector<Worker*> idle;
+  for (Worker* worker = state.workers.NextCandidate(device, 0); worker != nullptr;
+       worker = state.workers.NextCandidate(device, worker->rank)) {
+    if (worker->running.empty()) idle.push_back(worker);
+  }
+  return idle;
 }
+
+// Those who idle and can be new to some audit that waits, longest idle first. No audit is new to
+// those who were asked before, if none is unasked.
+std::vector<Worker*> WhoToAsk(State& state, DeviceKind device) {
+  if (!state.audits.unasked[static_cast<std::size_t>(device)].empty()) return Idle(state, device);
+  std::vector<Worker*> idle;
+  for (const auto& [rank, worker] : state.workers.newly_idle(device)) idle.push_back(worker);
+  return idle;
+}
+
+// The first of these audits that the worker can be asked for.
+template <class Jobs, class IdOf>
+std::optional<JobId> FirstFor(State& state, const Worker& worker, const Jobs& jobs,
+                              const IdOf& id_of) {
+  for (const auto& entry : jobs) {
+    const JobId id = id_of(entry);
+    ++state.audits.looks;
+    const Demand demand = DemandOf(state.jobs.At(id));
+    if (CanGiveOpinion(state.audits.cases.at(id), demand, worker)) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<JobId> FirstWaiting(State& state, const Worker& worker) {
+  return FirstFor(state, worker, state.audits.waiting, [](const auto& e) { return e.first; });
+}
+
+void GrantAudit(Turn& turn, Worker& worker, JobId id) {
+  turn.state.audits.StopWaiting(id);
+  wire::Leases leases;
+  if (MustRunAlone(turn.state.jobs.At(id))) {
+    RunAlone(turn, worker, id, leases);  // it is idle: at once
+  } else {
+    leases.leases.push_back(GrantLease(turn, worker, id));
+  }
+  turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+}
+
+// Workers that idle although something is queued: it is for others. Which these are takes a look at
+// all that is queued, so ticks do it.
+void AskThoseWithoutJobs(Turn& turn, DeviceKind device) {
+  State& state = turn.state;
+  if (state.ticked_at != turn.now.instant) return;
+  for (Worker* worker : Idle(state, device)) {
+    if (state.ready.RowOfNext(worker->supply()) > 0) continue;
+    if (const auto chosen = FirstWaiting(state, *worker)) GrantAudit(turn, *worker, *chosen);
+  }
+}
+
+}  // namespace
 
 std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker) {
   State& state = turn.state;
@@ -172,52 +225,71 @@ std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker) {
   // first, for as long again.
   const bool is_noticed = state.ready.RowOfNext(worker.supply()) < state.limits.audit_row;
   if (is_noticed && passed / 2 < due) return std::nullopt;
-  const auto audit = TakeAudit(turn, worker);
+  const auto audit = FirstWaiting(state, worker);
   // There may be none for this worker: looking again at each grant would cost more than the grant.
   passed = audit ? 0 : due - (due + 3) / 4;
+  if (audit) audits.StopWaiting(*audit);
   return audit;
 }
 
 void GrantAudits(Turn& turn) {
   State& state = turn.state;
-  if (state.audits.waiting.empty() || state.retries.size() > 0) return;
+  AuditTable& audits = state.audits;
+  if (audits.waiting.empty() || state.retries.size() > 0) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (!NothingIsQueued(state, device)) continue;  // nobody is kept waiting
-    std::vector<Worker*> idle;
-    for (Worker* worker = state.workers.NextCandidate(device, 0);
-         worker != nullptr && idle.size() < state.limits.max_audits;
-         worker = state.workers.NextCandidate(device, worker->rank)) {
-      if (worker->running.empty()) idle.push_back(worker);
+    if (!NothingIsQueued(state, device)) {
+      AskThoseWithoutJobs(turn, device);
+      continue;
     }
-    for (Worker* one : idle) {
-      Worker& worker = *one;
-      const auto audit = TakeAudit(turn, worker);
-      if (!audit) continue;
-      wire::Leases leases;
-      if (MustRunAlone(state.jobs.At(*audit))) {
-        RunAlone(turn, worker, *audit, leases);  // it is idle: at once
-      } else {
-        leases.leases.push_back(GrantLease(turn, worker, *audit));
-      }
-      turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+    auto& unasked = audits.unasked[static_cast<std::size_t>(device)];
+    for (Worker* worker : WhoToAsk(state, device)) {
+      const bool is_new = state.workers.newly_idle(device).contains(worker->rank);
+      const auto chosen = is_new ? FirstWaiting(state, *worker)
+                                 : FirstFor(state, *worker, unasked, [](JobId id) { return id; });
+      if (chosen) GrantAudit(turn, *worker, *chosen);
     }
+    unasked.clear();
+    state.workers.ForgetNewlyIdle(device);
   }
 }
 
 void ExpireAudits(Turn& turn) {
   State& state = turn.state;
-  std::vector<JobId> over;
-  for (const auto& [id, since] : state.audits.waiting) {
-    const AuditCase& audit = state.audits.cases.at(id);
-    const bool is_over = turn.now.instant >= audit.give_up_at ||
-                         !HasSomebody(state, audit, DemandOf(state.jobs.At(id)));
-    if (is_over) over.push_back(id);
+  AuditTable& audits = state.audits;
+  std::set<JobId> over;
+  for (const auto& [id, since] : audits.waiting) {
+    if (turn.now.instant < audits.cases.at(id).give_up_at) break;  // nor are those that follow
+    over.insert(id);
   }
+  const auto check = [&](JobId id) {
+    ++audits.looks;
+    if (!HasSomebody(state, audits.cases.at(id), DemandOf(state.jobs.At(id)))) over.insert(id);
+  };
+  if (std::exchange(audits.checked_changes, state.workers.changes()) != state.workers.changes()) {
+    for (const auto& [id, since] : audits.waiting) check(id);
+  } else {
+    for (const JobId id : audits.unchecked) check(id);
+  }
+  audits.unchecked.clear();
   for (const JobId id : over) {
     FinishJob(turn, id,
               FailedBy({.code = FailureCode::kExpired,
                         .message = "no other worker of the class had a turn for this audit"},
                        Verdict::kAboutThisJob));
+  }
+}
+
+void CheckAudits(const State& state) {
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.rank == 0 || !worker.running.empty()) continue;
+    if (state.workers.newly_idle(worker.device()).contains(worker.rank)) continue;
+    const auto& unasked = state.audits.unasked[static_cast<std::size_t>(worker.device())];
+    for (const auto& [job, since] : state.audits.waiting) {
+      const Demand demand = DemandOf(*state.jobs.Find(job));
+      LF_CHECK(unasked.contains(job) ||
+                   !CanGiveOpinion(state.audits.cases.at(job), demand, worker),
+               "worker {} idles, and was not asked for audit {}", worker.facts.name, job);
+    }
   }
 }
 
@@ -227,7 +299,7 @@ void EndAudit(Turn& turn, JobId id, const Worker* worker, const Evaluation& eval
   if (found == state.audits.cases.end()) return;
   AuditCase audit = std::move(found->second);
   state.audits.cases.erase(found);
-  state.audits.waiting.erase(id);
+  state.audits.StopWaiting(id);
   // One that failed, or came to somebody who has an opinion already, settles nothing.
   if (worker == nullptr || !evaluation.ok() || HasOpinion(audit, worker->id())) return;
   audit.opinions.push_back(

@@ -26,6 +26,8 @@ void GrantAudits(Turn& turn);
 void ExpireAudits(Turn& turn);
 // Compares the opinions of audits that ended in this turn, and draws the conclusions.
 void JudgeAudits(Turn& turn);
+// Whoever idles was asked for every audit that waits. Aborts otherwise. For tests.
+void CheckAudits(const State& state);
 // A job ends. If it is an audit, and this worker measured it, that is one opinion more.
 void EndAudit(Turn& turn, JobId job, const Worker* worker, const Evaluation& evaluation);
 

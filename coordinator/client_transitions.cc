@@ -18,18 +18,13 @@
 namespace loopfleet::coordinator {
 namespace {
 
-std::string WhyQuarantined(const Worker& worker) {
-  if (!worker.audit_verdict.empty()) return worker.audit_verdict;
-  if (worker.canary != wire::CanaryState::kDrifting) return {};
-  return fmt::format("its canaries took {:.4f} of their time", worker.canary_ratio);
-}
-
 std::uint32_t Milliseconds(Nanos duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
 }
 
 wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
+  Quarantine quarantine = QuarantineOf(worker);
   return {.worker = worker.id(),
           .name = worker.facts.name,
           .state = worker.state,
@@ -45,7 +40,11 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .canary_ratio = worker.canary_ratio,
           .labels = {worker.labels.begin(), worker.labels.end()},
           .drain = worker.drain,
-          .quarantine = WhyQuarantined(worker),
+          .quarantine = QuarantineText(quarantine),
+          .quarantine_cause = quarantine.cause,
+          .refuted_by = std::move(quarantine.refuted_by),
+          .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
+          .is_lent = worker.lent_since_quarantine && QuarantineOf(worker),
           .audits = worker.audits.audits(),
           .disputes = worker.audits.disputes(),
           .hindrances = worker.facts.hindrances};

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -75,6 +76,8 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   std::string keys;
   std::string config_file;
   std::string page = "machine";
+  double drift_patience_s =
+      std::chrono::duration<double>(options.limits.drift_patience).count();
   std::string log_level = "info";
   CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
                "loopfleet-coordinator");
@@ -104,6 +107,11 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
                  "Measured jobs that another worker of the class measures again")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
+  app.add_option("--drift-patience", drift_patience_s,
+                 "Seconds that workers whose canaries drift are waited for where nobody else could "
+                 "run a job; then it is lent to one of them, and its figure is in doubt")
+      ->check(CLI::Range(0.0, 31'622'400.0))
+      ->capture_default_str();
   app.add_option("--keys", keys,
                  "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
                  "without it only this machine is served");
@@ -124,6 +132,8 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       !applied) {
     return BadConfig(applied.error().message);
   }
+  options.limits.drift_patience =
+      std::chrono::milliseconds(static_cast<std::int64_t>(drift_patience_s * 1e3));
   options.keys = keys;
   if (!keys.empty()) {
     if (const auto own = wire::LoadCoordinatorKeys(options.keys); !own) {

@@ -16,6 +16,7 @@
 #include "coordinator/expiry_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/worker_transitions.h"
 
@@ -215,6 +216,7 @@ void OnTick(Turn& turn) {
   BeginAudits(turn);
   ExpireAudits(turn);
   ReleaseAffinities(turn);
+  FindLent(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);

@@ -96,8 +96,9 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
   for (const Uuid& id : concerned) {
     Worker& worker = *state.workers.Find(id);
     // An operator who resumes a worker has looked at it: audits begin anew.
-    if (set.wish == wire::DrainWish::kResume && !worker.audit_verdict.empty()) {
-      worker.audit_verdict.clear();
+    if (set.wish == wire::DrainWish::kResume && !worker.refuted_by.empty()) {
+      worker.refuted_by.clear();
+      worker.quarantined_at = turn.now.instant;  // if its canaries drift besides
       worker.audits.Begin(turn.now.instant);
     }
     Update(turn, worker);

@@ -11,6 +11,7 @@
 
 #include "common/job/failure.h"
 #include "common/job/outcome.h"
+#include "common/job/quarantine.h"
 #include "common/job/stage.h"
 #include "common/wire/message.h"
 #include "coordinator/event.h"
@@ -119,6 +120,7 @@ enum class WorkerChange : std::uint8_t {
   kRefused,
   kQuarantined,
   kReleased,  // from quarantine
+  kLent,      // it drifts for long, and gets what nobody else could run
   kDrained,   // by an operator
   kResumed,
 };
@@ -126,6 +128,7 @@ struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
   std::string name;
   std::uint32_t leases = 0;  // kept (kReattached), or taken from it (kLeft, kLost)
+  Quarantine quarantine = {};  // why (kQuarantined, kLent)
 };
 struct ReportWasImplausible {
   std::string worker;

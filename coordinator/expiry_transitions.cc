@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "coordinator/explanation.h"
@@ -58,20 +59,27 @@ void ExpireOverdue(Turn& turn) {
 
 void ExpireUnserved(Turn& turn) {
   State& state = turn.state;
+  const Instant now = turn.now.instant;
   const Nanos grace = state.limits.no_worker_grace;
   std::uint32_t left = state.limits.max_expiries_per_tick;
-  std::erase_if(state.served_at, [&](const auto& entry) { return !state.ready.Has(entry.first); });
-  for (auto& [demand, served_at] : state.served_at) {
-    if (state.workers.IsServed(demand)) served_at = turn.now.instant;
-    if (turn.now.instant - served_at < grace) continue;
-    const Failure failure{.code = FailureCode::kNoMatchingWorker,
-                          .message = WhyUnserved(state.workers, demand, grace)};
+  for (auto& [demand, entry] : state.unserved.Look(state.workers, state.ready, now)) {
+    if (now - entry.since < grace || now < entry.next_look) continue;
+    std::optional<Failure> failure;
+    entry.next_look = Instant::max();
     for (const ReadyQueue::Group& group : state.ready.Groups(demand)) {
       while (const auto front = state.ready.FrontOf(demand, group)) {
-        const Instant waits_since = std::max(served_at, state.jobs.At(*front).accepted_at);
-        if (turn.now.instant - waits_since < grace || left == 0) break;
+        const Instant over =
+            std::max(entry.since, state.jobs.At(*front).accepted_at) + grace;
+        if (now < over || left == 0) {
+          entry.next_look = std::min(entry.next_look, over);
+          break;
+        }
         --left;
-        FinishJob(turn, *front, FailedBy(failure, Verdict::kNobodyCame));
+        if (!failure) {
+          failure = Failure{.code = FailureCode::kNoMatchingWorker,
+                            .message = WhyUnserved(state.workers, demand, grace)};
+        }
+        FinishJob(turn, *front, FailedBy(*failure, Verdict::kNobodyCame));
       }
     }
   }

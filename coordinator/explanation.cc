@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -85,7 +87,10 @@ wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
           .other_device = misfit.other_device,
           .max_threads = misfit.too_few_threads ? worker.facts.max_threads : 0,
           .missing_labels = std::move(misfit.missing_labels),
-          .other_affinity = misfit.other_affinity};
+          .other_affinity = misfit.other_affinity,
+          .quarantine = worker.state == WorkerState::kQuarantined
+                            ? QuarantineText(QuarantineOf(worker))
+                            : std::string()};
 }
 
 // Those that fit best first; of equal ones, by name.
@@ -136,6 +141,39 @@ std::string QueueText(const wire::JobExplanation& explanation) {
   return text;
 }
 
+// Nobody who could run it is ready. Who of them is in quarantine, and what comes of that.
+std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant now) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> quarantined;
+  std::optional<Instant> lent_from;  // when the last of those who drift is lent jobs
+  std::size_t others = 0;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state == WorkerState::kLost || !Serves(worker.supply(), demand)) continue;
+    if (worker.state != WorkerState::kQuarantined) {
+      ++others;
+      continue;
+    }
+    if (quarantined.size() < kNamed) {
+      quarantined.push_back(fmt::format(
+          "{} is in quarantine for {}: {}", worker.facts.name,
+          Seconds(Milliseconds(now - worker.quarantined_at)),
+          QuarantineText(QuarantineOf(worker))));
+    }
+    const Instant from = worker.quarantined_at + state.limits.drift_patience;
+    if (worker.refuted_by.empty()) lent_from = std::max(lent_from.value_or(from), from);
+  }
+  if (quarantined.empty()) return "and none of them takes jobs now: see each one's state";
+  std::string text = fmt::format("and none of them is ready: {}", fmt::join(quarantined, "; "));
+  if (others > 0) text += fmt::format("; {} or not connected", Count(others, "drains", "drain"));
+  if (!lent_from) return text + "; until an operator resumes it, the job waits";
+  const std::string doubt = "lent to it all the same, of grade C at best and in doubt";
+  if (state.workers.IsLeftToLent(demand, now - state.limits.drift_patience)) {
+    return text + fmt::format("; in its turn the job is {}", doubt);
+  }
+  return text + fmt::format("; if nobody is ready in {}, the job is {}",
+                            Seconds(Milliseconds(*lent_from - now)), doubt);
+}
+
 std::string WhyQueued(const State& state, const Demand& demand, Instant now,
                       const wire::JobExplanation& explanation) {
   if (state.service == Service::kDraining)
@@ -154,7 +192,7 @@ std::string WhyQueued(const State& state, const Demand& demand, Instant now,
   }
   const std::string match = Count(fleet.matching, "worker matches", "workers match");
   if (fleet.ready == 0) {
-    return fmt::format("{}, and none of them takes jobs now: see each one's state", match);
+    return fmt::format("{}, {}", match, WhyNobodyIsReady(state, demand, now));
   }
   if (state.commits.undurable_outcomes() >= state.limits.max_undurable_outcomes) {
     return fmt::format("{}, but {} outcomes wait to be written: the disk is slow or full", match,
@@ -180,9 +218,7 @@ void ExplainQueued(const State& state, const Job& job, Instant now,
   explanation.other_clients = static_cast<std::uint32_t>(position.other_clients);
   explanation.unserved_limit_ms = Milliseconds(state.limits.no_worker_grace);
   if (!state.workers.IsServed(demand)) {
-    const auto served_at = state.served_at.find(demand);
-    const Instant since =
-        served_at == state.served_at.end() ? now : std::max(served_at->second, job.accepted_at);
+    const Instant since = std::max(state.unserved.SinceOf(demand, now), job.accepted_at);
     explanation.unserved_ms = Milliseconds(now - since);
   }
   AddWorkers(state, demand, explanation);
@@ -197,6 +233,10 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
   explanation.leased_ms = Milliseconds(now - lease.granted_at);
   explanation.reason = fmt::format("leased: {} has had it for {}, attempt {}", explanation.worker,
                                    Seconds(explanation.leased_ms), job.attempts());
+  if (!lease.doubt.empty()) {
+    explanation.reason +=
+        fmt::format("; what comes of it is of grade C at best and in doubt: {}", lease.doubt);
+  }
 }
 
 void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {

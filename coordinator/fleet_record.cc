@@ -16,7 +16,14 @@ std::string TextOf(const WorkerChanged& changed) {
     case WorkerChange::kLeft:
     case WorkerChange::kLost:
       return changed.leases == 0 ? "" : fmt::format("{} leases go to others", changed.leases);
-    case WorkerChange::kQuarantined: return "it gets no jobs: see `loopfleet worker list`";
+    case WorkerChange::kQuarantined:
+      return fmt::format("it gets no jobs that anybody else could run: {}",
+                         QuarantineText(changed.quarantine));
+    case WorkerChange::kLent:
+      return fmt::format("{} that nobody else can run, though in quarantine: {}; the figures are "
+                         "in doubt",
+                         changed.leases == 1 ? "a job" : fmt::format("{} jobs", changed.leases),
+                         QuarantineText(changed.quarantine));
     case WorkerChange::kJoined:
     case WorkerChange::kRefused:
     case WorkerChange::kReleased:
@@ -37,6 +44,7 @@ std::string_view NameOf(WorkerChange change) {
     case WorkerChange::kRefused: return "refused";
     case WorkerChange::kQuarantined: return "quarantined";
     case WorkerChange::kReleased: return "released";
+    case WorkerChange::kLent: return "lent";
     case WorkerChange::kDrained: return "drained";
     case WorkerChange::kResumed: return "resumed";
   }

@@ -10,6 +10,7 @@
 #include "coordinator/audit_transitions.h"
 #include "coordinator/client_charge.h"
 #include "coordinator/expiry_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/retry_transitions.h"
 
@@ -42,6 +43,7 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                   .sequence = sequence,
                                   .lease = ending.lease,
                                   .settles = std::move(concluded.settles)});
+  const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
   // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
   turn.writes.push_back(
       storage::JobFinished{.outcome = {.job = concluded.id,
@@ -51,7 +53,13 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
                                        .worker = std::move(ending.worker),
                                        .finished_at = turn.now.wall,
                                        .evaluation = std::move(ending.evaluation)},
-                           .cut_above_ns = concluded.cut_above_ns});
+                           .cut_above_ns = concluded.cut_above_ns,
+                           .in_doubt = !ending.doubt.empty()});
+  if (is_doubted_figure) {
+    turn.writes.push_back(storage::ResultDoubted{.job = concluded.id,
+                                                 .flagged_at = turn.now.wall,
+                                                 .reason = std::move(ending.doubt)});
+  }
 }
 
 void AnswerFromStore(Turn& turn, JobId id, storage::StoredAnswer answer, Nanos queued) {
@@ -216,7 +224,8 @@ LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   Job& job = turn.state.jobs.At(id);
   if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
+  lease.doubt = DoubtOf(worker);
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);
@@ -259,6 +268,7 @@ void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
   GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
+  GrantLent(turn);
   GrantAudits(turn);
 }
 

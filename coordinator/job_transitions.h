@@ -31,6 +31,7 @@ struct Ending {
   std::string worker;  // name of the one that measured
   LeaseId lease;       // whose report this is; none if it is none
   Nanos queued{0};     // how long the job waited for its turn
+  std::string doubt;   // why what it says of time answers nobody else; "": it may
 };
 Ending FailedBy(Failure failure, Verdict verdict);
 

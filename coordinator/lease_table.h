@@ -25,6 +25,7 @@ struct LeaseRecord {
   Instant granted_at{};
   LeaseStage stage = LeaseStage::kRunning;
   bool was_held = false;  // the worker was heard to have it
+  std::string doubt;      // why a figure of it is in doubt from the beginning; "": it is not
 };
 
 class LeaseTable {

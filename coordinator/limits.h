@@ -51,6 +51,9 @@ struct Limits {
   // Measurements of one worker that are made anew when it turns out to have drifted; what it
   // measured beside them is only flagged, and measured anew when somebody asks.
   std::uint32_t max_remeasured = 256;
+  // How long a worker drifts before it is lent jobs that nobody else could run: they would wait for
+  // ever otherwise. What comes of them is in doubt from the beginning.
+  std::chrono::milliseconds drift_patience{60'000};
 
   std::chrono::milliseconds heartbeat{1000};  // how often workers are to be heard
   std::uint32_t missed_heartbeats = 3;        // then a worker is lost

@@ -53,10 +53,18 @@ struct ObservationVisitor {
   }
 
   void operator()(const WorkerChanged& changed) const {
-    if (changed.change == WorkerChange::kQuarantined) metrics.Quarantined();
     record.Changed(changed);
-    log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
-              changed.leases);
+    if (!changed.quarantine) {
+      log::Info("worker.{} worker={} leases={}", NameOf(changed.change), changed.name,
+                changed.leases);
+      return;
+    }
+    if (changed.change == WorkerChange::kQuarantined) {
+      metrics.Quarantined(QuarantineCauseName(changed.quarantine.cause));
+    }
+    log::Warning("worker.{} worker={} leases={} cause={} reason={}", NameOf(changed.change),
+                 changed.name, changed.leases, QuarantineCauseName(changed.quarantine.cause),
+                 QuarantineText(changed.quarantine));
   }
 
   void operator()(const ReportWasImplausible& report) const {
@@ -91,6 +99,9 @@ monitoring::CoordinatorLabels AllLabels() {
   for (const auto source :
        {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {
     labels.sources.emplace_back(OutcomeSourceName(source));
+  }
+  for (std::size_t cause = 1; cause < kQuarantineCauses; ++cause) {
+    labels.quarantines.emplace_back(QuarantineCauseName(static_cast<QuarantineCause>(cause)));
   }
   for (const Stage stage : kStages) labels.stages.emplace_back(StageName(stage));
   return labels;

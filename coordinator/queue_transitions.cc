@@ -22,8 +22,8 @@ void MoveWaiting(Turn& turn, const std::string& affinity, const Uuid& worker) {
     auto& queued = std::get<Queued>(job.progress);
     Demand demand = DemandOf(job.spec, job.placement);
     demand.only = worker;
+    state.unserved.Note(demand, !state.ready.Has(demand), turn.now.instant);
     queued.place = state.ready.Move(queued.place, demand);
-    state.served_at.try_emplace(std::move(demand), turn.now.instant);
   }
 }
 
@@ -45,7 +45,7 @@ Demand Enter(Turn& turn, const Job& job) {
     }
     state.affinities.StartWaiting(affinity, job.id, state.limits.max_affinities);
   }
-  state.served_at.try_emplace(demand, turn.now.instant);
+  state.unserved.Note(demand, !state.ready.Has(demand), turn.now.instant);
   return demand;
 }
 
@@ -60,6 +60,22 @@ void StepOut(Turn& turn, const Job& job) {
   if (!job.spec.affinity.empty()) state.affinities.StopWaiting(job.spec.affinity, job.id);
   if (job.sharing == Sharing::kAlone) return;
   state.in_flight.StepOut(QuestionOf(job), LinePlaceOf(state, job), job.id);
+}
+
+// The next job that `pop` takes out of the queue and that has time left.
+template <class Pop>
+std::optional<JobId> TakeUnexpired(Turn& turn, const Pop& pop) {
+  State& state = turn.state;
+  for (std::uint32_t left = state.limits.max_expiries_per_tick; left > 0; --left) {
+    const std::optional<JobId> next = pop();
+    if (!next) return std::nullopt;
+    Job& job = state.jobs.At(*next);
+    job.progress = Following{};  // out of the queue; the caller leases it
+    StepOut(turn, job);
+    if (job.expires_at > turn.now.instant) return next;
+    Expire(turn, *next);
+  }
+  return std::nullopt;
 }
 
 ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
@@ -105,20 +121,16 @@ void LeadFlight(Turn& turn, const Job& job) {
 }
 
 std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker) {
-  State& state = turn.state;
-  for (std::uint32_t left = state.limits.max_expiries_per_tick; left > 0; --left) {
-    const auto next = state.ready.PopFor(worker.supply());
-    if (!next) return std::nullopt;
-    Job& job = state.jobs.At(*next);
-    job.progress = Following{};  // out of the queue; the caller leases it
-    StepOut(turn, job);
-    if (job.expires_at > turn.now.instant) {
-      (void)BindAffinity(turn, job, worker);
-      return next;
-    }
-    Expire(turn, *next);
-  }
-  return std::nullopt;
+  const auto next =
+      TakeUnexpired(turn, [&] { return turn.state.ready.PopFor(worker.supply()); });
+  if (next) (void)BindAffinity(turn, turn.state.jobs.At(*next), worker);
+  return next;
+}
+
+std::optional<JobId> TakeLentFor(Turn& turn, const Worker& worker,
+                                 const ReadyQueue::IsWanted& is_wanted) {
+  return TakeUnexpired(turn,
+                       [&] { return turn.state.ready.PopFor(worker.supply(), is_wanted); });
 }
 
 bool BindAffinity(Turn& turn, const Job& job, const Worker& worker) {

@@ -99,35 +99,46 @@ void ReadyQueue::Remove(const Place& place) { Take(*place.shelf_, place.entry_);
 template <class Visit>
 void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
   for (auto of = classes_.begin(); of != classes_.end() && of->first.only.is_nil(); ++of) {
-    if (Serves(supply, of->first)) visit(of->second);
+    if (Serves(supply, of->first)) visit(*of);
   }
   for (auto of = classes_.lower_bound(Demand{.only = supply.worker, .threads = 0, .labels = {}});
        of != classes_.end() && of->first.only == supply.worker; ++of) {
-    if (Serves(supply, of->first)) visit(of->second);
+    if (Serves(supply, of->first)) visit(*of);
   }
 }
 
-const ReadyQueue::Shelf* ReadyQueue::NextFor(const Supply& supply) {
+template <class Wants>
+const ReadyQueue::Shelf* ReadyQueue::NextFor(const Supply& supply, const Wants& is_wanted) {
   const Shelf* whose = nullptr;
-  ForEachServed(supply, [&](const Class& of) {
-    const Shelf* shelf = of.order.begin()->second;
+  ForEachServed(supply, [&](const Classes::value_type& of) {
+    if (!is_wanted(of.first)) return;
+    const Shelf* shelf = of.second.order.begin()->second;
     if (whose == nullptr || shelf->turn < whose->turn) whose = shelf;
   });
   return whose;
 }
 
 std::size_t ReadyQueue::RowOfNext(const Supply& supply) {
-  const Shelf* whose = NextFor(supply);
+  const Shelf* whose = NextFor(supply, [](const Demand&) { return true; });
   return whose == nullptr ? 0 : whose->lane->queued;
 }
 
 std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
-  const Shelf* whose = NextFor(supply);
+  return Pop(supply, [](const Demand&) { return true; });
+}
+
+std::optional<JobId> ReadyQueue::PopFor(const Supply& supply, const IsWanted& is_wanted) {
+  return Pop(supply, is_wanted);
+}
+
+template <class Wants>
+std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wanted) {
+  const Shelf* whose = NextFor(supply, is_wanted);
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
   Shelf* next = nullptr;
   for (Shelf* shelf : lane.shelves) {
-    if (!Serves(supply, shelf->of->first)) continue;
+    if (!Serves(supply, shelf->of->first) || !is_wanted(shelf->of->first)) continue;
     if (next == nullptr || shelf->jobs.begin()->first < next->jobs.begin()->first) next = shelf;
   }
   const auto first = next->jobs.begin();

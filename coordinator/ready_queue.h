@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -79,7 +80,10 @@ class ReadyQueue {
 
   // The job whose turn it is, of those that such a worker may run.
   std::optional<JobId> PopFor(const Supply& supply);
-  // How many jobs its client has waiting; 0: there is none.
+  // ... of those with wanted demands.
+  using IsWanted = std::function<bool(const Demand&)>;
+  std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
+  // Of the client whose turn it is: how many jobs it has waiting; 0: it is nobody's.
   std::size_t RowOfNext(const Supply& supply);
   // A job of this client took so long: its next ones are expected to.
   void Took(const Uuid& client, Nanos duration);
@@ -153,10 +157,13 @@ class ReadyQueue {
   Lane& LaneOf(const Uuid& client);
   void Take(Shelf& shelf, Jobs::iterator entry);
   std::uint64_t WeightOf(const Lane& lane) const;
-  const Shelf* NextFor(const Supply& supply);  // whose turn it is; null: nobody's
+  template <class Wants>
+  const Shelf* NextFor(const Supply& supply, const Wants& is_wanted);  // null: it is nobody's turn
   // The client was served by such a worker.
   void GiveNextTurn(Lane& lane, const Supply& supply);
   void Rest(Lane& lane);  // it has nothing queued
+  template <class Wants>
+  std::optional<JobId> Pop(const Supply& supply, const Wants& is_wanted);
   template <class Visit>
   void ForEachServed(const Supply& supply, const Visit& visit);
 

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/retry_rules.h"
 
@@ -71,14 +72,14 @@ void GrantElsewhere(Turn& turn, RetryTable::Order order, Instant until, Job& job
 }
 
 // The worker is still there for this job.
-bool IsReserved(const Worker* worker, JobId job) {
-  return worker != nullptr && worker->state == wire::WorkerState::kReady && worker->peer &&
-         worker->reservation && worker->reservation->job == job;
+bool IsReserved(const Turn& turn, const Worker* worker, const Job& job) {
+  return worker != nullptr && worker->peer && worker->reservation &&
+         worker->reservation->job == job.id && MayHave(turn, *worker, DemandOf(job));
 }
 
 void GrantAlone(Turn& turn, RetryTable::Order order, const Uuid& id, Job& job) {
   Worker* worker = turn.state.workers.Find(id);
-  if (!IsReserved(worker, job.id)) {
+  if (!IsReserved(turn, worker, job)) {
     LeaveRetries(turn, job);
     PutInFront(turn, job);
   } else if (worker->running.empty()) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "common/base/check.h"
+#include "coordinator/audit_transitions.h"
 #include "coordinator/queue_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -103,6 +104,8 @@ void State::CheckInvariants() const {
   affinities.CheckInvariants();
   workers.CheckInvariants();
   waiters.CheckInvariants();
+  unserved.CheckInvariants(workers, ready);
+  CheckAudits(*this);
 
   std::size_t queued = 0;
   std::size_t leased = 0;

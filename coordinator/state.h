@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "coordinator/affinity_table.h"
@@ -25,6 +26,7 @@
 #include "coordinator/limits.h"
 #include "coordinator/ready_queue.h"
 #include "coordinator/retry_table.h"
+#include "coordinator/unserved_table.h"
 #include "coordinator/waiter_table.h"
 #include "coordinator/wall_history.h"
 #include "coordinator/worker_registry.h"
@@ -43,6 +45,14 @@ struct Offered {
   std::uint64_t rank = 0;
 };
 
+// Which workers are lent jobs, and which demands are left to them (lending_transitions.h).
+struct Lending {
+  Instant since{};  // they drift, or longer
+  std::vector<Uuid> workers;
+  std::uint64_t changes = 0;  // of the registry, when the following was looked at
+  std::map<Demand, bool> left;
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -55,8 +65,6 @@ struct State {
   Instant grants_from{};  // nothing is granted before: workers re-attach
   Instant ticked_at{};    // the last Tick
   std::optional<Recovering> recovering;
-  // When a worker was last there for each demand that jobs wait with.
-  std::map<Demand, Instant> served_at;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
@@ -71,12 +79,14 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
+  UnservedTable unserved;
   DeadlineTable deadlines;
   AffinityTable affinities;
   // How far ready jobs were offered: by device, see GrantLeases.
   std::array<Offered, 2> offered;
   RetryTable retries;
   AuditTable audits;
+  Lending lending;
   InFlightTable in_flight;
   LeaseTable leases;
   WorkerRegistry workers;

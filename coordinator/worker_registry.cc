@@ -11,9 +11,21 @@ using wire::WorkerState;
 
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
-  const bool is_doubted =
-      worker.canary == wire::CanaryState::kDrifting || !worker.audit_verdict.empty();
-  return is_doubted ? WorkerState::kQuarantined : WorkerState::kReady;
+  return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;
+}
+
+Quarantine QuarantineOf(const Worker& worker) {
+  if (!worker.refuted_by.empty()) {
+    return {.cause = QuarantineCause::kAudits, .refuted_by = worker.refuted_by};
+  }
+  if (worker.canary != wire::CanaryState::kDrifting) return {};
+  return {.cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kSomeCanary,
+          .canary_ratio = worker.canary_ratio};
+}
+
+bool IsLent(const Worker& worker, Instant since) {
+  return worker.state == WorkerState::kQuarantined && worker.refuted_by.empty() &&
+         worker.quarantined_at <= since;
 }
 
 Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {
@@ -31,6 +43,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   worker.peer = peer;
   worker.said = wire::DrainState::kServing;
   worker.state = StateOf(worker);
+  ++changes_;
   worker.heard_at = now;
   peers_[peer] = worker.id();
   Rerank(worker);
@@ -62,6 +75,7 @@ const Worker* WorkerRegistry::FindReady(const std::string& name) const {
 void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
   if (worker.state == state) return;
   worker.state = state;
+  ++changes_;
   if (state == WorkerState::kLost) {
     Disconnect(worker);
   } else {
@@ -72,6 +86,7 @@ void WorkerRegistry::SetState(Worker& worker, WorkerState state) {
 void WorkerRegistry::Disconnect(Worker& worker) {
   if (worker.peer) peers_.erase(*worker.peer);
   worker.peer.reset();
+  ++changes_;
   Unrank(worker);
 }
 
@@ -94,7 +109,11 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
     worker.reservation.reset();
   }
-  if (worker.rank == 0) Rerank(worker);  // who waits already keeps its place
+  if (worker.rank == 0) {
+    Rerank(worker);
+  } else {
+    NoteIdle(worker);  // who waits already keeps its place
+  }
 }
 
 void WorkerRegistry::Reserve(Worker& worker, JobId job) {
@@ -118,6 +137,7 @@ void WorkerRegistry::Remove(const Uuid& id) {
   LF_CHECK(entry != workers_.end(), "worker {} is not here", id.ToString());
   Disconnect(entry->second);
   workers_.erase(entry);
+  ++changes_;
 }
 
 Worker* WorkerRegistry::NextCandidate(DeviceKind device, std::uint64_t rank) {
@@ -132,6 +152,19 @@ bool WorkerRegistry::IsServed(const Demand& demand) const {
     return (state == WorkerState::kReady || state == WorkerState::kQuarantined) &&
            Serves(entry.second.supply(), demand);
   });
+}
+
+bool WorkerRegistry::IsLeftToLent(const Demand& demand, Instant since) const {
+  bool somebody = false;
+  for (const auto& [id, worker] : workers_) {
+    // One that audits convicted waits for an operator: nobody waits for it.
+    const bool may_come = worker.state == WorkerState::kReady ||
+                          (worker.state == WorkerState::kQuarantined && worker.refuted_by.empty());
+    if (!may_come || !Serves(worker.supply(), demand)) continue;
+    if (!IsLent(worker, since)) return false;
+    somebody = true;
+  }
+  return somebody;
 }
 
 std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
@@ -179,7 +212,10 @@ bool WorkerRegistry::IsCandidate(const Worker& worker) const {
 }
 
 void WorkerRegistry::Unrank(Worker& worker) {
-  if (worker.rank != 0) CandidatesOf(worker).erase(worker.rank);
+  if (worker.rank != 0) {
+    CandidatesOf(worker).erase(worker.rank);
+    newly_idle_[static_cast<std::size_t>(worker.device())].erase(worker.rank);
+  }
   worker.rank = 0;
 }
 
@@ -188,6 +224,12 @@ void WorkerRegistry::Rerank(Worker& worker) {
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
   CandidatesOf(worker).emplace(worker.rank, &worker);
+  NoteIdle(worker);
+}
+
+void WorkerRegistry::NoteIdle(Worker& worker) {
+  if (!worker.running.empty()) return;
+  newly_idle_[static_cast<std::size_t>(worker.device())].emplace(worker.rank, &worker);
 }
 
 void WorkerRegistry::CheckInvariants() const {
@@ -205,6 +247,12 @@ void WorkerRegistry::CheckInvariants() const {
     const auto peer = peers_.find(*worker.peer);
     LF_CHECK(peer != peers_.end() && peer->second == id, "worker {} is not at its connection",
              worker.facts.name);
+  }
+  for (const Ranked& idle : newly_idle_) {
+    for (const auto& [rank, worker] : idle) {
+      LF_CHECK(worker->rank == rank && worker->running.empty(), "worker {} at rank {} idles at {}",
+               worker->facts.name, worker->rank, rank);
+    }
   }
   LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
   LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",

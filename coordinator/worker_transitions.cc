@@ -15,6 +15,7 @@
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
+#include "storage/record.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -63,7 +64,7 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
-  if (std::holds_alternative<Auditing>(job->progress)) state.audits.waiting.erase(job->id);
+  if (std::holds_alternative<Auditing>(job->progress)) state.audits.StopWaiting(job->id);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
@@ -178,6 +179,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   const auto before = std::exchange(worker.canary, heartbeat.canary);
   worker.canary_ratio = heartbeat.canary_ratio;
+  worker.drifting = heartbeat.drifting;
   // Longer ago than any worker's figures are asked for again.
   constexpr std::uint64_t kLongestDoubtMs = std::uint64_t{7} * 24 * 3600 * 1000;
   const Nanos steady_since =
@@ -192,8 +194,9 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
     }
     if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
   } else if (before != heartbeat.canary) {
-    Distrust(turn, worker, steady_since,
-             fmt::format("the worker's canaries took {:.4f} of their time", worker.canary_ratio));
+    if (worker.refuted_by.empty()) worker.quarantined_at = turn.now.instant;
+    worker.lent_since_quarantine = false;
+    Distrust(turn, worker, steady_since);
   }
 }
 
@@ -239,6 +242,16 @@ void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
   if (worker.in_doubt.size() > turn.limits().max_remeasured) worker.in_doubt.pop_front();
 }
 
+// What it says of time is not to be told from something better by looking at it alone.
+void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
+  if (evaluation.ok()) {
+    std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
+  } else if (auto& failure = std::get<Failure>(evaluation.verdict);
+             storage::IsOfTime(failure.code)) {
+    failure.message += fmt::format("; in doubt: {}", doubt);
+  }
+}
+
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
@@ -258,8 +271,11 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
-  if (is_measured) {
-    NoteContradiction(turn, worker, job);
+  const bool is_lent = !lease.doubt.empty();
+  if (is_measured) NoteContradiction(turn, worker, job);
+  if (is_lent) {
+    PutInDoubt(evaluation, lease.doubt);
+  } else if (is_measured) {
     ConsiderAudit(turn, worker, job, evaluation.measurement());
   }
   EndAudit(turn, job.id, &worker, evaluation);
@@ -271,8 +287,9 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .evaluation = std::move(evaluation),
                             .worker = worker.facts.name,
                             .lease = lease.id,
-                            .queued = lease.granted_at - job.accepted_at});
-  if (is_measured) RememberInDoubt(turn, worker, std::move(finished));
+                            .queued = lease.granted_at - job.accepted_at,
+                            .doubt = std::move(lease.doubt)});
+  if (is_measured && !is_lent) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
 
@@ -350,14 +367,19 @@ struct MessageVisitor {
 
 }  // namespace
 
-void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason) {
+void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
   turn.writes.push_back(
       storage::ResultsSuspected{.worker = worker.facts.name,
                                 .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
                                 .flagged_at = turn.now.wall,
-                                .reason = std::move(reason)});
+                                .reason = fmt::format("the worker went into quarantine: {}",
+                                                      QuarantineText(QuarantineOf(worker)))});
   wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
-  Observe(turn, WorkerChange::kQuarantined, worker, revoke.leases.size());
+  turn.effects.push_back(Observation{
+      WorkerChanged{.change = WorkerChange::kQuarantined,
+                    .name = worker.facts.name,
+                    .leases = static_cast<std::uint32_t>(revoke.leases.size()),
+                    .quarantine = QuarantineOf(worker)}});
   ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
   if (!revoke.leases.empty() && worker.peer) Send(turn, *worker.peer, std::move(revoke));
   std::vector<AdmittedJob> anew;

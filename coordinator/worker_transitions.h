@@ -2,7 +2,6 @@
 // What workers can cause: they come, are heard, report, go, or fall silent.
 
 #include <set>
-#include <string>
 
 #include "coordinator/state.h"
 
@@ -13,7 +12,7 @@ void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
 
 // The worker is not what it was: nothing that it has, and nothing that it measured within
 // `doubted`, can be compared with other figures.
-void Distrust(Turn& turn, Worker& worker, Nanos doubted, std::string reason);
+void Distrust(Turn& turn, Worker& worker, Nanos doubted);
 // Those that said hello with one of these keys are gone, and their jobs go to others.
 void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys);
 

@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 1> kCodeLabel = {"code"};
 constexpr std::array<std::string_view, 1> kVerdictLabel = {"verdict"};
 constexpr std::array<std::string_view, 1> kAccessLabel = {"access"};
 constexpr std::array<std::string_view, 1> kActivityLabel = {"activity"};
+constexpr std::array<std::string_view, 1> kCauseLabel = {"cause"};
 constexpr std::array<std::string_view, 1> kGradeLabel = {"grade"};
 constexpr std::array<std::string_view, 2> kRestartLabels = {"child", "reason"};
 
@@ -208,8 +209,8 @@ constexpr std::array<MetricSpec, 42> kTable = {{
      MetricHome::kCoordinator,
      MetricType::kCounter,
      "loopfleet_quarantines_total",
-     "Times that a worker was quarantined because its canaries drifted.",
-     {},
+     "Times that a worker was quarantined, by what spoke against it.",
+     kCauseLabel,
      {}},
     {Metric::kStartTimestamp,
      MetricHome::kBoth,

@@ -173,7 +173,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
       malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
       damaged_rows_(&CounterFamily(registry, Metric::kDamagedRows).Add({})),
-      quarantines_(&CounterFamily(registry, Metric::kQuarantines).Add({})),
+      quarantines_(AddLabelled(registry, Metric::kQuarantines, labels.quarantines)),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
       disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})),
       oldest_queued_(AddUnknown(registry, Metric::kOldestQueuedJob)),
@@ -272,8 +272,6 @@ void WorkerMetrics::Disconnected() { connected_->Set(0); }
 bool WorkerMetrics::is_connected() const { return connected_->Value() > 0; }
 
 void CoordinatorMetrics::WorkersDisagreed() { disagreements_->Increment(); }
-
-void CoordinatorMetrics::Quarantined() { quarantines_->Increment(); }
 
 void WorkerMetrics::SamplesTaken(std::uint64_t accepted, std::uint64_t contended) {
   samples_[0]->Increment(static_cast<double>(accepted));

@@ -51,6 +51,7 @@ struct CoordinatorLabels {
   std::vector<std::string> stages;    // "queue", "replay", ..., "store"
   std::vector<std::string> refusals;  // every failure code's name
   std::vector<std::string> retries;   // of every failure code that is tried again
+  std::vector<std::string> quarantines;  // every cause's name
 };
 
 class CoordinatorMetrics {
@@ -71,7 +72,7 @@ class CoordinatorMetrics {
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
   void DamagedRows(std::uint64_t count);
-  void Quarantined();  // a worker was
+  void Quarantined(std::string_view cause) { quarantines_.Add(cause); }  // a worker was
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
   // When the job that has waited longest was accepted, since 1970; none waits: nullopt.
@@ -97,7 +98,7 @@ class CoordinatorMetrics {
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
   prometheus::Counter* damaged_rows_;
-  prometheus::Counter* quarantines_;
+  LabelledCounter quarantines_;
   LabelledCounter retries_;
   prometheus::Counter* disagreements_;
   prometheus::Gauge* oldest_queued_;

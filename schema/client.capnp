@@ -169,7 +169,16 @@ enum WorkerState {
   ready @0;
   draining @1;
   lost @2;
-  quarantined @3;  # its canaries drift: it gets no jobs until they are steady again
+  quarantined @3;  # its figures are not trusted: it gets no jobs, but those that nobody else could run
+}
+
+enum QuarantineCause {
+  none @0;
+  someCanary @1;         # its canaries drift; which, its worker does not say
+  arithmeticCanary @2;
+  secondCacheCanary @3;
+  memoryCanary @4;
+  audits @5;             # other workers of its class measured otherwise
 }
 
 struct WorkerInfo {
@@ -192,6 +201,10 @@ struct WorkerInfo {
   audits @16 :UInt32;           # of its measurements, repeated by others
   disputes @17 :UInt32;         # of those, that came out differently
   hindrances @18 :List(Text);   # as in its hello
+  quarantineCause @19 :QuarantineCause;
+  refutedBy @20 :List(Text);    # audits: the workers that agreed against it; at most 8 of 512 bytes
+  quarantinedMs @21 :UInt64;    # for how long; 0: it is not
+  lent @22 :Bool;               # it has been for so long that it gets jobs that nobody else could run
 }
 
 struct FleetInfo {
@@ -254,6 +267,7 @@ struct WorkerFit {
   maxThreads @6 :UInt32;          # its most, if the job wants more; else 0
   missingLabels @7 :List(Text);   # that the job demands; at most 64 of 256 bytes
   otherAffinity @8 :Bool;         # the job's affinity is bound to another worker
+  quarantine @9 :Text;            # as in WorkerInfo
 }
 
 struct JobExplanation {

@@ -52,6 +52,13 @@ enum CanaryState {
   drifting @1;  # they do not: its figures cannot be compared with earlier ones
 }
 
+enum Canary {
+  unnamed @0;      # none drifts, or the sender does not say which
+  arithmetic @1;
+  secondCache @2;
+  memory @3;
+}
+
 enum DrainState {
   serving @0;
   draining @1;  # grant nothing more
@@ -63,6 +70,7 @@ struct Heartbeat {
   canaryRatio @2 :Float64;  # time of its canaries now to when it started; 0: not measured. Finite
   canary @3 :CanaryState;
   steadySinceMs @4 :UInt64;  # milliseconds since its canaries were last seen to be steady
+  drifting @5 :Canary;       # which of them is furthest out, if they drift
 }
 
 struct Reports {

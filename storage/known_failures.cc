@@ -38,15 +38,6 @@ bool IsCircumstantial(FailureCode code) {
   }
 }
 
-bool IsOfTime(FailureCode code) {
-  switch (code) {
-    case FailureCode::kCompileTimeout:
-    case FailureCode::kRunTimeout:
-    case FailureCode::kCut: return true;
-    default: return false;
-  }
-}
-
 void KnownFailures::Remember(const Entry& entry) {
   entries_.emplace(entry.hash, entry);
   oldest_.push_back(entry.hash);

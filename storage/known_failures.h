@@ -30,8 +30,6 @@ bool AnswersAgain(FailureCode code);
 // A busy host can be a part of the reason: such a failure answers for a day only.
 bool IsCircumstantial(FailureCode code);
 inline constexpr std::chrono::hours kCircumstantialAge{24};
-// It says how long something took: of a worker that turns out to have drifted it says nothing.
-bool IsOfTime(FailureCode code);
 
 class KnownFailures {
  public:

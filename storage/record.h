@@ -38,6 +38,12 @@ struct JobsAccepted {
   std::vector<std::optional<ReplayedTo>> replayed;  // one for each job, or none at all
 };
 
+// It says how long something took: of a worker that drifts it says nothing.
+inline bool IsOfTime(FailureCode code) {
+  return code == FailureCode::kCompileTimeout || code == FailureCode::kRunTimeout ||
+         code == FailureCode::kCut;
+}
+
 // The final word on one job. The outcome's sequence is the batch's count of finished jobs after it
 // (1, 2, 3 ... without a gap). Its benchmark, actions and tag are those of the accepted job and are
 // not written again; its worker and finished_at stand for a new measurement's worker and time.
@@ -45,6 +51,8 @@ struct JobFinished {
   Outcome outcome;
   // The bound that the job gave, if it gave one: what a CUT is known to be above.
   std::uint64_t cut_above_ns = 0;
+  // Its worker was in quarantine: a failure that says how long something took answers for nobody.
+  bool in_doubt = false;
 };
 
 // A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
@@ -100,7 +108,8 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-// One measurement, that of this job, is in doubt: others disagree. It answers nothing any more.
+// One measurement, that of this job, is in doubt: others disagree, or its worker was in quarantine.
+// It answers nothing any more.
 struct ResultDoubted {
   JobId job;
   WallTime flagged_at{};

@@ -411,6 +411,7 @@ Status Store::Impl::Learn(const JobFinished& finished) {
   if (evaluation.ok() || outcome.source != OutcomeSource::kMeasured) return {};
   const FailureCode code = evaluation.failure().code;
   if (!AnswersAgain(code) || !evaluation.tree_key || !evaluation.conditions) return {};
+  if (finished.in_doubt && IsOfTime(code)) return {};
   LF_TRY(const ConditionsId id, conditions.Intern(*evaluation.conditions));
   return keys->failures().Add(
       *connection, id, *evaluation.tree_key,

@@ -263,6 +263,7 @@ void Conversation::SendHeartbeatIfDue(Instant now) {
   const CanaryHealth canaries = options_.canaries();
   heartbeat.canary_ratio = canaries.ratio;
   if (canaries.drifting) heartbeat.canary = wire::CanaryState::kDrifting;
+  heartbeat.drifting = canaries.drifting;
   if (canaries.steady_until) {
     heartbeat.steady_since_ms = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(now - *canaries.steady_until)

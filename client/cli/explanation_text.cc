@@ -28,6 +28,7 @@ std::string FitText(const wire::WorkerFit& fit) {
                        : fit.leased_jobs >= fit.credit ? "matches, full"
                                                        : "matches");
   }
+  if (!fit.quarantine.empty()) parts.push_back(fit.quarantine);
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -42,7 +43,8 @@ Json FitJson(const wire::WorkerFit& fit) {
               {"other_device", fit.other_device},
               {"max_threads", fit.max_threads > 0 ? Json(fit.max_threads) : Json(nullptr)},
               {"missing_labels", fit.missing_labels},
-              {"other_affinity", fit.other_affinity}};
+              {"other_affinity", fit.other_affinity},
+              {"quarantine", fit.quarantine.empty() ? Json(nullptr) : Json(fit.quarantine)}};
 }
 
 std::string WorkersText(const wire::JobExplanation& explanation) {

@@ -35,13 +35,16 @@ std::string TimeText(WallTime when) {
   return text;
 }
 
-// Why it gets no jobs, for people.
+// Why it gets no jobs, or only some, for people.
 std::string WhyText(const wire::WorkerInfo& info) {
   if (info.drain) {
     return fmt::format("drained by {} at {}{}{}", info.drain->by, TimeText(info.drain->since),
                        info.drain->reason.empty() ? "" : ": ", info.drain->reason);
   }
-  return info.quarantine;
+  if (info.quarantine.empty()) return {};
+  return fmt::format("in quarantine for {:.0f} s: {}{}",
+                     static_cast<double>(info.quarantined_ms) / 1e3, info.quarantine,
+                     info.is_lent ? "; it is lent what nobody else could run" : "");
 }
 
 void PrintJson(const std::vector<wire::WorkerInfo>& workers) {

@@ -29,6 +29,19 @@ constexpr EnumTable kWorkerStates{
                std::pair{schema::WorkerState::LOST, WorkerState::kLost},
                std::pair{schema::WorkerState::QUARANTINED, WorkerState::kQuarantined}}};
 
+constexpr EnumTable kQuarantineCauses{
+    "cause of a quarantine",
+    std::array{
+        std::pair{schema::QuarantineCause::NONE, QuarantineCause::kNone},
+        std::pair{schema::QuarantineCause::SOME_CANARY, QuarantineCause::kSomeCanary},
+        std::pair{schema::QuarantineCause::ARITHMETIC_CANARY, QuarantineCause::kArithmeticCanary},
+        std::pair{schema::QuarantineCause::SECOND_CACHE_CANARY,
+                  QuarantineCause::kSecondCacheCanary},
+        std::pair{schema::QuarantineCause::MEMORY_CANARY, QuarantineCause::kMemoryCanary},
+        std::pair{schema::QuarantineCause::AUDITS, QuarantineCause::kAudits}}};
+
+constexpr TextListBounds kRefuters{.entries = kMaxRefuters, .entry_bytes = kMaxFactBytes};
+
 // Those it was given, and those by its hardware, which may be as long as facts.
 constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};
 
@@ -164,6 +177,14 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   builder.setCanaryRatio(info.canary_ratio);
   if (info.drain) WriteDrain(*info.drain, builder.initDrain());
   builder.setQuarantine(TextOf(FactText(info.quarantine)));
+  builder.setQuarantineCause(kQuarantineCauses.ToWire(info.quarantine_cause));
+  if (!info.refuted_by.empty()) {
+    LF_CHECK(info.refuted_by.size() <= kMaxRefuters, "{} refuters", info.refuted_by.size());
+    WriteTexts(info.refuted_by,
+               builder.initRefutedBy(static_cast<unsigned>(info.refuted_by.size())));
+  }
+  builder.setQuarantinedMs(info.quarantined_ms);
+  builder.setLent(info.is_lent);
   builder.setAudits(info.audits);
   builder.setDisputes(info.disputes);
   if (!info.labels.empty()) {
@@ -192,6 +213,10 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   info.canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio");
   if (reader.hasDrain()) info.drain = ReadDrain(reader.getDrain());
   info.quarantine = ReadFact(reader.getQuarantine(), "the reason of a quarantine");
+  info.quarantine_cause = kQuarantineCauses.FromWire(reader.getQuarantineCause());
+  info.refuted_by = ReadTexts(reader.getRefutedBy(), kRefuters, "who refuted the worker");
+  info.quarantined_ms = reader.getQuarantinedMs();
+  info.is_lent = reader.getLent();
   info.audits = reader.getAudits();
   info.disputes = reader.getDisputes();
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
@@ -210,6 +235,7 @@ void WriteFit(const WorkerFit& fit, schema::WorkerFit::Builder builder) {
   WriteTexts(fit.missing_labels,
              builder.initMissingLabels(static_cast<unsigned>(fit.missing_labels.size())));
   builder.setOtherAffinity(fit.other_affinity);
+  builder.setQuarantine(TextOf(FactText(fit.quarantine)));
 }
 
 WorkerFit ReadFit(schema::WorkerFit::Reader reader) {
@@ -225,6 +251,7 @@ WorkerFit ReadFit(schema::WorkerFit::Reader reader) {
       ReadTexts(reader.getMissingLabels(), {.entries = kMaxLabels, .entry_bytes = kMaxLabelBytes},
                 "the missing labels");
   fit.other_affinity = reader.getOtherAffinity();
+  fit.quarantine = ReadFact(reader.getQuarantine(), "the reason of a quarantine");
   return fit;
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kCompilerBytes = 48;
 constexpr std::size_t kConditionsBytes = 64;
 constexpr std::size_t kRowBytes = 384;  // all columns of an evaluation and of an outcome
 constexpr std::size_t kFailureBytes = 64;
-constexpr std::size_t kWorkerBytes = 192;
+constexpr std::size_t kWorkerBytes = 224;
 constexpr std::size_t kDrainBytes = 64;
 constexpr std::size_t kPointerBytes = 8;
 
@@ -100,6 +100,7 @@ std::size_t EncodedSize(const FleetEvent& event) {
 std::size_t EncodedSize(const WorkerInfo& worker) {
   std::size_t labels = 0;
   for (const std::string& label : worker.labels) labels += kPointerBytes + TextBytes(label);
+  for (const std::string& text : worker.refuted_by) labels += kPointerBytes + FactBytes(text);
   for (const std::string& text : worker.hindrances) labels += kPointerBytes + TextBytes(text);
   return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
          HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler) +

@@ -54,6 +54,12 @@ Json WorkerJson(const WorkerInfo& info) {
               {"max_threads", info.max_threads},
               {"drain", info.drain ? DrainJson(*info.drain) : Json(nullptr)},
               {"quarantine", info.quarantine.empty() ? Json(nullptr) : Json(info.quarantine)},
+              {"quarantine_cause", info.quarantine_cause == QuarantineCause::kNone
+                                       ? Json(nullptr)
+                                       : Json(QuarantineCauseName(info.quarantine_cause))},
+              {"refuted_by", info.refuted_by},
+              {"quarantined_ms", info.quarantined_ms},
+              {"lent", info.is_lent},
               {"audits", info.audits},
               {"disputes", info.disputes},
               {"labels", info.labels},

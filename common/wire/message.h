@@ -23,6 +23,7 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
+#include "common/job/quarantine.h"
 #include "common/wire/bounds.h"
 
 namespace loopfleet::wire {
@@ -203,7 +204,7 @@ enum class WorkerState : std::uint8_t {
   kReady,
   kDraining,
   kLost,
-  kQuarantined,  // its canaries drift: it gets no jobs until they are steady again
+  kQuarantined,  // its figures are not trusted: it gets no jobs that anybody else could run
 };
 
 // An operator's word that workers are to take nothing new.
@@ -231,7 +232,11 @@ struct WorkerInfo {
   double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
   std::vector<std::string> labels;  // that jobs may demand of it, those by its hardware too
   std::optional<Drain> drain;     // by an operator
-  std::string quarantine;         // why it is in quarantine; "" if it is not
+  std::string quarantine;         // why it is in quarantine, for people; "" if it is not
+  QuarantineCause quarantine_cause = QuarantineCause::kNone;
+  std::vector<std::string> refuted_by;  // kAudits: who agreed against it; at most kMaxRefuters
+  std::uint64_t quarantined_ms = 0;     // for how long; 0: it is not
+  bool is_lent = false;                 // so long that it gets jobs that nobody else could run
   std::uint32_t audits = 0;       // of its measurements, repeated by others
   std::uint32_t disputes = 0;     // of those, that came out differently
   std::vector<std::string> hindrances;  // as in its hello
@@ -255,6 +260,7 @@ struct WorkerFit {
   std::uint32_t max_threads = 0;  // its most, if the job wants more; else 0
   std::vector<std::string> missing_labels;
   bool other_affinity = false;  // the job's affinity is bound to another worker
+  std::string quarantine;       // as in WorkerInfo
 
   bool matches() const {
     return !other_device && max_threads == 0 && missing_labels.empty() && !other_affinity;
@@ -391,6 +397,8 @@ struct Heartbeat {
   double canary_ratio = 0;  // time of its canaries now to when it started; 0: not measured
   CanaryState canary = CanaryState::kSteady;
   std::uint64_t steady_since_ms = 0;  // since its canaries were last seen to be steady
+  // Of those that drift, the one that is furthest out; none: they are steady, or it does not say.
+  std::optional<Canary> drifting;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 

@@ -20,6 +20,14 @@ constexpr EnumTable kCanaryStates{
     "canary state", std::array{std::pair{schema::CanaryState::STEADY, CanaryState::kSteady},
                                std::pair{schema::CanaryState::DRIFTING, CanaryState::kDrifting}}};
 
+// 0 is none.
+constexpr EnumTable kCanaryNames{
+    "canary",
+    std::array{std::pair{schema::Canary::UNNAMED, std::optional<Canary>{}},
+               std::pair{schema::Canary::ARITHMETIC, std::optional(Canary::kArithmetic)},
+               std::pair{schema::Canary::SECOND_CACHE, std::optional(Canary::kSecondCache)},
+               std::pair{schema::Canary::MEMORY, std::optional(Canary::kMemory)}}};
+
 LeaseId ReadLeaseId(std::uint64_t value) {
   if (value == 0) RefuseMalformed("a lease has the id 0");
   return LeaseId{value};
@@ -98,6 +106,7 @@ void WriteHeartbeat(const Heartbeat& heartbeat, schema::Heartbeat::Builder build
   builder.setCanaryRatio(heartbeat.canary_ratio);
   builder.setCanary(kCanaryStates.ToWire(heartbeat.canary));
   builder.setSteadySinceMs(heartbeat.steady_since_ms);
+  builder.setDrifting(kCanaryNames.ToWire(heartbeat.drifting));
 }
 
 Heartbeat ReadHeartbeat(schema::Heartbeat::Reader reader) {
@@ -105,7 +114,8 @@ Heartbeat ReadHeartbeat(schema::Heartbeat::Reader reader) {
           .held = ReadIds<LeaseId>(reader.getHeld(), kMaxLeasesPerMessage, "the held leases"),
           .canary_ratio = ReadAmount(reader.getCanaryRatio(), "canary ratio"),
           .canary = kCanaryStates.FromWire(reader.getCanary()),
-          .steady_since_ms = reader.getSteadySinceMs()};
+          .steady_since_ms = reader.getSteadySinceMs(),
+          .drifting = kCanaryNames.FromWire(reader.getDrifting())};
 }
 
 void WriteReports(const Reports& reports, schema::Reports::Builder builder) {

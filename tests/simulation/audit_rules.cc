@@ -13,6 +13,20 @@ void AuditRules::Heard(const Uuid& client, const Uuid& request) {
   heard_.try_emplace({client, request}, written_);
 }
 
+void AuditRules::Heard(const PeerId& peer, const wire::WorkerMessage& message) {
+  if (const auto* hello = std::get_if<wire::WorkerHello>(&message)) workers_[peer] = *hello;
+}
+
+AuditRules::Broken AuditRules::Said(const PeerId& peer, const wire::WorkerCommand& command) const {
+  const auto* leases = std::get_if<wire::Leases>(&command);
+  const auto worker = workers_.find(peer);
+  if (leases == nullptr || worker == workers_.end()) return std::nullopt;
+  for (const wire::Lease& lease : leases->leases) {
+    if (Broken broken = Granted(lease, worker->second)) return broken;
+  }
+  return std::nullopt;
+}
+
 AuditRules::Broken AuditRules::WillWrite(const storage::Write& write) {
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     if (accepted->client == Uuid{}) own_batches_.insert(accepted->batch);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/wire/message.h"
+#include "coordinator/event.h"
 #include "storage/record.h"
 #include "tests/simulation/fault_mix.h"
 
@@ -17,6 +18,7 @@ namespace loopfleet::simulation {
 
 class AuditRules {
  public:
+  using PeerId = coordinator::PeerId;
   explicit AuditRules(const FaultMix& mix) : mix_(mix) {}
 
   // A broken rule, if there is one.
@@ -29,7 +31,8 @@ class AuditRules {
   Broken WillWrite(const storage::Write& write);
   // It is durable, and its group said so.
   void Wrote(const storage::Write& write);
-  Broken Granted(const wire::Lease& lease, const wire::WorkerHello& worker) const;
+  void Heard(const PeerId& peer, const wire::WorkerMessage& message);
+  Broken Said(const PeerId& peer, const wire::WorkerCommand& command) const;
 
  private:
   struct Measured {
@@ -38,6 +41,7 @@ class AuditRules {
   };
   using Request = std::pair<Uuid, Uuid>;
 
+  Broken Granted(const wire::Lease& lease, const wire::WorkerHello& worker) const;
   Broken WillAnswer(const storage::JobsAnswered& answered) const;
   void Suspect(double fingerprint) { suspects_.try_emplace(fingerprint, ++written_); }
 
@@ -45,6 +49,7 @@ class AuditRules {
   std::uint64_t written_ = 0;                          // what was suspected, so far
   std::map<std::string, std::map<JobId, Measured>> measured_;  // durable ones, by worker
   std::map<double, std::uint64_t> suspects_;           // of which number it was
+  std::map<PeerId, wire::WorkerHello> workers_;        // the last that said hello there
   std::map<Request, std::uint64_t> heard_;             // first, when so many were suspected
   std::map<JobId, std::uint64_t> looked_up_;           // not before so many were
   // In batches of nobody's, of this life.

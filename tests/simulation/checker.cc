@@ -6,44 +6,16 @@
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {
-namespace {
-
-// The worker's, or its device's, fault, or that of a bad moment: the job has another turn.
-bool IsTriedAgain(const Evaluation& evaluation) {
-  if (evaluation.ok()) return false;
-  switch (evaluation.failure().code) {
-    case FailureCode::kWorkerLost:
-    case FailureCode::kWorkerCrashed:
-    case FailureCode::kDeviceFault:
-    case FailureCode::kUnstableTiming:
-    case FailureCode::kRunCrash: return true;  // a crash only where there is another worker
-    default: return false;
-  }
-}
-
-}  // namespace
-
-void Checker::Violate(std::string rule, std::string text) {
-  if (!violation_) violation_ = Violation{std::move(rule), std::move(text)};
-}
-
-void Checker::Surprised(std::string_view what) {
-  if (!mix_.has_faults()) Violate("calm runs are smooth", std::string(what));
-}
 
 void Checker::WroteNonsense(const Error& error) {
   Violate("what is written fits what is there", error.message);
 }
 
-void Checker::Obey(const QueueRules::Broken& broken, const char* rule) {
-  if (broken) Violate(rule, *broken);
-}
-
 void Checker::WillWrite(Instant now, const storage::Write& write) {
   const auto finish = [&](const Outcome& outcome) {
     Obey(
-        rules_.WillFinish(
-            outcome, [&](const Uuid& worker) { return now - workers_[worker].heard > Patience(); }),
+        rules_.WillFinish(outcome,
+                          [&](const Uuid& worker) { return leases_.IsSilent(now, worker); }),
         "an affinity has one worker");
   };
   Obey(audit_rules_.WillWrite(write), "what is in doubt answers nothing");
@@ -59,268 +31,13 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
 void Checker::Started() {
   rules_.Started();
   audit_rules_.Started();
-  granted_in_life_.clear();
-  had_in_life_.clear();
-  arrived_in_life_.clear();
-  denied_in_life_.clear();
-  workers_.clear();
-  worker_at_.clear();
+  leases_.Started();
 }
 
 void Checker::Ended() {
-  for (auto& [id, lease] : leases_) lease.standing = Standing::kEnded;
+  leases_.Ended();
   client_at_.clear();
   asked_.clear();
-}
-
-// ---- workers ------------------------------------------------------------------------------------
-
-void Checker::Doubt(LeaseId id) {
-  const auto lease = leases_.find(id);
-  if (lease != leases_.end() && lease->second.standing == Standing::kHeld) {
-    lease->second.standing = Standing::kDoubtful;
-  }
-}
-
-void Checker::Deny(LeaseId id) {
-  const LeaseView& lease = leases_.at(id);
-  if (lease.standing == Standing::kHeld) denied_in_life_[lease.job].insert(id);
-  Doubt(id);
-}
-
-void Checker::Unrun(LeaseId id) {
-  const auto lease = leases_.find(id);
-  if (lease == leases_.end()) return;
-  had_in_life_[lease->second.job].erase(id);
-  std::uint32_t& granted = granted_in_life_[lease->second.job];
-  if (granted > 0) --granted;
-}
-
-void Checker::HeardHolding(const Uuid& worker, LeaseId id) {
-  const auto lease = leases_.find(id);
-  if (lease == leases_.end() || lease->second.worker != worker) return;
-  lease->second.was_held = true;
-  arrived_in_life_[lease->second.job].insert(id);
-  if (lease->second.standing != Standing::kEnded) had_in_life_[lease->second.job].insert(id);
-}
-
-void Checker::DoubtAllOf(const Uuid& worker) {
-  for (const auto& [lease, view] : leases_) {
-    if (view.worker == worker) Doubt(lease);
-  }
-}
-
-// How long a worker may be silent.
-Nanos Checker::Patience() const { return mix_.limits.heartbeat * mix_.limits.missed_heartbeats; }
-
-void Checker::Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
-  if (const auto* hello = std::get_if<wire::WorkerHello>(&message)) {
-    return HeardHello(now, peer, *hello);
-  }
-  const auto id = worker_at_.find(peer);
-  if (id == worker_at_.end()) return;  // it is told to say hello
-  WorkerView& worker = workers_[id->second];
-  // After a silence it may have been given up, or not.
-  const bool is_silent = worker.peer != peer || now - worker.heard > Patience();
-  if (is_silent) DoubtAllOf(id->second);
-  if (worker.peer == peer) worker.heard = now;
-  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
-    worker.is_draining = heartbeat->drain == wire::DrainState::kDraining ||
-                         heartbeat->canary == wire::CanaryState::kDrifting;
-    if (worker.is_draining) rules_.Trouble(id->second);
-    for (const auto& [lease, view] : leases_) {
-      if (view.worker == id->second &&
-          std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
-        Deny(lease);
-      }
-    }
-    if (!is_silent) {  // else it may be told to say hello, and no more
-      for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
-    }
-  } else if (const auto* reports = std::get_if<wire::Reports>(&message)) {
-    HeardReports(id->second, *reports);
-  } else if (const auto* goodbye = std::get_if<wire::Goodbye>(&message)) {
-    for (const LeaseId lease : goodbye->returned) Unrun(lease);
-    DoubtAllOf(id->second);
-    rules_.Trouble(id->second);
-    worker.peer.clear();
-  } else if (const auto* returned = std::get_if<wire::Returned>(&message)) {
-    for (const LeaseId lease : returned->leases) {
-      Unrun(lease);
-      Doubt(lease);
-    }
-  }
-}
-
-void Checker::HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello) {
-  rules_.Trouble(hello.worker);
-  rules_.Greeted(hello);
-  for (const auto& [id, view] : leases_) {
-    if (view.worker == hello.worker &&
-        std::ranges::find(hello.held, id, &wire::HeldLease::lease) == hello.held.end()) {
-      Deny(id);
-    }
-  }
-  for (const wire::HeldLease& held : hello.held) {  // perhaps adopted
-    const auto lease = leases_.find(held.lease);
-    if (lease == leases_.end() || lease->second.worker != hello.worker) continue;
-    if (lease->second.standing == Standing::kEnded) lease->second.standing = Standing::kDoubtful;
-    HeardHolding(hello.worker, held.lease);
-  }
-  if (const auto before = worker_at_.find(peer); before != worker_at_.end()) {
-    if (before->second != hello.worker) workers_[before->second].peer.clear();
-  }
-  worker_at_[peer] = hello.worker;
-  workers_[hello.worker] = {.peer = peer, .heard = now, .facts = hello};
-}
-
-void Checker::HeardReports(const Uuid& worker, const wire::Reports& reports) {
-  for (const wire::Report& report : reports.reports) {
-    const auto lease = leases_.find(report.lease);
-    if (lease == leases_.end() || lease->second.worker != worker) continue;
-    arrived_in_life_[lease->second.job].insert(report.lease);
-    const auto known = reports_.find(FingerprintOf(report.evaluation));
-    const bool is_known = known != reports_.end();  // not: a failure that took a report's place
-    if (is_known && lease->second.standing != Standing::kEnded) {
-      known->second.rightful.insert(report.lease);
-    }
-    if (IsTriedAgain(report.evaluation) || (is_known && known->second.truth == Truth::kLie)) {
-      Doubt(report.lease);
-    } else {
-      lease->second.is_reported = lease->second.standing == Standing::kHeld;
-    }
-  }
-}
-
-void Checker::WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
-  reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth, .worker = worker};
-}
-
-void Checker::FoundUnreachable(const PeerId& peer, const std::vector<LeaseId>& undelivered) {
-  const auto id = worker_at_.find(peer);
-  if (id == worker_at_.end()) return;
-  for (const LeaseId lease : undelivered) Unrun(lease);
-  DoubtAllOf(id->second);
-  rules_.Trouble(id->second);
-  if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
-}
-
-void Checker::Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command) {
-  if (const auto* leases = std::get_if<wire::Leases>(&command)) {
-    for (const wire::Lease& lease : leases->leases) Granted(now, peer, lease);
-  } else if (const auto* revoke = std::get_if<wire::Revoke>(&command)) {
-    for (const LeaseId lease : revoke->leases) {
-      const auto view = leases_.find(lease);
-      if (view == leases_.end()) continue;
-      // Taken back from a worker that drifts, it counts as unrun.
-      if (view->second.standing != Standing::kEnded) Unrun(lease);
-      view->second.standing = Standing::kEnded;
-    }
-  } else if (const auto* stored = std::get_if<wire::ReportsStored>(&command)) {
-    Stored(*stored);
-  } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
-    if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
-      DoubtAllOf(id->second);
-      rules_.Trouble(id->second);
-      if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();
-    }
-  }
-}
-
-void Checker::Granted(Instant now, const PeerId& peer, const wire::Lease& lease) {
-  const auto at = worker_at_.find(peer);
-  if (at == worker_at_.end()) {
-    return Violate("leases go to workers that said hello", fmt::format("lease {}", lease.lease));
-  }
-  const WorkerView& worker = workers_[at->second];
-  if (leases_.contains(lease.lease)) {
-    return Violate("no lease id twice",
-                   fmt::format("lease {} for job {} was given out before", lease.lease, lease.job));
-  }
-  if (worker.is_draining) {
-    Violate("drain is respected",
-            fmt::format("job {} for draining {}", lease.job, worker.facts.name));
-  }
-  if (drained_hosts_.contains(worker.facts.hardware.host)) {
-    Violate("drain is respected", fmt::format("job {} for {} on drained {}", lease.job,
-                                              worker.facts.name, worker.facts.hardware.host));
-  }
-  if (cancelled_.contains(lease.job.batch)) {
-    Violate("cancelled jobs are not run", fmt::format("job {}", lease.job));
-  }
-  const auto stored = disk_.Find(lease.job);
-  if (!stored) {
-    return Violate("I1 only what is on disk is run", fmt::format("job {}", lease.job));
-  }
-  if (stored->outcome) {
-    return Violate("I2 one outcome", fmt::format("job {} runs again after its outcome", lease.job));
-  }
-  if (stored->spec != lease.spec) {
-    Violate("jobs are run as they were asked", fmt::format("job {}", lease.job));
-  }
-  const auto replayed = JobPool::Replay(stored->spec);
-  const auto* measure = std::get_if<coordinator::ToMeasure>(&replayed);
-  if (measure == nullptr) {
-    return Violate("invalid jobs are not run", fmt::format("job {}", lease.job));
-  }
-  if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
-    Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
-  }
-  Obey(audit_rules_.Granted(lease, worker.facts), "an audit is another worker's");
-  Obey(rules_.Granted(now, lease, worker.facts,
-                      [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
-       "jobs run in their turn, where they may");
-  // Those that nobody saw arrive may be more, but not without end.
-  const std::uint32_t most = mix_.limits.max_attempts;
-  const std::size_t had = had_in_life_[lease.job].size();
-  const std::uint32_t granted = ++granted_in_life_[lease.job];
-  if (had >= most || lease.attempt == 0 || lease.attempt > most ||
-      granted > most + mix_.limits.max_unseen_losses + denied_in_life_[lease.job].size()) {
-    Violate("I7 at most three attempts",
-            fmt::format("job {}: attempt {}, {} leases, of which {} were held, since the "
-                        "coordinator started",
-                        lease.job, lease.attempt, granted, had));
-  }
-  if (lease.attempt > 1 && mix_.poison == 0 && mix_.crash == 0) {
-    Surprised("a job was leased again");
-  }
-  for (const LeaseId other : leases_of_[lease.job]) {
-    LeaseView& view = leases_[other];
-    const bool is_silent = now - workers_[view.worker].heard > Patience();
-    if (view.standing == Standing::kHeld && (view.is_reported || !is_silent)) {
-      Violate("no job twice at once",
-              fmt::format("job {}: lease {} while lease {} is {}", lease.job, lease.lease, other,
-                          view.is_reported ? "reported" : "held by a worker that is heard"));
-    }
-    view.standing = Standing::kEnded;
-  }
-  // Of the same turn in which the connection was found broken, it goes nowhere.
-  const Standing standing = worker.peer == peer ? Standing::kHeld : Standing::kDoubtful;
-  leases_[lease.lease] = {.job = lease.job, .worker = at->second, .standing = standing};
-  leases_of_[lease.job].insert(lease.lease);
-  const auto held = std::ranges::count_if(leases_, [&](const auto& entry) {
-    return entry.second.worker == at->second && entry.second.standing == Standing::kHeld &&
-           !entry.second.is_reported;
-  });
-  if (static_cast<std::uint32_t>(held) > worker.facts.credit) {
-    Violate("I8 credit is respected", fmt::format("{} has {} leases, its credit is {}",
-                                                  worker.facts.name, held, worker.facts.credit));
-  }
-}
-
-void Checker::Stored(const wire::ReportsStored& stored) {
-  for (const LeaseId id : stored.leases) {
-    const auto lease = leases_.find(id);
-    if (lease == leases_.end()) continue;
-    if (lease->second.standing == Standing::kHeld) {
-      const auto job = disk_.Find(lease->second.job);
-      if (!job || !job->outcome) {
-        Violate("I1 durable before acknowledged",
-                fmt::format("the report of lease {}, job {}", id, lease->second.job));
-      }
-    }
-    if (lease->second.standing != Standing::kEnded) lease->second.standing = Standing::kDoubtful;
-  }
 }
 
 // ---- clients ------------------------------------------------------------------------------------
@@ -345,7 +62,7 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
     rules_.CancelHeard(cancel->batch);
   } else if (const auto* set = std::get_if<wire::SetDrain>(&request.message)) {
     // Until that is answered nobody knows; and an earlier answer says nothing any more.
-    drained_hosts_.erase(set->target);
+    orders_.drained_hosts.erase(set->target);
     latest_drain_[set->target] = {peer, request.number};
   }
   // Of one that came twice, the answer may be to the first.
@@ -444,7 +161,7 @@ void Checker::Answered(const Asked& asked, const wire::BatchInfo& info) {
     const bool is_closed = info.state == wire::BatchState::kRunning;
     if (!is_closed) Violate("cancelled is cancelled", fmt::format("batch {}", cancel->batch));
   }
-  if (info.state == wire::BatchState::kCancelled) cancelled_.insert(info.batch);
+  if (info.state == wire::BatchState::kCancelled) orders_.cancelled.insert(info.batch);
 }
 
 void Checker::Answered(const Asked& asked, const wire::WorkerList& list) {
@@ -453,7 +170,7 @@ void Checker::Answered(const Asked& asked, const wire::WorkerList& list) {
   if (!asked.was_greeted) return Violate("strangers are refused", set->target);
   const bool is_latest = latest_drain_[set->target] == asked.key;
   if (!is_latest) return;
-  if (set->wish == wire::DrainWish::kDrain) drained_hosts_.insert(set->target);
+  if (set->wish == wire::DrainWish::kDrain) orders_.drained_hosts.insert(set->target);
   for (const wire::WorkerInfo& info : list.workers) {
     const bool is_drained = info.drain && info.drain->target == set->target;
     if (is_drained != (set->wish == wire::DrainWish::kDrain)) {
@@ -569,11 +286,11 @@ void Checker::CheckOutcome(const Outcome& outcome) {
 
 void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
                             const coordinator::ToMeasure& measure) {
-  const auto found = reports_.find(FingerprintOf(outcome.evaluation));
-  if (found == reports_.end()) {
+  const LeaseRules::ReportView* found = leases_.ReportOf(outcome.evaluation);
+  if (found == nullptr) {
     return Violate("I3 measured by somebody", fmt::format("job {}", outcome.job));
   }
-  const ReportView& view = found->second;
+  const LeaseRules::ReportView& view = *found;
   if (view.truth == Truth::kLie) {
     Violate("I11 no lie becomes a measurement", fmt::format("job {}", outcome.job));
   }
@@ -585,6 +302,8 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
     Violate("I3 an outcome names who measured it",
             fmt::format("job {}: '{}', not '{}'", outcome.job, outcome.worker, view.worker));
   }
+  Obey(leases_.doubts().Measured(outcome, view.report.lease),
+       "what is measured in quarantine is in doubt");
   if (outcome.source != OutcomeSource::kMeasured) {
     if (spec.freshness == Freshness::kMeasureAnew) {
       Violate("fresh jobs are measured", fmt::format("job {}", outcome.job));
@@ -637,12 +356,13 @@ void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
     case FailureCode::kWorkerLost:
       // The first lease may have ended its worker before that could say that it had it. One that
       // was given back after its worker had been silent may have been counted as lost by then.
-      if (outcome.source == OutcomeSource::kMeasured && arrived_in_life_.contains(outcome.job) &&
-          arrived_in_life_[outcome.job].size() + 1 < mix_.limits.max_attempts &&
-          granted_in_life_[outcome.job] <= mix_.limits.max_unseen_losses) {
+      if (const LeaseRules::Life life = leases_.LifeOf(outcome.job);
+          outcome.source == OutcomeSource::kMeasured && life.arrived > 0 &&
+          life.arrived + 1 < mix_.limits.max_attempts &&
+          life.granted <= mix_.limits.max_unseen_losses) {
         Violate("I7 only leases that arrived count",
-                fmt::format("job {}: {} leases, {} were held", outcome.job,
-                            granted_in_life_[outcome.job], arrived_in_life_[outcome.job].size()));
+                fmt::format("job {}: {} leases, {} were held", outcome.job, life.granted,
+                            life.arrived));
       }
       [[fallthrough]];
     case FailureCode::kWorkerCrashed:

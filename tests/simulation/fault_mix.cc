@@ -84,6 +84,19 @@ void DrawCrowd(std::uint64_t seed, FaultMix& mix) {
   mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
 }
 
+// In a few worlds workers drift for good, and where nobody else could run a job they are lent it.
+void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 22);
+  mix.limits.drift_patience = milliseconds(dice.Between(500, 8000));
+  if (!dice.Chance(0.04)) return;
+  mix.drifts_stay = true;
+  mix[Fault::kDriftWorker] = 0.1;
+  mix.workers = dice.Between(1, 2);
+  mix.cuda_workers = std::min(mix.cuda_workers, mix.workers);
+  mix.labelled_workers = std::min(mix.labelled_workers, mix.workers);
+  mix.faults_last = seconds(dice.Between(10, 30));
+}
+
 }  // namespace
 
 FaultMix FaultMix::Draw(std::uint64_t seed) {
@@ -137,6 +150,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.3)) mix.hurried = 0.4;
   mix.longest_deadline_s = dice.Between(1, 20);
   DrawCrowd(seed, mix);
+  DrawDrifts(seed, mix);
   return mix;
 }
 

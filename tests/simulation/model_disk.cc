@@ -95,7 +95,9 @@ struct ModelDisk::Writer {
     const bool is_known = !outcome.evaluation.ok() && outcome.evaluation.tree_key &&
                           outcome.evaluation.conditions &&
                           outcome.source == OutcomeSource::kMeasured &&
-                          storage::AnswersAgain(outcome.evaluation.failure().code);
+                          storage::AnswersAgain(outcome.evaluation.failure().code) &&
+                          !(finished.in_doubt &&
+                            storage::IsOfTime(outcome.evaluation.failure().code));
     if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
@@ -113,6 +115,13 @@ struct ModelDisk::Writer {
       std::erase_if(jobs, [&](JobId job) {
         const Outcome& outcome = state.outcomes.at(job);
         return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since;
+      });
+    }
+    for (auto& [tree, jobs] : state.failed) {
+      std::erase_if(jobs, [&](JobId job) {
+        const Outcome& outcome = state.outcomes.at(job);
+        return outcome.worker == suspected.worker && outcome.finished_at >= suspected.since &&
+               storage::IsOfTime(outcome.evaluation.failure().code);
       });
     }
     return {};

@@ -60,6 +60,27 @@ class ForgetsAffinities final : public PlantedBug {
   void OnLimits(coordinator::Limits& limits) override { limits.max_affinities = 0; }
 };
 
+class MistakesDriftPatience final : public PlantedBug {
+ public:
+  explicit MistakesDriftPatience(std::chrono::milliseconds patience) : patience_(patience) {}
+
+ private:
+  void OnLimits(coordinator::Limits& limits) override { limits.drift_patience = patience_; }
+  std::chrono::milliseconds patience_;
+};
+
+class TrustsTheLent final : public PlantedBug {
+  void OnEffects(Effects& effects, const Core&) override {
+    for (coordinator::Effect& effect : effects) {
+      auto* persist = std::get_if<coordinator::Persist>(&effect);
+      if (persist == nullptr) continue;
+      std::erase_if(persist->writes, [](const storage::Write& write) {
+        return std::holds_alternative<storage::ResultDoubted>(write);
+      });
+    }
+  }
+};
+
 // A restart gets it wrong when jobs were accepted.
 class MistakesAcceptance final : public PlantedBug {
  public:
@@ -158,6 +179,12 @@ std::vector<PlantedBugInfo> PlantedQueueBugs() {
        Make<ReportsBeatDeadlines>()},
       {"audit_themselves", "an audit goes to the worker that it is to judge",
        Make<AuditsThemselves>()},
+      {"wait_for_the_drifting", "jobs wait for ever for workers that drift",
+       Make<MistakesDriftPatience>(std::chrono::hours(24))},
+      {"lend_at_once", "workers that drift are lent jobs without delay",
+       Make<MistakesDriftPatience>(std::chrono::milliseconds(0))},
+      {"trust_the_lent", "what was measured in quarantine answers others later",
+       Make<TrustsTheLent>()},
       {"swap_workers", "two workers get each other's jobs", Make<SwapsWorkers>()},
   };
 }

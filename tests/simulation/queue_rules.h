@@ -35,17 +35,20 @@ class QueueRules {
 
   // A broken rule, if there is one.
   using Broken = std::optional<std::string>;
+  // What was lent to a worker in quarantine binds no affinity to it.
+  enum class Binds : bool { kNothing, kAffinity };
   // `is_silent`: whether a worker has not been heard for long enough to be given up.
   template <class IsSilent>
   Broken Granted(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
-                 const IsSilent& is_silent) {
+                 Binds binds, const IsSilent& is_silent) {
     if (Broken broken = OutOfTurn(now)) return broken;
     if (Broken broken = MayRun(now, lease, worker)) return broken;
     const auto bound = affinities_.find(lease.spec.affinity);
     const bool may_move = bound == affinities_.end() || bound->second.worker == worker.worker ||
                           troubles_[bound->second.worker] != bound->second.troubles ||
                           is_silent(bound->second.worker);
-    if (!lease.spec.affinity.empty()) {
+    if (binds == Binds::kNothing) affinities_.erase(lease.spec.affinity);
+    if (!lease.spec.affinity.empty() && binds == Binds::kAffinity) {
       if (!may_move) {
         return fmt::format("job {} of affinity '{}' goes to worker {} and not to {}", lease.job,
                            lease.spec.affinity, worker.worker.ToString(),

@@ -147,7 +147,7 @@ void SimulatedWorker::Start() {
     const Instant now = parts_.agenda.now();
     worker::CanaryHealth health{.ratio = 1, .steady_until = now};
     if (now < drifts_until_) {
-      health = {.ratio = 1.5, .drifting = worker::Canary{}, .steady_until = drifted_at_};
+      health = {.ratio = 1.5, .drifting = Canary::kMemory, .steady_until = drifted_at_};
     }
     return health;
   };
@@ -217,7 +217,9 @@ void SimulatedWorker::SecondPasses() {
   }
   if (dice_.Chance(Rate(Fault::kDriftWorker)) && parts_.agenda.now() >= drifts_until_) {
     drifted_at_ = parts_.agenda.now();
-    drifts_until_ = drifted_at_ + dice_.Between(Nanos(seconds(1)), Nanos(seconds(6)));
+    const Nanos drift = dice_.Between(Nanos(seconds(1)), Nanos(seconds(6)));
+    // A machine that was moved: what it is now, it stays.
+    drifts_until_ = parts_.mix.drifts_stay ? Instant::max() : drifted_at_ + drift;
   }
   if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
     conversation_->StartDrain(parts_.agenda.now());
@@ -264,6 +266,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
                                                             .elapsed_min_ns = ns - 1,
                                                             .elapsed_mean_ns = ns,
                                                             .spread = 1 / ns,
+                                                            .grade = Grade::kA,
                                                             .iterations_per_sample = 1,
                                                             .samples_ns = {ns - 1, ns, ns + 1},
                                                             .sample_flags = {0, 0, 0}},
@@ -286,7 +289,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   } else if (dice_.Chance(Rate(Fault::kLie))) {
     truth = Truth::kLie;
     auto& lie = std::get<Measurement>(verdict);
-    switch (dice_.Between(0, 7)) {
+    switch (dice_.Between(0, 8)) {
       case 0: lie.elapsed_ns = -ns; break;
       case 1:
         lie.samples_ns.clear();
@@ -294,9 +297,10 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
         break;
       case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
       case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
-      case 4: ++report.evaluation.flop_count; break;
-      case 5: lie.elapsed_high_ns = 1e12; break;
-      case 6: lie.elapsed_ns = lie.elapsed_low_ns = 0.7 * ns; break;
+      case 4: report.evaluation.conditions->threads = 2; break;
+      case 5: ++report.evaluation.flop_count; break;
+      case 6: lie.elapsed_high_ns = 1e12; break;
+      case 7: lie.elapsed_ns = lie.elapsed_low_ns = 0.7 * ns; break;
       default: lie.elapsed_low_ns = ns + 2; break;
     }
   }

@@ -33,15 +33,6 @@ double LeastNs(const Stopwatch& stopwatch, int tries, const std::function<void()
 
 }  // namespace
 
-std::string_view CanaryName(Canary canary) {
-  switch (canary) {
-    case Canary::kArithmetic: return "arithmetic";
-    case Canary::kSecondCache: return "second cache";
-    case Canary::kMemory: return "memory";
-  }
-  LF_CHECK(false, "canary {}", static_cast<int>(canary));
-}
-
 CanarySuite::CanarySuite(const CoreKernels& kernels, const Sizes& sizes)
     : kernels_(kernels),
       cache_floats_(Floats(

@@ -9,21 +9,17 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/job/quarantine.h"
 #include "worker/timing/core_kernels.h"
 #include "worker/timing/core_probe.h"
 #include "worker/timing/stopwatch.h"
 
 namespace loopfleet::worker {
 
-enum class Canary : std::uint8_t { kArithmetic, kSecondCache, kMemory };
-inline constexpr std::size_t kCanaries = 3;
 inline constexpr std::uint64_t kCanaryArithmeticSteps = 10'000;  // about 15 us
-std::string_view CanaryName(Canary canary);
 
 // How long each took: cycles, but nanoseconds for memory, which has a clock of its own.
 struct CanaryReading {

@@ -40,6 +40,7 @@ class StubFleet:
         os.set_blocking(self.process.stdout.fileno(), False)
         self.seen = {"leased": 0, "all_welcomed": 0}
         self.rest = b""
+        self.ran = self.again = None
 
     def await_epoch(self, event, epoch, limit_s=fleet.WAIT_LIMIT_S):
         """Until `event` was said of this epoch or a later one."""
@@ -56,9 +57,14 @@ class StubFleet:
                 self.seen[said["event"]] = max(self.seen.get(said["event"], 0), said["epoch"])
 
     def stop(self):
+        """Then `ran` is how many jobs were run, and `again` how many times one that had been."""
         self.process.terminate()
         self.process.wait(fleet.STOP_LIMIT_S)
+        self.rest += self.process.stdout.read() or b""
         self.process.stdout.close()
+        for said in map(json.loads, self.rest.splitlines()):
+            if said["event"] == "ended":
+                self.ran, self.again = said["jobs"], said["again"]
 
 
 class Arena:

@@ -2,7 +2,8 @@
 // one's) and measure nothing: a lease is answered after a fixed time with a result that can be told
 // from the job, so that a result that lands on another job shows. All of them on one thread, which
 // makes a thousand workers cheap. Standard output tells, a JSON line each: when all are welcomed by
-// an epoch of the coordinator, and when its first lease arrives. SIGTERM ends it.
+// an epoch of the coordinator, when its first lease arrives, and at the end how many jobs were run
+// and how many of them again. SIGTERM ends it.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -76,11 +77,25 @@ Evaluation ResultOf(const JobSpec& spec) {
       .code_hash = "00000000000000000000000000000000"};
 }
 
+// Jobs that were run, by whichever stub.
+class RunCount {
+ public:
+  void Ran(JobId job) {
+    if (!jobs_.insert(job).second) ++again_;
+  }
+  std::size_t jobs() const { return jobs_.size(); }
+  std::uint64_t again() const { return again_; }
+
+ private:
+  std::set<JobId> jobs_;
+  std::uint64_t again_ = 0;
+};
+
 // Answers leases one after the other, each `job` after the one before it.
 class StubRunner final : public LeaseRunner {
  public:
-  StubRunner(std::size_t capacity, Nanos job, const Clock& clock)
-      : capacity_(capacity), job_(job), clock_(clock) {}
+  StubRunner(std::size_t capacity, Nanos job, const Clock& clock, RunCount& runs)
+      : capacity_(capacity), job_(job), clock_(clock), runs_(runs) {}
 
   bool Accept(wire::Lease lease) override {
     const auto same = [&](const Work& held) { return held.lease.lease == lease.lease; };
@@ -118,6 +133,7 @@ class StubRunner final : public LeaseRunner {
     const Instant now = clock_.Now();
     while (!held_.empty() && held_.front().done <= now) {
       const wire::Lease& lease = held_.front().lease;
+      runs_.Ran(lease.job);
       reports.push_back(
           {.lease = lease.lease, .job = lease.job, .evaluation = ResultOf(lease.spec)});
       held_.pop_front();
@@ -141,6 +157,7 @@ class StubRunner final : public LeaseRunner {
   const std::size_t capacity_;
   const Nanos job_;
   const Clock& clock_;
+  RunCount& runs_;
   std::deque<Work> held_;
 };
 
@@ -195,7 +212,11 @@ class StubFleet {
       poller->Wait(std::max<Nanos>(next - clock_.Now(), std::chrono::microseconds(200)));
       for (StubWorker& stub : stubs_) stub.Turn(clock_);
     }
+    fmt::print("{{\"event\": \"ended\", \"epoch\": 0, \"jobs\": {}, \"again\": {}}}\n",
+               runs_.jobs(), runs_.again());
+    std::fflush(stdout);
   }
+  RunCount& runs() { return runs_; }
 
   void Reconnected() { reconnected_ = true; }
   void Welcomed(std::uint32_t worker, std::uint64_t epoch) {
@@ -226,6 +247,7 @@ class StubFleet {
   std::deque<wire::Context> contexts_;
   std::deque<StubWorker> stubs_;
   std::map<std::uint64_t, std::set<std::uint32_t>> welcomed_;
+  RunCount runs_;
   std::uint64_t full_epoch_ = 0;
   std::uint64_t leased_epoch_ = 0;
   bool reconnected_ = false;
@@ -254,7 +276,7 @@ StubWorker::StubWorker(StubFleet& fleet, const Settings& settings, const Clock& 
     : fleet_(fleet),
       settings_(settings),
       number_(number),
-      runner_(settings.credit, std::chrono::microseconds(settings.job_us), clock),
+      runner_(settings.credit, std::chrono::microseconds(settings.job_us), clock, fleet.runs()),
       conversation_(Speaking(settings), *this, runner_, HelloOf(settings, number)) {}
 
 Status StubWorker::Reconnect() {

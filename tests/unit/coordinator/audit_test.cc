@@ -333,7 +333,7 @@ TEST(Core, AWorkerThatIsRefutedThreeTimesIsPutInQuarantineUntilItIsResumed) {
     }
   }
   // Not every job came to "w" first; go on until it was heard three times.
-  for (std::uint8_t tree = 4; tree < 60 && h.Known(50).audit_verdict.empty(); ++tree) {
+  for (std::uint8_t tree = 4; tree < 60 && h.Known(50).refuted_by.empty(); ++tree) {
     h.Submit("c", {{.tree = tree}});
     h.Write();
     for (int round = 0; round < 4; ++round) {
@@ -350,8 +350,11 @@ TEST(Core, AWorkerThatIsRefutedThreeTimesIsPutInQuarantineUntilItIsResumed) {
   ASSERT_EQ(h.disk.suspected.size(), 1U);
   EXPECT_EQ(h.disk.suspected[0].worker, "worker 50");
   const auto list = h.Ask("c", wire::ListWorkers{});
-  EXPECT_NE(h.TakeReply<wire::WorkerList>("c", list)->workers.at(0).quarantine.find("refuted"),
-            std::string::npos);
+  const wire::WorkerInfo shown = h.TakeReply<wire::WorkerList>("c", list)->workers.at(0);
+  EXPECT_EQ(shown.quarantine_cause, QuarantineCause::kAudits);
+  const std::set<std::string> others(shown.refuted_by.begin(), shown.refuted_by.end());
+  EXPECT_EQ(others, (std::set<std::string>{"worker 51", "worker 52"}));
+  EXPECT_NE(shown.quarantine.find("refuted, the last by worker 5"), std::string::npos);
   h.Heartbeat("w");
   EXPECT_EQ(h.Known(50).state, wire::WorkerState::kQuarantined);
   h.Ask("c", wire::SetDrain{.target = "worker 50", .wish = wire::DrainWish::kResume});
@@ -398,6 +401,25 @@ TEST(Core, WhyAnAuditWaitsIsExplained) {
   EXPECT_EQ(told->reason,
             "queued: it repeats a measurement of worker 50 as an audit, and waits for a turn at "
             "another worker of that hardware");
+}
+
+// However many events there are, and ticks: that w cannot be asked was seen once.
+TEST(Core, AnAuditThatWaitsIsNotLookedAtUntilSomethingChanges) {
+  WaitingAudit h;
+  const auto& audits = h.core->state().audits;
+  const std::uint64_t before = audits.looks;
+  EXPECT_GT(before, 0U);
+  for (int i = 0; i < 100; ++i) {
+    h.Pass(milliseconds(100));
+    h.Heartbeat("w");
+    h.Heartbeat("x", {h.busy.lease});
+  }
+  EXPECT_EQ(audits.looks, before);
+  h.WorkerHello("y", 52);
+  const auto leases = h.TakeLeases("y");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job, h.audit);
+  EXPECT_EQ(audits.looks, before + 1);
 }
 
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {

@@ -116,6 +116,7 @@ void FakeDisk::Apply(const storage::Write& write) {
                      outcome.job, outcome.sequence, batch.finished - 1);
             LF_CHECK(outcomes.try_emplace(outcome.job, outcome).second, "job {} finished twice",
                      outcome.job);
+            if (finished.in_doubt) in_doubt.insert(outcome.job);
           },
           [&](const storage::BatchClosed& closed) { batches.at(closed.batch).closed = true; },
           [&](const storage::BatchCancelled& cancelled) {

@@ -37,6 +37,7 @@ class FakeDisk {
   std::map<BatchId, storage::StoredBatch> batches;
   std::vector<storage::ResultsSuspected> suspected;
   std::vector<storage::ResultDoubted> doubted;
+  std::set<JobId> in_doubt;  // from the beginning
   std::map<std::string, storage::WorkersDrained> drains;
   std::uint64_t starts = 0;
 

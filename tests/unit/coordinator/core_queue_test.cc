@@ -1,5 +1,6 @@
 // Whose turn it is, and what a job may demand: priorities, clients, deadlines, labels, affinity.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "coordinator/core.h"
@@ -332,6 +333,36 @@ TEST(CoreQueue, AnAffinityStaysWithTheWorkerThatComesBackAfterARestart) {
   h.Report("w", first);
   h.Write();
   EXPECT_EQ(JobsOf(h.TakeLeases("w")), std::vector{MakeJobId(1, 1)});
+}
+
+// A tick looks for workers only where something changed since the last one.
+TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
+  constexpr std::uint8_t kDemands = 40;
+  Queue h;
+  h.WorkerHello("w", 50);
+  std::vector<JobWish> wishes;
+  for (std::uint8_t i = 0; i < kDemands; ++i) {
+    wishes.push_back({.tree = i, .labels = {fmt::format("label {}", i)}});
+  }
+  h.Submit("c", wishes);
+  h.Write();
+  h.Pass(milliseconds(100));
+  const auto& unserved = h.core->state().unserved;
+  EXPECT_EQ(unserved.looks(), kDemands);
+  h.PassHeard(seconds(20), {{"w", {}}});
+  EXPECT_EQ(unserved.looks(), kDemands);
+  h.WorkerHello("x", 51, {.credit = 9, .labels = {"label 7"}});
+  EXPECT_EQ(JobsOf(h.TakeLeases("x")), std::vector{MakeJobId(1, 7)});
+  h.Say("x", wire::Goodbye{});  // the job comes back, and has 30 s from now on
+  h.Pass(milliseconds(100));
+  EXPECT_LE(unserved.looks(), 3U * kDemands);
+  h.PassHeard(seconds(12), {{"w", {}}});
+  h.Write();
+  EXPECT_EQ(h.disk.outcomes.size(), kDemands - 1U);
+  EXPECT_LE(unserved.looks(), 3U * kDemands);
+  h.PassHeard(seconds(19), {{"w", {}}});
+  h.Write();
+  EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(1, 7))), FailureCode::kNoMatchingWorker);
 }
 
 TEST(CoreQueue, AnAffinityWhoseWorkerLacksALabelSaysSo) {

@@ -13,7 +13,9 @@ wire::Heartbeat Canaries(wire::CanaryState state, seconds steady_since,
   return {.held = std::move(held),
           .canary_ratio = state == wire::CanaryState::kDrifting ? 1.07 : 1.0,
           .canary = state,
-          .steady_since_ms = static_cast<std::uint64_t>(milliseconds(steady_since).count())};
+          .steady_since_ms = static_cast<std::uint64_t>(milliseconds(steady_since).count()),
+          .drifting = state == wire::CanaryState::kDrifting ? std::optional(Canary::kMemory)
+                                                            : std::nullopt};
 }
 
 wire::WorkerInfo ShownWorker(Harness& h) {
@@ -96,6 +98,159 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // as it was told
   EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+// It says so with each heartbeat, for so long.
+void Drift(Harness& h, const PeerId& peer, seconds time, const std::vector<LeaseId>& held = {}) {
+  for (seconds passed{0}; passed < time; passed += seconds(1)) {
+    h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20), held));
+    h.Pass(seconds(1));
+  }
+}
+
+std::string WhyItWaits(Harness& h, JobId job) {
+  const auto number = h.Ask("c", wire::ExplainJob{.job = job});
+  return h.TakeReply<wire::JobExplanation>("c", number)->reason;
+}
+
+std::vector<WorkerChanged> ChangesTo(const Harness& h, WorkerChange change) {
+  std::vector<WorkerChanged> found;
+  for (const Observation& observation : h.observations) {
+    const auto* changed = std::get_if<WorkerChanged>(&observation);
+    if (changed != nullptr && changed->change == change) found.push_back(*changed);
+  }
+  return found;
+}
+
+TEST(Core, TheReasonOfAQuarantineTravels) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  const auto changes = ChangesTo(h, WorkerChange::kQuarantined);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].quarantine.cause, QuarantineCause::kMemoryCanary);
+  EXPECT_NEAR(changes[0].quarantine.canary_ratio, 1.07, 1e-9);
+  h.Pass(seconds(2));
+  const wire::WorkerInfo shown = ShownWorker(h);
+  EXPECT_EQ(shown.quarantine_cause, QuarantineCause::kMemoryCanary);
+  EXPECT_EQ(shown.quarantine, "its canaries of memory take 1.0700 of their time at start");
+  EXPECT_EQ(shown.quarantined_ms, 2000U);
+  EXPECT_FALSE(shown.is_lent);
+}
+
+TEST(Core, WhoDriftsForLongIsLentWhatNobodyElseCouldRun) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  const wire::Lease before = h.TakeLeases("w").at(0);
+  Drift(h, "w", seconds(58));
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_NE(WhyItWaits(h, before.job).find("canaries of memory take 1.0700"), std::string::npos);
+  EXPECT_NE(WhyItWaits(h, before.job).find("if nobody is ready in 2 s, the job is lent"),
+            std::string::npos);
+  Drift(h, "w", seconds(3));
+  const auto leases = h.TakeLeases("w");
+  ASSERT_EQ(leases.size(), 1U);  // its credit
+  EXPECT_TRUE(ShownWorker(h).is_lent);
+  EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
+  EXPECT_EQ(ChangesTo(h, WorkerChange::kLent).size(), 1U);
+  EXPECT_NE(WhyItWaits(h, leases[0].job).find("of grade C at best and in doubt"),
+            std::string::npos);
+  EXPECT_NE(WhyItWaits(h, MakeJobId(1, 1)).find("in its turn the job is lent"), std::string::npos);
+
+  Evaluation evaluation = h.GoodEvaluation(leases[0]);
+  std::get<Measurement>(evaluation.verdict).grade = Grade::kA;
+  h.ReportEvaluation("w", leases[0], evaluation);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(leases[0].job).evaluation.measurement().grade, Grade::kC);
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, leases[0].job);
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);  // the next one
+  EXPECT_EQ(ChangesTo(h, WorkerChange::kLent).size(), 1U);  // said once
+}
+
+// Its figure is of the time of the drift, however steady it is when the report comes.
+TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsSteadyAgain) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.TakeLeases("w");
+  Drift(h, "w", seconds(61));
+  const wire::Lease lent = h.TakeLeases("w").at(0);
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {lent.lease}));
+  h.Report("w", lent);
+  h.Report("w", h.TakeLeases("w").at(0));
+  h.Write();
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
+  EXPECT_EQ(h.disk.outcomes.size(), 2U);
+}
+
+TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.TakeLeases("w");
+  Drift(h, "w", seconds(61));
+  for (const FailureCode code : {FailureCode::kRunTimeout, FailureCode::kCompileError}) {
+    const wire::Lease lease = h.TakeLeases("w").at(0);
+    Evaluation failed = h.GoodEvaluation(lease);
+    failed.verdict = Failure{.code = code, .message = "test"};
+    h.ReportEvaluation("w", lease, failed);
+    h.Write();
+    const Outcome outcome = h.OutcomeOf(lease.job);
+    const bool is_of_time = code == FailureCode::kRunTimeout;
+    EXPECT_EQ(outcome.evaluation.failure().message.find("in doubt") != std::string::npos,
+              is_of_time);
+    EXPECT_TRUE(h.disk.doubted.empty());  // there is no figure
+  }
+  EXPECT_EQ(h.disk.in_doubt.size(), 2U);
+}
+
+TEST(Core, NothingIsLentThatSomebodyReadyCouldRun) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.WorkerHello("x", 51, {.labels = {"big"}});
+  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3, .labels = {"big"}}});
+  h.Write();
+  h.TakeLeases("w");
+  const wire::Lease busy = h.TakeLeases("x").at(0);
+  for (int second = 0; second < 70; ++second) {
+    h.Heartbeat("x", {busy.lease});
+    Drift(h, "w", seconds(1));
+  }
+  EXPECT_TRUE(h.TakeLeases("w").empty());  // x is there, and busy
+  // It goes: what it could have run is lent, but for what demands its label.
+  h.Say("x", wire::Goodbye{});
+  h.Pass(milliseconds(200));
+  const auto lent = h.TakeLeases("w");
+  ASSERT_EQ(lent.size(), 1U);
+  EXPECT_TRUE(lent[0].spec.labels.empty());
+}
+
+// One that came into quarantine a moment ago may be steady in a moment.
+TEST(Core, NothingIsLentWhileSomebodyDriftsSinceAMomentAgo) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  Drift(h, "w", seconds(61));
+  h.WorkerHello("x", 51);
+  h.Say("x", Canaries(wire::CanaryState::kDrifting, seconds(1)));
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.Pass(seconds(1));
+  EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  h.Say("x", Canaries(wire::CanaryState::kSteady, seconds(0)));
+  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
 }
 
 // Results are found by the time that they are stamped with.

@@ -24,6 +24,7 @@ const CoordinatorLabels kCoordinatorLabels = {
     .stages = {"queue", "replay", "compile", "verify", "measure", "store"},
     .refusals = {"BUSY", "UNSUPPORTED"},
     .retries = {"UNSTABLE_TIMING"},
+    .quarantines = {"memory_canary"},
 };
 const WorkerLabels kWorkerLabels = {
     .outcomes = {"ok", "RUN_CRASH"},
@@ -98,6 +99,8 @@ TEST(CoordinatorMetrics, CountsJobs) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_outcomes_total{source=\"measured\"}"), 0);
   EXPECT_EQ(ValueOf(registry, "loopfleet_refusals_total{code=\"BUSY\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_retries_total{code=\"UNSTABLE_TIMING\"}"), 1);
+  metrics.Quarantined("memory_canary");
+  EXPECT_EQ(ValueOf(registry, "loopfleet_quarantines_total{cause=\"memory_canary\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_disagreements_total"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_malformed_messages_total"), 1);
 }

@@ -45,7 +45,8 @@ int main(int argc, char** argv) {
                                                        .devices = {"cpu", "cuda"},
                                                        .stages = {"queue", "store"},
                                                        .refusals = {"BUSY"},
-                                                       .retries = {"UNSTABLE_TIMING"}});
+                                                       .retries = {"UNSTABLE_TIMING"},
+                                                       .quarantines = {"memory_canary"}});
   coordinator_metrics.StageTook("queue", std::chrono::milliseconds(2));
   std::ofstream(folder + "/coordinator.prom") << coordinator.ToText();
 

@@ -451,6 +451,18 @@ TEST_F(KnownFailureTest, WhatASlowWorkerMayHaveCausedGoesWhenItTurnsOutToDrift) 
   }
 }
 
+TEST_F(KnownFailureTest, WhatAWorkerInQuarantineTookTooLongForIsNotKnown) {
+  std::uint64_t batch = 0;
+  for (const FailureCode code : {FailureCode::kRunTimeout, FailureCode::kRunCrash}) {
+    MustApply({SomeBatch(++batch, {PlainSpec(4)})});
+    const Outcome outcome = SomeOutcome({.batch = batch}, PlainSpec(4), SomeFailure(code));
+    MustApply({JobFinished{.outcome = outcome, .in_doubt = true}});
+  }
+  shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  EXPECT_FALSE(Ask(KeyFor(SomeFailure(FailureCode::kRunTimeout))));
+  EXPECT_TRUE(Ask(KeyFor(SomeFailure(FailureCode::kRunCrash))));  // slow or not
+}
+
 TEST_F(KnownFailureTest, WhatABusyHostMayHaveCausedAnswersForADay) {
   const Evaluation hang = SomeFailure(FailureCode::kRunTimeout);
   Fail(1, hang);

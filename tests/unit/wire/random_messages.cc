@@ -265,6 +265,10 @@ WorkerInfo RandomMessages::Worker() {
                                                 .since = WallTime(Nanos(Number32()))})
                           : std::nullopt,
           .quarantine = Text(),
+          .quarantine_cause = Pick<QuarantineCause>(kQuarantineCauses),
+          .refuted_by = Texts(3),
+          .quarantined_ms = random_.Next(),
+          .is_lent = Flip(),
           .audits = Number32(),
           .disputes = Number32()};
 }
@@ -297,7 +301,8 @@ JobExplanation RandomMessages::Explanation() {
                                    .other_device = Flip(),
                                    .max_threads = Number32(),
                                    .missing_labels = Texts(3),
-                                   .other_affinity = Flip()});
+                                   .other_affinity = Flip(),
+                                   .quarantine = Text()});
   }
   if (Flip()) {
     explanation.outcome = AnOutcome(explanation.job.batch);
@@ -466,7 +471,8 @@ WorkerMessage RandomMessages::Message(std::size_t kind) {
                        .held = LeaseIds(),
                        .canary_ratio = Real(),
                        .canary = Pick<CanaryState>(2),
-                       .steady_since_ms = random_.Next()};
+                       .steady_since_ms = random_.Next(),
+                       .drifting = Flip() ? std::optional(Pick<Canary>(kCanaries)) : std::nullopt};
     case 2: {
       Reports reports;
       for (const LeaseId lease : LeaseIds()) {

@@ -1,0 +1,58 @@
+#include "common/job/quarantine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/base/check.h"
+
+namespace loopfleet {
+
+std::string_view CanaryName(Canary canary) {
+  switch (canary) {
+    case Canary::kArithmetic: return "arithmetic";
+    case Canary::kSecondCache: return "second cache";
+    case Canary::kMemory: return "memory";
+  }
+  LF_CHECK(false, "canary {}", static_cast<int>(canary));
+}
+
+std::string_view QuarantineCauseName(QuarantineCause cause) {
+  switch (cause) {
+    case QuarantineCause::kNone: return "";
+    case QuarantineCause::kSomeCanary: return "some_canary";
+    case QuarantineCause::kArithmeticCanary: return "arithmetic_canary";
+    case QuarantineCause::kSecondCacheCanary: return "second_cache_canary";
+    case QuarantineCause::kMemoryCanary: return "memory_canary";
+    case QuarantineCause::kAudits: return "audits";
+  }
+  LF_CHECK(false, "quarantine cause {}", static_cast<int>(cause));
+}
+
+QuarantineCause CauseOf(Canary canary) {
+  switch (canary) {
+    case Canary::kArithmetic: return QuarantineCause::kArithmeticCanary;
+    case Canary::kSecondCache: return QuarantineCause::kSecondCacheCanary;
+    case Canary::kMemory: return QuarantineCause::kMemoryCanary;
+  }
+  LF_CHECK(false, "canary {}", static_cast<int>(canary));
+}
+
+std::string QuarantineText(const Quarantine& quarantine) {
+  const auto took = [&](std::string_view canaries) {
+    return fmt::format("its {} take {:.4f} of their time at start", canaries,
+                       quarantine.canary_ratio);
+  };
+  switch (quarantine.cause) {
+    case QuarantineCause::kNone: return {};
+    case QuarantineCause::kSomeCanary: return took("canaries");
+    case QuarantineCause::kArithmeticCanary: return took("canaries of arithmetic");
+    case QuarantineCause::kSecondCacheCanary: return took("canaries of the second cache");
+    case QuarantineCause::kMemoryCanary: return took("canaries of memory");
+    case QuarantineCause::kAudits:
+      return fmt::format("3 of its last 4 audits were refuted, the last by {}",
+                         fmt::join(quarantine.refuted_by, " and "));
+  }
+  LF_CHECK(false, "quarantine cause {}", static_cast<int>(quarantine.cause));
+}
+
+}  // namespace loopfleet

@@ -1,0 +1,43 @@
+#pragma once
+// DoubtRules: what workers in quarantine may have, and what becomes of their figures, judged by
+// what outsiders see. A part of the checker; like it, it shares no code with the core.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/wire/message.h"
+#include "tests/simulation/fault_mix.h"
+
+namespace loopfleet::simulation {
+
+class DoubtRules {
+ public:
+  explicit DoubtRules(const FaultMix& mix) : mix_(mix) {}
+
+  void Started();
+  void Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat);
+  void Forget(const Uuid& worker) { drifts_since_.erase(worker); }
+  bool Drifts(const Uuid& worker) const { return drifts_since_.contains(worker); }
+  // Since long enough to be lent jobs.
+  bool DriftsForLong(Instant now, const Uuid& worker) const;
+
+  // A broken rule, if there is one.
+  using Broken = std::optional<std::string>;
+  // `could_run`: the name of another worker that is there for such a job and is not in quarantine
+  // for long; "" if there is none.
+  Broken Granted(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
+                 const std::string& could_run);
+  // An outcome that repeats what was reported under this lease.
+  Broken Measured(const Outcome& outcome, LeaseId lease) const;
+
+ private:
+  const FaultMix& mix_;
+  std::map<Uuid, Instant> drifts_since_;
+  std::set<LeaseId> lent_;  // since the coordinator started; those of before end with a restart
+};
+
+}  // namespace loopfleet::simulation

@@ -1,0 +1,138 @@
+#pragma once
+// LeaseRules: who holds which lease, and what may be granted to whom, judged by what workers say
+// and are told. A part of the checker; like it, it shares no code with the core.
+//
+// What can be told from outside about a lease is sometimes doubtful (a message may have overtaken
+// another one). Where it is, neither possibility is held against the coordinator.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/wire/message.h"
+#include "coordinator/event.h"
+#include "tests/simulation/disk.h"
+#include "tests/simulation/doubt_rules.h"
+#include "tests/simulation/fault_mix.h"
+#include "tests/simulation/job_pool.h"
+#include "tests/simulation/queue_rules.h"
+#include "tests/simulation/violations.h"
+
+namespace loopfleet::simulation {
+
+// What a simulated worker knows of a report, and its reader cannot.
+enum class Truth : std::uint8_t { kHonest, kLie };
+
+// What clients were told is so.
+struct Orders {
+  std::set<std::string> drained_hosts;  // of which nobody spoke since
+  std::set<BatchId> cancelled;
+};
+
+class LeaseRules {
+ public:
+  using PeerId = coordinator::PeerId;
+  struct Parts {
+    const FaultMix& mix;
+    Disk& disk;
+    QueueRules& rules;
+    const Orders& orders;
+    Violations& violations;
+  };
+  explicit LeaseRules(const Parts& parts)
+      : mix_(parts.mix),
+        disk_(parts.disk),
+        rules_(parts.rules),
+        orders_(parts.orders),
+        violations_(parts.violations),
+        doubts_(parts.mix) {}
+
+  void Started();
+  void Ended();
+  void Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message);
+  void Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command);
+  void FoundUnreachable(const PeerId& worker, const std::vector<LeaseId>& undelivered);
+  void WillReport(const wire::Report& report, Truth truth, const std::string& worker);
+
+  struct ReportView {
+    wire::Report report;
+    Truth truth = Truth::kHonest;
+    std::string worker;
+    std::set<LeaseId> rightful;  // leases under which it arrived while they may have stood
+  };
+  const ReportView* ReportOf(const Evaluation& evaluation) const;  // null: nobody made it
+  // Leases of a job since the coordinator started.
+  struct Life {
+    std::size_t arrived = 0;  // that a worker had or reported, with those that came back
+    std::uint32_t granted = 0;
+  };
+  Life LifeOf(JobId job) const;
+  bool IsSilent(Instant now, const Uuid& worker);  // for long enough to be given up
+  const DoubtRules& doubts() const { return doubts_; }
+
+ private:
+  enum class Standing : std::uint8_t { kHeld, kDoubtful, kEnded };
+  struct LeaseView {
+    JobId job;
+    Uuid worker;
+    Standing standing = Standing::kHeld;
+    bool is_reported = false;  // with a verdict that is final
+    bool was_held = false;     // its worker was heard to have it
+  };
+  struct WorkerView {
+    PeerId peer;
+    Instant heard{};
+    bool is_draining = false;
+    wire::WorkerHello facts;
+    // What it said after a silence that it has: heard, unless it is told to say hello.
+    std::vector<LeaseId> held_if_known;
+  };
+
+  void HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello);
+  void HeardReports(const Uuid& worker, const wire::Reports& reports);
+  void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
+  void Doubt(LeaseId lease);
+  void Deny(LeaseId lease);  // its worker, which was heard, does not list it
+  void Unrun(LeaseId lease);
+  void HeardHolding(const Uuid& worker, LeaseId lease);
+  void DoubtAllOf(const Uuid& worker);
+  Nanos Patience() const;
+  void Stored(const wire::ReportsStored& stored);
+  std::string NameOfAnotherFor(Instant now, const Uuid& worker, const JobSpec& spec,
+                               Placement placement) const;
+  void Violate(std::string rule, std::string text) {
+    violations_.Violate(std::move(rule), std::move(text));
+  }
+  void Obey(const std::optional<std::string>& broken, const char* rule) {
+    violations_.Obey(broken, rule);
+  }
+  void Surprised(std::string_view what) { violations_.Surprised(what); }
+
+  const FaultMix& mix_;
+  Disk& disk_;
+  QueueRules& rules_;
+  const Orders& orders_;
+  Violations& violations_;
+  DoubtRules doubts_;
+
+  std::map<LeaseId, LeaseView> leases_;
+  std::map<JobId, std::set<LeaseId>> leases_of_;
+  // Leases of each job, since the coordinator started, that its worker was heard to have and that
+  // did not come back unrun: at most three (promise I7).
+  std::map<JobId, std::set<LeaseId>> had_in_life_;
+  // Those that a worker, heard by then, did not list.
+  std::map<JobId, std::set<LeaseId>> denied_in_life_;
+  // Those that a worker had or reported, with those that came back.
+  std::map<JobId, std::set<LeaseId>> arrived_in_life_;
+  std::map<JobId, std::uint32_t> granted_in_life_;
+  std::map<Uuid, WorkerView> workers_;
+  std::map<PeerId, Uuid> worker_at_;
+  std::map<double, ReportView> reports_;  // by the time that it reports: no two are the same
+};
+
+}  // namespace loopfleet::simulation
