@@ -15,10 +15,9 @@ void ConsiderAudit(Turn& turn, const Worker& worker, const Job& job,
 void BeginAudits(Turn& turn);
 // The job, if it is an audit, waits for its worker. False: it is none.
 bool EnterAudit(Turn& turn, Job& job);
-// An audit that waits and that this worker can settle, out of those that wait; the caller leases
-// it.
-std::optional<JobId> TakeAudit(Turn& turn, const Worker& worker);
-// The same, if it is an audit's turn: the worker is about to be given a job that is queued.
+// The worker is about to be given a job that is queued: the audit that it is to have instead, if it
+// is an audit's turn and one waits that this worker can settle. Out of those that wait; the caller
+// leases it.
 std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker);
 // Gives audits to workers that idle.
 void GrantAudits(Turn& turn);

@@ -180,7 +180,6 @@ void GrantTo(Turn& turn, DeviceKind device) {
       job = TakeNextFor(turn, *worker);
       if (job) ++state.audits.passed[static_cast<std::size_t>(device)];
     }
-    if (!job && worker->running.empty()) job = TakeAudit(turn, *worker);
     offered.rank = rank;
     if (!job) continue;
     if (MustRunAlone(state.jobs.At(*job))) {
