@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -55,7 +54,8 @@ class Fleet : public Harness {
   void Work(std::uint64_t jobs) {
     constexpr std::size_t kRow = 40;
     constexpr std::size_t kMore = 100;
-    while (measured_ < jobs && !IsFound()) {
+    for (int idle_rounds = 0; measured_ < jobs && !IsFound() && idle_rounds < 100;) {
+      const std::uint64_t before = measured_;
       if (core->state().ready.size() < kRow) {
         std::vector<JobWish> more;
         for (std::size_t i = 0; i < kMore; ++i) {
@@ -66,8 +66,11 @@ class Fleet : public Harness {
         Write();
       }
       for (const Member& member : members_) {
-        for (const wire::Lease& lease : TakeLeases(member.peer)) Answer(member, lease);
+        const auto leases = TakeLeases(member.peer);
+        for (const wire::Lease& lease : leases) Answer(member, lease);
+        if (leases.empty()) Heartbeat(member.peer);
       }
+      idle_rounds = measured_ == before ? idle_rounds + 1 : 0;
       Write();
       Pass(milliseconds(100));
       Write();
