@@ -52,9 +52,9 @@ struct State {
   std::uint64_t epoch = 0;  // 0: Recovered has not come yet
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};      // nothing is granted before: workers re-attach
-  Instant reattach_until{};   // who comes before goes on, even with what others were given since
-  Instant ticked_at{};    // the last Tick
+  Instant grants_from{};     // nothing is granted before: workers re-attach
+  Instant reattach_until{};  // who comes before goes on, even with what others were given since
+  Instant ticked_at{};       // the last Tick
   std::optional<Recovering> recovering;
   // When a worker was last there for each demand that jobs wait with.
   std::map<Demand, Instant> served_at;
