@@ -62,9 +62,9 @@ struct State {
   std::uint64_t epoch = 0;  // 0: Recovered has not come yet
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};      // nothing is granted before: workers re-attach
-  Instant reattach_until{};   // who comes before goes on, even with what others were given since
-  Instant ticked_at{};    // the last Tick
+  Instant grants_from{};     // nothing is granted before: workers re-attach
+  Instant reattach_until{};  // who comes before goes on, even with what others were given since
+  Instant ticked_at{};       // the last Tick
   std::optional<Recovering> recovering;
   Instant next_look_for_idle{};   // for clients whose load can be forgotten
   Instant next_look_for_open{};   // for batches that were left open
