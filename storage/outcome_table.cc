@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "storage/damage.h"
 #include "storage/job_text.h"
+#include "storage/row_bytes.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -83,21 +85,40 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   return rows_.AddChecksum().EndRow();
 }
 
+// What the statement of `answered_rows_` says in words stands here in bytes, for the checksum.
 Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) {
   if (job.answer->row == 0) return Insert(OutcomeOf(job, finished_at));
-  rows_.Add(job.job.batch.value)
+  static const std::string kSameInEachRow = [] {
+    std::string values;
+    for (const Stage stage : kStages) {
+      if (stage != Stage::kQueue) AppendInt64(values, 0);
+    }
+    for (int column = 0; column < kFailureColumns; ++column) AppendValue(values, SQLITE_NULL, {});
+    return values;
+  }();
+  static_assert(kStages.front() == Stage::kQueue);
+  return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)
       .Add(job.job.index)
       .Add(OutcomeSourceName(OutcomeSource::kStored))
       .Add(job.answer->row)
       .Add(0)  // attempts
       .Add(job.answer->worker)
-      .Add(finished_at.time_since_epoch().count());
-  for (const Stage stage : kStages) {
-    rows_.Add(stage == Stage::kQueue ? job.queued.count() : std::int64_t{0});
-  }
-  for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
-  return rows_.AddChecksum().EndRow();
+      .Add(finished_at.time_since_epoch().count())
+      .Add(job.queued.count())
+      .AddValues(kSameInEachRow)
+      .AddChecksum()
+      .EndRow();
+}
+
+Status OutcomeTable::Flush() {
+  LF_TRY_VOID(rows_.Flush());
+  return answered_rows_.Flush();
+}
+
+void OutcomeTable::Forget() {
+  rows_.Forget();
+  answered_rows_.Forget();
 }
 
 Status OutcomeTable::Doubt(const ResultDoubted& doubted) {
