@@ -42,7 +42,8 @@ ReplayMemory::Replayed ReplayNow(const JobSpec& spec) {
   auto replayed = ReplayJob(spec);
   if (!replayed) return std::move(replayed).error();
   return ToMeasure{.tree = looptree::KeyOf(replayed->tree),
-                   .placement = PlacementOf(spec.device, replayed->benchmark.target)};
+                   .placement = PlacementOf(spec.device, replayed->benchmark.target),
+                   .flop_count = looptree::FlopCount(replayed->tree.program())};
 }
 
 }  // namespace

@@ -41,13 +41,15 @@ class AuditTable {
   std::vector<Plan> plans;
   // Batches of audits on their way to disk, or with jobs that have no outcome.
   std::map<JobId, AuditCase> cases;
-  std::map<JobId, Instant> waiting;  // for a worker that idles
+  std::map<JobId, Instant> waiting;  // for a worker
   // Of those: for which nobody who idles was asked yet, by device, and of which nobody knows yet
   // whether anybody could at all.
   std::array<std::set<JobId>, 2> unasked;
   std::set<JobId> unchecked;
   std::uint64_t checked_changes = 0;  // of the registry, when the others were checked
   std::uint64_t looks = 0;            // at a worker for an audit, so far
+  // Jobs that workers of a device were given since one of them was an audit.
+  std::array<std::uint32_t, 2> passed{};
   // Opinions that this turn completed: compared at its end, after the outcome was made.
   struct Complete {
     AuditCase what;

@@ -43,6 +43,7 @@ void Plan(Turn& turn, JobSpec spec, const ToMeasure& measure, AuditCase audit) {
   spec.freshness = Freshness::kMeasureAnew;
   spec.tag.clear();  // its asker has the answer
   spec.cut_above_ns = 0;
+  spec.deadline_s = 0;  // it has its own patience
   turn.state.audits.plans.push_back(
       {.job = {.spec = std::move(spec), .admission = measure}, .what = std::move(audit)});
 }
@@ -50,8 +51,7 @@ void Plan(Turn& turn, JobSpec spec, const ToMeasure& measure, AuditCase audit) {
 void Note(Turn& turn, const Opinion& opinion, Came came) {
   Worker* worker = turn.state.workers.Find(opinion.worker);
   if (worker == nullptr) return;  // it has gone, and its record with it
-  worker->audits.Note(came);
-  if (came == Came::kConfirmed) worker->confirmed_at = turn.now.instant;
+  worker->audits.Note(came, turn.now.instant);
 }
 
 void Doubt(Turn& turn, const Opinion& opinion, std::string reason) {
@@ -77,20 +77,21 @@ void LeaveOpen(Turn& turn, const AuditCase& audit) {
 void Settle(Turn& turn, const AuditCase& audit) {
   const auto odd = OddOne(audit.opinions);
   if (!odd) return LeaveOpen(turn, audit);
+  const Came strike = odd->is_quicker ? Came::kQuickOdd : Came::kSlowOdd;
   for (std::size_t i = 0; i < audit.opinions.size(); ++i) {
-    Note(turn, audit.opinions[i], i == *odd ? Came::kOdd : Came::kConfirmed);
+    Note(turn, audit.opinions[i], i == odd->which ? strike : Came::kConfirmed);
   }
-  const Opinion& culprit = audit.opinions[*odd];
+  const Opinion& culprit = audit.opinions[odd->which];
   Doubt(turn, culprit,
         fmt::format("two audits disagree: {}",
-                    Differs(culprit, audit.opinions[(*odd + 1) % audit.opinions.size()])));
+                    Differs(culprit, audit.opinions[(odd->which + 1) % audit.opinions.size()])));
   Worker* worker = turn.state.workers.Find(culprit.worker);
   if (worker == nullptr || !worker->audits.IsConvicted() || !worker->refuted_by.empty()) return;
   for (std::size_t i = 0; i < audit.opinions.size(); ++i) {
-    if (i != *odd) worker->refuted_by.push_back(audit.opinions[i].name);
+    if (i != odd->which) worker->refuted_by.push_back(audit.opinions[i].name);
   }
   worker->quarantined_at = turn.now.instant;
-  Distrust(turn, *worker, turn.now.instant - worker->confirmed_at);
+  Distrust(turn, *worker, turn.now.instant - worker->audits.BelievedUntil());
   if (worker->state != wire::WorkerState::kLost) {
     turn.state.workers.SetState(*worker, StateOf(*worker));
   }
@@ -131,7 +132,7 @@ void ConsiderAudit(Turn& turn, const Worker& worker, const Job& job,
   AuditCase audit{.opinions = {OpinionOf(worker.id(), worker.facts.name, job.id, measurement)},
                   .hardware_class = worker.facts.hardware.hardware_class};
   if (!HasSomebody(state, audit, DemandOf(job))) return;
-  Plan(turn, job.spec, {.tree = job.tree, .placement = job.placement}, std::move(audit));
+  Plan(turn, job.spec, ToMeasureOf(job), std::move(audit));
 }
 
 void BeginAudits(Turn& turn) {
@@ -155,19 +156,21 @@ bool EnterAudit(Turn& turn, Job& job) {
 
 namespace {
 
+std::vector<Worker*> Idle(State& state, DeviceKind device) {
+  std::vector<Worker*> idle;
+  for (Worker* worker = state.workers.NextCandidate(device, 0); worker != nullptr;
+       worker = state.workers.NextCandidate(device, worker->rank)) {
+    if (worker->running.empty()) idle.push_back(worker);
+  }
+  return idle;
+}
+
 // Those who idle and can be new to some audit that waits, longest idle first. No audit is new to
 // those who were asked before, if none is unasked.
 std::vector<Worker*> WhoToAsk(State& state, DeviceKind device) {
-  WorkerRegistry& workers = state.workers;
+  if (!state.audits.unasked[static_cast<std::size_t>(device)].empty()) return Idle(state, device);
   std::vector<Worker*> idle;
-  if (state.audits.unasked[static_cast<std::size_t>(device)].empty()) {
-    for (const auto& [rank, worker] : workers.newly_idle(device)) idle.push_back(worker);
-    return idle;
-  }
-  for (Worker* worker = workers.NextCandidate(device, 0); worker != nullptr;
-       worker = workers.NextCandidate(device, worker->rank)) {
-    if (worker->running.empty()) idle.push_back(worker);
-  }
+  for (const auto& [rank, worker] : state.workers.newly_idle(device)) idle.push_back(worker);
   return idle;
 }
 
@@ -184,6 +187,10 @@ std::optional<JobId> FirstFor(State& state, const Worker& worker, const Jobs& jo
   return std::nullopt;
 }
 
+std::optional<JobId> FirstWaiting(State& state, const Worker& worker) {
+  return FirstFor(state, worker, state.audits.waiting, [](const auto& e) { return e.first; });
+}
+
 void GrantAudit(Turn& turn, Worker& worker, JobId id) {
   turn.state.audits.StopWaiting(id);
   wire::Leases leases;
@@ -195,20 +202,50 @@ void GrantAudit(Turn& turn, Worker& worker, JobId id) {
   turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
 }
 
+// Workers that idle although something is queued: it is for others. Which these are takes a look at
+// all that is queued, so ticks do it.
+void AskThoseWithoutJobs(Turn& turn, DeviceKind device) {
+  State& state = turn.state;
+  if (state.ticked_at != turn.now.instant) return;
+  for (Worker* worker : Idle(state, device)) {
+    if (state.ready.RowOfNext(worker->supply()) > 0) continue;
+    if (const auto chosen = FirstWaiting(state, *worker)) GrantAudit(turn, *worker, *chosen);
+  }
+}
+
 }  // namespace
+
+std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker) {
+  State& state = turn.state;
+  AuditTable& audits = state.audits;
+  const std::uint32_t due = state.limits.grants_per_audit;
+  std::uint32_t& passed = audits.passed[static_cast<std::size_t>(worker.device())];
+  if (audits.waiting.empty() || passed < due) return std::nullopt;
+  // Whoever has a row of jobs waiting does not notice it; the one job that somebody waits for goes
+  // first, for as long again.
+  const bool is_noticed = state.ready.RowOfNext(worker.supply()) < state.limits.audit_row;
+  if (is_noticed && passed / 2 < due) return std::nullopt;
+  const auto audit = FirstWaiting(state, worker);
+  // There may be none for this worker: looking again at each grant would cost more than the grant.
+  passed = audit ? 0 : due - (due + 3) / 4;
+  if (audit) audits.StopWaiting(*audit);
+  return audit;
+}
 
 void GrantAudits(Turn& turn) {
   State& state = turn.state;
   AuditTable& audits = state.audits;
   if (audits.waiting.empty() || state.retries.size() > 0) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (!NothingIsQueued(state, device)) continue;  // nobody is kept waiting
+    if (!NothingIsQueued(state, device)) {
+      AskThoseWithoutJobs(turn, device);
+      continue;
+    }
     auto& unasked = audits.unasked[static_cast<std::size_t>(device)];
     for (Worker* worker : WhoToAsk(state, device)) {
       const bool is_new = state.workers.newly_idle(device).contains(worker->rank);
-      const auto chosen =
-          is_new ? FirstFor(state, *worker, audits.waiting, [](const auto& e) { return e.first; })
-                 : FirstFor(state, *worker, unasked, [](JobId id) { return id; });
+      const auto chosen = is_new ? FirstWaiting(state, *worker)
+                                 : FirstFor(state, *worker, unasked, [](JobId id) { return id; });
       if (chosen) GrantAudit(turn, *worker, *chosen);
     }
     unasked.clear();
@@ -237,7 +274,7 @@ void ExpireAudits(Turn& turn) {
   for (const JobId id : over) {
     FinishJob(turn, id,
               FailedBy({.code = FailureCode::kExpired,
-                        .message = "no other worker of the class idled for this audit"},
+                        .message = "no other worker of the class had a turn for this audit"},
                        Verdict::kAboutThisJob));
   }
 }
@@ -268,9 +305,8 @@ void EndAudit(Turn& turn, JobId id, const Worker* worker, const Evaluation& eval
   audit.opinions.push_back(
       OpinionOf(worker->id(), worker->facts.name, id, evaluation.measurement()));
   const Job& job = state.jobs.At(id);
-  state.audits.complete.push_back({.what = std::move(audit),
-                                   .spec = job.spec,
-                                   .measure = {.tree = job.tree, .placement = job.placement}});
+  state.audits.complete.push_back(
+      {.what = std::move(audit), .spec = job.spec, .measure = ToMeasureOf(job)});
 }
 
 void JudgeAudits(Turn& turn) {

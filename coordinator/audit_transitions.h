@@ -1,6 +1,8 @@
 #pragma once
-// Audits: a few of the measurements are made again by another worker of the same hardware class.
-// They never get in the way of anybody: an audit waits until nothing is queued and a worker idles.
+// Audits: a few of the measurements are made again by another worker of the same hardware class: by
+// one that idles, or, while jobs are queued, as one of so many grants (Limits::grants_per_audit).
+
+#include <optional>
 
 #include "coordinator/state.h"
 
@@ -13,6 +15,10 @@ void ConsiderAudit(Turn& turn, const Worker& worker, const Job& job,
 void BeginAudits(Turn& turn);
 // The job, if it is an audit, waits for its worker. False: it is none.
 bool EnterAudit(Turn& turn, Job& job);
+// The worker is about to be given a job that is queued: the audit that it is to have instead, if it
+// is an audit's turn and one waits that this worker can settle. Out of those that wait; the caller
+// leases it.
+std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker);
 // Gives audits to workers that idle.
 void GrantAudits(Turn& turn);
 // Ends those that waited for too long, or for somebody who is not there any more.

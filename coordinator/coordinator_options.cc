@@ -104,7 +104,7 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
                  "at a time, and its figures stay (docs/DATABASE.md). Not given: for ever")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
   app.add_option("--audit-percent", options.audit_percent,
-                 "Measured jobs that another worker of the class measures again, while it idles")
+                 "Measured jobs that another worker of the class measures again")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   app.add_option("--drift-patience", drift_patience_s,

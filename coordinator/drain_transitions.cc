@@ -99,7 +99,7 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
     if (set.wish == wire::DrainWish::kResume && !worker.refuted_by.empty()) {
       worker.refuted_by.clear();
       worker.quarantined_at = turn.now.instant;  // if its canaries drift besides
-      worker.audits.Clear();
+      worker.audits.Begin(turn.now.instant);
     }
     Update(turn, worker);
   }

@@ -18,8 +18,10 @@ Question QuestionOf(const JobSpec& spec, const ToMeasure& admission) {
           .affinity = spec.affinity};
 }
 
-Question QuestionOf(const Job& job) {
-  return QuestionOf(job.spec, {.tree = job.tree, .placement = job.placement});
+Question QuestionOf(const Job& job) { return QuestionOf(job.spec, ToMeasureOf(job)); }
+
+ToMeasure ToMeasureOf(const Job& job) {
+  return {.tree = job.tree, .placement = job.placement, .flop_count = job.flop_count};
 }
 
 Job& JobTable::Add(Job job) {

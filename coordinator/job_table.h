@@ -63,6 +63,7 @@ struct Job {
   JobSpec spec;
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
+  std::uint64_t flop_count = 0;  // as ToMeasure has it
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
   Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
@@ -79,6 +80,7 @@ struct Job {
 
 Question QuestionOf(const JobSpec& spec, const ToMeasure& admission);
 Question QuestionOf(const Job& job);
+ToMeasure ToMeasureOf(const Job& job);
 
 class JobTable {
  public:

@@ -175,7 +175,11 @@ void GrantTo(Turn& turn, DeviceKind device) {
     Worker* worker = state.workers.NextCandidate(device, offered.rank);
     if (worker == nullptr) break;
     const std::uint64_t rank = worker->rank;
-    const auto job = TakeNextFor(turn, *worker);
+    auto job = TakeDueAudit(turn, *worker);
+    if (!job) {
+      job = TakeNextFor(turn, *worker);
+      if (job) ++state.audits.passed[static_cast<std::size_t>(device)];
+    }
     offered.rank = rank;
     if (!job) continue;
     if (MustRunAlone(state.jobs.At(*job))) {
@@ -252,6 +256,7 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
                           .spec = std::move(job.spec),
                           .tree = measure->tree,
                           .placement = measure->placement,
+                          .flop_count = measure->flop_count,
                           .sharing = shares ? Sharing::kShares : Sharing::kAlone,
                           .accepted_at = accepted_at,
                           .expires_at = expires_at});

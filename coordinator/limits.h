@@ -76,7 +76,12 @@ struct Limits {
   // Of 10,000 measured jobs so many are made again by another worker of the class: 2 %.
   std::uint32_t audits_per_10000 = 200;
   std::uint32_t max_audits = 256;           // at once; beyond, none is begun
-  std::chrono::minutes audit_patience{60};  // for a worker that idles
+  // While jobs are queued, at most one of so many grants is an audit's: twice as many as there are
+  // audits in the long run, so that they hardly wait. Up to twice as long it lets jobs of clients go
+  // first that have fewer than audit_row of them waiting.
+  std::uint32_t grants_per_audit = 25;
+  std::uint32_t audit_row = 8;
+  std::chrono::minutes audit_patience{60};
   std::uint32_t max_drains = 10'000;        // that stand; beyond: BUSY
 
   // Refilling a worker: not before it has room for so many short jobs, or so much work, at once.

@@ -124,6 +124,9 @@ Status Serve(const CoordinatorOptions& options) {
 
   Limits limits = options.limits;
   limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
+  if (limits.audits_per_10000 > 0) {
+    limits.grants_per_audit = std::max(1U, 10'000 / (2 * limits.audits_per_10000));
+  }
   Core core({.limits = limits, .name = NameOfThisProcess()});
   FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, record);

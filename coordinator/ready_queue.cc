@@ -107,6 +107,22 @@ void ReadyQueue::ForEachServed(const Supply& supply, const Visit& visit) {
   }
 }
 
+template <class Wants>
+const ReadyQueue::Shelf* ReadyQueue::NextFor(const Supply& supply, const Wants& is_wanted) {
+  const Shelf* whose = nullptr;
+  ForEachServed(supply, [&](const Classes::value_type& of) {
+    if (!is_wanted(of.first)) return;
+    const Shelf* shelf = of.second.order.begin()->second;
+    if (whose == nullptr || shelf->turn < whose->turn) whose = shelf;
+  });
+  return whose;
+}
+
+std::size_t ReadyQueue::RowOfNext(const Supply& supply) {
+  const Shelf* whose = NextFor(supply, [](const Demand&) { return true; });
+  return whose == nullptr ? 0 : whose->lane->queued;
+}
+
 std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
   return Pop(supply, [](const Demand&) { return true; });
 }
@@ -117,12 +133,7 @@ std::optional<JobId> ReadyQueue::PopFor(const Supply& supply, const IsWanted& is
 
 template <class Wants>
 std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wanted) {
-  const Shelf* whose = nullptr;
-  ForEachServed(supply, [&](const Classes::value_type& of) {
-    if (!is_wanted(of.first)) return;
-    const Shelf* shelf = of.second.order.begin()->second;
-    if (whose == nullptr || shelf->turn < whose->turn) whose = shelf;
-  });
+  const Shelf* whose = NextFor(supply, is_wanted);
   if (whose == nullptr) return std::nullopt;
   Lane& lane = *whose->lane;
   Shelf* next = nullptr;

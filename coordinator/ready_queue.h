@@ -83,6 +83,8 @@ class ReadyQueue {
   // ... of those with wanted demands.
   using IsWanted = std::function<bool(const Demand&)>;
   std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
+  // Of the client whose turn it is: how many jobs it has waiting; 0: it is nobody's.
+  std::size_t RowOfNext(const Supply& supply);
   // A job of this client took so long: its next ones are expected to.
   void Took(const Uuid& client, Nanos duration);
 
@@ -155,6 +157,8 @@ class ReadyQueue {
   Lane& LaneOf(const Uuid& client);
   void Take(Shelf& shelf, Jobs::iterator entry);
   std::uint64_t WeightOf(const Lane& lane) const;
+  template <class Wants>
+  const Shelf* NextFor(const Supply& supply, const Wants& is_wanted);  // null: it is nobody's turn
   // The client was served by such a worker.
   void GiveNextTurn(Lane& lane, const Supply& supply);
   void Rest(Lane& lane);  // it has nothing queued

@@ -5,6 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/job/plausibility.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -25,6 +31,12 @@ std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
 
 bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
 
+// What follows from other figures may have been added up in another order.
+bool AreEqual(double a, double b) {
+  constexpr double kRounding = 1e-6;
+  return std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
+}
+
 std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
   for (const double ns :
        {m.elapsed_ns, m.elapsed_low_ns, m.elapsed_high_ns, m.elapsed_min_ns, m.elapsed_mean_ns}) {
@@ -43,6 +55,60 @@ std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
     return fmt::format("{} flags for {} samples", m.sample_flags.size(), m.samples_ns.size());
   }
   return std::nullopt;
+}
+
+// An interval that is wider than it is said to be would agree with whatever another worker
+// measures, and a median that is not that of its samples could be anything.
+std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
+  const double spread = (m.elapsed_high_ns - m.elapsed_low_ns) / (2 * m.elapsed_ns);
+  if (!AreEqual(1 + m.spread, 1 + spread)) {
+    return fmt::format("its spread is {}, its interval's is {}", m.spread, spread);
+  }
+  if (m.spread > kWidestSpread) {
+    return fmt::format("its interval is {} of its median to each side, which is no figure",
+                       m.spread);
+  }
+  if (m.grade < GradeOf(m.spread)) {
+    return fmt::format("its grade is {}, and a spread of {} is worth {}", GradeName(m.grade),
+                       m.spread, GradeName(GradeOf(m.spread)));
+  }
+  const std::vector<double> counted = CountedSamples(m);
+  if (counted.empty()) return "each of its samples was preempted";
+  const std::size_t middle = counted.size() / 2;
+  const double median = counted.size() % 2 == 1 ? counted[middle]
+                                                : (counted[middle - 1] + counted[middle]) / 2;
+  const double mean = std::accumulate(counted.begin(), counted.end(), 0.0) /
+                      static_cast<double>(counted.size());
+  struct Figure {
+    std::string_view name;
+    double stated;
+    double is;
+  };
+  for (const Figure& figure : {Figure{"median", m.elapsed_ns, median},
+                               Figure{"minimum", m.elapsed_min_ns, counted.front()},
+                               Figure{"mean", m.elapsed_mean_ns, mean}}) {
+    if (!AreEqual(figure.stated, figure.is)) {
+      return fmt::format("it states {} ns as the {} of its samples, which is {} ns", figure.stated,
+                         figure.name, figure.is);
+    }
+  }
+  return std::nullopt;
+}
+
+// By the rule of the workers themselves (common/job/plausibility.h), and the peaks that the worker
+// said hello with. What its core has shown since then it states with the figure.
+std::optional<std::string> WhyTooQuick(const Evaluation& evaluation, const Worker& worker) {
+  // A core whose sibling was busy when its peaks were measured had half of it.
+  constexpr double kMostRise = 2;
+  HardwareFacts hardware = worker.facts.hardware;
+  double& peak = hardware.peaks.flop_per_second;
+  const double stated = evaluation.conditions->hardware.peaks.flop_per_second;
+  if (stated > peak) peak = std::min(stated, kMostRise * peak);
+  const WorkDone work{.flop_count = evaluation.flop_count,
+                      .threads = evaluation.conditions->threads};
+  auto failure = WhyImpossible(evaluation.measurement(), work, hardware);
+  if (!failure) return std::nullopt;
+  return std::move(failure->message);
 }
 
 std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& worker) {
@@ -85,6 +151,10 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
     return fmt::format("it is about tree {}, the job's is {}", evaluation.tree_key->ToString(),
                        tree.ToString());
   }
+  if (evaluation.tree_key && job.flop_count != 0 && evaluation.flop_count != job.flop_count) {
+    return fmt::format("it is about {} flop, the job's program is {}", evaluation.flop_count,
+                       job.flop_count);
+  }
   if (evaluation.conditions) {
     if (auto why = WhyNotOf(*evaluation.conditions, worker)) return why;
     if (evaluation.tree_key) {
@@ -94,7 +164,9 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
   if (!evaluation.ok()) return std::nullopt;
   if (!evaluation.tree_key) return "a measurement without its tree";
   if (!evaluation.conditions) return "a measurement without its conditions";
-  return WhyNoMeasurement(evaluation.measurement());
+  if (auto why = WhyNoMeasurement(evaluation.measurement())) return why;
+  if (auto why = WhyNotOfItsSamples(evaluation.measurement())) return why;
+  return WhyTooQuick(evaluation, worker);
 }
 
 }  // namespace loopfleet::coordinator

@@ -1,6 +1,7 @@
 #pragma once
-// Whether a report can be true: figures that are numbers, durations that can be added up, and a
-// worker that speaks of itself and of what the job asked for. What cannot be is the worker's fault
+// Whether a report can be true: figures that are numbers, follow from their samples and are below
+// what the worker's device can do; durations that can be added up; and a worker that speaks of
+// itself and of what the job asked for. What cannot be is the worker's fault
 // and never becomes a measurement (promises I3, I11).
 
 #include <optional>

@@ -33,8 +33,9 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (Worker* other = FindByPeer(peer); other != nullptr && other->id() != hello.worker) {
     Disconnect(*other);  // one connection, one worker
   }
-  Worker& worker = workers_[hello.worker];
-  if (worker.confirmed_at == Instant{}) worker.confirmed_at = now;
+  const auto [entry, is_new] = workers_.try_emplace(hello.worker);
+  Worker& worker = entry->second;
+  if (is_new) worker.audits.Begin(now);
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);

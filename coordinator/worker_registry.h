@@ -59,7 +59,6 @@ struct Worker {
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator
   AuditRecord audits;
-  Instant confirmed_at{};  // by an audit; at first, when it said hello
   std::vector<std::string> refuted_by;  // if any: the audits that put it in quarantine are theirs
   // For one job alone: nothing else is granted to it until that job has had its turn.
   struct Reservation {

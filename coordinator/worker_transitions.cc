@@ -173,8 +173,12 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
   const bool is_remembered = state.reference_mhz.contains(hello.hardware.hardware_class);
   if (clock_mhz > 0 &&
       (is_remembered || state.reference_mhz.size() < state.limits.max_hardware_classes)) {
-    clock_mhz =
+    const double reference =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
+    // Its peak of arithmetic goes with the clock, and its times will be stated at this one.
+    const bool is_stated_at_it = hello.hardware.device == DeviceKind::kCpu;
+    if (is_stated_at_it) hello.hardware.peaks.flop_per_second *= reference / clock_mhz;
+    clock_mhz = reference;
   }
   // A hello that is said again, because the answer was late, was on its way while leases were
   // granted upon the one before it. What went over another connection is lost with that.
@@ -252,10 +256,9 @@ Nanos TimeInWorker(const StageDurations& stages) {
 
 // Until the worker's canaries have shown that it was steady, its last measurements are in doubt.
 void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
-  MeasuredJob measured{
-      .reported_at = turn.now.instant,
-      .job = {.spec = std::move(job.spec),
-              .admission = ToMeasure{.tree = job.tree, .placement = job.placement}}};
+  const ToMeasure measure = ToMeasureOf(job);
+  MeasuredJob measured{.reported_at = turn.now.instant,
+                       .job = {.spec = std::move(job.spec), .admission = measure}};
   measured.job.spec.tag.clear();  // its asker has the answer
   worker.in_doubt.push_back(std::move(measured));
   if (worker.in_doubt.size() > turn.limits().max_remeasured) worker.in_doubt.pop_front();

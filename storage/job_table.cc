@@ -87,14 +87,19 @@ Status JobTable::Insert(JobId job, const JobSpec& spec, WallTime accepted_at,
 }
 
 Result<std::optional<JobSpec>> JobTable::Find(JobId job) {
+  LF_TRY(auto stored, FindUnfinished(job));
+  if (!stored) return std::nullopt;
+  return std::move(stored->spec);
+}
+
+Result<std::optional<UnfinishedJob>> JobTable::FindUnfinished(JobId job) {
   LF_TRY(Query query, connection_.Start("SELECT * FROM jobs WHERE batch = ? AND idx = ?"));
   query.Add(job.batch.value).Add(job.index);
   LF_TRY(const bool found, query.Next());
   if (!found) return std::nullopt;
   query.Skip();  // batch
   query.Skip();  // idx
-  LF_TRY(UnfinishedJob stored, ReadRow(query, job));
-  return std::move(stored.spec);
+  return ReadRow(query, job);
 }
 
 Status JobTable::ForEach(BatchId batch, std::uint32_t first, const Visit& visit) {

@@ -27,6 +27,9 @@ class JobTable {
   // kCorrupt: the row is not what was written.
   Result<std::optional<JobSpec>> Find(JobId job);
 
+  // The same with what an unfinished one has besides.
+  Result<std::optional<UnfinishedJob>> FindUnfinished(JobId job);
+
   // Calls `visit` for each job of the batch with an index of `first` or more, in order: with the
   // job, or with kCorrupt where its row is not what was written. Rows that are missing are passed
   // over. Ends where `visit` says kStop.

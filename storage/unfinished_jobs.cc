@@ -67,6 +67,27 @@ void UnfinishedJobs::SkipFinished() {
   while (next_ < window_ + finished_.size() && finished_[next_ - window_]) ++next_;
 }
 
+Status UnfinishedJobs::ReadOneByOne(BatchId batch, std::size_t max,
+                                    std::vector<UnfinishedJob>& jobs,
+                                    std::vector<JobId>& damaged) {
+  const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
+  for (std::size_t room = max; next_ < end && room > 0; ++next_) {
+    if (finished_[next_ - window_]) continue;
+    const JobId id{.batch = batch, .index = next_};
+    auto job = jobs_.FindUnfinished(id);
+    if (!job && job.error().kind != ErrorKind::kCorrupt) {
+      return std::unexpected(std::move(job).error());
+    }
+    if (job && *job) {
+      jobs.push_back(**std::move(job));
+    } else {
+      damaged.push_back(id);
+    }
+    --room;
+  }
+  return {};
+}
+
 Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
                                   std::vector<JobId>& damaged) {
   const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
@@ -85,7 +106,7 @@ Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<Un
     const std::uint32_t first = next_;
     bool is_over = true;  // there are no more rows
     // A row that is of no use is not read if it can be helped: each run of finished jobs ends it.
-    LF_TRY_VOID(jobs_.ForEach(batch, first, [&](JobId id, Result<UnfinishedJob> job) {
+    const Status read = jobs_.ForEach(batch, first, [&](JobId id, Result<UnfinishedJob> job) {
       if (id.index < next_) return JobTable::Go::kOn;  // not a job of ours
       is_over = id.index >= end;                       // of the next window, or accepted since
       if (is_over) return JobTable::Go::kStop;
@@ -107,8 +128,12 @@ Status UnfinishedJobs::ReadWindow(BatchId batch, std::size_t max, std::vector<Un
       SkipFinished();
       const bool goes_on = next_ == follows && next_ < end && room > 0;
       return goes_on ? JobTable::Go::kOn : JobTable::Go::kStop;
-    }));
+    });
     LF_TRY_VOID(std::move(failed));
+    if (!read) {
+      if (read.error().kind != ErrorKind::kCorrupt) return read;
+      return ReadOneByOne(batch, room, jobs, damaged);
+    }
     if (is_over) skip_to(end);
   }
   return {};

@@ -38,6 +38,10 @@ class UnfinishedJobs {
   // Looks at the jobs from next_ on that have an outcome or not, kWindow at most.
   Status LookOn(const StoredBatch& batch);
   void SkipFinished();
+  // The same, where a page of the table is damaged: each job by itself, so that those on other
+  // pages are found. What cannot be read is damaged.
+  Status ReadOneByOne(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
+                      std::vector<JobId>& damaged);
   // On to the end of the window, or until there is room for no more.
   Status ReadWindow(BatchId batch, std::size_t max, std::vector<UnfinishedJob>& jobs,
                     std::vector<JobId>& damaged);

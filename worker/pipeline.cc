@@ -313,6 +313,8 @@ void Pipeline::TimeLoop() {
       evaluation.verdict = next_in.error();
     } else if (auto measured = Judge(done)) {
       evaluation.verdict = *std::move(measured);
+      HardwareFacts& hardware = evaluation.conditions->hardware;
+      hardware = parts_.device.AsShown(std::move(hardware));
     } else {
       evaluation.verdict = std::move(measured).error();
     }

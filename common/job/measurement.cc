@@ -19,6 +19,12 @@ std::string_view GradeName(Grade grade) {
   LF_CHECK(false, "grade {}", static_cast<int>(grade));
 }
 
+Grade GradeOf(double spread) {
+  constexpr double kGradeBSpread = 0.05;
+  if (spread <= kGradeASpread) return Grade::kA;
+  return spread <= kGradeBSpread ? Grade::kB : Grade::kC;
+}
+
 std::vector<std::string> ThrottleReasons(std::uint64_t reasons) {
   constexpr std::pair<std::uint64_t, std::string_view> kNames[] = {
       {0x01, "idle"},
@@ -47,6 +53,19 @@ std::size_t SampleCount(const Measurement& measurement) {
 std::size_t AcceptedSamples(const Measurement& measurement) {
   if (measurement.thinned) return measurement.thinned->accepted_before;
   return static_cast<std::size_t>(std::ranges::count(measurement.sample_flags, kSampleAccepted));
+}
+
+std::vector<double> CountedSamples(const Measurement& measurement) {
+  const auto flag_of = [&](std::size_t i) { return measurement.sample_flags[i]; };
+  const bool is_accepted = AcceptedSamples(measurement) >= kLeastAccepted;
+  std::vector<double> counted;
+  for (std::size_t i = 0; i < measurement.samples_ns.size(); ++i) {
+    const bool counts =
+        is_accepted ? flag_of(i) == kSampleAccepted : (flag_of(i) & kSamplePreempted) == 0;
+    if (counts) counted.push_back(measurement.samples_ns[i]);
+  }
+  std::ranges::sort(counted);
+  return counted;
 }
 
 double ClockMhz(const Measurement& measurement) {

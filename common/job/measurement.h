@@ -18,6 +18,12 @@ enum class Grade : std::uint8_t {
   kC,  // worse
 };
 std::string_view GradeName(Grade grade);  // "A"
+inline constexpr double kGradeASpread = 0.01;
+Grade GradeOf(double spread);  // at best
+// An interval wider than this says nothing: UNSTABLE_TIMING.
+inline constexpr double kWidestSpread = 0.5;
+// Fewer accepted samples than this, and the figures are over all but the preempted ones.
+inline constexpr std::size_t kLeastAccepted = 3;
 
 // Bits of a sample's flag.
 enum SampleFlag : std::uint8_t {
@@ -74,6 +80,8 @@ struct Measurement {
 // Of the samples that were taken, also where they are not there any more.
 std::size_t SampleCount(const Measurement& measurement);
 std::size_t AcceptedSamples(const Measurement& measurement);
+// Those that its figures are over, ascending. Of one that was thinned they are not known.
+std::vector<double> CountedSamples(const Measurement& measurement);
 // The clock while the kernel was timed: the mean of before and after; 0: not measured.
 double ClockMhz(const Measurement& measurement);
 // The clock changed by more than 1 % while the kernel was timed; such a figure is not graded A.

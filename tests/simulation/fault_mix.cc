@@ -138,6 +138,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.1)) mix.limits.max_unfinished_batches = 2;
   if (dice.Chance(0.1)) mix.limits.max_waiters_per_client = 1;
   if (dice.Chance(0.3)) mix.limits.audits_per_10000 = dice.Between(1000U, 10'000U);
+  mix.limits.grants_per_audit = 1 + mix.limits.audits_per_10000 % 25;
   if (dice.Chance(0.4)) mix.prioritised = 0.5;
   if (dice.Chance(0.3)) mix.labelled = 0.3;
   // Without one that carries it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.

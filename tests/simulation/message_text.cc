@@ -136,7 +136,7 @@ std::string ContentText(const wire::SubmitJobs& submit) {
 }
 
 double FingerprintOf(const Evaluation& evaluation) {
-  return static_cast<double>(evaluation.flop_count);
+  return static_cast<double>(evaluation.scratch_bytes);
 }
 
 }  // namespace loopfleet::simulation

@@ -172,11 +172,16 @@ void Believe(wire::Reports& reports, coordinator::PeerId& peer, const Core& core
     auto* measurement = std::get_if<Measurement>(&report.evaluation.verdict);
     const coordinator::Job* job = core.state().jobs.Find(report.job);
     if (measurement == nullptr || job == nullptr) continue;
-    measurement->elapsed_ns = measurement->elapsed_low_ns = measurement->elapsed_high_ns =
-        std::max(1.0, measurement->elapsed_ns);
-    measurement->samples_ns = {1.0};
-    measurement->sample_flags = {0};
+    const double ns = std::max(1.0, measurement->elapsed_ns);
+    *measurement = {.elapsed_ns = ns,
+                    .elapsed_low_ns = ns,
+                    .elapsed_high_ns = ns,
+                    .elapsed_min_ns = ns,
+                    .elapsed_mean_ns = ns,
+                    .samples_ns = {ns},
+                    .sample_flags = {0}};
     report.evaluation.tree_key = job->tree;
+    if (job->flop_count != 0) report.evaluation.flop_count = job->flop_count;
     report.evaluation.conditions->hardware = worker->facts.hardware;
   }
 }
@@ -338,6 +343,11 @@ std::vector<PlantedBugInfo> AllBugs() {
        Make<HeardBug<wire::Heartbeat>>(
            +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
              heartbeat.drain = wire::DrainState::kServing;
+           })},
+      {"grant_to_drifting", "a worker whose canaries drift gets more",
+       Make<HeardBug<wire::Heartbeat>>(
+           +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
+             heartbeat.canary = wire::CanaryState::kSteady;
            })},
       {"one_attempt_more", "a job is tried four times",
        Make<LimitsBug>(+[](Limits& limits) { ++limits.max_attempts; })},

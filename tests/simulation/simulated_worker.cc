@@ -265,13 +265,14 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
                                                             .elapsed_high_ns = ns + 1,
                                                             .elapsed_min_ns = ns - 1,
                                                             .elapsed_mean_ns = ns,
-                                                            .spread = 0.001,
+                                                            .spread = 1 / ns,
                                                             .grade = Grade::kA,
                                                             .iterations_per_sample = 1,
                                                             .samples_ns = {ns - 1, ns, ns + 1},
                                                             .sample_flags = {0, 0, 0}},
                                      .tree_key = measure.tree,
-                                     .flop_count = made,
+                                     .flop_count = measure.flop_count,
+                                     .scratch_bytes = made,
                                      .conditions = ConditionsOf(hello_.hardware.device)}};
   auto& verdict = report.evaluation.verdict;
   Truth truth = Truth::kHonest;
@@ -288,7 +289,7 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
   } else if (dice_.Chance(Rate(Fault::kLie))) {
     truth = Truth::kLie;
     auto& lie = std::get<Measurement>(verdict);
-    switch (dice_.Between(0, 5)) {
+    switch (dice_.Between(0, 8)) {
       case 0: lie.elapsed_ns = -ns; break;
       case 1:
         lie.samples_ns.clear();
@@ -297,6 +298,9 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
       case 2: report.evaluation.tree_key->bytes[0] ^= 1; break;
       case 3: report.evaluation.conditions->hardware.hardware_class = "a better one"; break;
       case 4: report.evaluation.conditions->threads = 2; break;
+      case 5: ++report.evaluation.flop_count; break;
+      case 6: lie.elapsed_high_ns = 1e12; break;
+      case 7: lie.elapsed_ns = lie.elapsed_low_ns = 0.7 * ns; break;
       default: lie.elapsed_low_ns = ns + 2; break;
     }
   }

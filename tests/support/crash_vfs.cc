@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <new>
@@ -69,7 +70,8 @@ struct CrashVfs::State {
   DiskFault fault = DiskFault::kIoError;
   Lasting lasting = Lasting::kOnce;
   bool failed = false;
-  bool dark = false;  // no power
+  bool dark = false;   // no power
+  int last_errno = 0;  // of what failed last
 
   enum class Verdict { kGo, kFull, kIoError, kPowerGoes, kDark };
   // One more operation that changes the disk.
@@ -80,6 +82,7 @@ struct CrashVfs::State {
         fail_at != 0 && (lasting == Lasting::kOnce ? operations == fail_at : operations >= fail_at);
     if (!hit) return Verdict::kGo;
     failed = true;
+    last_errno = fault == DiskFault::kFull ? ENOSPC : EIO;
     if (fault == DiskFault::kPowerFailure) {
       dark = true;
       return Verdict::kPowerGoes;
@@ -385,7 +388,7 @@ CrashVfs::CrashVfs() : state_(std::make_unique<State>()) {
                .xRandomness = state.real->xRandomness,
                .xSleep = [](sqlite3_vfs*, int micros) { return micros; },  // no time passes
                .xCurrentTime = state.real->xCurrentTime,
-               .xGetLastError = [](sqlite3_vfs*, int, char*) { return 0; },
+               .xGetLastError = [](sqlite3_vfs* vfs, int, char*) { return StateOf(vfs)->last_errno; },
                .xCurrentTimeInt64 = nullptr,
                .xSetSystemCall = nullptr,
                .xGetSystemCall = nullptr,

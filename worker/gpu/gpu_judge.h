@@ -7,8 +7,8 @@
 #include "common/job/failure.h"
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
+#include "common/job/plausibility.h"
 #include "worker/gpu/device_sampler.h"
-#include "worker/timing/plausibility.h"
 
 namespace loopfleet::worker {
 

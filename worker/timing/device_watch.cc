@@ -47,6 +47,12 @@ HardwareFacts DeviceWatch::hardware() const {
   return hardware_;
 }
 
+HardwareFacts DeviceWatch::AsShown(HardwareFacts hardware) const {
+  double& peak = hardware.peaks.flop_per_second;
+  peak = std::max(peak, PeaksOf(reading_, hardware.clock_mhz).flop_per_second);
+  return hardware;
+}
+
 SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) const {
   SamplingPolicy policy = looks.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
@@ -73,11 +79,7 @@ std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const
   if (looks.IsCut()) return std::unexpected(CutFailure(looks, spec));
   std::expected<Measurement, Failure> measurement = looks.Summarise(hardware.clock_mhz);
   if (!measurement) return measurement;
-  // If the core was contended when its peaks were measured, it has shown more since.
-  HardwareFacts shown = hardware;
-  shown.peaks.flop_per_second = std::max(hardware.peaks.flop_per_second,
-                                         PeaksOf(reading_, hardware.clock_mhz).flop_per_second);
-  if (std::optional<Failure> failure = WhyImpossible(*measurement, work, shown)) {
+  if (std::optional<Failure> failure = WhyImpossible(*measurement, work, AsShown(hardware))) {
     return std::unexpected(*std::move(failure));
   }
   return measurement;

@@ -13,10 +13,10 @@
 #include "common/job/hardware_facts.h"
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
+#include "common/job/plausibility.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/looks.h"
-#include "worker/timing/plausibility.h"
 #include "worker/timing/quiet_level.h"
 #include "worker/timing/sampler.h"
 
@@ -44,6 +44,9 @@ class DeviceWatch {
   void SetReferenceClock(double mhz);
   // With peaks at the reference clock.
   HardwareFacts hardware() const;
+  // The same with what the core has shown since: if it was contended when its peaks were measured,
+  // that is more. The figure goes out with these, for whoever judges it again.
+  HardwareFacts AsShown(HardwareFacts hardware) const;
 
   // For the next of these looks, with what the sampler has to know of the core.
   SamplingPolicy PolicyFor(const Looks& looks) const;

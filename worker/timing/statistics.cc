@@ -70,10 +70,4 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-Grade GradeOf(double spread) {
-  if (spread <= kGradeASpread) return Grade::kA;
-  if (spread <= 0.05) return Grade::kB;
-  return Grade::kC;
-}
-
 }  // namespace loopfleet::worker

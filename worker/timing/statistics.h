@@ -38,12 +38,4 @@ double MedianOf(std::vector<double> values);
 // A clock in MHz, divided by this, is in cycles per nanosecond.
 inline constexpr double kMhzPerPerNs = 1e3;
 
-inline constexpr double kGradeASpread = 0.01;
-Grade GradeOf(double spread);
-
-// Fewer accepted samples than this, and the figures are over all but the preempted ones.
-inline constexpr std::size_t kLeastAccepted = 3;
-// An interval wider than this says nothing: UNSTABLE_TIMING.
-inline constexpr double kWidestSpread = 0.5;
-
 }  // namespace loopfleet::worker

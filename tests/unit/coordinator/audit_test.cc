@@ -20,8 +20,9 @@ TEST(Audit, IntervalsMayBeATenthApart) {
 }
 
 TEST(Audit, TheOddOneDisagreesWithTwoThatAgree) {
-  EXPECT_EQ(OddOne({Says(100), Says(70), Says(101)}), 1U);
-  EXPECT_EQ(OddOne({Says(70), Says(100), Says(101)}), 0U);
+  EXPECT_EQ(OddOne({Says(100), Says(70), Says(101)}), (Odd{.which = 1, .is_quicker = true}));
+  EXPECT_EQ(OddOne({Says(70), Says(100), Says(101)}), (Odd{.which = 0, .is_quicker = true}));
+  EXPECT_EQ(OddOne({Says(100), Says(101), Says(140)}), (Odd{.which = 2, .is_quicker = false}));
   EXPECT_EQ(OddOne({Says(100), Says(101), Says(102)}), std::nullopt);
   EXPECT_EQ(OddOne({Says(100), Says(130), Says(170)}), std::nullopt);
   EXPECT_EQ(OddOne({Says(100), Says(111), Says(122)}),
@@ -40,20 +41,54 @@ TEST(Audit, TheShareIsWhatWasAskedForAndTheChoiceIsFixed) {
   EXPECT_TRUE(IsAudited(MakeJobId(7, 1), 10'000));
 }
 
-TEST(Audit, OneOddResultIsNoProofAndThreeOfFourAre) {
-  using Came = AuditRecord::Came;
+// One that claims to be 0.7 times as slow, and anything up to twice that, agreed with everybody.
+TEST(Audit, AWideIntervalIsNoExcuse) {
+  const Measurement honest{.elapsed_ns = 100, .elapsed_low_ns = 99, .elapsed_high_ns = 101};
+  const Measurement wide{.elapsed_ns = 70, .elapsed_low_ns = 60, .elapsed_high_ns = 130};
+  EXPECT_FALSE(Agree(OpinionOf({}, "", {}, wide), OpinionOf({}, "", {}, honest)));
+  EXPECT_TRUE(Agree(OpinionOf({}, "", {}, honest), OpinionOf({}, "", {}, honest)));
+}
+
+using Came = AuditRecord::Came;
+
+AuditRecord After(std::initializer_list<Came> audits) {
   AuditRecord record;
-  for (const Came came : {Came::kOdd, Came::kOdd, Came::kConfirmed, Came::kConfirmed, Came::kOdd,
-                          Came::kDisputed, Came::kDisputed}) {
-    record.Note(came);
-    EXPECT_FALSE(record.IsConvicted());
-  }
-  record.Note(Came::kOdd);
-  EXPECT_FALSE(record.IsConvicted());
-  record.Note(Came::kOdd);
-  EXPECT_TRUE(record.IsConvicted());
-  EXPECT_EQ(record.audits(), 9U);
-  EXPECT_EQ(record.disputes(), 7U);
+  record.Begin(Instant(seconds(100)));
+  Instant now(seconds(100));
+  for (const Came came : audits) record.Note(came, now += seconds(1));
+  return record;
+}
+
+TEST(Audit, ThreeQuickOddResultsOfEightAreProofAndTwoAreNone) {
+  constexpr Came kOk = Came::kConfirmed;
+  constexpr Came kQuick = Came::kQuickOdd;
+  EXPECT_FALSE(After({kQuick, kQuick}).IsConvicted());
+  EXPECT_TRUE(After({kQuick, kQuick, kQuick}).IsConvicted());
+  EXPECT_TRUE(After({kQuick, kOk, kOk, kQuick, kOk, kOk, kOk, kQuick}).IsConvicted());
+  EXPECT_FALSE(After({kQuick, kOk, kOk, kQuick, kOk, kOk, kOk, kOk, kQuick}).IsConvicted());
+  // What nobody could settle says nothing.
+  EXPECT_FALSE(After({kQuick, kQuick, Came::kDisputed, Came::kDisputed}).IsConvicted());
+  EXPECT_EQ(After({kQuick, kOk, Came::kDisputed}).audits(), 3U);
+  EXPECT_EQ(After({kQuick, kOk, Came::kDisputed}).disputes(), 2U);
+}
+
+// What disturbs makes kernels slower.
+TEST(Audit, SlowOddResultsProveLess) {
+  constexpr Came kOk = Came::kConfirmed;
+  constexpr Came kSlow = Came::kSlowOdd;
+  EXPECT_FALSE(After({kSlow, kSlow, kSlow, kSlow, kOk}).IsConvicted());
+  EXPECT_TRUE(After({kSlow, kSlow, kSlow, kSlow, kOk, kSlow}).IsConvicted());
+  EXPECT_TRUE(After({kSlow, kSlow, Came::kQuickOdd, kSlow, Came::kQuickOdd}).IsConvicted());
+}
+
+// A liar that is confirmed now and then lied before that, too.
+TEST(Audit, AWorkerIsBelievedUntilTheAuditBeforeItsFirstStrike) {
+  constexpr Came kOk = Came::kConfirmed;
+  constexpr Came kQuick = Came::kQuickOdd;
+  EXPECT_EQ(After({kQuick, kQuick, kQuick}).BelievedUntil(), Instant(seconds(100)));
+  EXPECT_EQ(After({kOk, kOk, kQuick, kOk, kQuick, kQuick}).BelievedUntil(), Instant(seconds(102)));
+  EXPECT_EQ(After({kOk, kQuick, kOk, kOk, kOk, kOk, kOk, kQuick, kQuick}).BelievedUntil(),
+            Instant(seconds(101)));
 }
 
 Limits EveryJob() {
@@ -87,6 +122,7 @@ struct Fleet : Harness {
                                      .sample_flags = {0}};
     const Job* job = core->state().jobs.Find(lease.job);
     evaluation.tree_key = job->tree;
+    evaluation.flop_count = job->flop_count;
     const auto& worker = core->state().workers.all().begin()->second;
     evaluation.conditions = Conditions{.hardware = worker.facts.hardware,
                                        .compiler = worker.facts.compiler,
@@ -134,18 +170,94 @@ TEST(Core, WithoutAnotherWorkerOfTheClassNothingIsAudited) {
   EXPECT_EQ(h.disk.batches.size(), 1U);
 }
 
-TEST(Core, AnAuditWaitsUntilNothingIsQueued) {
+// An audit of a job that "w" measured waits, "x" is busy, and the client has `row` jobs queued.
+struct WaitingInLoad : Fleet {
+  explicit WaitingInLoad(std::size_t row) {
+    WorkerHello("x", 51);
+    std::vector<JobWish> jobs;
+    for (std::size_t i = 0; i < row + 3; ++i) {
+      jobs.push_back({.tree = static_cast<std::uint8_t>(1 + i)});
+    }
+    Submit("c", jobs);
+    Write();
+    Answer("w", TakeLeases("w").at(0), 100);  // w has the third job now
+    Write();
+    Settle();
+    EXPECT_EQ(core->state().audits.waiting.size(), 1U);
+  }
+  // How many jobs x is given before it is given the audit.
+  std::size_t JobsBeforeTheAudit() {
+    for (std::size_t jobs = 0;; ++jobs) {
+      const auto leases = TakeLeases("x");
+      if (leases.empty()) return 1'000;
+      if (leases.at(0).job.batch == BatchId{2}) return jobs;
+      ReportFailure("x", leases.at(0), FailureCode::kRunTimeout);  // no more audits
+      Write();
+    }
+  }
+};
+
+TEST(Core, WhileJobsAreQueuedOneOfSoManyGrantsIsAnAudits) {
+  WaitingInLoad h(40);
+  EXPECT_EQ(h.JobsBeforeTheAudit(), 23U);  // w was given two of the 25
+  EXPECT_FALSE(h.core->state().ready.size() == 0);
+}
+
+TEST(Core, AWorkerDoesNotAuditItself) {
+  WaitingInLoad h(60);
+  for (int i = 0; i < 50; ++i) {
+    const auto leases = h.TakeLeases("w");
+    ASSERT_EQ(leases.size(), 1U);
+    ASSERT_EQ(leases[0].job.batch, BatchId{1});
+    h.ReportFailure("w", leases[0], FailureCode::kRunTimeout);
+    h.Write();
+  }
+}
+
+// The one job that somebody waits for goes before an audit, for as long again.
+TEST(Core, AnAuditLetsThoseWithFewJobsGoFirst) {
+  WaitingInLoad h(3);
+  for (int i = 0; i < 60; ++i) {
+    const auto leases = h.TakeLeases("x");
+    ASSERT_EQ(leases.size(), 1U);
+    if (leases[0].job.batch == BatchId{2}) {
+      EXPECT_EQ(i, 48);  // w was given two of the 50
+      return;
+    }
+    h.Submit("c", {{.tree = static_cast<std::uint8_t>(100 + i)}});
+    h.Write();
+    h.ReportFailure("x", leases[0], FailureCode::kRunTimeout);
+    h.Write();
+  }
+  FAIL() << "the audit had no turn";
+}
+
+// The queue holds what only others may run.
+TEST(Core, AWorkerThatNothingIsQueuedForAudits) {
+  Fleet h;
+  h.Submit("c", {{.tree = 1}});
+  h.Write();
+  h.WorkerHello("x", 51);
+  h.Answer("w", h.TakeLeases("w").at(0), 100);
+  h.Submit("c", {{.tree = 2, .threads = 4}, {.tree = 3, .threads = 4}});
+  h.Write();
+  h.Settle();
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(leases[0].job.batch, BatchId{3});
+}
+
+TEST(Core, AnAuditHasNoDeadline) {
   Fleet h;
   h.WorkerHello("x", 51);
-  h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3}, {.tree = 4}});
+  h.Submit("c", {{.tree = 1, .deadline_s = 1}, {.tree = 2}});
   h.Write();
   h.Answer("w", h.TakeLeases("w").at(0), 100);
   h.Write();
-  h.Settle();
+  h.Pass(seconds(2));  // x is busy
+  h.Write();
+  h.Heartbeat("x");
   EXPECT_EQ(h.core->state().audits.waiting.size(), 1U);
-  EXPECT_EQ(h.TakeLeases("w").at(0).job, MakeJobId(1, 2));
-  h.Answer("x", h.TakeLeases("x").at(0), 100);
-  EXPECT_EQ(h.TakeLeases("x").at(0).job, MakeJobId(1, 3));  // the client's, not the audit
 }
 
 // Found by the simulation (seed 9600, with a grace of 750 ms): it was granted a second time.
@@ -287,8 +399,8 @@ TEST(Core, WhyAnAuditWaitsIsExplained) {
   const auto told = h.TakeReply<wire::JobExplanation>("c", h.Ask("c", wire::ExplainJob{h.audit}));
   ASSERT_TRUE(told);
   EXPECT_EQ(told->reason,
-            "queued: it repeats a measurement of worker 50 as an audit, and waits for another "
-            "worker of that hardware to have nothing else to do");
+            "queued: it repeats a measurement of worker 50 as an audit, and waits for a turn at "
+            "another worker of that hardware");
 }
 
 // However many events there are, and ticks: that w cannot be asked was seen once.

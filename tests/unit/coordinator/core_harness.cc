@@ -37,7 +37,7 @@ Evaluation Measured(std::uint8_t tree, DeviceKind device) {
                                  .samples_ns = {9, 10, 11},
                                  .sample_flags = {0, 0, 0}},
           .tree_key = TreeNamed(tree),
-          .flop_count = 100,
+          .flop_count = kFlopCount,
           .conditions = ConditionsOf(device)};
 }
 
@@ -56,7 +56,8 @@ AdmittedJob Admitted(const JobWish& wish) {
     job.admission = std::make_shared<const storage::StoredResult>(storage::StoredResult{
         .evaluation = Measured(wish.tree, DeviceKind::kCpu), .worker = "earlier"});
   } else {
-    job.admission = ToMeasure{.tree = TreeNamed(wish.tree), .placement = wish.placement};
+    job.admission = ToMeasure{
+        .tree = TreeNamed(wish.tree), .placement = wish.placement, .flop_count = kFlopCount};
   }
   return job;
 }
@@ -236,6 +237,7 @@ void Harness::WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello) 
   conditions.hardware.clock_mhz = hello.clock_mhz;
   conditions.hardware.host = hello.host;
   conditions.hardware.isa = hello.isa;
+  conditions.hardware.peaks.flop_per_second = hello.flop_per_second;
   Say(peer, wire::WorkerHello{.version = hello.version,
                               .worker = Named(worker),
                               .name = fmt::format("worker {}", worker),

@@ -45,6 +45,8 @@ class FakeDisk {
   std::map<RequestKey, storage::StoredRequest> requests_;
 };
 
+inline constexpr std::uint64_t kFlopCount = 100;  // of every program
+
 struct JobWish {
   std::uint8_t tree = 0;
   Placement placement = Placement::kCpu;
@@ -85,6 +87,7 @@ class Harness {
     std::string isa = {};
     std::string host = {};
     std::vector<std::string> capabilities = {};
+    double flop_per_second = 0;  // the peak that it was measured at
   };
   void WorkerHello(const PeerId& peer, std::uint8_t worker, Hello hello);
   void WorkerHello(const PeerId& peer, std::uint8_t worker) { WorkerHello(peer, worker, Hello{}); }

@@ -180,6 +180,28 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
         e.verdict = Failure{.code = FailureCode::kRunCrash, .message = "test"};
         e.conditions->threads = 2;
       },
+      // It agrees with whatever anybody measures, if its width is not looked at.
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_high_ns = 1e12; },
+      [](Evaluation& e) {
+        auto& m = std::get<Measurement>(e.verdict);
+        m.elapsed_high_ns = 1e12;
+        m.spread = (m.elapsed_high_ns - m.elapsed_low_ns) / (2 * m.elapsed_ns);
+      },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).spread = 0.01; },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).grade = Grade::kA; },
+      [](Evaluation& e) {
+        auto& m = std::get<Measurement>(e.verdict);
+        m.elapsed_ns = m.elapsed_low_ns = 9;
+        m.spread = 1.0 / 9;
+      },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_min_ns = 5; },
+      [](Evaluation& e) { std::get<Measurement>(e.verdict).elapsed_mean_ns = 5; },
+      [](Evaluation& e) {
+        std::get<Measurement>(e.verdict).sample_flags = {kSamplePreempted, kSamplePreempted,
+                                                         kSamplePreempted};
+      },
+      [](Evaluation& e) { e.flop_count = 2 * kFlopCount; },
+      [](Evaluation& e) { e.flop_count = 0; },
       [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
       // Sums of such durations overflow, and what is stored then no client can read.
       [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },
@@ -197,6 +219,44 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
     EXPECT_TRUE(h.disk.outcomes.empty()) << i;
     EXPECT_EQ(h.TakeLeases("w").at(0).attempt, 2u) << i;
   }
+}
+
+// 100 flop in 10 ns are 10 GFLOP/s.
+struct OfAPeak : Harness {
+  explicit OfAPeak(Hello hello) {
+    WorkerHello("first", 49, {.clock_mhz = 3'000});  // its clock is the class's
+    Say("first", wire::Goodbye{});
+    ClientHello("c", 1);
+    Submit("c", {{.tree = 7}});
+    Write();
+    WorkerHello("w", 50, std::move(hello));
+    lease = TakeLeases("w").at(0);
+  }
+  bool IsBelieved(double stated_peak = 0) {
+    Evaluation evaluation = GoodEvaluation(lease);
+    evaluation.conditions->hardware.peaks.flop_per_second = stated_peak;
+    ReportEvaluation("w", lease, std::move(evaluation));
+    Write();
+    return !disk.outcomes.empty();
+  }
+  wire::Lease lease;
+};
+
+TEST(Core, NobodyIsQuickerThanThePeakThatItSaidHelloWith) {
+  EXPECT_TRUE(OfAPeak({.flop_per_second = 0}).IsBelieved());  // not measured
+  EXPECT_TRUE(OfAPeak({.flop_per_second = 10e9}).IsBelieved());
+  EXPECT_TRUE(OfAPeak({.flop_per_second = 9.2e9}).IsBelieved());
+  EXPECT_FALSE(OfAPeak({.flop_per_second = 9e9}).IsBelieved());
+  // A core that was contended then has shown more since; twice as much is the most there can be.
+  EXPECT_TRUE(OfAPeak({.flop_per_second = 5e9}).IsBelieved(9.9e9));
+  EXPECT_FALSE(OfAPeak({.flop_per_second = 4e9}).IsBelieved(9.9e9));
+  EXPECT_FALSE(OfAPeak({.flop_per_second = 9e9}).IsBelieved(1e9));
+}
+
+// Times are stated at the class's clock, so its peak is, too.
+TEST(Core, ThePeakOfAWorkerGoesWithItsClock) {
+  EXPECT_TRUE(OfAPeak({.clock_mhz = 2'000, .flop_per_second = 6.5e9}).IsBelieved());
+  EXPECT_FALSE(OfAPeak({.clock_mhz = 4'000, .flop_per_second = 11e9}).IsBelieved());
 }
 
 TEST(Core, AWorkerThatSaysGoodbyeCostsNoAttempt) {

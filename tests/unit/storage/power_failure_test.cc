@@ -169,13 +169,8 @@ class DiskFaultTest : public PowerFailureTest {
   }
 
   static void ExpectKind(const Error& error, DiskFault fault) {
-    if (fault == DiskFault::kFull) {
-      // Where SQLite could not even begin (a log that cannot be made), it only says that it failed.
-      EXPECT_TRUE(error.kind == ErrorKind::kFull || error.kind == ErrorKind::kSystem)
-          << error.message;
-    } else {
-      EXPECT_EQ(error.kind, ErrorKind::kSystem) << error.message;
-    }
+    const bool is_full = fault == DiskFault::kFull;
+    EXPECT_EQ(error.kind, is_full ? ErrorKind::kFull : ErrorKind::kSystem) << error.message;
   }
 };
 

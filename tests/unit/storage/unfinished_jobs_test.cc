@@ -2,6 +2,11 @@
 
 #include "storage/unfinished_jobs.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -79,6 +84,65 @@ TEST_F(UnfinishedJobsTest, RowsThatAreGoneAreDamagedWhereverTheyWere) {
     EXPECT_EQ(all, (std::vector<JobId>{{{1}, 1}, {{1}, 4}, {{1}, 5}})) << max;
     EXPECT_EQ(damaged_, (std::vector<JobId>{{{1}, 0}, {{1}, 3}, {{1}, 7}})) << max;
   }
+}
+
+// A page of the file, not a row: what lies beside it is found all the same, and what is lost is told.
+class DamagedPageTest : public UnfinishedJobsTest {
+ protected:
+  static constexpr std::uint32_t kJobs = 9'000;
+
+  // Fills a page of the table, from the middle of those of its kind, with nonsense.
+  void Damage(std::string_view kind) {
+    store_.reset();  // all of it is in the file
+    const std::string of_kind =
+        fmt::format("FROM dbstat WHERE name = 'jobs' AND pagetype = '{}' AND path <> '/'", kind);
+    const auto pages = NumberByHand(("SELECT count(*) " + of_kind).c_str());
+    ASSERT_GT(pages, 2);
+    const auto page = NumberByHand(
+        fmt::format("SELECT pageno {} ORDER BY path LIMIT 1 OFFSET {}", of_kind, pages / 2).c_str());
+    const auto size = NumberByHand("PRAGMA page_size");
+    std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp((page - 1) * size);
+    file << std::string(static_cast<std::size_t>(size), '\x5a');
+    file.close();
+    store_ = OpenStore();
+  }
+  std::vector<JobId> ReadAll(std::size_t max) {
+    Start();
+    std::vector<JobId> all;
+    for (int pieces = 0; !unfinished_->at_end() && pieces < 100'000; ++pieces) {
+      for (const JobId id : Read(max)) all.push_back(id);
+    }
+    EXPECT_TRUE(unfinished_->at_end());
+    return all;
+  }
+  // Each job is there or told as damaged, once; and so many of them at most are damaged.
+  void ExpectAllButAFew(std::size_t most) {
+    for (const std::size_t max : {std::size_t{100}, std::size_t{5'000}}) {
+      damaged_.clear();
+      std::vector<JobId> all = ReadAll(max);
+      EXPECT_GT(damaged_.size(), 0u) << "then nothing was damaged";
+      EXPECT_LT(damaged_.size(), most);
+      all.insert(all.end(), damaged_.begin(), damaged_.end());
+      std::ranges::sort(all);
+      std::vector<JobId> each;
+      for (std::uint32_t i = 0; i < kJobs; ++i) each.push_back({{1}, i});
+      each.push_back({{2}, 0});
+      EXPECT_EQ(all, each);
+    }
+  }
+};
+
+TEST_F(DamagedPageTest, ALeafTakesItsOwnJobsWithItAndNoOthers) {
+  MustApply({SomeBatch(1, std::vector(kJobs, PlainSpec(2))), SomeBatch(2, {PlainSpec(2)})});
+  Damage("leaf");
+  ExpectAllButAFew(200);
+}
+
+TEST_F(DamagedPageTest, APageAboveLeavesTakesTheirJobs) {
+  MustApply({SomeBatch(1, std::vector(kJobs, PlainSpec(2))), SomeBatch(2, {PlainSpec(2)})});
+  Damage("internal");
+  ExpectAllButAFew(kJobs / 2);
 }
 
 TEST_F(UnfinishedJobsTest, APieceOfWhatHasMostlyFinishedIsNoLargerThanOthers) {

@@ -53,6 +53,10 @@ TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
   Canaries(64, kCycles);  // and what it once had, it has
   EXPECT_TRUE(IsPlausible(1.2));
   EXPECT_FALSE(IsPlausible(1.5));
+  // And it is told with the figure.
+  const double at_start = watch_.hardware().peaks.flop_per_second;
+  EXPECT_NEAR(watch_.AsShown(watch_.hardware()).peaks.flop_per_second, 1.25 * at_start,
+              0.01 * at_start);
 }
 
 // With an interval for each miss, a worker that shares its core might never run any.

@@ -1,8 +1,8 @@
-#include "worker/timing/plausibility.h"
+#include "common/job/plausibility.h"
 
 #include <gtest/gtest.h>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 HardwareFacts Device() {
@@ -43,4 +43,4 @@ TEST(PlausibilityTest, BandwidthOnlyWhereMemoryMustHaveBeenWritten) {
 }
 
 }  // namespace
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

@@ -9,7 +9,7 @@
 #include "common/job/hardware_facts.h"
 #include "common/job/measurement.h"
 
-namespace loopfleet::worker {
+namespace loopfleet {
 
 // Peaks are measured, too, and may have been measured a little low.
 inline constexpr double kFlopMargin = 1.10;
@@ -26,4 +26,4 @@ struct WorkDone {
 std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
                                      const HardwareFacts& hardware);
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet

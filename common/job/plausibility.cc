@@ -1,10 +1,10 @@
-#include "worker/timing/plausibility.h"
+#include "common/job/plausibility.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace loopfleet::worker {
+namespace loopfleet {
 namespace {
 
 Failure Impossible(double claimed, double peak, std::string_view unit) {
@@ -41,4 +41,4 @@ std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkD
   return std::nullopt;
 }
 
-}  // namespace loopfleet::worker
+}  // namespace loopfleet
