@@ -17,6 +17,27 @@ namespace {
 // Columns of `outcomes` that only a failure fills.
 constexpr int kFailureColumns = 10;
 
+// What the statements of RowFeeds say in words, in bytes: for the checksum.
+const std::string& NoFailure() {
+  static const std::string values = [] {
+    std::string nulls;
+    for (int column = 0; column < kFailureColumns; ++column) AppendValue(nulls, SQLITE_NULL, {});
+    return nulls;
+  }();
+  return values;
+}
+const std::string& NothingBeyondQueue() {
+  static const std::string values = [] {
+    std::string zeros;
+    for (const Stage stage : kStages) {
+      if (stage != Stage::kQueue) AppendInt64(zeros, 0);
+    }
+    return zeros + NoFailure();
+  }();
+  static_assert(kStages.front() == Stage::kQueue);
+  return values;
+}
+
 std::optional<OutcomeSource> ParseSource(std::string_view text) {
   for (const auto source :
        {OutcomeSource::kMeasured, OutcomeSource::kStored, OutcomeSource::kCoalesced}) {
@@ -57,7 +78,8 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   if (!result) {
     LF_TRY(no_effect, ListText(evaluation.no_effect));
   }
-  rows_.Add(outcome.job.batch.value)
+  RowFeed& rows = result ? measured_rows_ : rows_;
+  rows.Add(outcome.job.batch.value)
       .Add(outcome.sequence)
       .Add(outcome.job.index)
       .Add(OutcomeSourceName(outcome.source))
@@ -65,38 +87,28 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
       .Add(outcome.attempts)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count());
-  for (const Stage stage : kStages) rows_.Add(evaluation.stages[stage].count());
+  for (const Stage stage : kStages) rows.Add(evaluation.stages[stage].count());
   if (result) {
-    for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
+    rows.AddValues(NoFailure());
   } else {
     const Failure& failure = evaluation.failure();
-    rows_.Add(static_cast<int>(failure.code))
+    rows.Add(static_cast<int>(failure.code))
         .Add(failure.message)
         .Add(failure.action_index)
         .Add(failure.signal);
-    evaluation.tree_key ? rows_.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-                        : rows_.AddNull();
-    rows_.Add(conditions)
+    evaluation.tree_key ? rows.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
+                        : rows.AddNull();
+    rows.Add(conditions)
         .Add(evaluation.flop_count)
         .Add(evaluation.scratch_bytes)
         .Add(evaluation.code_hash)
         .Add(no_effect);
   }
-  return rows_.AddChecksum().EndRow();
+  return rows.AddChecksum().EndRow();
 }
 
-// What the statement of `answered_rows_` says in words stands here in bytes, for the checksum.
 Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) {
   if (job.answer->row == 0) return Insert(OutcomeOf(job, finished_at));
-  static const std::string kSameInEachRow = [] {
-    std::string values;
-    for (const Stage stage : kStages) {
-      if (stage != Stage::kQueue) AppendInt64(values, 0);
-    }
-    for (int column = 0; column < kFailureColumns; ++column) AppendValue(values, SQLITE_NULL, {});
-    return values;
-  }();
-  static_assert(kStages.front() == Stage::kQueue);
   return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)
       .Add(job.job.index)
@@ -106,18 +118,20 @@ Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) 
       .Add(job.answer->worker)
       .Add(finished_at.time_since_epoch().count())
       .Add(job.queued.count())
-      .AddValues(kSameInEachRow)
+      .AddValues(NothingBeyondQueue())
       .AddChecksum()
       .EndRow();
 }
 
 Status OutcomeTable::Flush() {
   LF_TRY_VOID(rows_.Flush());
+  LF_TRY_VOID(measured_rows_.Flush());
   return answered_rows_.Flush();
 }
 
 void OutcomeTable::Forget() {
   rows_.Forget();
+  measured_rows_.Forget();
   answered_rows_.Forget();
 }
 

@@ -74,8 +74,13 @@ class OutcomeTable {
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
                 "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24 FROM row_feed"};
-  // Of these most columns are the same in each row: SQLite takes them from the statement, and asks
-  // the feed for the others only.
+  // Columns that are the same in each row SQLite takes from the statement; it asks the feed for the
+  // others only. Those of outcomes with a result:
+  RowFeed measured_rows_{
+      connection_,
+      "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
+      "NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,c24 FROM row_feed"};
+  // And of jobs that a stored answer finished:
   RowFeed answered_rows_{
       connection_,
       "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,'stored',c4,0,c6,c7,c8,0,0,0,0,0,"
