@@ -1,5 +1,6 @@
 # What the daemons and the command need besides: not part of the Python package.
 find_package(SQLite3 3.37 REQUIRED)  # STRICT tables
+find_package(mimalloc 2.0 REQUIRED)
 find_package(prometheus-cpp REQUIRED CONFIG COMPONENTS core)
 find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
@@ -22,5 +23,6 @@ else()
 endif()
 
 loopfleet_note("SQLite" "on, ${SQLite3_VERSION}")
+loopfleet_note("mimalloc (coordinator)" "on, ${mimalloc_VERSION}")
 loopfleet_note("metrics" "on, prometheus-cpp over civetweb")
 loopfleet_note("LLVM (CPU worker)" "on, ${LLVM_PACKAGE_VERSION}")

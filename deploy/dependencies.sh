@@ -18,6 +18,8 @@ build_packages=(
   libzmq3-dev cppzmq-dev libcapnp-dev capnproto
   # storage, metrics, compiler
   libsqlite3-dev libxxhash-dev prometheus-cpp-dev libcivetweb-dev llvm-19-dev
+  # the coordinator's memory
+  libmimalloc-dev
   # isolation of kernels
   libseccomp-dev
   # command line, configuration, text
@@ -35,7 +37,7 @@ fi
 # The libraries of those above, without what compiles.
 runtime_packages=(
   libzmq5 libcapnp-0.9.2 libsqlite3-0 libxxhash0 libprometheus-cpp-core1.0 libcivetweb1 libllvm19
-  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10
+  libseccomp2 libtomlplusplus3 libfmt9 libspdlog1.10 libmimalloc2.0
 )
 test_packages=(
   # one test runs kernels for AArch64 under emulation

@@ -5,15 +5,38 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "storage/damage.h"
 #include "storage/job_text.h"
+#include "storage/row_bytes.h"
 
 namespace loopfleet::storage {
 namespace {
 
 // Columns of `outcomes` that only a failure fills.
 constexpr int kFailureColumns = 10;
+
+// What the statements of RowFeeds say in words, in bytes: for the checksum.
+const std::string& NoFailure() {
+  static const std::string values = [] {
+    std::string nulls;
+    for (int column = 0; column < kFailureColumns; ++column) AppendValue(nulls, SQLITE_NULL, {});
+    return nulls;
+  }();
+  return values;
+}
+const std::string& NothingBeyondQueue() {
+  static const std::string values = [] {
+    std::string zeros;
+    for (const Stage stage : kStages) {
+      if (stage != Stage::kQueue) AppendInt64(zeros, 0);
+    }
+    return zeros + NoFailure();
+  }();
+  static_assert(kStages.front() == Stage::kQueue);
+  return values;
+}
 
 std::optional<OutcomeSource> ParseSource(std::string_view text) {
   for (const auto source :
@@ -55,7 +78,8 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   if (!result) {
     LF_TRY(no_effect, ListText(evaluation.no_effect));
   }
-  rows_.Add(outcome.job.batch.value)
+  RowFeed& rows = result ? measured_rows_ : rows_;
+  rows.Add(outcome.job.batch.value)
       .Add(outcome.sequence)
       .Add(outcome.job.index)
       .Add(OutcomeSourceName(outcome.source))
@@ -63,41 +87,52 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
       .Add(outcome.attempts)
       .Add(outcome.worker)
       .Add(outcome.finished_at.time_since_epoch().count());
-  for (const Stage stage : kStages) rows_.Add(evaluation.stages[stage].count());
+  for (const Stage stage : kStages) rows.Add(evaluation.stages[stage].count());
   if (result) {
-    for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
+    rows.AddValues(NoFailure());
   } else {
     const Failure& failure = evaluation.failure();
-    rows_.Add(static_cast<int>(failure.code))
+    rows.Add(static_cast<int>(failure.code))
         .Add(failure.message)
         .Add(failure.action_index)
         .Add(failure.signal);
-    evaluation.tree_key ? rows_.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
-                        : rows_.AddNull();
-    rows_.Add(conditions)
+    evaluation.tree_key ? rows.Add(std::span<const std::uint8_t>(evaluation.tree_key->bytes))
+                        : rows.AddNull();
+    rows.Add(conditions)
         .Add(evaluation.flop_count)
         .Add(evaluation.scratch_bytes)
         .Add(evaluation.code_hash)
         .Add(no_effect);
   }
-  return rows_.AddChecksum().EndRow();
+  return rows.AddChecksum().EndRow();
 }
 
 Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) {
   if (job.answer->row == 0) return Insert(OutcomeOf(job, finished_at));
-  rows_.Add(job.job.batch.value)
+  return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)
       .Add(job.job.index)
       .Add(OutcomeSourceName(OutcomeSource::kStored))
       .Add(job.answer->row)
       .Add(0)  // attempts
       .Add(job.answer->worker)
-      .Add(finished_at.time_since_epoch().count());
-  for (const Stage stage : kStages) {
-    rows_.Add(stage == Stage::kQueue ? job.queued.count() : std::int64_t{0});
-  }
-  for (int column = 0; column < kFailureColumns; ++column) rows_.AddNull();
-  return rows_.AddChecksum().EndRow();
+      .Add(finished_at.time_since_epoch().count())
+      .Add(job.queued.count())
+      .AddValues(NothingBeyondQueue())
+      .AddChecksum()
+      .EndRow();
+}
+
+Status OutcomeTable::Flush() {
+  LF_TRY_VOID(rows_.Flush());
+  LF_TRY_VOID(measured_rows_.Flush());
+  return answered_rows_.Flush();
+}
+
+void OutcomeTable::Forget() {
+  rows_.Forget();
+  measured_rows_.Forget();
+  answered_rows_.Forget();
 }
 
 Status OutcomeTable::Doubt(const ResultDoubted& doubted) {

@@ -27,8 +27,8 @@ class OutcomeTable {
   Status Insert(const Outcome& outcome);
   // Of a job that a stored answer finished, whose source is kStored.
   Status Insert(const JobsAnswered::One& job, WallTime finished_at);
-  Status Flush() { return rows_.Flush(); }
-  void Forget() { rows_.Forget(); }  // the transaction was undone
+  Status Flush();
+  void Forget();  // the transaction was undone
 
   // Flags its measurement, if it has one.
   Status Doubt(const ResultDoubted& doubted);
@@ -74,6 +74,17 @@ class OutcomeTable {
   RowFeed rows_{connection_,
                 "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,"
                 "c13,c14,c15,c16,c17,c18,c19,c20,c21,c22,c23,c24 FROM row_feed"};
+  // Columns that are the same in each row SQLite takes from the statement; it asks the feed for the
+  // others only. Those of outcomes with a result:
+  RowFeed measured_rows_{
+      connection_,
+      "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,c3,c4,c5,c6,c7,c8,c9,c10,c11,c12,c13,"
+      "NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,c24 FROM row_feed"};
+  // And of jobs that a stored answer finished:
+  RowFeed answered_rows_{
+      connection_,
+      "INSERT OR ROLLBACK INTO outcomes SELECT c0,c1,c2,'stored',c4,0,c6,c7,c8,0,0,0,0,0,"
+      "NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,c24 FROM row_feed"};
 };
 
 }  // namespace loopfleet::storage

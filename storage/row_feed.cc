@@ -189,6 +189,11 @@ RowFeed& RowFeed::Copy(Query& row, int columns) {
   return *this;
 }
 
+RowFeed& RowFeed::AddValues(std::string_view values) {
+  bytes_.append(values);
+  return *this;
+}
+
 RowFeed& RowFeed::AddChecksum() {
   return AddInt64(ChecksumOf(std::string_view(bytes_).substr(begun_at_)));
 }

@@ -40,6 +40,7 @@ class RowFeed {
     return value ? Add(*value) : AddNull();
   }
   RowFeed& Copy(Query& row, int columns);  // its next ones, as they are
+  RowFeed& AddValues(std::string_view values);  // several, as row_bytes.h has them
   RowFeed& AddChecksum();
   // The row is complete. Writes what has gathered if that is much.
   Status EndRow();

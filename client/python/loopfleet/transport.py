@@ -31,7 +31,6 @@ def connect(context: zmq.Context, address: str, keys: Path | None) -> zmq.Socket
         socket.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
         socket.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT_MS)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, _HEARTBEAT_LIMIT_MS)
-        socket.setsockopt(zmq.HEARTBEAT_TTL, _HEARTBEAT_LIMIT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL, _FIRST_RECONNECT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _LAST_RECONNECT_MS)
         socket.setsockopt(zmq.SNDHWM, _HIGH_WATER_MARK)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "storage/database_check.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 
@@ -48,6 +49,32 @@ TEST_F(StoreTest, SpecsAndOutcomesRoundTrip) {
   EXPECT_EQ(reader_->ReadJob({{1}, 2}).value()->spec, specs[2]);
   EXPECT_FALSE(reader_->ReadJob({{1}, 2}).value()->outcome);
   EXPECT_FALSE(reader_->ReadJob({{1}, 4}).value());
+}
+
+// What a stored result answers is told as the result has it, and each row is sound.
+TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
+  const Evaluation measured = SomeMeasurement(1);
+  MustApply({SomeBatch(1, {PlainSpec(2)}), JobFinished{SomeOutcome({}, PlainSpec(2), measured)}});
+  const StoredAnswer answer = reader_->FindResult(KeyFor(measured)).value();
+  ASSERT_TRUE(answer);
+  const std::vector<JobSpec> specs = {PlainSpec(2), FullSpec()};
+  JobsAnswered answered{.finished_at = WallTime(Nanos(1'700'000'000'123'456'789))};
+  std::vector<Outcome> outcomes;
+  for (const std::uint32_t index : {1U, 0U}) {
+    answered.jobs.push_back({.job = {{2}, index},
+                             .sequence = outcomes.size() + 1,
+                             .queued = Nanos(5 + index),
+                             .answer = answer});
+    Outcome& outcome = outcomes.emplace_back(OutcomeOf(answered.jobs.back(), answered.finished_at));
+    outcome.benchmark = specs[index].source;
+    outcome.actions = specs[index].actions;
+    outcome.tag = specs[index].tag;
+  }
+  MustApply({SomeBatch(2, specs), answered});
+  EXPECT_EQ(reader_->ReadOutcomes({2}, 0, 10).value(), outcomes);
+  EXPECT_EQ(reader_->FindBatch({2}).value()->from_store, 2u);
+  EXPECT_TRUE(CheckDatabase(path()).value().ok());
+  EXPECT_EQ(NumberByHand("SELECT count(*) FROM v_results WHERE source = 'stored'"), 2);
 }
 
 // What a GPU's sensors said stands beside its results; where nothing was said there is no row.
