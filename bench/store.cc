@@ -318,8 +318,7 @@ class Repeats {
 
 Status MeasureRepeats() {
   const ScratchDirectory directory;
-  LF_TRY(auto store, Store::Open(directory / "store.db",
-                                 {.fold = storage::StoreOptions::Fold::kAside}));
+  LF_TRY(auto store, Store::Open(directory / "store.db"));
   LF_TRY_VOID(Ingest(*store, 0).Add(kGroup));
   LF_TRY(const auto reader, StoreReader::Open(directory / "store.db", store->result_keys()));
   LF_TRY(auto answer, reader->FindResult(KeyFor(0)));

@@ -94,8 +94,7 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(const auto signals, SignalWatcher::Start());  // before any other thread
   const SystemClock clock;
 
-  LF_TRY(const auto store, storage::Store::Open(options.database,
-                                                {.fold = storage::StoreOptions::Fold::kAside}));
+  LF_TRY(const auto store, storage::Store::Open(options.database));
   LF_TRY(const auto reader, storage::StoreReader::Open(options.database, store->result_keys()));
   LF_TRY(storage::Recovery recovery, store->RecoverBatches());
 

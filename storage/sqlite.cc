@@ -303,21 +303,6 @@ Status Connection::CopyFrom(Connection& other) {
   return FailWith(database_, code == SQLITE_OK ? step : code);
 }
 
-void Connection::LeaveLog() {
-  const auto note = [](void* connection, sqlite3*, const char*, int pages) {
-    static_cast<Connection*>(connection)->pages_in_log_ = static_cast<std::uint32_t>(pages);
-    return SQLITE_OK;
-  };
-  sqlite3_wal_hook(database_, note, this);  // in the place of SQLite's own, which folds it
-}
-
-Status Connection::FoldLog() {
-  const int code = sqlite3_wal_checkpoint_v2(database_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
-                                             nullptr);
-  if (code != SQLITE_OK) return FailWith(database_, code);
-  return {};
-}
-
 Status Connection::Run(const char* sql) {
   const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return FailWith(database_, code);

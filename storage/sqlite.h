@@ -133,13 +133,6 @@ class Connection {
   // Makes this database a copy of the other one, as that is now, durably.
   Status CopyFrom(Connection& other);
 
-  // From now on commits leave the log as it is: it grows until somebody folds it into the file.
-  void LeaveLog();
-  // As the last commit of this connection found it; of one that leaves it.
-  std::uint32_t pages_in_log() const { return pages_in_log_; }
-  // As far as no reader needs the file as it is. kUnavailable: somebody else is at it.
-  Status FoldLog();
-
   bool InTransaction() const;
   std::string path() const;
 
@@ -149,7 +142,6 @@ class Connection {
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
   const RowFeed* feed_ = nullptr;  // what row_feed is now
-  std::uint32_t pages_in_log_ = 0;
   Query::Row row_;
 };
 

@@ -12,7 +12,6 @@
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
 #include "storage/batch_table.h"
-#include "storage/checkpointer.h"
 #include "storage/conditions_table.h"
 #include "storage/drain_table.h"
 #include "storage/job_table.h"
@@ -137,7 +136,6 @@ struct Store::Impl {
   // The batches that the transaction under way has changed, saved at its end: one row a batch,
   // however many of its jobs finish.
   std::map<BatchId, StoredBatch> touched;
-  std::unique_ptr<Checkpointer> checkpointer;  // none: commits do it. Goes before the connection
 };
 
 Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
@@ -156,9 +154,6 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
   LF_TRY_VOID(impl->RebuildBatches());
   LF_TRY_VOID(impl->LoadResultKeys());
-  if (options.fold == StoreOptions::Fold::kAside) {
-    LF_TRY(impl->checkpointer, Checkpointer::Start(*impl->connection, options.log_pages));
-  }
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
@@ -237,7 +232,6 @@ Status Store::Apply(std::span<const Write> writes) {
   const Status applied = impl_->ApplyAll(writes);
   impl_->touched.clear();
   if (applied) {
-    if (impl_->checkpointer) impl_->checkpointer->Committed();
     impl_->keys->Publish(impl_->results.TakeAdded());
     impl_->keys->failures().Publish();
     const auto suspects = [](const Write& write) {
@@ -276,7 +270,6 @@ Status Store::Thin(Thinning& pass, WallTime now) {
     impl_->Undo();
     return done;
   }
-  if (impl_->checkpointer) impl_->checkpointer->Committed();
   pass = std::move(next);
   return {};
 }

@@ -44,9 +44,6 @@ struct StoreOptions {
   std::uint32_t log_pages = 8192;
   // Results in memory before they are sealed into a run (storage/result_keys.h).
   std::size_t run_entries = 262'144;
-  // Who folds it: the thread that commits, or one of its own (storage/checkpointer.h).
-  enum class Fold { kCommits, kAside };
-  Fold fold = Fold::kCommits;
 };
 
 class Store {

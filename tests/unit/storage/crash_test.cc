@@ -15,11 +15,12 @@ namespace {
 
 constexpr int kKills = 20;
 
+using CrashTest = ScratchDatabase;
+
 // Writes batches of three jobs, two of them finished, and says each one's number once it is
 // durable.
-[[noreturn]] void WriteUntilKilled(const std::filesystem::path& path, const StoreOptions& options,
-                                   int acknowledge) {
-  auto store = Store::Open(path, options);
+[[noreturn]] void WriteUntilKilled(const std::filesystem::path& path, int acknowledge) {
+  auto store = Store::Open(path);
   if (!store) ::_exit(1);
   std::uint64_t next = (*store)->Recover().value().next_batch;
   while (true) {
@@ -35,19 +36,14 @@ constexpr int kKills = 20;
   }
 }
 
-class CrashTest : public ScratchDatabase {
- protected:
-  void KillAgainAndAgain(const StoreOptions& options);
-};
-
-void CrashTest::KillAgainAndAgain(const StoreOptions& options) {
+TEST_F(CrashTest, WhatWasAcknowledgedIsThere) {
   SplitMix64 random(2);
   std::uint64_t acknowledged = 0;
   for (int round = 0; round < kKills; ++round) {
     std::array<int, 2> pipe{};
     ASSERT_EQ(::pipe(pipe.data()), 0);
     const pid_t child = ::fork();
-    if (child == 0) WriteUntilKilled(path(), options, pipe[1]);
+    if (child == 0) WriteUntilKilled(path(), pipe[1]);
     ::close(pipe[1]);
     const std::uint64_t enough = acknowledged + 1 + random.Below(15);
     std::uint64_t batch = 0;
@@ -84,13 +80,6 @@ void CrashTest::KillAgainAndAgain(const StoreOptions& options) {
               0);
     acknowledged = stored;
   }
-}
-
-TEST_F(CrashTest, WhatWasAcknowledgedIsThere) { KillAgainAndAgain({}); }
-
-// Killed while the log is folded, too.
-TEST_F(CrashTest, WhatWasAcknowledgedIsThereWhoeverFoldsTheLog) {
-  KillAgainAndAgain({.log_pages = 48, .fold = StoreOptions::Fold::kAside});
 }
 
 }  // namespace
