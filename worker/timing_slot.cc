@@ -6,6 +6,14 @@
 #include <utility>
 
 namespace loopfleet::worker {
+namespace {
+
+Nanos TookNs(const Timed& timed) {
+  return Nanos(static_cast<std::int64_t>(TotalNs(timed.samples)) +
+               static_cast<std::int64_t>(timed.outside.total_ns()));
+}
+
+}  // namespace
 
 TimingSlot::TimingSlot(const Options& options, SlotLock lock, ExecutorProcess& executor,
                        const Clock& clock)
@@ -35,9 +43,13 @@ std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const Sam
 std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   std::expected<Timed, Failure> timed = executor_.Finish();
   const Instant now = clock_.Now();
-  const Instant start = std::max(begun_at_.front(), last_finish_);
-  stages[Stage::kQueue] += start - begun_at_.front();
-  stages[Stage::kMeasure] += now - start;
+  const Nanos passed = now - begun_at_.front();
+  // As the child has it: others may have been fetched late, or this one. (Its word is bounded by
+  // what passed, see ExecutorProcess.) What came of a failure is not told.
+  const Nanos took =
+      timed ? std::min(passed, TookNs(*timed)) : now - std::max(begun_at_.front(), last_finish_);
+  stages[Stage::kQueue] += passed - took;
+  stages[Stage::kMeasure] += took;
   last_finish_ = now;
   begun_at_.pop_front();
   if (begun_at_.empty()) {

@@ -40,7 +40,8 @@ class TimingSlot {
                                      Nanos run_took);
   bool is_empty() const { return begun_at_.empty(); }
   // Waits for the first of those begun. Its time is not to be believed before Judge. Adds the
-  // duration of its stages; waiting for the core counts as queueing.
+  // duration of its stages; waiting for the core counts as queueing, and so does waiting for this
+  // process to come and fetch it.
   std::expected<Timed, Failure> Finish(StageDurations& stages);
   // Verifies what the kernel wrote when it ran after it was timed.
   std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;

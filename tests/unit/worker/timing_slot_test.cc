@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "tests/unit/worker/children_fixture.h"
+#include "tests/unit/worker/workload_here.h"
+#include "worker/workload.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -36,6 +39,34 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   const auto reading = Measure(kPatience);
   ASSERT_TRUE(reading) << reading.error().message;
   EXPECT_GT(reading->flop_per_cycle, 0);
+}
+
+// On two cores the daemon is woken milliseconds late, beside its compilers.
+TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
+  constexpr std::int64_t kElements = 1024;
+  const std::uint64_t count = kElements;
+  const auto workload = MakeWorkload(AddOf(kElements).start, 42, ComputeHere).value();
+  ArenaPool arenas({});
+  CodeArena::Place place = code_->Take();
+  const KernelCall call{.entry = place.Write(FakeCode(kElements)).value(),
+                        .workload = workload,
+                        .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size()))
+                                     .value()};
+  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), executor, clock);
+  const Instant begun = clock.Now();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(slot.Begin(call, {}, std::chrono::milliseconds(1)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 3; ++i) {
+    StageDurations stages;
+    const auto timed = slot.Finish(stages);
+    ASSERT_TRUE(timed) << timed.error().message;
+    const double took =
+        TotalNs(timed->samples) + static_cast<double>(timed->outside.total_ns());
+    EXPECT_NEAR(static_cast<double>(stages[Stage::kMeasure].count()), took, 2);
+    EXPECT_LE(stages[Stage::kMeasure] + stages[Stage::kQueue], clock.Now() - begun);
+  }
 }
 
 }  // namespace
