@@ -46,6 +46,7 @@ Status Lower(int resource, rlim_t value, const char* what) {
   return {};
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // its shadow memory alone is terabytes of address space
 struct MemoryInUse {
   std::uint64_t address_space = 0;  // bytes
   std::uint64_t data = 0;           // bytes of private writable memory
@@ -62,9 +63,10 @@ Result<MemoryInUse> ReadMemoryInUse() {
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return MemoryInUse{.address_space = pages * page_bytes, .data = data_pages * page_bytes};
 }
+#endif
 
 Status LowerLimits(const ChildLimits& limits) {
-#if !defined(__SANITIZE_ADDRESS__)  // its shadow memory alone is terabytes of address space
+#if !defined(__SANITIZE_ADDRESS__)
   LF_TRY(const MemoryInUse in_use, ReadMemoryInUse());
   LF_TRY_VOID(Lower(RLIMIT_AS, in_use.address_space + limits.address_space_bytes, "RLIMIT_AS"));
   LF_TRY_VOID(Lower(RLIMIT_DATA, in_use.data + limits.private_bytes, "RLIMIT_DATA"));

@@ -77,6 +77,17 @@ class FaultsTest(unittest.TestCase):
             if lost == 0:
                 self.assertEqual(ring.stubs.again, 0)
 
+    @ON_DEMAND
+    def test_a_fleet_with_keys_that_comes_back_at_once(self):
+        with arena.Arena(transport="tcp", keyed=True, workers=STORM, credit=2, job_us=50000, heartbeat_ms=1000) as ring:
+            ring.stubs.await_epoch("all_welcomed", 1)
+            ring.kill_coordinator()
+            time.sleep(2)
+            begun = time.monotonic()
+            ring.start_coordinator()
+            ring.stubs.await_epoch("all_welcomed", ring.epoch)
+            print(f"{STORM} workers with keys: all registered {time.monotonic() - begun:.1f} s after the start")
+
     def test_descriptors_that_run_out(self):
         with arena.Arena(transport="tcp", workers=2, credit=8, job_us=2000, heartbeat_ms=100) as ring:
             ring.start_client(jobs=60)

@@ -59,15 +59,13 @@ class ProxyTest(unittest.TestCase):
 
 
 class NamespacesTest(unittest.TestCase):
-    """Two network namespaces, one within the other, gone with the processes that hold them."""
+    """Two network namespaces, gone with the processes that hold them."""
 
-    def enter(self, holder):
-        return ["nsenter", "-t", str(holder.pid), "-U", "-n", "--preserve-credentials"]
-
-    def hold(self, argv):
+    def hold(self):
+        """A new one: what to put before a command that is to run there."""
         ours = pathlib.Path("/proc/self/ns/net").readlink()
-        before = {ours, *(pathlib.Path(f"/proc/{h.pid}/ns/net").readlink() for h in self.holders)}
-        holder = subprocess.Popen([*argv, "sleep", "infinity"], stderr=subprocess.PIPE, text=True)
+        holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=fleet.die_with_parent)
         self.addCleanup(holder.stderr.close)
         self.addCleanup(holder.wait)
         self.addCleanup(holder.kill)
@@ -75,11 +73,13 @@ class NamespacesTest(unittest.TestCase):
         def is_there():
             if holder.poll() is not None:
                 self.skipTest(f"NO NETWORK NAMESPACES HERE, nothing was tried: {holder.stderr.read().strip()}")
-            return (pathlib.Path(f"/proc/{holder.pid}/ns/net").readlink() not in before and
-                    pathlib.Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
+            try:
+                return pathlib.Path(f"/proc/{holder.pid}/ns/net").readlink() != ours
+            except OSError:  # it ends just now
+                return False
         fleet.wait_until(is_there, "the namespace is there")
         self.holders.append(holder)
-        return self.enter(holder)
+        return ["nsenter", "-t", str(holder.pid), "-n"]
 
     def ip(self, inside, *arguments):
         done = subprocess.run([*inside, "ip", *arguments], text=True, capture_output=True, check=False)
@@ -91,8 +91,8 @@ class NamespacesTest(unittest.TestCase):
             if shutil.which(tool) is None:
                 self.skipTest(f"THERE IS NO {tool} HERE, nothing was tried")
         self.holders = []
-        self.here = self.hold(["unshare", "-rn"])
-        self.there = self.hold([*self.here, "unshare", "-n"])
+        self.here = self.hold()
+        self.there = self.hold()
         self.ip(self.here, "link", "set", "lo", "up")
         self.ip(self.there, "link", "set", "lo", "up")
         self.ip(self.here, "link", "add", "near", "type", "veth", "peer", "name", "far")

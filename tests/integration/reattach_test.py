@@ -16,7 +16,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 import arena  # noqa: E402
 import fleet  # noqa: E402
 
-OUTAGES_S = (0, 2, 5)
 LIVE = 34
 HEARTBEAT_MS = 1000  # limits.h
 # Until the test says that they end: no machine is so slow that one ends before.
@@ -41,10 +40,16 @@ class ReattachTest(unittest.TestCase):
             return subprocess.Popen(
                 [fleet.program("loopfleet"), "submit", "-", *arguments], stdin=source, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=fleet.die_with_parent,
-                env=fleet.clean_environment(LOOPFLEET_ADDRESS=ring.clients))
+                env=ring.client_environment())
 
     def test_who_lives_on_keeps_its_job(self):
-        with arena.Arena(transport="tcp", stubs=False) as ring:
+        self.check((0, 2, 5), keyed=False)
+
+    def test_with_keys(self):
+        self.check((0, 2), keyed=True)
+
+    def check(self, outages_s, keyed):
+        with arena.Arena(transport="tcp", stubs=False, keyed=keyed) as ring:
             live = ring.start_stubs(workers=LIVE, credit=1, job_us=LONG_JOB_US, heartbeat_ms=HEARTBEAT_MS,
                                     tell_leases=True)
             waits = self.submit(ring, jobs(0, LIVE), "--wait", "--jsonl")
@@ -62,7 +67,7 @@ class ReattachTest(unittest.TestCase):
             self.assertEqual(queued.wait(fleet.COMMAND_LIMIT_S), 0)
             queued.stdout.close()
             others.await_epoch("leased", ring.epoch)
-            for outage_s in OUTAGES_S:
+            for outage_s in outages_s:
                 ring.kill_coordinator()
                 time.sleep(outage_s)
                 ring.start_coordinator()
@@ -75,7 +80,7 @@ class ReattachTest(unittest.TestCase):
             others.listen()
             taken_away = [job for job in live.jobs["taken_away"] if job in held]
             handed_out = [job for job in others.jobs["taken"] if job in held]
-            print(f"{len(OUTAGES_S)} restarts, {LIVE} workers that live on: {len(taken_away)} leases taken away, "
+            print(f"{len(outages_s)} restarts, {LIVE} workers that live on: {len(taken_away)} leases taken away, "
                   f"{len(handed_out)} times a job of theirs was given to others")
             self.assertEqual(len(outcomes), LIVE)
             self.assertEqual([o for o in outcomes if o["status"] != "ok" or o["attempts"] != 1], [])
@@ -83,7 +88,7 @@ class ReattachTest(unittest.TestCase):
             self.assertEqual(sorted(job for job in live.jobs["taken"] if job in held), held, "each ran once")
             self.assertEqual(waits.returncode, 0)
             # What is taken back from them in time has cost little; but it is not how it ought to go.
-            self.assertLess(len(handed_out), LIVE * len(OUTAGES_S) / 2)
+            self.assertLess(len(handed_out), LIVE * len(outages_s) / 2)
 
 
 if __name__ == "__main__":

@@ -86,11 +86,12 @@ class Arena:
     """`with Arena() as arena:` kill and cut as you like, then `arena.judge()`."""
 
     def __init__(self, transport="ipc", coordinator_program="loopfleet-coordinator", stubs=True,
-                 environment=None, client_options=None, **stub_options):
+                 environment=None, client_options=None, keyed=False, **stub_options):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-"))
         self.database = self.dir / "results.db"
         self.program = coordinator_program
         self.environment = environment or {}
+        self.keys = self.make_keys() if keyed else None  # recording clients have none
         if transport == "ipc":
             self.clients, self.workers = f"ipc://{self.dir}/clients", f"ipc://{self.dir}/workers"
         else:
@@ -130,6 +131,19 @@ class Arena:
         else:
             subprocess.run(["rm", "-rf", str(self.dir)], check=True)
 
+    def make_keys(self):
+        """Of a coordinator, and of a client and a worker that it knows."""
+        keys = {role: str(self.dir / f"{role}-keys") for role in ("coordinator", "client", "worker")}
+        for role, out in keys.items():
+            known = [] if role == "coordinator" else ["--name", role, "--authorize", keys["coordinator"]]
+            subprocess.run([fleet.program("loopfleet"), "keygen", "--role", role, "--out", out, *known], check=True,
+                           capture_output=True, env=fleet.clean_environment())
+        return keys
+
+    def client_environment(self):
+        keys = {"LOOPFLEET_KEYS": self.keys["client"]} if self.keys else {}
+        return fleet.clean_environment(LOOPFLEET_ADDRESS=self.clients, **keys)
+
     # -- the coordinator
 
     def start_coordinator(self, environment=None, descriptors=None, may_die=False):
@@ -140,7 +154,8 @@ class Arena:
         self.epoch += 1
         self.coordinator = fleet.Daemon(
             [fleet.program(self.program), "--listen-clients", self.clients, "--listen-workers",
-             self.workers, "--http", "127.0.0.1:0", "--db", str(self.database), "--log-level", "info"],
+             self.workers, "--http", "127.0.0.1:0", "--db", str(self.database), "--log-level", "info",
+             *(["--keys", self.keys["coordinator"]] if self.keys else [])],
             self.dir / "coordinator.log", environment={**self.environment, **(environment or {})},
             before_exec=limits, may_die=may_die)
         if self.coordinator.ready is None:
@@ -154,6 +169,8 @@ class Arena:
     # -- workers and clients
 
     def start_stubs(self, address=None, **options):
+        if self.keys:
+            options["keys"] = self.keys["worker"]
         self.stubs = StubFleet(address or self.workers, self.dir / "stubs.log", **options)
         self.fleets.append(self.stubs)
         return self.stubs
@@ -208,7 +225,7 @@ class Arena:
         """What `loopfleet ARGUMENTS --json` prints."""
         done = subprocess.run([fleet.program("loopfleet"), *arguments, "--json"], text=True, check=True,
                               capture_output=True, timeout=fleet.COMMAND_LIMIT_S,
-                              env=fleet.clean_environment(LOOPFLEET_ADDRESS=self.clients))
+                              env=self.client_environment())
         return json.loads(done.stdout)
 
     # -- the end

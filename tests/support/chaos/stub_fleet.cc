@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -28,6 +29,7 @@
 #include "common/job/job_spec.h"
 #include "common/looptree/key.h"
 #include "common/wire/codec.h"
+#include "common/wire/key_directory.h"
 #include "common/wire/socket.h"
 #include "worker/conversation.h"
 
@@ -45,6 +47,7 @@ struct Settings {
   // How often each is heard, whatever the coordinator asks for: how soon a restart is noticed.
   std::uint32_t heartbeat_ms = 100;
   bool tell_leases = false;
+  std::optional<wire::PeerKeys> keys;  // one worker's, for all
 };
 
 void Tell(const char* event, JobId job) {
@@ -299,7 +302,8 @@ StubWorker::StubWorker(StubFleet& fleet, const Settings& settings, const Clock& 
 Status StubWorker::Reconnect() {
   dealer_.reset();
   LF_TRY(dealer_, wire::Dealer::Connect(fleet_.ContextOf(number_), settings_.coordinator,
-                                        {.watch_handshake = true}));
+                                        {.keys = settings_.keys ? &*settings_.keys : nullptr,
+                                         .watch_handshake = true}));
   fleet_.Reconnected();
   return {};
 }
@@ -331,7 +335,15 @@ int Main(int argc, char** argv) {
   app.add_option("--job-us", settings.job_us);
   app.add_option("--heartbeat-ms", settings.heartbeat_ms);
   app.add_flag("--tell-leases", settings.tell_leases);
+  std::string keys;
+  app.add_option("--keys", keys, "Of one worker, for all");
   CLI11_PARSE(app, argc, argv);
+  if (!keys.empty()) {
+    constexpr std::array kRoles = {wire::Role::kWorker};
+    auto loaded = wire::LoadPeerKeys(keys, kRoles);
+    LF_CHECK(loaded.has_value(), "{}", loaded.error().message);
+    settings.keys = *std::move(loaded);
+  }
   rlimit descriptors{};
   ::getrlimit(RLIMIT_NOFILE, &descriptors);
   descriptors.rlim_cur = descriptors.rlim_max;
