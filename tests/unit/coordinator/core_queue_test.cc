@@ -353,6 +353,7 @@ TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
   EXPECT_EQ(unserved.looks(), kDemands);
   h.WorkerHello("x", 51, {.credit = 9, .labels = {"label 7"}});
   EXPECT_EQ(JobsOf(h.TakeLeases("x")), std::vector{MakeJobId(1, 7)});
+  h.Pass(milliseconds(100));
   h.Say("x", wire::Goodbye{});  // the job comes back, and has 30 s from now on
   h.Pass(milliseconds(100));
   EXPECT_LE(unserved.looks(), 3U * kDemands);
