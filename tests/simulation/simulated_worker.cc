@@ -272,8 +272,8 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
                                                             .sample_flags = {0, 0, 0}},
                                      .tree_key = measure.tree,
                                      .flop_count = measure.flop_count,
-                                     .scratch_bytes = made,
-                                     .conditions = ConditionsOf(hello_.hardware.device)}};
+                                     .conditions = ConditionsOf(hello_.hardware.device),
+                                     .scratch_bytes = made}};
   auto& verdict = report.evaluation.verdict;
   Truth truth = Truth::kHonest;
   if (nature == Nature::kHanging) {
