@@ -46,8 +46,8 @@ bool IsAudited(JobId job, std::uint32_t per_10000);
 
 // A worker is not believed any more once its last kRemembered audits have kQuickStrikes in which it
 // was the odd one that was quicker, or kStrikes in which it was the odd one. What disturbs makes
-// kernels slower, so honest workers are the slow odd one now and then (3 % of the audits on virtual
-// machines), and the quick one hardly ever (0.1 %): docs/MEASUREMENT.md has what follows.
+// kernels slower, so honest workers are the slow odd one now and then (in 2 % of audits), and the
+// quick one hardly ever (0.07 %): docs/MEASUREMENT.md has what follows.
 class AuditRecord {
  public:
   static constexpr std::size_t kRemembered = 8;
