@@ -1,9 +1,11 @@
 """Workers and clients that die or stand still, a fleet of a thousand that comes back at once, descriptors
 that run out, clocks that jump: nothing acknowledged is lost or there twice, and work goes on."""
 
+import datetime
 import glob
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
@@ -16,15 +18,26 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 import arena  # noqa: E402
 import fleet  # noqa: E402
 
-STORM = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "1000"))
-# Not seen to pass on a machine that is overloaded tenfold, so only on demand: LOOPFLEET_CHAOS_ALL=1.
-ON_DEMAND = unittest.skipUnless(os.environ.get("LOOPFLEET_CHAOS_ALL"), "only with LOOPFLEET_CHAOS_ALL=1")
+STORM = int(os.environ.get("LOOPFLEET_CHAOS_WORKERS", "300"))
+GRACE_S = 0.75  # Limits::reattach_grace: for so long nothing is granted that workers may still have
 LOST = ("WORKER_LOST",)  # three times in a row: what the faults account for
 
 
 def processor_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def late_workers(log, epoch):
+    """How many came back to the coordinator of this epoch after its grace, or not at all."""
+    def at(line):
+        return datetime.datetime.strptime(line.split(" ", 1)[0], "%Y-%m-%dT%H:%M:%S.%fZ").timestamp()
+
+    lines = log.splitlines()
+    begun = next(i for i, line in enumerate(lines) if f"coordinator.recovered epoch={epoch} " in line)
+    in_time = {line.split("worker=")[1].split()[0] for line in lines[begun:]
+               if re.search(r"worker\.(joined|reattached)", line) and at(line) < at(lines[begun]) + GRACE_S}
+    return STORM - len(in_time)
 
 
 class FaultsTest(unittest.TestCase):
@@ -54,7 +67,6 @@ class FaultsTest(unittest.TestCase):
             print(counts)
             arena.expect_few_failed(counts)
 
-    @ON_DEMAND
     def test_a_fleet_that_comes_back_at_once(self):
         with arena.Arena(transport="tcp", workers=STORM, credit=2, job_us=50000, heartbeat_ms=1000) as ring:
             ring.stubs.await_epoch("all_welcomed", 1)
@@ -73,11 +85,13 @@ class FaultsTest(unittest.TestCase):
             print(f"{STORM} workers: the first lease {first:.2f} s after the start, all registered "
                   f"{back:.2f} s after it; {lost} were lost, {ring.stubs.ran} jobs were run, "
                   f"{ring.stubs.again} of them again; {counts}")
-            # A worker that this machine kept silent for 3 s is rightly lost, and what it had run again.
+            # What a worker had that this machine kept away for longer than the grace is rightly granted
+            # to others, and what one had that it kept silent for 3 s.
+            late = late_workers(log, ring.epoch)
+            print(f"{late} of them came after the grace")
             if lost == 0:
-                self.assertEqual(ring.stubs.again, 0)
+                self.assertLessEqual(ring.stubs.again, 2 * late)
 
-    @ON_DEMAND
     def test_a_fleet_with_keys_that_comes_back_at_once(self):
         with arena.Arena(transport="tcp", keyed=True, workers=STORM, credit=2, job_us=50000, heartbeat_ms=1000) as ring:
             ring.stubs.await_epoch("all_welcomed", 1)
