@@ -47,12 +47,13 @@ void SendLastWord(void (*encode)(std::int32_t, char*), std::int32_t number) {
   ::sendmsg(report_fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-[[noreturn]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
+// What may be unused is so in builds with sanitizers, which have neither filter nor handlers.
+[[noreturn, maybe_unused]] void ReportForbiddenCall(int, siginfo_t* info, void*) {
   SendLastWord(EncodeForbiddenCall, info->si_syscall);
   ::_exit(kExitForbiddenCall);
 }
 
-void FindWantOfMemory(int signal, siginfo_t* info, void*) {
+[[maybe_unused]] void FindWantOfMemory(int signal, siginfo_t* info, void*) {
   if (::mmap(nullptr, kProbeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
       MAP_FAILED) {
     ::_exit(kExitOutOfMemory);
@@ -175,7 +176,7 @@ Status Install(ChildRole role, int channel_fd) {
 }
 
 // What the process that tries it out does: ends with kExitForbiddenCall if all is as it should be.
-[[noreturn]] void TryFilter() {
+[[noreturn, maybe_unused]] void TryFilter() {
   constexpr int kNoChannel = 1000;
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       !SealProcess(ChildRole::kExecutor, Isolation::kSeccomp, kNoChannel)) {
