@@ -121,9 +121,9 @@ class ReattachTest(unittest.TestCase):
             proxy.hold_new = False
             live.await_epoch("all_welcomed", ring.epoch)
             print(f"{len(begun())} of {LIVE} jobs were begun by others before their workers were back")
-            self.expect_kept(live, held, waits)
             fleet.wait_until(lambda: sorted(begun()) == sorted(
                 job for job in others.jobs["taken_away"] if job in held), "what others began is taken from them")
+            self.expect_kept(live, held, waits)
 
 
 if __name__ == "__main__":
