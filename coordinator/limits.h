@@ -63,9 +63,10 @@ struct Limits {
   // and keep what they are running. They try to connect each 0.1 to 0.3 s (common/wire/socket.cc),
   // and jobs are to be dispatched again within 1 s.
   std::chrono::milliseconds reattach_grace{750};
-  // A thousand workers whose keys are to be looked at take longer than that. Who comes this soon
-  // still goes on with a job that was given to another one since the restart.
-  std::chrono::milliseconds late_reattach{10'000};
+  // A thousand workers whose keys are to be looked at take longer than that, on two busy cores up
+  // to 10 s. Who comes this soon still goes on with a job that was given to another one since the
+  // restart.
+  std::chrono::milliseconds late_reattach{20'000};
   std::chrono::seconds no_worker_grace{30};  // then NO_MATCHING_WORKER
   std::chrono::seconds max_fetch_wait{60};
   // An open batch whose client was not heard about it for this long is closed: else the batches of

@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support/chaos"))
 
 import arena  # noqa: E402
 import fleet  # noqa: E402
+import tcp_proxy  # noqa: E402
 
 LIVE = 34
 HEARTBEAT_MS = 1000  # limits.h
@@ -42,53 +43,87 @@ class ReattachTest(unittest.TestCase):
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=fleet.die_with_parent,
                 env=ring.client_environment())
 
-    def test_who_lives_on_keeps_its_job(self):
-        self.check((0, 2, 5), keyed=False)
+    def start_live(self, ring, address=None):
+        """A fleet in which each worker has one job, of batch 1, that ends when it is told; the jobs; and who
+        waits for them."""
+        live = ring.start_stubs(address, workers=LIVE, credit=1, job_us=LONG_JOB_US, heartbeat_ms=HEARTBEAT_MS,
+                                tell_leases=True)
+        waits = self.submit(ring, jobs(0, LIVE), "--wait", "--jsonl")
+        self.addCleanup(waits.kill)
 
-    def test_with_keys(self):
-        self.check((0, 2), keyed=True)
+        def taken():
+            live.listen()
+            return len(live.jobs["taken"])
+        fleet.wait_until(lambda: taken() == LIVE, "every worker has a job")
+        return live, sorted(live.jobs["taken"]), waits
+
+    def start_others(self, ring, job_us):
+        """With credit to spare and far more to do than they can."""
+        others = ring.start_stubs(workers=6, credit=2, job_us=job_us, heartbeat_ms=HEARTBEAT_MS, tell_leases=True)
+        queued = self.submit(ring, jobs(LIVE, 3000))
+        queued.communicate(timeout=fleet.COMMAND_LIMIT_S)
+        self.assertEqual(queued.returncode, 0)
+        others.await_epoch("leased", ring.epoch)
+        return others
+
+    def expect_kept(self, live, held, waits):
+        """The end: each job was run once, by the worker that had it from the beginning."""
+        live.process.send_signal(signal.SIGUSR1)
+        said, _ = waits.communicate(timeout=fleet.COMMAND_LIMIT_S)
+        outcomes = [json.loads(line) for line in said.splitlines()]
+        live.listen()
+        self.assertEqual([job for job in live.jobs["taken_away"] if job in held], [])
+        self.assertEqual(sorted(job for job in live.jobs["taken"] if job in held), held, "each ran once")
+        self.assertEqual(len(outcomes), LIVE)
+        self.assertEqual([o for o in outcomes if o["status"] != "ok" or o["attempts"] != 1], [])
+        self.assertEqual(waits.returncode, 0)
 
     def check(self, outages_s, keyed):
         with arena.Arena(transport="tcp", stubs=False, keyed=keyed) as ring:
-            live = ring.start_stubs(workers=LIVE, credit=1, job_us=LONG_JOB_US, heartbeat_ms=HEARTBEAT_MS,
-                                    tell_leases=True)
-            waits = self.submit(ring, jobs(0, LIVE), "--wait", "--jsonl")
-            self.addCleanup(waits.kill)
-
-            def taken():
-                live.listen()
-                return len(live.jobs["taken"])
-            fleet.wait_until(lambda: taken() == LIVE, "every worker has a job")
-            held = sorted(live.jobs["taken"])
-            # Others, with credit to spare and far more to do than they can.
-            others = ring.start_stubs(workers=6, credit=2, job_us=SHORT_JOB_US, heartbeat_ms=HEARTBEAT_MS,
-                                      tell_leases=True)
-            queued = self.submit(ring, jobs(LIVE, 3000))
-            self.assertEqual(queued.wait(fleet.COMMAND_LIMIT_S), 0)
-            queued.stdout.close()
-            others.await_epoch("leased", ring.epoch)
+            live, held, waits = self.start_live(ring)
+            others = self.start_others(ring, SHORT_JOB_US)
             for outage_s in outages_s:
                 ring.kill_coordinator()
                 time.sleep(outage_s)
                 ring.start_coordinator()
                 live.await_epoch("all_welcomed", ring.epoch)
                 others.await_epoch("leased", ring.epoch)
-            live.process.send_signal(signal.SIGUSR1)
-            said, _ = waits.communicate(timeout=fleet.COMMAND_LIMIT_S)
-            outcomes = [json.loads(line) for line in said.splitlines()]
-            live.listen()
             others.listen()
-            taken_away = [job for job in live.jobs["taken_away"] if job in held]
             handed_out = [job for job in others.jobs["taken"] if job in held]
-            print(f"{len(outages_s)} restarts, {LIVE} workers that live on: {len(taken_away)} leases taken away, "
-                  f"{len(handed_out)} times a job of theirs was given to others")
-            self.assertEqual(len(outcomes), LIVE)
-            self.assertEqual([o for o in outcomes if o["status"] != "ok" or o["attempts"] != 1], [])
-            self.assertEqual(taken_away, [])
-            self.assertEqual(sorted(job for job in live.jobs["taken"] if job in held), held, "each ran once")
-            self.assertEqual(waits.returncode, 0)
+            print(f"{len(outages_s)} restarts, {LIVE} workers that live on: {len(handed_out)} times a job of theirs "
+                  "was given to others")
             # What is taken back from them in time has cost little; but it is not how it ought to go.
             self.assertLess(len(handed_out), LIVE * len(outages_s) / 2)
+            self.expect_kept(live, held, waits)
+
+    def test_who_lives_on_keeps_its_job(self):
+        self.check((0, 2, 5), keyed=False)
+
+    def test_with_keys(self):
+        self.check((0, 2), keyed=True)
+
+    def test_who_comes_back_late_goes_on(self):
+        """Later than the coordinator waits: others have begun the jobs, and lose them again."""
+        with arena.Arena(transport="tcp", stubs=False) as ring:
+            host, port = ring.workers.removeprefix("tcp://").split(":")
+            proxy = tcp_proxy.TcpProxy(host, int(port))
+            self.addCleanup(proxy.stop)
+            live, held, waits = self.start_live(ring, proxy.endpoint)
+            proxy.hold_new = True
+            ring.kill_coordinator()
+            ring.start_coordinator()
+            others = self.start_others(ring, LONG_JOB_US)
+
+            def begun():
+                others.listen()
+                return [job for job in others.jobs["taken"] if job in held]
+            fleet.wait_until(begun, "others begin their jobs")
+            proxy.hold_new = False
+            live.await_epoch("all_welcomed", ring.epoch)
+            print(f"{len(begun())} of {LIVE} jobs were begun by others before their workers were back")
+            fleet.wait_until(lambda: sorted(begun()) == sorted(
+                job for job in others.jobs["taken_away"] if job in held), "what others began is taken from them")
+            self.expect_kept(live, held, waits)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,9 @@ class Arena:
             if process and process.poll() is None:
                 process.kill()
                 process.wait()
+            for pipe in process and (process.stdin, process.stdout) or ():
+                if pipe:
+                    pipe.close()
         if kind is not None:
             kept = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-failed-"))
             self.dir.rename(kept / "arena")

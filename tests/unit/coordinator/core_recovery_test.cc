@@ -91,7 +91,7 @@ TEST(CoreRecovery, WhoComesTooLateDoesNot) {
   h.WorkerHello("v", 51);
   h.Pass(seconds(1));
   const auto meanwhile = h.TakeLeases("v").at(0);
-  for (int i = 0; i < 9; ++i) {
+  for (int i = 0; i < 19; ++i) {
     h.Heartbeat("v", {meanwhile.lease});
     h.Pass(seconds(1));
   }

@@ -357,6 +357,10 @@ TEST(Core, AfterARestartAJobThatNobodyClaimsRunsAnew) {
   const auto lease = h.TakeLeases("x").at(0);
   EXPECT_EQ(lease.job, h.lease.job);
   EXPECT_NE(lease.lease, h.lease.lease);
+  for (int i = 0; i < 19; ++i) {  // until nobody is waited for any more
+    h.Heartbeat("x", {lease.lease});
+    h.Pass(seconds(1));
+  }
   h.WorkerHello("w", 50, {.held = {{h.lease.lease, h.lease.job}}});
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{h.lease.lease});
 }
