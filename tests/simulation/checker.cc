@@ -18,7 +18,6 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
                           [&](const Uuid& worker) { return leases_.IsSilent(now, worker); }),
         "an affinity has one worker");
   };
-  Obey(audit_rules_.WillWrite(write), "what is in doubt answers nothing");
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
@@ -30,7 +29,6 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
 
 void Checker::Started() {
   rules_.Started();
-  audit_rules_.Started();
   leases_.Started();
 }
 
@@ -54,7 +52,6 @@ void Checker::Heard(const PeerId& peer, const wire::ClientRequest& request) {
   if (const auto* submit = std::get_if<wire::SubmitJobs>(&request.message)) {
     asked.content = ContentText(*submit);
     if (asked.was_greeted) {
-      audit_rules_.Heard(asked.client, submit->request_id);
       requests_[{asked.client, submit->request_id}].contents.insert(asked.content);
     }
   } else if (const auto* cancel = std::get_if<wire::CancelBatch>(&request.message)) {

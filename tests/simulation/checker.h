@@ -14,7 +14,6 @@
 
 #include "common/wire/message.h"
 #include "coordinator/event.h"
-#include "tests/simulation/audit_rules.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
@@ -36,17 +35,14 @@ class Checker {
 
   // ---- what reaches it, and what it says
   void Heard(Instant now, const PeerId& peer, const wire::WorkerMessage& message) {
-    audit_rules_.Heard(peer, message);
     leases_.Heard(now, peer, message);
   }
   void Heard(const PeerId& peer, const wire::ClientRequest& request);
   void Said(Instant now, const PeerId& peer, const wire::WorkerCommand& command) {
-    violations_.Obey(audit_rules_.Said(peer, command), "an audit is another worker's");
     leases_.Said(now, peer, command);
   }
   void Said(Instant now, const PeerId& peer, const wire::CoordinatorReply& reply);
   void WillWrite(Instant now, const storage::Write& write);
-  void Wrote(const storage::Write& write) { audit_rules_.Wrote(write); }  // it is durable
   void FoundUnreachable(const PeerId& worker, const std::vector<LeaseId>& undelivered) {
     leases_.FoundUnreachable(worker, undelivered);
   }
@@ -107,7 +103,6 @@ class Checker {
   Violations violations_;
   Orders orders_;
   QueueRules rules_{mix_};
-  AuditRules audit_rules_{mix_};
   LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
   Instant said_at_{};
 

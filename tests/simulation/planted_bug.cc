@@ -344,11 +344,6 @@ std::vector<PlantedBugInfo> AllBugs() {
            +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
              heartbeat.drain = wire::DrainState::kServing;
            })},
-      {"grant_to_drifting", "a worker whose canaries drift gets more",
-       Make<HeardBug<wire::Heartbeat>>(
-           +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
-             heartbeat.canary = wire::CanaryState::kSteady;
-           })},
       {"one_attempt_more", "a job is tried four times",
        Make<LimitsBug>(+[](Limits& limits) { ++limits.max_attempts; })},
       {"count_unseen", "leases that never arrived count as attempts",

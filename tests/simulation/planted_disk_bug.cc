@@ -183,20 +183,6 @@ class RecoversFinishedJobs final : public DiskBug {
   }
 };
 
-// Forgets what is in doubt.
-class TrustsAll final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  Status Apply(std::span<const storage::Write> writes) override {
-    std::vector<storage::Write> trusting(writes.begin(), writes.end());
-    std::erase_if(trusting, [](const storage::Write& write) {
-      return std::holds_alternative<storage::ResultsSuspected>(write) ||
-             std::holds_alternative<storage::ResultDoubted>(write);
-    });
-    return disk_.Apply(trusting);
-  }
-};
-
 class NeverSyncs final : public PlantedBug {
   std::unique_ptr<Disk> Wrap(Disk& disk) override {
     dynamic_cast<StoreDisk&>(disk).files().IgnoreSync();
@@ -226,8 +212,6 @@ std::vector<PlantedBugInfo> PlantedDiskBugs() {
        Make<AnswersFreshOnes>()},
       {"answer_for_any_affinity", "the store answers with what another worker measured",
        Make<AnswersForAnyAffinity>()},
-      {"answer_with_suspects", "what a worker measured while it drifted answers all the same",
-       Make<TrustsAll>()},
       {"change_an_outcome", "an outcome is not the same for each reader",
        Make<ChangesWhatWasRead>()},
       {"recover_finished_jobs", "a restarted coordinator takes up a job that is finished",

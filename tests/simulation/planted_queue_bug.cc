@@ -133,22 +133,6 @@ class SwapsWorkers final : public PlantedBug {
   }
 };
 
-// An audit goes to the worker that it is to judge.
-class AuditsThemselves final : public PlantedBug {
-  void OnEffects(Effects& effects, const Core& core) override {
-    for (coordinator::Effect& effect : effects) {
-      auto* send = std::get_if<coordinator::SendToWorker>(&effect);
-      const auto* leases = send == nullptr ? nullptr : std::get_if<wire::Leases>(&send->command);
-      if (leases == nullptr || leases->leases.size() != 1) continue;
-      const auto& cases = core.state().audits.cases;
-      const auto audit = cases.find(leases->leases.front().job);
-      if (audit == cases.end()) continue;
-      const auto* judged = core.state().workers.Find(audit->second.opinions.front().worker);
-      if (judged != nullptr && judged->peer) send->peer = *judged->peer;
-    }
-  }
-};
-
 template <class Bug, class... Arguments>
 std::function<std::unique_ptr<PlantedBug>()> Make(Arguments... arguments) {
   return [arguments...] { return std::make_unique<Bug>(arguments...); };
@@ -177,8 +161,6 @@ std::vector<PlantedBugInfo> PlantedQueueBugs() {
            +[](std::optional<WallTime>& accepted_at) { *accepted_at -= std::chrono::hours(1); })},
       {"reports_beat_deadlines", "a report after the deadline counts if no tick came between",
        Make<ReportsBeatDeadlines>()},
-      {"audit_themselves", "an audit goes to the worker that it is to judge",
-       Make<AuditsThemselves>()},
       {"wait_for_the_drifting", "jobs wait for ever for workers that drift",
        Make<MistakesDriftPatience>(std::chrono::hours(24))},
       {"lend_at_once", "workers that drift are lent jobs without delay",

@@ -353,7 +353,6 @@ void SimulatedCoordinator::FinishWriting(std::span<const storage::Write> group) 
   std::vector<Event> events;
   bool waits = false;
   if (applied) {
-    for (const storage::Write& write : group) parts_.checker.Wrote(write);
     events = backlog_.Applied();
   } else if (applied.error().kind == ErrorKind::kFull ||
              applied.error().kind == ErrorKind::kUnavailable ||

@@ -29,8 +29,9 @@ class DatabaseCheckTest : public ScratchDatabase {
   static Evaluation StoredMeasurement(std::uint64_t batch, std::uint32_t index) {
     const auto n = static_cast<std::uint8_t>(batch + (index == 2 ? 100 : 0));
     Evaluation evaluation = SomeMeasurement(n);
-    if (!IsThinned(batch) || index == 2) return evaluation;
     auto& measurement = std::get<Measurement>(evaluation.verdict);
+    if (batch == 1 && index == 2) measurement.device = DeviceState{.temperature_c = 61};
+    if (!IsThinned(batch) || index == 2) return evaluation;
     measurement.samples_ns = {measurement.samples_ns[0], measurement.samples_ns[2]};
     measurement.sample_flags = {measurement.sample_flags[0], measurement.sample_flags[2]};
     measurement.thinned = Thinned{.samples_before = 4, .accepted_before = 3};
@@ -51,7 +52,7 @@ class DatabaseCheckTest : public ScratchDatabase {
           JobFinished{SomeOutcome({.batch = id, .index = 1, .sequence = 2}, FullSpec(),
                                   SomeFailure(FailureCode::kRunCrash))},
           JobFinished{SomeOutcome({.batch = id, .index = 2, .sequence = 3}, PlainSpec(4),
-                                  SomeMeasurement(static_cast<std::uint8_t>(n + 100)))}});
+                                  StoredMeasurement(id, 2))}});
       ASSERT_TRUE(applied) << applied.error().message;
     }
     const Outcome any = SomeOutcome({}, PlainSpec(2), SomeMeasurement(1));
