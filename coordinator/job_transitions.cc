@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -225,6 +226,10 @@ wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
   LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
   lease.doubt = DoubtOf(worker);
+  std::erase_if(job.lent, [&](const Job::LentLease& lent) {
+    return std::ranges::find(job.counted, lent.lease) == job.counted.end();
+  });
+  if (!lease.doubt.empty()) job.lent.push_back({.lease = lease.id, .doubt = lease.doubt});
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);

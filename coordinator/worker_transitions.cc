@@ -92,7 +92,10 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
     job->sharing = Sharing::kAlone;
   }
   if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
-  state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant).was_held = true;
+  LeaseRecord& lease = state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
+  lease.was_held = true;
+  const auto lent = std::ranges::find(job->lent, held.lease, &Job::LentLease::lease);
+  if (lent != job->lent.end()) lease.doubt = lent->doubt;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
   if (!is_counted) {

@@ -107,7 +107,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
-    if (worker.peer == peer) doubts_.Heard(now, id->second, *heartbeat);
+    if (worker.peer == peer && !is_silent) doubts_.Heard(now, id->second, *heartbeat);
     if (worker.is_draining || doubts_.Drifts(id->second)) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
@@ -117,6 +117,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
     }
     if (is_silent) {  // it may be told to say hello, and no more
       worker.held_if_known = heartbeat->held;
+      if (worker.peer == peer) worker.said_if_known = {now, *heartbeat};
     } else {
       for (const LeaseId lease : heartbeat->held) HeardHolding(id->second, lease);
     }
@@ -208,13 +209,18 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
     Stored(*stored);
   } else if (std::holds_alternative<wire::HeartbeatAnswer>(command)) {  // it was not given up
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
-      for (const LeaseId lease : std::exchange(workers_[id->second].held_if_known, {})) {
+      WorkerView& worker = workers_[id->second];
+      for (const LeaseId lease : std::exchange(worker.held_if_known, {})) {
         HeardHolding(id->second, lease);
+      }
+      if (const auto said = std::exchange(worker.said_if_known, {})) {
+        doubts_.Heard(said->first, id->second, said->second);
       }
     }
   } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up
     if (const auto id = worker_at_.find(peer); id != worker_at_.end()) {
       workers_[id->second].held_if_known.clear();
+      workers_[id->second].said_if_known.reset();
       DoubtAllOf(id->second);
       rules_.Trouble(id->second);
       if (workers_[id->second].peer == peer) workers_[id->second].peer.clear();

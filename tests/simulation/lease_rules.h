@@ -91,6 +91,7 @@ class LeaseRules {
     wire::WorkerHello facts;
     // What it said after a silence that it has: heard, unless it is told to say hello.
     std::vector<LeaseId> held_if_known;
+    std::optional<std::pair<Instant, wire::Heartbeat>> said_if_known;
   };
 
   void HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello);

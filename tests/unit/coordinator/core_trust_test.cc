@@ -197,6 +197,27 @@ TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
 }
 
+// It was given up meanwhile, and goes on with what it had.
+TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsBackAndSteady) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.TakeLeases("w");
+  Drift(h, "w", seconds(61));
+  const wire::Lease lent = h.TakeLeases("w").at(0);
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {lent.lease}));
+  h.Pass(seconds(5));
+  ASSERT_EQ(ChangesTo(h, WorkerChange::kLost).size(), 1U);
+  h.WorkerHello("w2", 50, {.held = {{.lease = lent.lease, .job = lent.job}}});
+  h.Report("w2", lent);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(lent.job).evaluation.measurement().grade, Grade::kC);
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
+}
+
 TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
   Harness h;
   h.ClientHello("c", 1);

@@ -170,7 +170,11 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
     }
     EXPECT_FALSE(check->ok()) << "a changed row was not found out";
     bool only_rows = true;
-    for (const Damage& damage : check->damage) only_rows &= !damage.table.empty();
+    std::set<std::string> damaged_tables;
+    for (const Damage& damage : check->damage) {
+      only_rows &= !damage.table.empty();
+      damaged_tables.insert(damage.table);
+    }
     missed_by_sqlite += only_rows;
 
     // What is not damaged is served; what is, is refused.
@@ -186,8 +190,13 @@ TEST_F(DatabaseCheckTest, EveryRowThatABitChanged) {
       }
       for (const Outcome& outcome : *outcomes) {
         if (!outcome.evaluation.ok()) continue;
-        EXPECT_EQ(outcome.evaluation, StoredMeasurement(id, outcome.job.index))
-            << "a damaged row was used";
+        Evaluation stored = StoredMeasurement(id, outcome.job.index);
+        // A row whose key has changed is not found: its result is told without it, and the check
+        // names the table.
+        if (damaged_tables.contains("device_states") && !outcome.evaluation.measurement().device) {
+          std::get<Measurement>(stored.verdict).device.reset();
+        }
+        EXPECT_EQ(outcome.evaluation, stored) << "a damaged row was used";
       }
     }
   }
