@@ -30,7 +30,10 @@ class DatabaseCheckTest : public ScratchDatabase {
     const auto n = static_cast<std::uint8_t>(batch + (index == 2 ? 100 : 0));
     Evaluation evaluation = SomeMeasurement(n);
     auto& measurement = std::get<Measurement>(evaluation.verdict);
-    if (batch == 1 && index == 2) measurement.device = DeviceState{.temperature_c = 61};
+    if (batch == 1 && index == 2) {  // of a GPU, which had a state
+      evaluation.conditions->hardware.device = DeviceKind::kCuda;
+      measurement.device = DeviceState{.temperature_c = 61};
+    }
     if (!IsThinned(batch) || index == 2) return evaluation;
     measurement.samples_ns = {measurement.samples_ns[0], measurement.samples_ns[2]};
     measurement.sample_flags = {measurement.sample_flags[0], measurement.sample_flags[2]};
