@@ -270,8 +270,8 @@ void ExplainRetrying(const State& state, const Job& job, const Retrying& retryin
 void ExplainAuditing(const State& state, const Job& job, wire::JobExplanation& explanation) {
   const AuditCase& audit = state.audits.cases.at(job.id);
   explanation.reason = fmt::format(
-      "queued: it repeats a measurement of {} as an audit, and waits for a turn at another worker of "
-      "that hardware",
+      "queued: it repeats a measurement of {} as an audit, and waits for a turn at another worker "
+      "of that hardware",
       audit.opinions.front().name);
 }
 

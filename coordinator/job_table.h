@@ -77,7 +77,7 @@ struct Job {
     std::string doubt;
   };
   std::vector<LentLease> lent;
-  // Of those that count, that ended with their worker. From the first on the job runs alone (retry_table.h).
+  // Of those that count, that ended with their worker: the first has it run alone (retry_table.h).
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
   JobProgress progress;
