@@ -18,7 +18,7 @@ isolation    what confining kernels costs, and how soon the next runs after a cr
 page         /metrics and the queue while 100 pages are watched live and 64 connections are half open [ROUNDS [JOBS]]
 python       messages, environments over a null backend, async against sync, fork, in Python
              [--seconds 3]; tests/python/make_environment.sh makes its environment
-queue        durable null jobs per second through the coordinator, beside redis lists
+queue        durable null jobs per second through the coordinator, beside redis lists, beanstalkd and NATS
 security     latency of a client while 50,000 hostile connections come in before authentication
              [--nice]
 store        storage alone: ingest at several sizes, lookups, pages, recovery, beside a plain table

@@ -38,6 +38,11 @@ def use_programs(bin_dir, tests_dir):
     _bin_dir, _tests_dir = pathlib.Path(bin_dir), pathlib.Path(tests_dir)
 
 
+def broken_promises():
+    """The folder beside the programs where tests leave what shows that a promise was broken."""
+    return _bin_dir.parent / "broken_promises"
+
+
 def main():
     """What each test file ends with."""
     parser = argparse.ArgumentParser()

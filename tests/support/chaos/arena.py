@@ -7,6 +7,7 @@ import pathlib
 import random
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,18 +20,24 @@ import fleet  # noqa: E402
 import history  # noqa: E402
 
 
+_seed = None
+# How a program ends that something is wrong with, whatever was done to it.
+CRASHES = (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE)
+
+
 def seed():
     """Of what is done when: LOOPFLEET_CHAOS_SEED=N does the same again, as far as processes do."""
-    chosen = os.environ.get("LOOPFLEET_CHAOS_SEED") or str(random.SystemRandom().randrange(1 << 32))
-    print(f"LOOPFLEET_CHAOS_SEED={chosen}", flush=True)
-    return int(chosen)
+    global _seed
+    _seed = os.environ.get("LOOPFLEET_CHAOS_SEED") or str(random.SystemRandom().randrange(1 << 32))
+    print(f"LOOPFLEET_CHAOS_SEED={_seed}", flush=True)
+    return int(_seed)
 
 
 def expect_few_failed(counts, most_percent=3):
     """Where faults may cost a job all of its three workers: not more than a few. A bug of the past, by which
     41 % became WORKER_LOST, kept every other promise."""
     if counts["failed"] * 100 > counts["outcomes"] * most_percent:
-        raise history.Violation(f"{counts['failed']} of {counts['outcomes']} jobs failed")
+        raise AssertionError(f"{counts['failed']} of {counts['outcomes']} jobs failed")
 
 
 class StubFleet:
@@ -126,13 +133,26 @@ class Arena:
                 if pipe:
                     pipe.close()
         if kind is not None:
-            kept = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-failed-"))
-            self.dir.rename(kept / "arena")
+            kept = self.keep(kind)
             print(f"what is left of it: {kept}", file=sys.stderr)
             for log in sorted(kept.glob("arena/*.log")):
                 print(f"---- {log.name}\n{log.read_text()[-3000:]}", file=sys.stderr)
         else:
             subprocess.run(["rm", "-rf", str(self.dir)], check=True)
+
+    def keep(self, failure):
+        """Histories, database and logs, and the seed. A broken promise or a crash goes where tests/run.sh
+        looks: it counts even if the test passes when it is run once more."""
+        crashed = self.coordinator and self.coordinator.process.poll() in CRASHES
+        if crashed or issubclass(failure, history.Violation):
+            within = fleet.broken_promises()
+            within.mkdir(exist_ok=True)
+        else:
+            within = None  # where temporary files are
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-failed-", dir=within))
+        shutil.move(self.dir, kept / "arena")
+        (kept / "seed").write_text(f"LOOPFLEET_CHAOS_SEED={_seed}\n", encoding="utf-8")
+        return kept
 
     def make_keys(self):
         """Of a coordinator, and of a client and a worker that it knows."""
