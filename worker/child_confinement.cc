@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -77,16 +79,27 @@ Status LowerLimits(const ChildLimits& limits) {
   return {};
 }
 
+// Root of a container that may not change users (EPERM), or of a user namespace that has no other
+// one (EINVAL). The isolation promises nothing about users, only about their rights.
+bool KeepsItsUser() { return errno == EPERM || errno == EINVAL; }
+
+// What root may do is what its capabilities say; without them its user is like any other's.
+Status DropCapabilities() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3]{};
+  if (::syscall(SYS_capset, &header, none) != 0) return Refused("capset");
+  return {};
+}
+
 Status Disarm() {
   ::clearenv();
   if (::chdir("/") != 0) return Refused("chdir /");
-  if (::geteuid() != 0) return {};
-  // EPERM: root of a container that may not change users. The isolation promises nothing about
-  // users.
-  if (::setgroups(0, nullptr) != 0 && errno != EPERM) return Refused("setgroups");
-  if (::setresgid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresgid");
-  if (::setresuid(kNobody, kNobody, kNobody) != 0 && errno != EPERM) return Refused("setresuid");
-  return {};
+  if (::geteuid() == 0) {
+    if (::setgroups(0, nullptr) != 0 && !KeepsItsUser()) return Refused("setgroups");
+    if (::setresgid(kNobody, kNobody, kNobody) != 0 && !KeepsItsUser()) return Refused("setresgid");
+    if (::setresuid(kNobody, kNobody, kNobody) != 0 && !KeepsItsUser()) return Refused("setresuid");
+  }
+  return DropCapabilities();
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ std::string_view ChildRoleName(ChildRole role);  // "compiler"
 // Keeps `channel_fd` alone of all descriptors (standard streams lead to /dev/null; a compiler may
 // still write to stderr), ends with its parent, and lowers limits: memory, no core file, no
 // writing to files unless they say otherwise, few descriptors. What runs kernels also loses its
-// environment, its working directory and, if it has any, the rights of root.
+// environment, its working directory and all rights of root: it is another user, or, where there is
+// no other one (a container, a user namespace), the same one without capabilities.
 // Returns the number that the channel's descriptor has now.
 Result<int> Confine(ChildRole role, const ChildLimits& limits, int channel_fd, int parent_pid);
 

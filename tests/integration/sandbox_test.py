@@ -1,7 +1,10 @@
 """What the host offers for isolation is in each result, and a worker can be told to insist on all of
 it. loopfleet-worker-unfiltered is the worker on a host where no process may filter system calls."""
 
+import pathlib
+import shlex
 import subprocess
+import tempfile
 import unittest
 
 import fleet
@@ -35,6 +38,17 @@ class SandboxTest(unittest.TestCase):
         if here != "seccomp+rlimits":
             self.skipTest(f"this host offers '{here}' only")
         self.assertEqual(isolation_of("loopfleet-worker", "--require-sandbox", "full"), here)
+
+    def test_root_of_a_namespace_that_has_no_other_user(self):
+        if subprocess.run(["unshare", "-r", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this host permits no user namespaces")
+        here = isolation_of("loopfleet-worker")
+        with tempfile.TemporaryDirectory() as folder:
+            worker = pathlib.Path(folder) / "worker-of-one-user"
+            worker.write_text(
+                f"#!/bin/sh\nexec unshare -r {shlex.quote(str(fleet.program('loopfleet-worker')))} \"$@\"\n")
+            worker.chmod(0o755)
+            self.assertEqual(isolation_of(str(worker)), here)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,6 @@
 namespace loopfleet::worker {
 namespace {
 
-// So many hopeless looks, each of which waited for a quiet moment: a third of a second. Beside a
-// neighbour that stays, each further job would cost the core 5 ms for nothing.
-constexpr std::uint32_t kLoudForGood = 256;
-constexpr std::uint64_t kShortWaitNs = 250'000;
-
 Failure CutFailure(const Looks& looks, const JobSpec& spec) {
   return {.code = FailureCode::kCut,
           .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
@@ -53,13 +48,11 @@ HardwareFacts DeviceWatch::AsShown(HardwareFacts hardware) const {
   return hardware;
 }
 
-SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) const {
+SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) {
   SamplingPolicy policy = looks.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
   policy.quiet_cycles = quiet_.cycles();
-  if (hopeless_looks_ >= kLoudForGood) {
-    policy.quiet_wait_ns = std::min(policy.quiet_wait_ns, kShortWaitNs);
-  }
+  policy.quiet_wait_ns = patience_.Next(policy.quiet_wait_ns);
   std::lock_guard lock(mutex_);
   policy.reference_mhz = hardware_.clock_mhz;
   policy.evict_bytes = hardware_.l3_bytes;
@@ -68,9 +61,7 @@ SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) const {
 
 void DeviceWatch::Observe(const Samples& samples) {
   quiet_.Observe(samples.probe_cycles);
-  const bool is_hopeless = std::ranges::all_of(
-      samples.flags, [](std::uint8_t flags) { return (flags & kSampleContended) != 0; });
-  hopeless_looks_ = is_hopeless ? hopeless_looks_ + 1 : 0;
+  patience_.Observe(samples.first_wait);
 }
 
 std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const JobSpec& spec,

@@ -18,6 +18,7 @@
 #include "worker/timing/device_meter.h"
 #include "worker/timing/looks.h"
 #include "worker/timing/quiet_level.h"
+#include "worker/timing/quiet_patience.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -49,8 +50,8 @@ class DeviceWatch {
   HardwareFacts AsShown(HardwareFacts hardware) const;
 
   // For the next of these looks, with what the sampler has to know of the core.
-  SamplingPolicy PolicyFor(const Looks& looks) const;
-  // Learns how quiet the core can be.
+  SamplingPolicy PolicyFor(const Looks& looks);
+  // Learns how quiet the core can be, and what waiting for that is worth.
   void Observe(const Samples& samples);
 
   // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING.
@@ -70,7 +71,7 @@ class DeviceWatch {
   const Options options_;
   DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
   QuietLevel quiet_;
-  std::uint32_t hopeless_looks_ = 0;  // in a row: all of their samples contended
+  QuietPatience patience_;
   // What a canary of arithmetic takes. By the quickest alone a single clock that was misjudged
   // would make impossible figures plausible for good.
   QuietLevel arithmetic_;

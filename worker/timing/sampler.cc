@@ -140,7 +140,12 @@ class Sampling {
     const std::uint64_t start = with_.stopwatch.NowNs();
     const bool is_quiet =
         with_.probe.BecomesQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
-    waited_ns_ += with_.stopwatch.NowNs() - start;
+    const std::uint64_t took = with_.stopwatch.NowNs() - start;
+    if (samples_.first_wait.bound_ns == 0) {
+      samples_.first_wait = {
+          .bound_ns = policy_.quiet_wait_ns, .took_ns = took, .is_quiet = is_quiet};
+    }
+    waited_ns_ += took;
     return is_quiet;
   }
 

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <string>
 
 namespace loopfleet::worker {
 namespace {
@@ -47,6 +51,40 @@ TEST(ChildConfinementTest, FilesAreBoundedAndThenForbidden) {
   int status = 1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0) << status;
+}
+
+bool Write(const char* path, const std::string& text) {
+  const int file = ::open(path, O_WRONLY);
+  return file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Root of a namespace with one user, as after `unshare -r`: there is nobody to become.
+TEST(ChildConfinementTest, RootThatHasNoOtherUserLosesItsRightsAllTheSame) {
+  constexpr int kNoNamespaces = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const pid_t parent = ::getppid();
+    const std::string user = "0 " + std::to_string(::geteuid()) + " 1";
+    const std::string group = "0 " + std::to_string(::getegid()) + " 1";
+    if (::unshare(CLONE_NEWUSER) != 0 || !Write("/proc/self/setgroups", "deny") ||
+        !Write("/proc/self/uid_map", user) || !Write("/proc/self/gid_map", group)) {
+      ::_exit(kNoNamespaces);
+    }
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3]{};
+    if (::syscall(SYS_capget, &header, has) != 0 || has[0].effective == 0) ::_exit(1);
+    if (!Confine(ChildRole::kVerifier, {}, ::open("/dev/null", O_RDWR), parent)) ::_exit(2);
+    if (::syscall(SYS_capget, &header, has) != 0) ::_exit(3);
+    for (const __user_cap_data_struct& word : has) {
+      if (word.effective != 0 || word.permitted != 0 || word.inheritable != 0) ::_exit(4);
+    }
+    ::_exit(0);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == kNoNamespaces) GTEST_SKIP() << "this host permits no user namespaces";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 rlim_t LimitNow() {

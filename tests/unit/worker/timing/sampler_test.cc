@@ -157,6 +157,10 @@ TEST(SamplerTest, ANeighbourWhoIsAboutToGoIsWaitedFor) {
   const Samples samples = core.Take(ThatWaits());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_EQ(samples.ns.size(), 5U);
+  EXPECT_TRUE(samples.first_wait.is_quiet);
+  EXPECT_EQ(samples.first_wait.bound_ns, ThatWaits().quiet_wait_ns);
+  EXPECT_LT(samples.first_wait.took_ns, 1'000'000U);
+  EXPECT_GT(samples.first_wait.took_ns, 100'000U);
 }
 
 TEST(SamplerTest, OneWhoComesInBetweenCostsARepetition) {
@@ -175,7 +179,10 @@ TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
   core.slowdown = [](std::uint64_t) { return 1.15; };
   const SamplingPolicy policy = ThatWaits();
   const std::uint64_t start = core.now;
-  EXPECT_EQ(CountOf(core.Take(policy), kSampleContended), 3U);
+  const Samples samples = core.Take(policy);
+  EXPECT_EQ(CountOf(samples, kSampleContended), 3U);
+  EXPECT_FALSE(samples.first_wait.is_quiet);
+  EXPECT_GE(samples.first_wait.took_ns, samples.first_wait.bound_ns);
   const std::uint64_t waited = core.now - start;
   EXPECT_GE(waited, policy.quiet_wait_ns);
   EXPECT_LE(waited, policy.quiet_wait_ns + 500'000U);  // finding the runs, and three repetitions
