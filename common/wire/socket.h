@@ -84,7 +84,8 @@ class Router {
     // What waits in memory of each peer until Receive takes it, in messages (of kMaxMessageBytes at
     // most); the rest waits at the peer.
     int max_unreceived_messages = 64;
-    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on.
+    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on,
+    // and so is one whose machine is not there.
     std::chrono::milliseconds max_standstill{60'000};
     // Lets in whom it authorizes, and nobody else. Outlives the router.
     Authenticator* authenticator = nullptr;
@@ -97,6 +98,8 @@ class Router {
 
   const std::string& endpoint() const;  // with the real port
   SendResult Send(const PeerId& peer, std::string frame);
+  // How often it was kWouldBlock.
+  std::uint64_t unsent_count() const;
   std::size_t unread_bytes() const;  // of all peers, with what messages cost beside their frames
   // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they
   // are counted by malformed_count() and otherwise ignored.
