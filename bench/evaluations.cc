@@ -1,6 +1,6 @@
 // How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
-// over the committed corpus. Peers evaluate some of the same schedules, in turns with the worker, so
-// that what slows the host down for a while meets all of them.
+// over the committed corpus. Peers evaluate some of the same schedules, in turns with the worker,
+// so that what slows the host down for a while meets all of them.
 //
 //   bench_evaluations [--only mm64_64_64,mm128_128_128] [--without-peers]
 //   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
@@ -37,8 +37,8 @@ namespace loopfleet::bench {
 namespace {
 
 constexpr std::size_t kWarmUpJobs = 16;
-// A turn is so much of a case's walks, then each peer's share. More turns would follow the host more
-// closely, but every turn begins and ends with a worker that has too little to do.
+// A turn is so much of a case's walks, then each peer's share. More turns would follow the host
+// more closely, but every turn begins and ends with a worker that has too little to do.
 constexpr std::size_t kTurns = 4;
 constexpr std::size_t kPeerSchedules = 5;  // of a turn's; a peer takes 0.1 to 0.2 s for each
 

@@ -1,7 +1,7 @@
-// What isolation costs: evaluations by an executor child, with the filter of system calls and without
-// it, beside the same kernel linked into this process and timed by the same sampler, in turns; and
-// how long it takes until the next kernel runs after one that crashed or hung. Real children; the
-// figures are of the timing core alone.
+// What isolation costs: evaluations by an executor child, with the filter of system calls and
+// without it, beside the same kernel linked into this process and timed by the same sampler, in
+// turns; and how long it takes until the next kernel runs after one that crashed or hung. Real
+// children, several kernels in their hands as in a worker's.
 
 #include "worker/isolation.h"
 
@@ -12,8 +12,11 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/result_line.h"
@@ -78,7 +81,8 @@ struct Subject {
 };
 
 Subject MakeSubject() {
-  const auto product = looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"});
+  const auto product =
+      looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"});
   Subject subject;
   subject.kernel = worker::CpuCompiler::Create().value()->Compile(product->start).value();
   subject.workload = worker::MakeWorkload(
@@ -106,10 +110,9 @@ worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_st
 // What evaluations take of the timing core besides their repetitions: two looks each, as the daemon
 // gives to a kernel whose looks agree. In microseconds.
 struct Costs {
-  std::vector<double> outside;
-  std::vector<double> take;    // of that: from kernel to kernel
-  std::vector<double> map;     // of that
-  std::vector<double> run_ns;  // one run of the kernel, as a look has it
+  std::vector<double> outside;          // all of it
+  std::vector<worker::SlotTime> steps;  // what that went on, as a child accounts for it
+  std::vector<double> run_ns;           // one run of the kernel, as a look has it
 };
 
 double MedianRunNs(const worker::Samples& samples) { return AtShare(samples.ns, 0.5); }
@@ -280,8 +283,7 @@ class Rig {
     }
     for (std::size_t i = 1; i < kKernels; ++i) {  // for the first one the child was waiting
       costs.outside.push_back(static_cast<double>(outside[i].total_ns()) / 1e3);
-      costs.take.push_back(static_cast<double>(outside[i][worker::SlotStep::kTake]) / 1e3);
-      costs.map.push_back(static_cast<double>(outside[i][worker::SlotStep::kMap]) / 1e3);
+      costs.steps.push_back(outside[i]);
     }
   }
   // From the question to the answer, with nothing else in the executor's hands.
@@ -332,6 +334,19 @@ struct Arms {
   Costs in_process;
 };
 
+nlohmann::ordered_json MedianSteps(const std::vector<worker::SlotTime>& evaluations) {
+  nlohmann::ordered_json medians;
+  for (std::size_t i = 0; i < worker::kSlotSteps; ++i) {
+    const auto step = static_cast<worker::SlotStep>(i);
+    std::vector<double> us;
+    for (const worker::SlotTime& time : evaluations) {
+      us.push_back(static_cast<double>(time[step]) / 1e3);
+    }
+    medians[std::string(worker::SlotStepLabel(step))] = AtShare(us, 0.5);
+  }
+  return medians;
+}
+
 void PrintCosts(const std::string& name, const std::string& isolation, const Arms& arms) {
   const auto median = [](const std::vector<double>& values) { return AtShare(values, 0.5); };
   const double filtered = median(arms.filtered.outside);
@@ -346,8 +361,7 @@ void PrintCosts(const std::string& name, const std::string& isolation, const Arm
          .details = {{"isolation_costs_us", filtered - in_process},
                      {"of_that_the_filter_us", filtered - open},
                      {"without_filter_us", open},
-                     {"from_kernel_to_kernel_us", median(arms.filtered.take)},
-                     {"mapping_us", median(arms.filtered.map)},
+                     {"steps_us", MedianSteps(arms.filtered.steps)},
                      {"p90_us", AtShare(arms.filtered.outside, 0.9)},
                      {"peer_p90_us", AtShare(arms.in_process.outside, 0.9)},
                      {"kernel_run_ns", median(arms.filtered.run_ns)},
