@@ -29,6 +29,8 @@
 #include "common/looptree/text.h"
 #include "common/looptree/transform.h"
 #include "common/looptree/walk.h"
+#include "worker/cpu/cpu_compiler.h"
+#include "worker/hardware.h"
 #include "worker/thread_pool.h"
 
 namespace loopfleet::bench {
@@ -45,6 +47,13 @@ struct Options {
     return only.empty() || only.find(section) != std::string::npos;
   }
 };
+
+// With what the code was made by and for, which a figure is true of alone.
+void PrintFigure(ResultLine line) {
+  line.details["lowering"] = worker::kLoweringRevision;
+  line.details["isa"] = worker::HostIsa();
+  Print(line);
+}
 
 double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -120,27 +129,27 @@ Result<void> RunLatency(Toolchain& tools) {
     for (const auto& [benchmark, timings] : by_benchmark) {
       const std::size_t trees = timings.total.size();
       all.total.insert(all.total.end(), timings.total.begin(), timings.total.end());
-      Print({.bench = "codegen",
-             .name = "tree to callable, median over walks of " + benchmark,
-             .value = AtShare(timings.total, 0.5),
-             .unit = "ms",
-             .peer = "the same IR through LLVM's O3 pipeline and code generator, and linked",
-             .peer_value = AtShare(timings.o3, 0.5),
-             .details = {{"p90", AtShare(timings.total, 0.9)},
-                         {"max", AtShare(timings.total, 1)},
-                         {"processor_time_median", AtShare(timings.total_cpu, 0.5)},
-                         {"link_median", AtShare(timings.link, 0.5)},
-                         {"trees", trees},
-                         {"object_bytes_mean", timings.object_bytes / trees}}});
+      PrintFigure({.bench = "codegen",
+                   .name = "tree to callable, median over walks of " + benchmark,
+                   .value = AtShare(timings.total, 0.5),
+                   .unit = "ms",
+                   .peer = "the same IR through LLVM's O3 pipeline and code generator, and linked",
+                   .peer_value = AtShare(timings.o3, 0.5),
+                   .details = {{"p90", AtShare(timings.total, 0.9)},
+                               {"max", AtShare(timings.total, 1)},
+                               {"processor_time_median", AtShare(timings.total_cpu, 0.5)},
+                               {"link_median", AtShare(timings.link, 0.5)},
+                               {"trees", trees},
+                               {"object_bytes_mean", timings.object_bytes / trees}}});
     }
-    Print({.bench = "codegen",
-           .name = fmt::format("tree to callable, median over all of {}", corpus),
-           .value = AtShare(all.total, 0.5),
-           .unit = "ms",
-           .details = {{"p90", AtShare(all.total, 0.9)},
-                       {"p99", AtShare(all.total, 0.99)},
-                       {"max", AtShare(all.total, 1)},
-                       {"trees", all.total.size()}}});
+    PrintFigure({.bench = "codegen",
+                 .name = fmt::format("tree to callable, median over all of {}", corpus),
+                 .value = AtShare(all.total, 0.5),
+                 .unit = "ms",
+                 .details = {{"p90", AtShare(all.total, 0.9)},
+                             {"p99", AtShare(all.total, 0.99)},
+                             {"max", AtShare(all.total, 1)},
+                             {"trees", all.total.size()}}});
   }
   return {};
 }
@@ -165,15 +174,15 @@ Result<void> RunOrder(Toolchain& tools, int size, const Named& schedule) {
       Compete({InProcess("ours", [&] { ours.Run(); }), InProcess("cc", [&] { peer.Run(); })},
               {.rounds = 15, .batch = std::chrono::milliseconds(1)});
   const double flops = 2.0 * size * size * size;
-  Print({.bench = "codegen",
-         .name = fmt::format("matmul {}, {}", size, schedule.name),
-         .value = flops / standings[0].median_ns,
-         .unit = "GFLOP/s",
-         .peer = "the same loops in C, cc -O3 -march=native",
-         .peer_value = flops / standings[1].median_ns,
-         .details = {{"best", flops / standings[0].best_ns},
-                     {"peer_best", flops / standings[1].best_ns},
-                     {"actions", schedule.actions}}});
+  PrintFigure({.bench = "codegen",
+               .name = fmt::format("matmul {}, {}", size, schedule.name),
+               .value = flops / standings[0].median_ns,
+               .unit = "GFLOP/s",
+               .peer = "the same loops in C, cc -O3 -march=native",
+               .peer_value = flops / standings[1].median_ns,
+               .details = {{"best", flops / standings[0].best_ns},
+                           {"peer_best", flops / standings[1].best_ns},
+                           {"actions", schedule.actions}}});
   return {};
 }
 
@@ -219,15 +228,15 @@ Result<void> RunThreads(Toolchain& tools) {
     const std::vector<Standing> standings =
         Compete({InProcess("two", [&] { two.Run(); }), InProcess("one", [&] { one.Run(); })}, {});
     const auto flops = static_cast<double>(looptree::FlopCount(tree.program()));
-    Print({.bench = "codegen",
-           .name = fmt::format("two threads, {}", uri),
-           .value = flops / standings[0].median_ns,
-           .unit = "GFLOP/s",
-           .peer = "the same tree on one thread",
-           .peer_value = flops / standings[1].median_ns,
-           .details = {{"best", flops / standings[0].best_ns},
-                       {"peer_best", flops / standings[1].best_ns},
-                       {"actions", actions + ", and thread on the outermost loop"}}});
+    PrintFigure({.bench = "codegen",
+                 .name = fmt::format("two threads, {}", uri),
+                 .value = flops / standings[0].median_ns,
+                 .unit = "GFLOP/s",
+                 .peer = "the same tree on one thread",
+                 .peer_value = flops / standings[1].median_ns,
+                 .details = {{"best", flops / standings[0].best_ns},
+                             {"peer_best", flops / standings[1].best_ns},
+                             {"actions", actions + ", and thread on the outermost loop"}}});
   }
   return {};
 }
@@ -261,13 +270,13 @@ Result<void> RunStrides(Toolchain& tools, int size) {
     }
     const std::vector<Standing> standings = Compete(contestants, {.rounds = 15});
     const auto rate = [&](std::size_t i) { return flops[i] / standings[i].median_ns; };
-    Print({.bench = "codegen",
-           .name = fmt::format("rows of {}, {}", size, name),
-           .value = rate(0),
-           .unit = "GFLOP/s",
-           .peer = fmt::format("the mean of {} and {}", size - kOff, size + kOff),
-           .peer_value = (rate(1) + rate(2)) / 2,
-           .details = {{"actions", actions}}});
+    PrintFigure({.bench = "codegen",
+                 .name = fmt::format("rows of {}, {}", size, name),
+                 .value = rate(0),
+                 .unit = "GFLOP/s",
+                 .peer = fmt::format("the mean of {} and {}", size - kOff, size + kOff),
+                 .peer_value = (rate(1) + rate(2)) / 2,
+                 .details = {{"actions", actions}}});
   }
   return {};
 }
@@ -295,10 +304,10 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
   for (const GemmPeer& peer : GemmPeers(size)) {
     if (!peer.multiply) {
       fmt::print(stderr, "codegen: no {} to compare with: {}\n", peer.name, peer.missing);
-      Print({.bench = "codegen",
-             .name = fmt::format("matmul {}, {}", size, peer.name),
-             .unit = "GFLOP/s",
-             .peer = peer.name});
+      PrintFigure({.bench = "codegen",
+                   .name = fmt::format("matmul {}, {}", size, peer.name),
+                   .unit = "GFLOP/s",
+                   .peer = peer.name});
       continue;
     }
     contestants.push_back(InProcess(
@@ -327,7 +336,7 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
       .details = {
           {"gflop_per_second", all}, {"actions", actions}, {"schedules_tried", found.evaluated}}};
   if (best > 0) line.peer_value = flops / standings[best].median_ns;
-  Print(line);
+  PrintFigure(line);
   return {};
 }
 
@@ -370,7 +379,7 @@ Result<void> RunArticle(Toolchain& tools, NumpyPeer* numpy, std::int64_t depth) 
     line.details["numpy_k_in_the_middle_us"] = standings[1].median_ns * 1e-3;
     line.details["numpy_k_innermost_us"] = standings[2].median_ns * 1e-3;
   }
-  Print(line);
+  PrintFigure(line);
   return {};
 }
 
@@ -401,7 +410,7 @@ Result<void> RunAdd(Toolchain& tools, NumpyPeer* numpy) {
     line.details["peer_best"] = kBytes / standings[1].best_ns;
     line.details["numpy"] = numpy->version();
   }
-  Print(line);
+  PrintFigure(line);
   return {};
 }
 

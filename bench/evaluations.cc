@@ -1,5 +1,6 @@
 // How many evaluations a second one worker gives: fresh and verified, through a real coordinator,
-// over the committed corpus. The peer evaluates some of the same schedules in the same run.
+// over the committed corpus. Peers evaluate some of the same schedules, in turns with the worker,
+// so that what slows the host down for a while meets all of them.
 //
 //   bench_evaluations [--only mm64_64_64,mm128_128_128] [--without-peers]
 //   bench_evaluations --compiled-before [--cores 1] [--rounds 3]
@@ -36,7 +37,10 @@ namespace loopfleet::bench {
 namespace {
 
 constexpr std::size_t kWarmUpJobs = 16;
-constexpr std::size_t kPeerSchedules = 20;  // it takes about 0.1 s for each
+// A turn is so much of a case's walks, then each peer's share. More turns would follow the host
+// more closely, but every turn begins and ends with a worker that has too little to do.
+constexpr std::size_t kTurns = 4;
+constexpr std::size_t kPeerSchedules = 5;  // of a turn's; a peer takes 0.1 to 0.2 s for each
 
 struct Options {
   std::vector<std::string> only;  // sizes; empty: all
@@ -54,14 +58,27 @@ double SecondsSince(Clock::time_point start) {
 }
 
 struct Fresh {
-  double per_second = 0;
+  double seconds = 0;
+  double measured_seconds = 0;  // in which kernels were timed
   std::uint32_t failed = 0;
-  std::vector<double> gflops;  // ascending
+  std::vector<double> gflops;
   std::map<std::string, std::uint32_t> grades;
-  double samples = 0;    // of all evaluations
-  double accepted = 0;   // of these
-  double slot_busy = 0;  // share of the time in which kernels were timed
-  std::vector<double> compile_us;  // ascending
+  double samples = 0;   // of all evaluations
+  double accepted = 0;  // of these
+  std::vector<double> compile_us;
+
+  double per_second() const { return static_cast<double>(gflops.size()) / seconds; }
+  double slot_busy() const { return measured_seconds / seconds; }
+  void Add(const Fresh& more) {
+    seconds += more.seconds;
+    measured_seconds += more.measured_seconds;
+    failed += more.failed;
+    gflops.insert(gflops.end(), more.gflops.begin(), more.gflops.end());
+    for (const auto& [grade, count] : more.grades) grades[grade] += count;
+    samples += more.samples;
+    accepted += more.accepted;
+    compile_us.insert(compile_us.end(), more.compile_us.begin(), more.compile_us.end());
+  }
 };
 
 client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
@@ -82,46 +99,52 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
     fresh.compile_us.push_back(
         std::chrono::duration<double, std::micro>(evaluation.stages[Stage::kCompile]).count());
   }));
-  const double seconds = SecondsSince(start);
-  std::ranges::sort(fresh.gflops);
-  std::ranges::sort(fresh.compile_us);
-  fresh.per_second = static_cast<double>(fresh.gflops.size()) / seconds;
-  fresh.slot_busy = std::chrono::duration<double>(measured).count() / seconds;
+  fresh.seconds = SecondsSince(start);
+  fresh.measured_seconds = std::chrono::duration<double>(measured).count();
   return fresh;
 }
 
-struct PeerRates {
-  std::optional<double> cc;
-  std::optional<double> halide;  // none: it is not installed here
+// What peers took for some of the schedules, in seconds.
+struct PeerTimes {
+  std::size_t schedules = 0;
+  double cc = 0;
+  std::optional<double> halide = 0;  // none: it is not installed here
+
+  void Add(const PeerTimes& more) {
+    schedules += more.schedules;
+    cc += more.cc;
+    halide = halide && more.halide ? std::optional(*halide + *more.halide) : std::nullopt;
+  }
+  double CcRate() const { return static_cast<double>(schedules) / cc; }
 };
 
-Result<PeerRates> EvaluateByPeers(const Jobs& jobs) {
+Result<PeerTimes> EvaluateByPeers(const Jobs& jobs, const std::filesystem::path& dir) {
   std::vector<looptree::LoopTree> trees;
   for (std::size_t i = 0; i < std::min(jobs.size(), kPeerSchedules); ++i) {
     const auto replayed = ReplayJob(jobs[i]);
     if (!replayed) return Fail(ErrorKind::kInvalid, replayed.error().message);
     trees.push_back(replayed->tree);
   }
-  LF_TRY(const auto scratch, client::ScratchDir::Create());
   const auto start = Clock::now();
   for (const looptree::LoopTree& tree : trees) {
-    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(tree, scratch.path()));
+    LF_TRY([[maybe_unused]] const double elapsed, EvaluateInC(tree, dir));
   }
-  PeerRates rates{.cc = static_cast<double>(trees.size()) / SecondsSince(start)};
-  LF_TRY(rates.halide, HalideRate(trees, scratch.path()));
-  return rates;
+  PeerTimes times{.schedules = trees.size(), .cc = SecondsSince(start)};
+  LF_TRY(times.halide, HalideSeconds(trees, dir));
+  return times;
 }
 
-nlohmann::ordered_json Distribution(const std::vector<double>& sorted) {
-  if (sorted.empty()) return nullptr;
+nlohmann::ordered_json Distribution(std::vector<double> values) {
+  if (values.empty()) return nullptr;
+  std::ranges::sort(values);
   const auto at = [&](double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
   };
-  return {{"min", sorted.front()},
+  return {{"min", values.front()},
           {"p10", at(0.1)},
           {"p50", at(0.5)},
           {"p90", at(0.9)},
-          {"max", sorted.back()}};
+          {"max", values.back()}};
 }
 
 // What kernels took of the timing core so far, outside their timed batches: by stage.
@@ -163,36 +186,57 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
   LF_TRY(const SlotOverhead before, ReadSlotOverhead(client));
-  const auto fresh = Evaluate(client, jobs);
-  if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
-  LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
-  PeerRates peers;
-  if (with_peers) {
-    LF_TRY(peers, EvaluateByPeers(jobs));
+  LF_TRY(const auto scratch, client::ScratchDir::Create());
+  Fresh all;
+  PeerTimes peers;
+  std::vector<double> by_turn;
+  std::vector<double> peer_by_turn;
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    const auto walk = [&](std::size_t number) {
+      return jobs.begin() + static_cast<std::ptrdiff_t>(number * jobs.size() / kTurns);
+    };
+    const Jobs part(walk(turn), walk(turn + 1));
+    const auto fresh = Evaluate(client, part);
+    if (!fresh) return Fail(fresh.error().kind, fresh.error().message);
+    all.Add(*fresh);
+    by_turn.push_back(fresh->per_second());
+    if (!with_peers) continue;
+    LF_TRY(const PeerTimes times, EvaluateByPeers(part, scratch.path()));
+    peers.Add(times);
+    peer_by_turn.push_back(times.CcRate());
   }
+  LF_TRY(const SlotOverhead after, ReadSlotOverhead(client));
+  std::string peer;
+  std::optional<double> peer_rate;
   nlohmann::ordered_json halide = nullptr;
-  if (peers.halide) halide = *peers.halide;
-  const auto evaluated = static_cast<double>(fresh->gflops.size());
+  if (with_peers) {
+    peer = fmt::format("cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; {} of "
+                       "the same schedules, in {} turns with ours",
+                       peers.schedules, kTurns);
+    peer_rate = peers.CcRate();
+    if (peers.halide) halide = static_cast<double>(peers.schedules) / *peers.halide;
+  }
+  const auto evaluated = static_cast<double>(all.gflops.size());
   Print({.bench = "evaluations",
          .name = name,
-         .value = fresh->per_second,
+         .value = all.per_second(),
          .unit = "evaluations/s",
-         .peer = fmt::format("cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; "
-                             "the first {} schedules",
-                             std::min(jobs.size(), kPeerSchedules)),
-         .peer_value = peers.cc,
+         .peer = peer,
+         .peer_value = peer_rate,
          .details = {{"halide_evaluations_per_second", halide},
-                     {"evaluated", fresh->gflops.size()},
-                     {"failed", fresh->failed},
-                     {"gflop_per_second", Distribution(fresh->gflops)},
-                     {"grades", fresh->grades},
-                     {"samples", fresh->samples / evaluated},
-                     {"accepted_samples", fresh->accepted / evaluated},
-                     {"timing_share", fresh->slot_busy},
+                     {"by_turn", by_turn},
+                     {"peer_by_turn", peer_by_turn},
+                     {"evaluated", all.gflops.size()},
+                     {"failed", all.failed},
+                     {"gflop_per_second", Distribution(all.gflops)},
+                     {"grades", all.grades},
+                     {"samples", all.samples / evaluated},
+                     {"accepted_samples", all.accepted / evaluated},
+                     {"timing_share", all.slot_busy()},
                      {"outside_batches_us", MeanOverhead(before, after)}}});
-  if (fresh->failed > 0) {
+  if (all.failed > 0) {
     return Fail(ErrorKind::kCorrupt,
-                fmt::format("{}: {} jobs of the corpus failed", name, fresh->failed));
+                fmt::format("{}: {} jobs of the corpus failed", name, all.failed));
   }
   return {};
 }
@@ -272,8 +316,8 @@ struct Passes {
     if (fresh->failed > 0) {
       return Fail(ErrorKind::kCorrupt, fmt::format("{} jobs of the corpus failed", fresh->failed));
     }
-    per_second.push_back(fresh->per_second);
-    slot_busy.push_back(fresh->slot_busy);
+    per_second.push_back(fresh->per_second());
+    slot_busy.push_back(fresh->slot_busy());
     compile_us.push_back(MedianOf(fresh->compile_us));
     const auto graded = fresh->grades.find(std::string(GradeName(Grade::kA)));
     const double is_a = graded == fresh->grades.end() ? 0 : graded->second;

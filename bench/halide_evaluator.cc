@@ -1,10 +1,10 @@
 // Evaluates schedules of a matrix product with Halide, as its autoschedulers do that measure: JIT
 // compile, run for 10 ms. A program of its own, because Debian's Halide brings another LLVM.
 //
-//   bench_halide_evaluator SCHEDULES RATE
+//   bench_halide_evaluator SCHEDULES SECONDS
 //
-// SCHEDULES has a line of JSON for each (bench/halide_peer.cc writes them); evaluations per second
-// go to the file RATE. Nothing but the first element is verified.
+// SCHEDULES has a line of JSON for each (bench/halide_peer.cc writes them); what evaluating
+// all of them took goes to the file SECONDS. Nothing but the first element is verified.
 
 #include <Halide.h>
 #include <nlohmann/json.hpp>
@@ -172,6 +172,8 @@ int main(int argc, char** argv) {
   for (std::string line; std::getline(schedules, line);) {
     products.push_back(Parse(Json::parse(line)));
   }
+  // The first evaluation of a process sets up the code generator.
+  if (!products.empty()) Evaluation(products.front()).Run();
   const auto start = Clock::now();
   for (const Product& product : products) {
     if (Evaluation(product).Run() < 0) {
@@ -180,6 +182,6 @@ int main(int argc, char** argv) {
     }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::ofstream(argv[2]) << static_cast<double>(products.size()) / seconds << "\n";
+  std::ofstream(argv[2]) << seconds << "\n";
   return 0;
 }

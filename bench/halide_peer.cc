@@ -34,12 +34,12 @@ Result<nlohmann::json> ScheduleOf(const looptree::LoopTree& tree) {
 
 }  // namespace
 
-Result<std::optional<double>> HalideRate(std::span<const looptree::LoopTree> trees,
-                                         const std::filesystem::path& dir) {
+Result<std::optional<double>> HalideSeconds(std::span<const looptree::LoopTree> trees,
+                                            const std::filesystem::path& dir) {
   const std::filesystem::path evaluator = client::OwnDirectory() / "bench_halide_evaluator";
   if (!std::filesystem::exists(evaluator)) return std::nullopt;
   const std::filesystem::path schedules = dir / "schedules.jsonl";
-  const std::filesystem::path rate = dir / "rate";
+  const std::filesystem::path took = dir / "took";
   {
     std::ofstream lines(schedules);
     for (const looptree::LoopTree& tree : trees) {
@@ -47,13 +47,13 @@ Result<std::optional<double>> HalideRate(std::span<const looptree::LoopTree> tre
       lines << line.dump() << "\n";
     }
   }
-  LF_TRY(auto process, Subprocess::Start({.argv = {evaluator, schedules, rate}}));
+  LF_TRY(auto process, Subprocess::Start({.argv = {evaluator, schedules, took}}));
   const auto status = process.WaitFor(kLimit);
-  double per_second = 0;
-  if (!status || status->code != 0 || !(std::ifstream(rate) >> per_second)) {
+  double seconds = 0;
+  if (!status || status->code != 0 || !(std::ifstream(took) >> seconds)) {
     return Fail(ErrorKind::kSystem, "bench_halide_evaluator failed");
   }
-  return per_second;
+  return seconds;
 }
 
 }  // namespace loopfleet::bench

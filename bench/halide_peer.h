@@ -12,10 +12,10 @@
 
 namespace loopfleet::bench {
 
-// Evaluations per second of these schedules of matrix products, in a process of its own beside this
-// executable (bench/halide_evaluator.cc). nullopt: that was not built, for there is no Halide here.
-// Files go to `dir`.
-Result<std::optional<double>> HalideRate(std::span<const looptree::LoopTree> trees,
-                                         const std::filesystem::path& dir);
+// The seconds that evaluating these schedules of matrix products takes, in a process of its own
+// beside this executable (bench/halide_evaluator.cc), which does one of them before for what is set
+// up but once. nullopt: that was not built, for there is no Halide here. Files go to `dir`.
+Result<std::optional<double>> HalideSeconds(std::span<const looptree::LoopTree> trees,
+                                            const std::filesystem::path& dir);
 
 }  // namespace loopfleet::bench

@@ -1,16 +1,22 @@
-// What isolation costs: an evaluation by an executor child with and without the filter of system
-// calls, in turns; and how long it takes until the next kernel runs after one that crashed or hung.
-// Real children and a kernel that does nothing, so what is measured is all that is round a kernel.
+// What isolation costs: evaluations by an executor child, with the filter of system calls and
+// without it, beside the same kernel linked into this process and timed by the same sampler, in
+// turns; and how long it takes until the next kernel runs after one that crashed or hung. Real
+// children, several kernels in their hands as in a worker's.
 
 #include "worker/isolation.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/result_line.h"
@@ -18,17 +24,23 @@
 #include "common/looptree/benchmark.h"
 #include "worker/arena.h"
 #include "worker/code_arena.h"
+#include "worker/cpu/cpu_compiler.h"
+#include "worker/cpu/linker.h"
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
+#include "worker/hardware.h"
 #include "worker/nursery.h"
 #include "worker/slot_lock.h"
+#include "worker/timing/core_kernels.h"
+#include "worker/timing/host_core_probe.h"
 
 namespace loopfleet::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 300;
+constexpr int kRounds = 40;
+constexpr std::size_t kKernels = 12;  // of a round: as many as the core has in its hands at most
 constexpr int kFaults = 30;
 constexpr std::chrono::milliseconds kRunLimit{100};
 // Until there is a spare child again.
@@ -38,9 +50,9 @@ double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-double MedianOf(std::vector<double> values) {
+double AtShare(std::vector<double> values, double share) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 std::string CodeOf(const std::string& kernel) {
@@ -53,19 +65,184 @@ std::string CodeOf(const std::string& kernel) {
 #endif
 }
 
-// An executor on the timing core, with its nursery.
-// Of the core's time, what is not sampling.
-double HandoverMicroseconds(const worker::Timed& timed) {
-  return static_cast<double>(timed.outside[worker::SlotStep::kTake] +
-                             timed.outside[worker::SlotStep::kMap]) /
-         1e3;
+// What every arm evaluates.
+struct Subject {
+  worker::Kernel kernel;
+  std::shared_ptr<const worker::Workload> workload;
+
+  // Of what it writes.
+  worker::BufferLayout Layout() const {
+    std::vector<std::uint64_t> counts;
+    for (const worker::BufferSpec& buffer : kernel.buffers) {
+      if (buffer.role != worker::BufferSpec::Role::kInput) counts.push_back(buffer.element_count);
+    }
+    return worker::LayOut(counts, kernel.buffers.size() - counts.size());
+  }
+};
+
+Subject MakeSubject() {
+  const auto product =
+      looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"});
+  Subject subject;
+  subject.kernel = worker::CpuCompiler::Create().value()->Compile(product->start).value();
+  subject.workload = worker::MakeWorkload(
+                         product->start, 1,
+                         [](const auto& tree, std::uint64_t seed, const auto& inputs,
+                            const auto& reference) {
+                           return worker::ComputeReference(tree.program(), seed, inputs.bytes(),
+                                                           reference.bytes());
+                         })
+                         .value();
+  return subject;
 }
 
+// A look of always five repetitions, whatever the core is like, so that all arms do the same.
+constexpr std::uint32_t kRepetitions = 5;
+worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_steps) {
+  return {.least_samples = kRepetitions,
+          .most_samples = kRepetitions,
+          .hopeless_samples = kRepetitions,
+          .max_samples = kRepetitions,
+          .iterations = iterations,
+          .probe_steps = probe_steps};
+}
+
+// What evaluations take of the timing core besides their repetitions: two looks each, as the daemon
+// gives to a kernel whose looks agree. In microseconds.
+struct Costs {
+  std::vector<double> outside;          // all of it
+  std::vector<worker::SlotTime> steps;  // what that went on, as a child accounts for it
+  std::vector<double> run_ns;           // one run of the kernel, as a look has it
+};
+
+double MedianRunNs(const worker::Samples& samples) { return AtShare(samples.ns, 0.5); }
+
+// Nothing between the sampler and the kernel: what isolation is compared with.
+class InProcess {
+ public:
+  InProcess(const Subject& subject, const worker::CorePlan& cores)
+      : subject_(subject), cores_(cores) {
+    for (std::size_t i = 0; i < kKernels; ++i) {
+      linked_.push_back(worker::Linker().Link(subject.kernel.object).value());
+      arenas_.push_back(pool_.Take(subject.Layout()).value());
+    }
+    const OnTimingCore here(cores_);
+    probe_.emplace(worker::CoreKernelsFor(worker::HostIsa()), stopwatch_);
+    constexpr double kRepetitionNs = 60'000;
+    Runner runner(*linked_.front(), BuffersOf(*arenas_.front()));
+    const worker::Samples samples = Look(PolicyOf(0, probe_->steps()), runner);
+    policy_ = PolicyOf(static_cast<std::uint64_t>(std::ceil(kRepetitionNs / MedianRunNs(samples))),
+                       probe_->steps());
+  }
+
+  // What all arms look with.
+  const worker::SamplingPolicy& policy() const { return policy_; }
+
+  void Evaluate(Costs& costs) {
+    const OnTimingCore here(cores_);
+    std::vector<double> outside(kKernels);
+    std::uint64_t since = stopwatch_.NowNs();
+    for (int look = 0; look < 2; ++look) {
+      for (std::size_t i = 0; i < kKernels; ++i) {
+        Runner runner(*linked_[i], BuffersOf(*arenas_[i]));
+        const worker::Samples samples = Look(policy_, runner);
+        costs.run_ns.push_back(MedianRunNs(samples));
+        const std::uint64_t now = stopwatch_.NowNs();
+        outside[i] += (static_cast<double>(now - since) - TotalNs(samples)) / 1e3;
+        since = now;
+      }
+    }
+    costs.outside.insert(costs.outside.end(), outside.begin() + 1, outside.end());
+  }
+  double LookMicroseconds() {
+    const OnTimingCore here(cores_);
+    const auto start = Clock::now();
+    Runner runner(*linked_.front(), BuffersOf(*arenas_.front()));
+    Look(policy_, runner);
+    return MicrosecondsSince(start);
+  }
+
+ private:
+  // This thread is there as long as the object.
+  class OnTimingCore {
+   public:
+    explicit OnTimingCore(const worker::CorePlan& cores) : cores_(cores) {
+      if (!cores.others) return;
+      cpu_set_t slot;
+      CPU_ZERO(&slot);
+      CPU_SET(static_cast<std::size_t>(cores.slot_core), &slot);
+      LF_CHECK(::sched_setaffinity(0, sizeof slot, &slot) == 0, "the timing core");
+    }
+    ~OnTimingCore() {
+      if (cores_.others) ::sched_setaffinity(0, sizeof *cores_.others, &*cores_.others);
+    }
+    OnTimingCore(const OnTimingCore&) = delete;
+    OnTimingCore& operator=(const OnTimingCore&) = delete;
+
+   private:
+    const worker::CorePlan& cores_;
+  };
+
+  // Does for its kernel what an executor child's does.
+  class Runner final : public worker::IterationRunner {
+   public:
+    Runner(const worker::LinkedKernel& kernel, std::vector<std::span<std::byte>> memory)
+        : function_(kernel.function()), memory_(std::move(memory)) {
+      for (const std::span<std::byte> buffer : memory_) {
+        pointers_.push_back(reinterpret_cast<float*>(buffer.data()));
+      }
+    }
+    void Run(std::uint64_t iterations) override {
+      for (std::uint64_t i = 0; i < iterations; ++i) function_(pointers_.data());
+    }
+    void WarmCaches() override {
+      constexpr std::size_t kLineBytes = 64;
+      for (const std::span<std::byte> buffer : memory_) {
+        for (std::size_t i = 0; i < buffer.size(); i += kLineBytes) {
+          static_cast<void>(*static_cast<const volatile std::byte*>(buffer.data() + i));
+        }
+      }
+    }
+    void EvictCaches() override { LF_CHECK(false, "looks are warm here"); }
+
+   private:
+    worker::KernelFunction function_;
+    std::vector<std::span<std::byte>> memory_;
+    std::vector<float*> pointers_;
+  };
+
+  std::vector<std::span<std::byte>> BuffersOf(const worker::Arena& arena) const {
+    std::vector<std::span<std::byte>> memory;
+    const auto add = [&](std::span<std::byte> bytes, const worker::BufferLayout& layout) {
+      for (const auto& [offset, size] : layout.buffers) {
+        memory.push_back(bytes.subspan(offset, size));
+      }
+    };
+    add(subject_.workload->inputs.bytes(), subject_.workload->layout);
+    add(arena.memory().bytes(), arena.layout());
+    return memory;
+  }
+
+  worker::Samples Look(const worker::SamplingPolicy& policy, Runner& runner) {
+    return worker::TakeSamples(policy, {.stopwatch = stopwatch_, .probe = *probe_}, runner);
+  }
+
+  const Subject& subject_;
+  const worker::CorePlan& cores_;
+  const worker::SystemStopwatch stopwatch_;
+  std::optional<worker::HostCoreProbe> probe_;
+  worker::SamplingPolicy policy_;
+  worker::ArenaPool pool_{{}};
+  std::vector<std::unique_ptr<worker::LinkedKernel>> linked_;
+  std::vector<std::shared_ptr<worker::Arena>> arenas_;
+};
+
+// An executor on the timing core, with its nursery.
 class Rig {
  public:
-  explicit Rig(worker::Isolation isolation) {
+  Rig(worker::Isolation isolation, const Subject& subject, const worker::CorePlan& cores)
+      : subject_(subject) {
     code_ = worker::CodeArena::Create({}).value();
-    const worker::CorePlan cores = worker::PlanCores().value();
     worker::ChildProgram& program = programs_.by_role[worker::ChildRole::kExecutor];
     if (cores.others) program.limits.cpu_core = cores.slot_core;
     program.run = [isolation](worker::Channel& channel) {
@@ -78,49 +255,43 @@ class Rig {
     executor_ = std::make_unique<worker::ExecutorProcess>(
         *nursery_, worker::ExecutorProcess::Options{.run_limit = kRunLimit},
         [](worker::ChildRole, worker::ChildEnd::Cause) {});
-    const auto add =
-        looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://loop_tool-cpu-v0/1024"});
-    workload_ = worker::MakeWorkload(
-                    add->start, 1,
-                    [](const auto& tree, std::uint64_t seed, const auto& inputs,
-                       const auto& reference) -> std::expected<std::vector<bool>, Failure> {
-                      return worker::ComputeReference(tree.program(), seed, inputs.bytes(),
-                                                      reference.bytes());
-                    })
-                    .value();
-    const std::uint64_t elements = 1024;
-    arena_ = arenas_.Take(worker::LayOut({&elements, 1}, 2)).value();
+    for (std::size_t i = 0; i < kKernels; ++i) {
+      worker::CodeArena::Place& place = *places_.emplace_back(
+          std::make_unique<worker::CodeArena::Place>(code_->Take()));
+      const auto image = worker::Linker().LinkAt(subject.kernel.object, place.address(),
+                                                 place.size());
+      kernels_.push_back({.entry = place.Write(*image).value(),
+                          .workload = subject.workload,
+                          .arena = arenas_.Take(subject.Layout()).value()});
+    }
   }
 
-  // One evaluation, from the question to the answer.
-  worker::Timed Time() {
-    const worker::SamplingPolicy policy{.least_samples = 1,
-                                        .most_samples = 1,
-                                        .min_repetition_ns = 1,
-                                        .least_timed_ns = 0,
-                                        .max_samples = 1};
-    executor_->Begin(CallOf("returns"), policy, std::chrono::milliseconds(1));
-    return executor_->Finish().value();
-  }
-  // The time that the core takes from one kernel to the next, which is there already: for each of
-  // so many looks of 0.2 ms.
-  std::vector<double> TimeInQueue(int looks) {
-    const worker::SamplingPolicy policy{.least_samples = 3,
-                                        .most_samples = 3,
-                                        .min_repetition_ns = 60'000,
-                                        .least_timed_ns = 0,
-                                        .max_samples = 3};
-    const auto begin = [&] {
-      executor_->Begin(CallOf("returns"), policy, std::chrono::milliseconds(1));
-    };
-    std::vector<double> took;
-    begin();
-    for (int i = 0; i < looks; ++i) {
-      begin();
-      took.push_back(HandoverMicroseconds(executor_->Finish().value()));
+  enum class Memory { kMappedBefore, kNew };  // to the executor
+  void Evaluate(const worker::SamplingPolicy& policy, Memory memory, Costs& costs) {
+    for (const worker::KernelCall& call : kernels_) {
+      if (memory == Memory::kNew) call.arena->LayOutAnew(subject_.Layout());
+      Begin(call, policy);
     }
-    static_cast<void>(executor_->Finish());
-    return took;
+    std::vector<worker::SlotTime> outside(kKernels);
+    for (int look = 0; look < 2; ++look) {
+      for (std::size_t i = 0; i < kKernels; ++i) {
+        const worker::Timed timed = executor_->Finish().value();
+        if (look == 0) Begin(kernels_[i], policy);
+        outside[i] += timed.outside;
+        costs.run_ns.push_back(MedianRunNs(timed.samples));
+      }
+    }
+    for (std::size_t i = 1; i < kKernels; ++i) {  // for the first one the child was waiting
+      costs.outside.push_back(static_cast<double>(outside[i].total_ns()) / 1e3);
+      costs.steps.push_back(outside[i]);
+    }
+  }
+  // From the question to the answer, with nothing else in the executor's hands.
+  double LookMicroseconds(const worker::SamplingPolicy& policy) {
+    const auto start = Clock::now();
+    Begin(kernels_.front(), policy);
+    LF_CHECK(executor_->Finish().has_value(), "a look");
+    return MicrosecondsSince(start);
   }
   // The time from the question for a kernel that goes wrong until the next one has run.
   double RecoverFrom(const std::string& kernel) {
@@ -135,57 +306,108 @@ class Rig {
   }
 
  private:
+  void Begin(const worker::KernelCall& call, const worker::SamplingPolicy& policy) {
+    executor_->Begin(call, policy, std::chrono::milliseconds(1));
+  }
   worker::KernelCall CallOf(const std::string& kernel) {
-    places_.push_back(std::make_unique<worker::CodeArena::Place>(code_->Take()));
-    if (places_.size() > 4) places_.erase(places_.begin());
-    return {.entry = places_.back()->Write({.bytes = CodeOf(kernel)}).value(),
-            .workload = workload_,
-            .arena = arena_};
+    worker::KernelCall call = kernels_.front();
+    fault_places_.push_back(std::make_unique<worker::CodeArena::Place>(code_->Take()));
+    if (fault_places_.size() > 4) fault_places_.erase(fault_places_.begin());
+    call.entry = fault_places_.back()->Write({.bytes = CodeOf(kernel)}).value();
+    return call;
   }
 
+  const Subject& subject_;
   std::unique_ptr<worker::CodeArena> code_;
   worker::ChildPrograms programs_;
   std::unique_ptr<worker::Nursery> nursery_;
   std::unique_ptr<worker::ExecutorProcess> executor_;
-  std::shared_ptr<const worker::Workload> workload_;
   worker::ArenaPool arenas_{{}};
-  std::shared_ptr<worker::Arena> arena_;
   std::vector<std::unique_ptr<worker::CodeArena::Place>> places_;
+  std::vector<worker::KernelCall> kernels_;
+  std::vector<std::unique_ptr<worker::CodeArena::Place>> fault_places_;  // the newest ones
 };
+
+struct Arms {
+  Costs filtered;
+  Costs open;
+  Costs in_process;
+};
+
+nlohmann::ordered_json MedianSteps(const std::vector<worker::SlotTime>& evaluations) {
+  nlohmann::ordered_json medians;
+  for (std::size_t i = 0; i < worker::kSlotSteps; ++i) {
+    const auto step = static_cast<worker::SlotStep>(i);
+    std::vector<double> us;
+    for (const worker::SlotTime& time : evaluations) {
+      us.push_back(static_cast<double>(time[step]) / 1e3);
+    }
+    medians[std::string(worker::SlotStepLabel(step))] = AtShare(us, 0.5);
+  }
+  return medians;
+}
+
+void PrintCosts(const std::string& name, const std::string& isolation, const Arms& arms) {
+  const auto median = [](const std::vector<double>& values) { return AtShare(values, 0.5); };
+  const double filtered = median(arms.filtered.outside);
+  const double open = median(arms.open.outside);
+  const double in_process = median(arms.in_process.outside);
+  Print({.bench = "isolation",
+         .name = fmt::format("{}, {}", name, isolation),
+         .value = filtered,
+         .unit = "us",
+         .peer = "the same sampler and kernel in one process",
+         .peer_value = in_process,
+         .details = {{"isolation_costs_us", filtered - in_process},
+                     {"of_that_the_filter_us", filtered - open},
+                     {"without_filter_us", open},
+                     {"steps_us", MedianSteps(arms.filtered.steps)},
+                     {"p90_us", AtShare(arms.filtered.outside, 0.9)},
+                     {"peer_p90_us", AtShare(arms.in_process.outside, 0.9)},
+                     {"kernel_run_ns", median(arms.filtered.run_ns)},
+                     {"peer_kernel_run_ns", median(arms.in_process.run_ns)},
+                     {"evaluations", arms.filtered.outside.size()}}});
+}
 
 void Run() {
   const worker::Isolation best = worker::ProbeIsolation();
-  Rig filtered(best);
-  Rig open(worker::Isolation::kProcess);
-  struct Costs {
-    std::vector<double> round_trip;
-    std::vector<double> handover;
-  };
-  Costs with;
-  Costs without;
-  for (int i = 0; i < kRounds; ++i) {
-    for (auto [rig, costs] : {std::pair(&filtered, &with), std::pair(&open, &without)}) {
-      const auto start = Clock::now();
-      const worker::Timed timed = rig->Time();
-      costs->round_trip.push_back(MicrosecondsSince(start));
-      costs->handover.push_back(HandoverMicroseconds(timed));
-    }
+  const std::string isolation(worker::IsolationName(best));
+  const worker::CorePlan cores = worker::PlanCores().value();
+  if (cores.others) {  // as the daemon, which leaves the timing core alone
+    LF_CHECK(::sched_setaffinity(0, sizeof *cores.others, &*cores.others) == 0, "other cores");
   }
-  const std::string name(worker::IsolationName(best));
-  const auto print = [&](const char* what, const std::vector<double>& of,
-                         const std::vector<double>& peer) {
-    Print({.bench = "isolation",
-           .name = fmt::format("{}, {}", what, name),
-           .value = MedianOf(of),
-           .unit = "us",
-           .peer = "the same without a filter of system calls",
-           .peer_value = MedianOf(peer),
-           .details = {{"difference_us", MedianOf(of) - MedianOf(peer)}}});
-  };
-  print("evaluation of an empty kernel, question to answer", with.round_trip, without.round_trip);
-  print("of that on the timing core, without sampling", with.handover, without.handover);
-  print("from one kernel to the next in the queue", filtered.TimeInQueue(kRounds),
-        open.TimeInQueue(kRounds));
+  const Subject subject = MakeSubject();
+  Rig filtered(best, subject, cores);
+  Rig open(worker::Isolation::kProcess, subject, cores);
+  InProcess in_process(subject, cores);
+  const worker::SamplingPolicy& policy = in_process.policy();
+
+  Arms mapped_before;
+  Arms in_new_memory;
+  std::vector<double> alone;
+  std::vector<double> alone_open;
+  std::vector<double> alone_in_process;
+  for (int i = 0; i < kRounds; ++i) {
+    for (const auto& [memory, arms] : {std::pair(Rig::Memory::kMappedBefore, &mapped_before),
+                                       std::pair(Rig::Memory::kNew, &in_new_memory)}) {
+      filtered.Evaluate(policy, memory, arms->filtered);
+      open.Evaluate(policy, memory, arms->open);
+      in_process.Evaluate(arms->in_process);
+    }
+    alone.push_back(filtered.LookMicroseconds(policy));
+    alone_open.push_back(open.LookMicroseconds(policy));
+    alone_in_process.push_back(in_process.LookMicroseconds());
+  }
+  PrintCosts("an evaluation of two looks, besides its repetitions", isolation, mapped_before);
+  PrintCosts("the same in memory that the executor has not mapped yet", isolation, in_new_memory);
+  Print({.bench = "isolation",
+         .name = fmt::format("a look alone, question to answer, {}", isolation),
+         .value = AtShare(alone, 0.5),
+         .unit = "us",
+         .peer = "the same sampler and kernel in one process",
+         .peer_value = AtShare(alone_in_process, 0.5),
+         .details = {{"without_filter_us", AtShare(alone_open, 0.5)}}});
+
   for (const std::string kernel : {"crashes", "hangs"}) {
     std::vector<double> took;
     for (int i = 0; i < kFaults; ++i) took.push_back(filtered.RecoverFrom(kernel));
@@ -193,9 +415,11 @@ void Run() {
     Print({.bench = "isolation",
            .name = fmt::format("after a kernel that {}, until the next has run{}", kernel,
                                limit > 0 ? ", without the limit on its run" : ""),
-           .value = MedianOf(took) - limit,
-           .unit = "us",
-           .details = {{"longest", *std::ranges::max_element(took) - limit}}});
+           .value = AtShare(took, 0.5) - limit,
+           .unit = "us, median",
+           .details = {{"p90", AtShare(took, 0.9) - limit},
+                       {"longest", AtShare(took, 1) - limit},
+                       {"times", kFaults}}});
   }
 }
 
