@@ -60,13 +60,16 @@ bool IsAheadOfItsHolder(const Turn& turn, const Worker& worker, const Job& job, 
          job.failed_turns.empty();
 }
 
-// Of a worker that came later to the job, or has not begun it. The job is left to the caller.
+// Of a worker that came later to the job, or has not begun it. If that cannot be told to drop it,
+// nobody knows what became of it there, and the lease goes on to count. The job is left to the
+// caller.
 void TakeFromHolder(Turn& turn, Job& job) {
   const LeaseId lease = std::get<Leased>(job.progress).lease;
   const Worker& holder = *turn.state.workers.Find(turn.state.leases.Find(lease)->worker);
   EndLease(turn, lease);
+  if (!holder.peer) return;
   std::erase(job.counted, lease);
-  if (holder.peer) Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
+  Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
 }
 
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
