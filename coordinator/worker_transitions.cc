@@ -12,6 +12,7 @@
 #include "coordinator/drain_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
@@ -97,8 +98,6 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
   LeaseRecord& lease = state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
   lease.was_held = true;
-  const auto lent = std::ranges::find(job->lent, held.lease, &Job::LentLease::lease);
-  if (lent != job->lent.end()) lease.doubt = lent->doubt;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
   if (!is_counted) {
@@ -299,10 +298,11 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
-  const bool is_lent = !lease.doubt.empty();
+  std::string doubt = DoubtOf(worker, lease.id);
+  const bool is_lent = !doubt.empty();
   if (is_measured) NoteContradiction(turn, worker, job);
   if (is_lent) {
-    PutInDoubt(evaluation, lease.doubt);
+    PutInDoubt(evaluation, doubt);
   } else if (is_measured) {
     ConsiderAudit(turn, worker, job, evaluation.measurement());
   }
@@ -316,7 +316,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .worker = worker.facts.name,
                             .lease = lease.id,
                             .queued = lease.granted_at - job.accepted_at,
-                            .doubt = std::move(lease.doubt)});
+                            .doubt = std::move(doubt)});
   if (is_measured && !is_lent) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
