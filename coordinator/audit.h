@@ -62,6 +62,10 @@ class AuditRecord {
   // Of one that is convicted: until the audit before the first of its strikes it is believed.
   Instant BelievedUntil() const;
 
+  // Of the last kRemembered that were settled.
+  std::size_t Strikes() const;
+  std::size_t remembered() const { return last_.size(); }
+
   std::uint32_t audits() const { return audits_; }
   std::uint32_t disputes() const { return disputes_; }
 
@@ -70,7 +74,6 @@ class AuditRecord {
     Came came = Came::kConfirmed;
     Instant at{};
   };
-  std::size_t Strikes() const;
   std::size_t QuickStrikes() const;
 
   std::deque<Settled> last_;  // at most kRemembered; disputes that nobody settled are not in it

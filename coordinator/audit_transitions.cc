@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "coordinator/client_transitions.h"
-#include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/placement.h"
 #include "coordinator/queue_transitions.h"
@@ -202,17 +201,6 @@ void GrantAudit(Turn& turn, Worker& worker, JobId id) {
   turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
 }
 
-// Workers that idle although something is queued: it is for others. Which these are takes a look at
-// all that is queued, so ticks do it.
-void AskThoseWithoutJobs(Turn& turn, DeviceKind device) {
-  State& state = turn.state;
-  if (state.ticked_at != turn.now.instant) return;
-  for (Worker* worker : Idle(state, device)) {
-    if (state.ready.RowOfNext(worker->supply()) > 0) continue;
-    if (const auto chosen = FirstWaiting(state, *worker)) GrantAudit(turn, *worker, *chosen);
-  }
-}
-
 }  // namespace
 
 std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker) {
@@ -237,10 +225,6 @@ void GrantAudits(Turn& turn) {
   AuditTable& audits = state.audits;
   if (audits.waiting.empty() || state.retries.size() > 0) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (!NothingIsQueued(state, device)) {
-      AskThoseWithoutJobs(turn, device);
-      continue;
-    }
     auto& unasked = audits.unasked[static_cast<std::size_t>(device)];
     for (Worker* worker : WhoToAsk(state, device)) {
       const bool is_new = state.workers.newly_idle(device).contains(worker->rank);

@@ -19,7 +19,7 @@ bool EnterAudit(Turn& turn, Job& job);
 // is an audit's turn and one waits that this worker can settle. Out of those that wait; the caller
 // leases it.
 std::optional<JobId> TakeDueAudit(Turn& turn, const Worker& worker);
-// Gives audits to workers that idle.
+// Gives audits to workers that idle. After what is queued was given out: it is for others.
 void GrantAudits(Turn& turn);
 // Ends those that waited for too long, or for somebody who is not there any more.
 void ExpireAudits(Turn& turn);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/suggestion.h"
+#include "coordinator/lending_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -228,14 +229,15 @@ void ExplainQueued(const State& state, const Job& job, Instant now,
 void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
                    wire::JobExplanation& explanation) {
   const LeaseRecord& lease = *state.leases.Find(id);
+  const Worker& worker = *state.workers.Find(lease.worker);
   explanation.state = wire::JobState::kLeased;
-  explanation.worker = state.workers.Find(lease.worker)->facts.name;
+  explanation.worker = worker.facts.name;
   explanation.leased_ms = Milliseconds(now - lease.granted_at);
   explanation.reason = fmt::format("leased: {} has had it for {}, attempt {}", explanation.worker,
                                    Seconds(explanation.leased_ms), job.attempts());
-  if (!lease.doubt.empty()) {
+  if (const std::string doubt = DoubtOf(worker, id); !doubt.empty()) {
     explanation.reason +=
-        fmt::format("; what comes of it is of grade C at best and in doubt: {}", lease.doubt);
+        fmt::format("; what comes of it is of grade C at best and in doubt: {}", doubt);
   }
 }
 

@@ -40,14 +40,15 @@ std::vector<LeaseId> Retractable(const Turn& turn, const Worker& loaded, const W
   return leases;
 }
 
-}  // namespace
-
+// That a worker of this device could perhaps run.
 bool NothingIsQueued(const State& state, DeviceKind device) {
   for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
     if (Serves(device, placement) && state.ready.Size(placement) > 0) return false;
   }
   return true;
 }
+
+}  // namespace
 
 void AskBack(Turn& turn, Worker& worker, std::vector<LeaseId> leases) {
   if (leases.empty() || !worker.peer || !worker.Can(wire::kGiveBackCapability)) return;

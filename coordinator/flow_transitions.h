@@ -7,9 +7,6 @@
 
 namespace loopfleet::coordinator {
 
-// That a worker of this device could perhaps run.
-bool NothingIsQueued(const State& state, DeviceKind device);
-
 // Asks the worker to give back what it has not begun of these. What it does begin it finishes.
 void AskBack(Turn& turn, Worker& worker, std::vector<LeaseId> leases);
 

@@ -70,13 +70,6 @@ struct Job {
   // Leases granted, but for those that came back unrun; at most Limits::max_attempts.
   std::vector<LeaseId> counted;
   std::uint32_t attempts() const { return static_cast<std::uint32_t>(counted.size()); }
-  // Of those, that were lent, and why their figures are in doubt: one that its worker lost with its
-  // connection and goes on with is in doubt as before.
-  struct LentLease {
-    LeaseId lease;
-    std::string doubt;
-  };
-  std::vector<LentLease> lent;
   // Of those that count, that ended with their worker: the first has it run alone (retry_table.h).
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive

@@ -224,12 +224,8 @@ LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   Job& job = turn.state.jobs.At(id);
   if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
-  lease.doubt = DoubtOf(worker);
-  std::erase_if(job.lent, [&](const Job::LentLease& lent) {
-    return std::ranges::find(job.counted, lent.lease) == job.counted.end();
-  });
-  if (!lease.doubt.empty()) job.lent.push_back({.lease = lease.id, .doubt = lease.doubt});
+  const Terms terms = QuarantineOf(worker) ? Terms::kLent : Terms::kTrusted;
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant, terms);
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);

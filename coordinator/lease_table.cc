@@ -6,7 +6,8 @@ namespace loopfleet::coordinator {
 namespace {
 
 constexpr int kEpochShift = 40;
-constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << kEpochShift) - 1;
+constexpr int kCounterShift = 1;
+constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << (kEpochShift - kCounterShift)) - 1;
 constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << (64 - kEpochShift)) - 1;
 
 }  // namespace
@@ -16,13 +17,19 @@ void LeaseTable::StartEpoch(std::uint64_t epoch) {
   epoch_ = epoch;
 }
 
-LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now) {
+LeaseId LeaseTable::LastId(Terms terms) const {
+  return LeaseId{(epoch_ << kEpochShift) | (counter_ << kCounterShift) |
+                 static_cast<std::uint64_t>(terms)};
+}
+
+LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now, Terms terms) {
   LF_CHECK(epoch_ != 0 && counter_ < kMaxCounter, "epoch {}, counter {}", epoch_, counter_);
-  return Adopt(LeaseId{(epoch_ << kEpochShift) | ++counter_}, job, worker, now);
+  ++counter_;
+  return Adopt(LastId(terms), job, worker, now);
 }
 
 bool LeaseTable::WasGranted(LeaseId lease) const {
-  return lease.value != 0 && lease.value <= ((epoch_ << kEpochShift) | counter_);
+  return lease.value != 0 && lease.value <= LastId(Terms::kLent).value;
 }
 
 bool LeaseTable::IsOfThisRun(LeaseId lease) const { return lease.value >> kEpochShift == epoch_; }

@@ -4,7 +4,8 @@
 // Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists
 // it as running; a kReported one waits for its outcome to become durable, and its job has left the
 // JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24
-// bits.
+// bits. The lowest bit says that the job was lent: a worker that comes back with it, whatever
+// became of this process meanwhile, has it lent.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,12 @@ namespace loopfleet::coordinator {
 
 enum class LeaseStage : std::uint8_t { kRunning, kReported };
 
+// kLent: to a worker in quarantine (lending_transitions.h).
+enum class Terms : bool { kTrusted, kLent };
+constexpr Terms TermsOf(LeaseId lease) {
+  return (lease.value & 1) != 0 ? Terms::kLent : Terms::kTrusted;
+}
+
 struct LeaseRecord {
   LeaseId id;
   JobId job;
@@ -25,13 +32,12 @@ struct LeaseRecord {
   Instant granted_at{};
   LeaseStage stage = LeaseStage::kRunning;
   bool was_held = false;  // the worker was heard to have it
-  std::string doubt;      // why a figure of it is in doubt from the beginning; "": it is not
 };
 
 class LeaseTable {
  public:
   void StartEpoch(std::uint64_t epoch);
-  LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now);
+  LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now, Terms terms);
   // Whether this id can have been given out, by this run or an earlier one.
   bool WasGranted(LeaseId lease) const;
   bool IsOfThisRun(LeaseId lease) const;
@@ -49,6 +55,8 @@ class LeaseTable {
   }
 
  private:
+  LeaseId LastId(Terms terms) const;  // if it was granted so
+
   std::unordered_map<LeaseId, LeaseRecord> leases_;  // looked up, never iterated by transitions
   std::uint64_t epoch_ = 0;
   std::uint64_t counter_ = 0;

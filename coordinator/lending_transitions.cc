@@ -88,11 +88,12 @@ bool MayHave(const Turn& turn, const Worker& worker, const Demand& demand) {
   return IsLent(worker, Since(turn)) && turn.state.workers.IsLeftToLent(demand, Since(turn));
 }
 
-std::string DoubtOf(const Worker& worker) {
-  const Quarantine quarantine = QuarantineOf(worker);
-  if (!quarantine) return {};
-  return fmt::format("nobody else could measure it, and the worker was in quarantine: {}",
-                     QuarantineText(quarantine));
+std::string DoubtOf(const Worker& worker, LeaseId lease) {
+  if (TermsOf(lease) != Terms::kLent) return {};
+  std::string doubt = "nobody else could measure it, and the worker was in quarantine";
+  const Quarantine quarantine = QuarantineOf(worker);  // it may be steady again
+  if (quarantine) doubt += ": " + QuarantineText(quarantine);
+  return doubt;
 }
 
 }  // namespace loopfleet::coordinator

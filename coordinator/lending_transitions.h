@@ -16,7 +16,7 @@ void FindLent(Turn& turn);
 void GrantLent(Turn& turn);
 // Whether the worker may have a job that demands this: it is ready, or it is lent such jobs now.
 bool MayHave(const Turn& turn, const Worker& worker, const Demand& demand);
-// Why a figure of a lease granted to the worker now is in doubt; "": it is not.
-std::string DoubtOf(const Worker& worker);
+// Why a figure that the worker has of this lease is in doubt; "": the job was not lent.
+std::string DoubtOf(const Worker& worker, LeaseId lease);
 
 }  // namespace loopfleet::coordinator

@@ -16,7 +16,10 @@ WorkerState StateOf(const Worker& worker) {
 
 Quarantine QuarantineOf(const Worker& worker) {
   if (!worker.refuted_by.empty()) {
-    return {.cause = QuarantineCause::kAudits, .refuted_by = worker.refuted_by};
+    return {.cause = QuarantineCause::kAudits,
+            .refuted = worker.audits.Strikes(),
+            .audits = worker.audits.remembered(),
+            .refuted_by = worker.refuted_by};
   }
   if (worker.canary != wire::CanaryState::kDrifting) return {};
   return {.cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kSomeCanary,

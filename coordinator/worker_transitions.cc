@@ -12,6 +12,7 @@
 #include "coordinator/drain_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
+#include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
 #include "coordinator/report_check.h"
 #include "coordinator/retry_transitions.h"
@@ -60,13 +61,16 @@ bool IsAheadOfItsHolder(const Turn& turn, const Worker& worker, const Job& job, 
          job.failed_turns.empty();
 }
 
-// Of a worker that came later to the job, or has not begun it. The job is left to the caller.
+// Of a worker that came later to the job, or has not begun it. If that cannot be told to drop it,
+// nobody knows what became of it there, and the lease goes on to count. The job is left to the
+// caller.
 void TakeFromHolder(Turn& turn, Job& job) {
   const LeaseId lease = std::get<Leased>(job.progress).lease;
   const Worker& holder = *turn.state.workers.Find(turn.state.leases.Find(lease)->worker);
   EndLease(turn, lease);
+  if (!holder.peer) return;
   std::erase(job.counted, lease);
-  if (holder.peer) Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
+  Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
 }
 
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
@@ -94,8 +98,6 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
   LeaseRecord& lease = state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
   lease.was_held = true;
-  const auto lent = std::ranges::find(job->lent, held.lease, &Job::LentLease::lease);
-  if (lent != job->lent.end()) lease.doubt = lent->doubt;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
   if (!is_counted) {
@@ -296,10 +298,11 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
-  const bool is_lent = !lease.doubt.empty();
+  std::string doubt = DoubtOf(worker, lease.id);
+  const bool is_lent = !doubt.empty();
   if (is_measured) NoteContradiction(turn, worker, job);
   if (is_lent) {
-    PutInDoubt(evaluation, lease.doubt);
+    PutInDoubt(evaluation, doubt);
   } else if (is_measured) {
     ConsiderAudit(turn, worker, job, evaluation.measurement());
   }
@@ -313,7 +316,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .worker = worker.facts.name,
                             .lease = lease.id,
                             .queued = lease.granted_at - job.accepted_at,
-                            .doubt = std::move(lease.doubt)});
+                            .doubt = std::move(doubt)});
   if (is_measured && !is_lent) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }

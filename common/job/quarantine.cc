@@ -49,7 +49,8 @@ std::string QuarantineText(const Quarantine& quarantine) {
     case QuarantineCause::kSecondCacheCanary: return took("canaries of the second cache");
     case QuarantineCause::kMemoryCanary: return took("canaries of memory");
     case QuarantineCause::kAudits:
-      return fmt::format("3 or more of its last 8 audits were refuted, the last by {}",
+      return fmt::format("{} of its last {} audits were refuted, the last by {}",
+                         quarantine.refuted, quarantine.audits,
                          fmt::join(quarantine.refuted_by, " and "));
   }
   LF_CHECK(false, "quarantine cause {}", static_cast<int>(quarantine.cause));

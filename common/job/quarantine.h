@@ -30,7 +30,10 @@ QuarantineCause CauseOf(Canary canary);
 struct Quarantine {
   QuarantineCause cause = QuarantineCause::kNone;
   double canary_ratio = 0;              // time of that canary now to when the worker started
-  std::vector<std::string> refuted_by;  // kAudits: who agreed against it, the last time
+  // kAudits: so many of its last ones were refuted, and who agreed against it, the last time.
+  std::size_t refuted = 0;
+  std::size_t audits = 0;
+  std::vector<std::string> refuted_by;
 
   explicit operator bool() const { return cause != QuarantineCause::kNone; }
   friend bool operator==(const Quarantine&, const Quarantine&) = default;

@@ -354,7 +354,8 @@ TEST(Core, AWorkerThatIsRefutedThreeTimesIsPutInQuarantineUntilItIsResumed) {
   EXPECT_EQ(shown.quarantine_cause, QuarantineCause::kAudits);
   const std::set<std::string> others(shown.refuted_by.begin(), shown.refuted_by.end());
   EXPECT_EQ(others, (std::set<std::string>{"worker 51", "worker 52"}));
-  EXPECT_NE(shown.quarantine.find("refuted, the last by worker 5"), std::string::npos);
+  EXPECT_EQ(shown.quarantine.find("3 of its last 3 audits were refuted, the last by worker 5"), 0U)
+      << shown.quarantine;
   h.Heartbeat("w");
   EXPECT_EQ(h.Known(50).state, wire::WorkerState::kQuarantined);
   h.Ask("c", wire::SetDrain{.target = "worker 50", .wish = wire::DrainWish::kResume});
@@ -420,6 +421,23 @@ TEST(Core, AnAuditThatWaitsIsNotLookedAtUntilSomethingChanges) {
   ASSERT_EQ(leases.size(), 1U);
   EXPECT_EQ(leases[0].job, h.audit);
   EXPECT_EQ(audits.looks, before + 1);
+}
+
+// The same while jobs wait that are for somebody else.
+TEST(Core, NorIsOneThatWaitsBesideJobsForOthers) {
+  WaitingAudit h;
+  h.Submit("c", {{.tree = 3, .labels = {"big"}}});
+  h.Write();
+  const auto& audits = h.core->state().audits;
+  const std::uint64_t before = audits.looks;
+  for (int i = 0; i < 100; ++i) {
+    h.Pass(milliseconds(100));
+    h.Heartbeat("w");
+    h.Heartbeat("x", {h.busy.lease});
+  }
+  EXPECT_EQ(audits.looks, before);
+  h.WorkerHello("y", 52);
+  EXPECT_EQ(h.TakeLeases("y").at(0).job, h.audit);
 }
 
 TEST(Core, AnAuditThatThereIsNoRoomForIsDropped) {

@@ -85,6 +85,22 @@ TEST(CoreRecovery, AWorkerThatComesBackLateGoesOnWithItsJob) {
   EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 1u);
 }
 
+// Perhaps the job ended it.
+TEST(CoreRecovery, WhatAWorkerThatIsGoneHadMeanwhileCounts) {
+  ToBeRecovered h;
+  h.Recover(Part::kLast, {0, 1, 2});
+  h.WorkerHello("v", 51);
+  h.Pass(seconds(1));
+  const auto meanwhile = h.TakeLeases("v").at(0);
+  h.Heartbeat("v", {meanwhile.lease});
+  h.Give(WorkerUnreachable{.peer = "v"});
+  h.WorkerHello("w2", 50, {.held = {{.lease = h.lease.lease, .job = h.lease.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  h.Report("w2", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).attempts, 2u);
+}
+
 TEST(CoreRecovery, WhoComesTooLateDoesNot) {
   ToBeRecovered h;
   h.Recover(Part::kLast, {0, 1, 2});

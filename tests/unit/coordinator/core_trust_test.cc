@@ -218,6 +218,31 @@ TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   EXPECT_EQ(h.disk.doubted[0].job, lent.job);
 }
 
+// The coordinator was killed meanwhile: it knows no more of the lease than its worker says.
+TEST(Core, WhatWasLentStaysInDoubtOverARestart) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  h.TakeLeases("w");
+  Drift(h, "w", seconds(61));
+  const wire::Lease lent = h.TakeLeases("w").at(0);
+  h.Restart();
+  h.WorkerHello("w2", 50, {.held = {{.lease = lent.lease, .job = lent.job}}});
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
+  EXPECT_NE(WhyItWaits(h, lent.job).find("of grade C at best and in doubt"), std::string::npos);
+  h.Report("w2", lent);
+  h.Write();
+  h.Pass(seconds(1));
+  h.Report("w2", h.TakeLeases("w2").at(0));
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(lent.job).evaluation.measurement().grade, Grade::kC);
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
+  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
+  EXPECT_EQ(h.disk.outcomes.size(), 2U);
+}
+
 TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
   Harness h;
   h.ClientHello("c", 1);
