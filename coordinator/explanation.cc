@@ -241,6 +241,10 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
 
 void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {
   explanation.follows = state.in_flight.Find(QuestionOf(job))->leader;
+  if (!explanation.follows) {
+    explanation.reason = "queued: an equal job has been answered, and this one is about to be";
+    return;
+  }
   explanation.reason = fmt::format(
       "queued: job {} asks the same and is before it; both get its answer (`loopfleet job explain "
       "{}` tells where that one is)",
