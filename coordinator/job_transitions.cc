@@ -192,7 +192,9 @@ void GrantTo(Turn& turn, DeviceKind device) {
     }
   }
   // While jobs that are over are in the way, nobody has seen all that there is.
-  const bool all_seen = !state.deadlines.Due(turn.now.instant) && state.endings.cancelled.empty();
+  const bool all_seen = !state.deadlines.Due(turn.now.instant) &&
+                        state.endings.cancelled.empty() &&
+                        turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
   offered.changes = all_seen ? state.ready.changes() : 0;
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
