@@ -1,18 +1,40 @@
 #include "coordinator/in_flight_table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "common/base/check.h"
 
 namespace loopfleet::coordinator {
 
+namespace {
+
+// Each bit of either changes about half of the result's (the finalizer of MurmurHash3).
+std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0xff51afd7ed558ccdULL;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+  return hash ^ (hash >> 33);
+}
+
+}  // namespace
+
 std::size_t QuestionHash::operator()(const Question& question) const noexcept {
   // The key is a hash already: its first half is as good as any.
-  std::uint64_t half = 0;
-  std::memcpy(&half, question.tree.bytes.data(), sizeof half);
-  return static_cast<std::size_t>(half ^ (static_cast<std::uint64_t>(question.placement) << 8));
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, question.tree.bytes.data(), sizeof hash);
+  hash = Mixed(hash, static_cast<std::uint64_t>(question.placement));
+  hash = Mixed(hash, question.threads);
+  hash = Mixed(hash, static_cast<std::uint64_t>(question.cache));
+  hash = Mixed(hash, std::hash<double>{}(question.precision));
+  hash = Mixed(hash, std::hash<double>{}(question.budget_ms));
+  hash = Mixed(hash, question.cut_above_ns);
+  for (const std::string& label : question.labels) {
+    hash = Mixed(hash, std::hash<std::string>{}(label));
+  }
+  return Mixed(hash, std::hash<std::string>{}(question.affinity));
 }
 
 InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
@@ -23,7 +45,7 @@ InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
 
 void InFlightTable::DropIfIdle(Entries::iterator entry) {
   const Entry& e = entry->second;
-  if (!e.leader && e.expected == 0 && !e.unsettled) entries_.erase(entry);
+  if (!e.leader && e.followers.empty() && e.expected == 0 && !e.unsettled) entries_.erase(entry);
 }
 
 void InFlightTable::Expect(const Question& question) { ++entries_[question].expected; }
@@ -78,15 +100,32 @@ std::vector<JobId> InFlightTable::Lead(const Question& question, JobId job) {
   return others;
 }
 
-std::set<JobId> InFlightTable::Answer(const Question& question,
-                                      std::shared_ptr<const SharedAnswer> answer) {
+void InFlightTable::Answer(const Question& question, storage::StoredAnswer answer) {
   Entry& entry = At(question)->second;
   LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
   LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.tree.ToString());
   entry.leader.reset();
   entry.answer = std::move(answer);
   entry.unsettled = true;
-  return std::exchange(entry.followers, {});
+  if (!entry.followers.empty()) owing_.push_back(question);
+}
+
+InFlightTable::Owed InFlightTable::TakeOwed(std::size_t most) {
+  Owed owed;
+  while (owed.jobs.empty() && !owing_.empty()) {
+    Question question = std::move(owing_.front());
+    owing_.pop_front();
+    const auto entry = entries_.find(question);
+    if (entry == entries_.end() || !entry->second.answer) continue;  // they left; asked anew since
+    auto& followers = entry->second.followers;
+    while (owed.jobs.size() < most && !followers.empty()) {
+      owed.jobs.push_back(followers.extract(followers.begin()).value());
+    }
+    owed.answer = entry->second.answer;
+    if (!followers.empty()) owing_.push_back(std::move(question));
+    DropIfIdle(entry);
+  }
+  return owed;
 }
 
 void InFlightTable::Settle(const Question& question) {
@@ -101,6 +140,7 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
   Entry& e = entry->second;
   if (e.leader != job) {
     LF_CHECK(e.followers.erase(job) == 1, "job {} neither leads nor follows", job);
+    DropIfIdle(entry);
     return std::nullopt;
   }
   e.leader.reset();
@@ -113,6 +153,14 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
   return successor;
 }
 
+std::size_t InFlightTable::WorstBucket() const {
+  std::size_t worst = 0;
+  for (std::size_t bucket = 0; bucket < entries_.bucket_count(); ++bucket) {
+    worst = std::max(worst, entries_.bucket_size(bucket));
+  }
+  return worst;
+}
+
 const InFlightTable::Entry* InFlightTable::Find(const Question& question) const {
   const auto entry = entries_.find(question);
   return entry == entries_.end() ? nullptr : &entry->second;
@@ -121,8 +169,13 @@ const InFlightTable::Entry* InFlightTable::Find(const Question& question) const 
 void InFlightTable::CheckInvariants() const {
   for (const auto& [question, entry] : entries_) {
     const std::string tree = question.tree.ToString();
-    LF_CHECK(entry.leader || entry.expected > 0 || entry.unsettled, "tree {} is idle", tree);
-    LF_CHECK(entry.followers.empty() || entry.leader, "tree {}: followers, no leader", tree);
+    LF_CHECK(entry.leader || !entry.followers.empty() || entry.expected > 0 || entry.unsettled,
+             "tree {} is idle", tree);
+    LF_CHECK(entry.followers.empty() || entry.leader || entry.answer,
+             "tree {}: followers, and neither leader nor answer", tree);
+    LF_CHECK(entry.followers.empty() || !entry.answer ||
+                 std::ranges::find(owing_, question) != owing_.end(),
+             "tree {}: followers whom nobody will answer", tree);
     for (const auto& [place, job] : entry.line) {
       LF_CHECK(entry.leader == job || entry.followers.contains(job), "job {} asks nothing", job);
     }
