@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 
 constexpr milliseconds kLinger = 500ms;  // for a last message when a socket closes
 constexpr milliseconds kHandshakeLimit = 5s;
-constexpr milliseconds kHeartbeatInterval = 1s;  // of the connection; leases have their own
-constexpr milliseconds kHeartbeatLimit = 5s;
+constexpr std::chrono::seconds kProbeInterval = 1s;  // of the kernel, when nothing is said
+constexpr milliseconds kMaxSilence{5'000};           // of a coordinator's machine
 // Workers have to be back before a coordinator that was restarted gives their work to others; a
 // thousand of them are 4,000 attempts a second while it is away. ZeroMQ adds up to kFirstReconnect
 // to each pause, at random.
@@ -42,14 +42,18 @@ constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
 
 int Count(milliseconds time) { return static_cast<int>(time.count()); }
 
-void SetCommonOptions(zmq::socket_t& socket, int max_unsent, int max_unreceived) {
+void SetCommonOptions(zmq::socket_t& socket, int max_unsent, int max_unreceived,
+                      milliseconds max_silence) {
   socket.set(zmq::sockopt::linger, Count(kLinger));
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxMessageBytes));
   socket.set(zmq::sockopt::handshake_ivl, Count(kHandshakeLimit));
-  socket.set(zmq::sockopt::heartbeat_ivl, Count(kHeartbeatInterval));
-  // Both ends ask, so neither need watch for being asked (heartbeat_ttl). ZeroMQ looks through all
-  // timers of all connections whenever one is over, and that would be twice as many.
-  socket.set(zmq::sockopt::heartbeat_timeout, Count(kHeartbeatLimit));
+  // No heartbeats of ZeroMQ's (heartbeat_ivl): libzmq ends the process when it is to send one, or to
+  // answer one, over a connection that was reset while max_unreceived messages wait to be looked at
+  // (docs/SECURITY.md). The kernel asks instead whether the other side is there, until max_silence.
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, static_cast<int>(kProbeInterval.count()));
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, static_cast<int>(kProbeInterval.count()));
+  socket.set(zmq::sockopt::tcp_maxrt, Count(max_silence));
   socket.set(zmq::sockopt::sndhwm, max_unsent);
   socket.set(zmq::sockopt::rcvhwm, max_unreceived);
 }
@@ -154,8 +158,8 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
   try {
     auto impl = std::make_unique<Impl>(options);
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::router);
-    SetCommonOptions(impl->socket, options.max_unread_messages, options.max_unreceived_messages);
-    impl->socket.set(zmq::sockopt::tcp_maxrt, Count(options.max_standstill));
+    SetCommonOptions(impl->socket, options.max_unread_messages, options.max_unreceived_messages,
+                     options.max_standstill);
     impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
     impl->authenticator = options.authenticator;
     impl->door = options.door;
@@ -281,7 +285,7 @@ Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint,
   try {
     auto impl = std::make_unique<Impl>();
     impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
-    SetCommonOptions(impl->socket, kDealerHighWaterMark, kDealerHighWaterMark);
+    SetCommonOptions(impl->socket, kDealerHighWaterMark, kDealerHighWaterMark, kMaxSilence);
     impl->socket.set(zmq::sockopt::ipv6, IsIpv6(parsed));
     if (options.keys != nullptr) UseKeys(impl->socket, *options.keys);
     if (options.watch_handshake) impl->WatchHandshake(context.impl().context);

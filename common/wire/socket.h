@@ -84,7 +84,8 @@ class Router {
     // What waits in memory of each peer until Receive takes it, in messages (of kMaxMessageBytes at
     // most); the rest waits at the peer.
     int max_unreceived_messages = 64;
-    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on.
+    // A TCP peer that takes nothing at all for this long, though there is something, is hung up on,
+    // and so is one whose machine is not there.
     std::chrono::milliseconds max_standstill{60'000};
     // Lets in whom it authorizes, and nobody else. Outlives the router.
     Authenticator* authenticator = nullptr;

@@ -1,6 +1,7 @@
 #include "tests/unit/wire/raw_peer.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
 
 #include "common/base/check.h"
@@ -38,6 +40,14 @@ RawPeer::RawPeer(const std::string& tcp_endpoint)
            "connecting to {}", tcp_endpoint);
 }
 
+RawPeer RawPeer::Accept(int listener) {
+  pollfd item{.fd = listener, .events = POLLIN, .revents = 0};
+  LF_CHECK(::poll(&item, 1, 60'000) == 1, "nobody connects");
+  UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  LF_CHECK(fd, "accepting: {}", std::strerror(errno));
+  return RawPeer(std::move(fd));
+}
+
 void RawPeer::Write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -55,12 +65,13 @@ std::string RawPeer::Read(std::size_t count) {
 
 // https://rfc.zeromq.org/spec/23: signature, version 3.0, mechanism NULL, filler; then READY.
 // Messages may follow once the other side's READY is here, and not before.
-void RawPeer::ShakeHands() {
+void RawPeer::ShakeHands(std::string_view socket_type) {
   constexpr std::size_t kGreetingBytes = 64;
   std::string greeting = "\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL"s;
   greeting.resize(kGreetingBytes, '\0');
   Write(greeting);
-  const std::string ready = "\x05READY\x0bSocket-Type"s + BigEndian(6, 4) + "DEALER";
+  const std::string ready = "\x05READY\x0bSocket-Type"s + BigEndian(socket_type.size(), 4) +
+                            std::string(socket_type);
   Write("\x04"s + static_cast<char>(ready.size()) + ready);
   Read(kGreetingBytes);
   const std::string header = Read(2);
@@ -85,6 +96,25 @@ bool RawPeer::IsClosedByPeer() {
     if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;
   }
   return false;
+}
+
+bool RawPeer::HearsWithin(std::chrono::milliseconds limit) const {
+  pollfd item{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&item, 1, static_cast<int>(limit.count())) == 1;
+}
+
+void RawPeer::Reset() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  LF_CHECK(::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0, "{}",
+           std::strerror(errno));
+  fd_ = UniqueFd();
+}
+
+void RawPeer::Vanish() {
+  sock_filter drop_all{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0};
+  const sock_fprog program{.len = 1, .filter = &drop_all};
+  LF_CHECK(::setsockopt(fd_.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0,
+           "{}", std::strerror(errno));
 }
 
 }  // namespace loopfleet::wire

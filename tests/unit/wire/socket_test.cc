@@ -1,8 +1,13 @@
 #include "common/wire/socket.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +16,7 @@
 #include "common/base/check.h"
 #include "common/wire/bounds.h"
 #include "common/wire/key.h"
+#include "common/wire/listener.h"
 #include "tests/unit/wire/private_directory.h"
 #include "tests/unit/wire/raw_peer.h"
 
@@ -37,6 +43,14 @@ Dealer ConnectDealer(Context& context, const std::string& endpoint) {
   auto dealer = Dealer::Connect(context, endpoint);
   LF_CHECK(dealer.has_value(), "{}", dealer.error().message);
   return *std::move(dealer);
+}
+
+std::string EndpointOf(const UniqueFd& listener) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  LF_CHECK(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0, "{}",
+           std::strerror(errno));
+  return "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
 // The next message of a socket, waited for.
@@ -268,6 +282,75 @@ TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
     router.Receive();
     return router.unread_bytes() == 0;
   }));
+}
+
+// More messages than may wait to be looked at, and then a reset, while this side is busy with other
+// things for longer than a heartbeat of ZeroMQ's would take.
+TEST(Socket, AResetBehindMoreThanWaitsEndsNobody) {
+  constexpr int kSent = 200;
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0");
+  {
+    RawPeer peer(router.endpoint());
+    peer.ShakeHands();
+    for (int i = 0; i < kSent; ++i) peer.WriteFrame("x", RawPeer::More::kNone);
+    std::this_thread::sleep_for(300ms);
+    peer.Reset();
+  }
+  std::this_thread::sleep_for(1500ms);
+  // What libzmq had read of it already.
+  int received = 0;
+  EXPECT_TRUE(Eventually([&] {
+    while (router.Receive()) ++received;
+    return received > Router::Options{}.max_unreceived_messages;
+  }));
+  Dealer dealer = ConnectDealer(context, router.endpoint());
+  ExpectExchange(router, dealer);
+}
+
+// A heartbeat of ZeroMQ's that waits behind those messages ends the process as well when it is its
+// turn to be answered, so there is none.
+TEST(Socket, NobodyAsksForAnAnswerOfZeroMqsOwn) {
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0");
+  RawPeer client(router.endpoint());
+  client.ShakeHands();
+
+  auto listener = ListenOn({.host = "127.0.0.1", .port = 0}, 1);
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
+  Dealer dealer = ConnectDealer(context, EndpointOf(*listener));
+  RawPeer server = RawPeer::Accept(listener->get());
+  server.ShakeHands("ROUTER");
+
+  EXPECT_FALSE(client.HearsWithin(1500ms));
+  EXPECT_FALSE(server.HearsWithin(0ms));
+}
+
+TEST(Socket, DealersNoticeThatACableWasPulled) {
+  Context context;
+  auto listener = ListenOn({.host = "127.0.0.1", .port = 0}, 2);
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
+  Dealer silent = ConnectDealer(context, EndpointOf(*listener));
+  Dealer talks = ConnectDealer(context, EndpointOf(*listener));
+  std::vector<RawPeer> servers;
+  for (int i = 0; i < 2; ++i) {
+    servers.push_back(RawPeer::Accept(listener->get()));
+    servers.back().ShakeHands("ROUTER");
+    servers.back().Vanish();
+  }
+  ASSERT_EQ(talks.Send("x"), SendResult::kSent);
+  for (int i = 0; i < 2; ++i) RawPeer::Accept(listener->get()).ShakeHands("ROUTER");
+}
+
+TEST(Socket, ARouterNoticesThatACableWasPulled) {
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0", {.max_standstill = 1s});
+  RawPeer silent(router.endpoint());
+  const PeerId peer = MeetOneWhoNeverReads(router, silent);
+  silent.Vanish();
+  std::this_thread::sleep_for(4s);  // nothing is said
+  router.Receive();                 // a socket takes note of who is gone when it is used
+  EXPECT_EQ(router.Send(peer, "x"), SendResult::kUnreachable);
 }
 
 TEST(Socket, ADealerWithoutARouterWouldBlockInTheEnd) {
