@@ -278,6 +278,7 @@ void EventLoop::TickIfDue() {
   next_tick_ = now + kTick;
   Give(Tick{});
   CountMalformed();
+  CountUnsent(now);
   parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
   parts_.observer.ShowFleet(parts_.core, moment);
@@ -292,6 +293,17 @@ void EventLoop::TickIfDue() {
 void EventLoop::CountMalformed() {
   const std::uint64_t seen = parts_.clients.malformed_count() + parts_.workers.malformed_count();
   for (; malformed_seen_ < seen; ++malformed_seen_) parts_.metrics.MalformedMessage();
+}
+
+void EventLoop::CountUnsent(Instant now) {
+  const std::uint64_t seen = parts_.clients.unsent_count() + parts_.workers.unsent_count();
+  for (; unsent_seen_ < seen; ++unsent_seen_) {
+    parts_.metrics.MessageUnsent();
+    if (const auto count = unsent_log_.Count(now)) {
+      log::Warning("peer.slow unsent={} waiting_bytes={}: peers do not read what is sent to them",
+                   *count, parts_.clients.unread_bytes() + parts_.workers.unread_bytes());
+    }
+  }
 }
 
 }  // namespace loopfleet::coordinator

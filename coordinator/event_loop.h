@@ -80,6 +80,7 @@ class EventLoop {
   void RefuseClient(const PeerId& peer, std::uint64_t number, wire::Refused refused);
   void TickIfDue();
   void CountMalformed();
+  void CountUnsent(Instant now);
 
   Parts parts_;
   wire::Poller poller_;
@@ -87,6 +88,8 @@ class EventLoop {
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
   LogPause malformed_log_;
+  std::uint64_t unsent_seen_ = 0;
+  LogPause unsent_log_;
   std::atomic<bool> stop_requested_{false};
 };
 

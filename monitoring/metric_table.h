@@ -46,6 +46,7 @@ enum class Metric {
   kRetries,
   kDisagreements,
   kMalformedMessages,
+  kUnsentMessages,
   kDamagedRows,
   kWorkerJobsCompleted,
   kWorkerStageDuration,

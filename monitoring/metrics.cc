@@ -172,6 +172,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       commit_rows_(AddHistogram(registry, Metric::kStoreCommitRows)),
       refusals_(AddLabelled(registry, Metric::kRefusals, labels.refusals)),
       malformed_(&CounterFamily(registry, Metric::kMalformedMessages).Add({})),
+      unsent_(&CounterFamily(registry, Metric::kUnsentMessages).Add({})),
       damaged_rows_(&CounterFamily(registry, Metric::kDamagedRows).Add({})),
       quarantines_(AddLabelled(registry, Metric::kQuarantines, labels.quarantines)),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
@@ -222,6 +223,7 @@ void CoordinatorMetrics::LookedUp(LookupResult result, std::uint64_t count) {
 }
 
 void CoordinatorMetrics::MalformedMessage() { malformed_->Increment(); }
+void CoordinatorMetrics::MessageUnsent() { unsent_->Increment(); }
 void CoordinatorMetrics::DamagedRows(std::uint64_t count) {
   damaged_rows_->Increment(static_cast<double>(count));
 }

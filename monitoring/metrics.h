@@ -71,6 +71,7 @@ class CoordinatorMetrics {
   void LookedUp(LookupResult result, std::uint64_t count = 1);
   void Refused(std::string_view code) { refusals_.Add(code); }
   void MalformedMessage();
+  void MessageUnsent();
   void DamagedRows(std::uint64_t count);
   void Quarantined(std::string_view cause) { quarantines_.Add(cause); }  // a worker was
   void JobRetried(std::string_view code) { retries_.Add(code); }
@@ -97,6 +98,7 @@ class CoordinatorMetrics {
   std::array<prometheus::Counter*, 2> lookups_;
   LabelledCounter refusals_;
   prometheus::Counter* malformed_;
+  prometheus::Counter* unsent_;
   prometheus::Counter* damaged_rows_;
   LabelledCounter quarantines_;
   LabelledCounter retries_;

@@ -132,6 +132,7 @@ struct Router::Impl {
   zmq::socket_t socket;
   std::string endpoint;
   std::uint64_t malformed_count = 0;
+  std::uint64_t unsent_count = 0;
   std::vector<zmq::message_t> parts;
   Authenticator* authenticator = nullptr;
   Door door = Door::kClients;
@@ -187,13 +188,17 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
 
 const std::string& Router::endpoint() const { return impl_->endpoint; }
 std::size_t Router::unread_bytes() const { return impl_->unread.of_all(); }
+std::uint64_t Router::unsent_count() const { return impl_->unsent_count; }
 std::uint64_t Router::malformed_count() const { return impl_->malformed_count; }
 
 SendResult Router::Send(const PeerId& peer, std::string frame) {
   CheckSize(frame);
   try {
-    if (!impl_->unread.HasRoom(peer, frame.size())) return SendResult::kWouldBlock;
-    if (!SendPart(impl_->socket, peer, zmq::send_flags::sndmore)) return SendResult::kWouldBlock;
+    if (!impl_->unread.HasRoom(peer, frame.size()) ||
+        !SendPart(impl_->socket, peer, zmq::send_flags::sndmore)) {
+      ++impl_->unsent_count;
+      return SendResult::kWouldBlock;
+    }
     // The peer's queue took the address, so it takes the frame.
     LF_CHECK(impl_->socket.send(impl_->unread.Take(peer, std::move(frame)),
                                 zmq::send_flags::dontwait),

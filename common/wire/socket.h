@@ -98,6 +98,8 @@ class Router {
 
   const std::string& endpoint() const;  // with the real port
   SendResult Send(const PeerId& peer, std::string frame);
+  // How often it was kWouldBlock.
+  std::uint64_t unsent_count() const;
   std::size_t unread_bytes() const;  // of all peers, with what messages cost beside their frames
   // Empty when nothing is waiting. Peers that send anything but [frame] get no further here: they
   // are counted by malformed_count() and otherwise ignored.

@@ -263,6 +263,10 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
            std::string::npos;
   });
   EXPECT_LT(PeakBytes(coordinator->pid) - before, std::size_t{400} << 20);
+  Await("what was not sent is counted", [&] {
+    return HttpGet(coordinator->http, "/metrics").find("\nloopfleet_unsent_messages_total 0") ==
+           std::string::npos;
+  });
   EXPECT_EQ(Expect<wire::BatchList>(client.Call(wire::ListBatches{})).batches.size(), 1u);
 }
 

@@ -92,6 +92,7 @@ TEST(CoordinatorMetrics, CountsJobs) {
   metrics.JobRetried("UNSTABLE_TIMING");
   metrics.WorkersDisagreed();
   metrics.MalformedMessage();
+  metrics.MessageUnsent();
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_submitted_total"), 42);
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"ok\"}"), 2);
   EXPECT_EQ(ValueOf(registry, "loopfleet_jobs_completed_total{outcome=\"INVALID_ACTION\"}"), 1);
@@ -103,6 +104,7 @@ TEST(CoordinatorMetrics, CountsJobs) {
   EXPECT_EQ(ValueOf(registry, "loopfleet_quarantines_total{cause=\"memory_canary\"}"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_disagreements_total"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_malformed_messages_total"), 1);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_unsent_messages_total"), 1);
 }
 
 TEST(CoordinatorMetrics, ShowsTheStateOfTheFleet) {

@@ -237,7 +237,10 @@ TEST(Socket, WhatWaitsForAPeerIsBoundedInBytes) {
       return full_in_a_row == 100;
     }));
     EXPECT_GT(router.unread_bytes(), kBound - 2 * kMaxMessageBytes);
+    EXPECT_GE(router.unsent_count(), 100u);
+    const std::uint64_t unsent = router.unsent_count();
     EXPECT_EQ(router.Send(peer, "x"), SendResult::kSent) << "a short one still has room";
+    EXPECT_EQ(router.unsent_count(), unsent);
 
     Dealer other = ConnectDealer(context, router.endpoint());
     ExpectExchange(router, other);
