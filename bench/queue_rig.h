@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,7 @@ class QueueRig {
 
   const client::LocalCluster& cluster() const { return *cluster_; }
   Result<client::Client> Connect() const;
+  std::filesystem::path database() const { return directory_.path() / "queue.db"; }
 
   class Watch {
    public:

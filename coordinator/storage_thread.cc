@@ -63,6 +63,7 @@ void StorageThread::NoteSuccess() {
 }
 
 void StorageThread::Run() {
+  metrics_.DamagedRows(store_.TakeDamagedCount());  // as it was opened
   while (true) {
     if (backlog_.empty()) {
       std::vector<Persist> fresh = Await();
@@ -104,6 +105,7 @@ bool StorageThread::WriteBacklogOff() {
     LF_FAILPOINT("coordinator.before_apply");
     const Status applied = store_.Apply(backlog_.StartGroup());
     LF_FAILPOINT("coordinator.after_apply");
+    metrics_.DamagedRows(store_.TakeDamagedCount());
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       NoteSuccess();

@@ -1,0 +1,60 @@
+#pragma once
+// OutcomeSalvage: `outcomes` made anew from what can be read of it, for when pages of it cannot: a
+// row could never be written beside such a page again, and the jobs whose outcomes go there would
+// never end.
+//
+// Every outcome keeps its place. One that is lost becomes a failure STORAGE_CORRUPT of the same job,
+// which the table's index tells; where that is lost, too, of the batch's first job without an
+// outcome. The damaged table stays, as `outcomes_damaged_1` (2, 3 ...): nothing in it is changed, and
+// what it holds can still be looked at. Takes as long as writing all outcomes anew.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "storage/batch_table.h"
+#include "storage/outcome_table.h"
+#include "storage/record.h"
+#include "storage/sqlite.h"
+
+namespace loopfleet::storage {
+
+class OutcomeSalvage {
+ public:
+  OutcomeSalvage(Connection& connection, BatchTable& batches, OutcomeTable& outcomes)
+      : connection_(connection), batches_(batches), outcomes_(outcomes) {}
+
+  // Is there a page that cannot be read and that an outcome of these batches may be written to?
+  // Looks at their part of the index and at the end of their rows.
+  Result<bool> IsNeeded(std::span<const StoredBatch> batches);
+
+  struct Salvaged {
+    bool met_damage = false;  // else nothing was changed
+    std::vector<OutcomePlace> lost;
+    std::string left_in;  // the damaged table's name now
+  };
+  // In a transaction of its own; on an error nothing has changed.
+  Result<Salvaged> Run();
+
+ private:
+  // What the index says of a batch.
+  struct Index {
+    std::vector<std::uint32_t> job_of;  // by sequence; kNobody: not told
+    bool is_whole = true;
+  };
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+
+  Status MakeAnew(Connection& damaged, Salvaged& salvaged);
+  Status Salvage(Connection& damaged, BatchId id, RowFeed& rows, std::vector<Outcome>& lost,
+                 bool& met_damage);
+  static Result<Index> ReadIndex(Connection& connection, const StoredBatch& batch);
+  Status Recount(BatchId id);
+
+  Connection& connection_;
+  BatchTable& batches_;
+  OutcomeTable& outcomes_;
+};
+
+}  // namespace loopfleet::storage
