@@ -41,6 +41,39 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   EXPECT_GT(reading->flop_per_cycle, 0);
 }
 
+// A worker that is busy stands in line again whenever it has had its turn, so the core is never free.
+TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
+  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), executor, clock);
+  std::atomic<bool> stop{false};
+  std::atomic<int> turns{0};
+  std::jthread neighbour([&] {
+    for (SlotLock lock = Lock(); !stop;) {
+      if (!lock.Acquire(kPatience, stop)) continue;
+      while (!stop && !lock.IsWanted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++turns;
+      lock.Release();
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(slot.TakeCore());
+    EXPECT_TRUE(slot.RunCanaries({}, 1'000));
+  }
+  EXPECT_GE(turns, 5) << "the neighbour had its turns, too";
+  stop = true;
+}
+
+TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
+  SlotLock other = Lock();
+  ASSERT_TRUE(other.Acquire(kPatience, never_));
+  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), executor, clock);
+  slot.Stop();
+  EXPECT_FALSE(slot.TakeCore());
+}
+
 // On two cores the daemon is woken milliseconds late, beside its compilers.
 TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
   constexpr std::int64_t kElements = 1024;
