@@ -16,12 +16,12 @@
 #include "bench/result_line.h"
 #include "common/base/check.h"
 #include "common/looptree/benchmark.h"
+#include "monitoring/host/core_plan.h"
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/executor_child.h"
 #include "worker/executor_process.h"
 #include "worker/nursery.h"
-#include "worker/slot_lock.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -65,9 +65,10 @@ class Rig {
  public:
   explicit Rig(worker::Isolation isolation) {
     code_ = worker::CodeArena::Create({}).value();
-    const worker::CorePlan cores = worker::PlanCores().value();
+    const monitoring::CorePlan cores =
+        monitoring::PlanCores(monitoring::AllowedProcessors().value(), {});
     worker::ChildProgram& program = programs_.by_role[worker::ChildRole::kExecutor];
-    if (cores.others) program.limits.cpu_core = cores.slot_core;
+    if (!cores.others.empty()) program.limits.cpu_core = cores.slot_core;
     program.run = [isolation](worker::Channel& channel) {
       return worker::RunExecutorChild(channel, {.isolation = isolation});
     };

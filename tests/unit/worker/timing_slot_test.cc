@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "monitoring/host/core_plan.h"
 #include "tests/unit/worker/children_fixture.h"
 #include "tests/unit/worker/workload_here.h"
 #include "worker/workload.h"
@@ -14,7 +15,7 @@ namespace {
 
 class TimingSlotTest : public ChildrenFixture {
  protected:
-  static SlotLock Lock() { return SlotLock::Open(PlanCores().value().slot_core).value(); }
+  static SlotLock Lock() { return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(); }
   Result<DeviceReading> Measure(Nanos patience, bool is_told_to_end = false) {
     ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
     SlotLock lock = Lock();
