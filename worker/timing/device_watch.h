@@ -32,7 +32,7 @@ struct CanaryHealth {
 class DeviceWatch {
  public:
   struct Options {
-    Nanos canary_interval = std::chrono::seconds(2);  // a suite takes 4 ms: a duty of 0.2 %
+    Nanos canary_interval = std::chrono::seconds(2);  // at 20 ms a duty of 1 %
     CanaryWatch::Options canaries;
   };
   // `hardware` has the reference clock; its peaks are filled in from the reading.
