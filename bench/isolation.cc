@@ -22,6 +22,7 @@
 #include "bench/result_line.h"
 #include "common/base/check.h"
 #include "common/looptree/benchmark.h"
+#include "monitoring/host/core_plan.h"
 #include "worker/arena.h"
 #include "worker/code_arena.h"
 #include "worker/cpu/cpu_compiler.h"
@@ -30,7 +31,6 @@
 #include "worker/executor_process.h"
 #include "worker/hardware.h"
 #include "worker/nursery.h"
-#include "worker/slot_lock.h"
 #include "worker/timing/core_kernels.h"
 #include "worker/timing/host_core_probe.h"
 
@@ -96,6 +96,13 @@ Subject MakeSubject() {
   return subject;
 }
 
+void RunOn(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(static_cast<std::size_t>(processor), &set);
+  LF_CHECK(::sched_setaffinity(0, sizeof set, &set) == 0, "the processors of the plan");
+}
+
 // A look of always five repetitions, whatever the core is like, so that all arms do the same.
 constexpr std::uint32_t kRepetitions = 5;
 worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_steps) {
@@ -120,7 +127,7 @@ double MedianRunNs(const worker::Samples& samples) { return AtShare(samples.ns, 
 // Nothing between the sampler and the kernel: what isolation is compared with.
 class InProcess {
  public:
-  InProcess(const Subject& subject, const worker::CorePlan& cores)
+  InProcess(const Subject& subject, const monitoring::CorePlan& cores)
       : subject_(subject), cores_(cores) {
     for (std::size_t i = 0; i < kKernels; ++i) {
       linked_.push_back(worker::Linker().Link(subject.kernel.object).value());
@@ -166,21 +173,17 @@ class InProcess {
   // This thread is there as long as the object.
   class OnTimingCore {
    public:
-    explicit OnTimingCore(const worker::CorePlan& cores) : cores_(cores) {
-      if (!cores.others) return;
-      cpu_set_t slot;
-      CPU_ZERO(&slot);
-      CPU_SET(static_cast<std::size_t>(cores.slot_core), &slot);
-      LF_CHECK(::sched_setaffinity(0, sizeof slot, &slot) == 0, "the timing core");
+    explicit OnTimingCore(const monitoring::CorePlan& cores) : cores_(cores) {
+      if (!cores.others.empty()) RunOn({cores.slot_core});
     }
     ~OnTimingCore() {
-      if (cores_.others) ::sched_setaffinity(0, sizeof *cores_.others, &*cores_.others);
+      if (!cores_.others.empty()) RunOn(cores_.others);
     }
     OnTimingCore(const OnTimingCore&) = delete;
     OnTimingCore& operator=(const OnTimingCore&) = delete;
 
    private:
-    const worker::CorePlan& cores_;
+    const monitoring::CorePlan& cores_;
   };
 
   // Does for its kernel what an executor child's does.
@@ -228,7 +231,7 @@ class InProcess {
   }
 
   const Subject& subject_;
-  const worker::CorePlan& cores_;
+  const monitoring::CorePlan& cores_;
   const worker::SystemStopwatch stopwatch_;
   std::optional<worker::HostCoreProbe> probe_;
   worker::SamplingPolicy policy_;
@@ -240,11 +243,11 @@ class InProcess {
 // An executor on the timing core, with its nursery.
 class Rig {
  public:
-  Rig(worker::Isolation isolation, const Subject& subject, const worker::CorePlan& cores)
+  Rig(worker::Isolation isolation, const Subject& subject, const monitoring::CorePlan& cores)
       : subject_(subject) {
     code_ = worker::CodeArena::Create({}).value();
     worker::ChildProgram& program = programs_.by_role[worker::ChildRole::kExecutor];
-    if (cores.others) program.limits.cpu_core = cores.slot_core;
+    if (!cores.others.empty()) program.limits.cpu_core = cores.slot_core;
     program.run = [isolation](worker::Channel& channel) {
       return worker::RunExecutorChild(channel, {.isolation = isolation});
     };
@@ -372,10 +375,8 @@ void PrintCosts(const std::string& name, const std::string& isolation, const Arm
 void Run() {
   const worker::Isolation best = worker::ProbeIsolation();
   const std::string isolation(worker::IsolationName(best));
-  const worker::CorePlan cores = worker::PlanCores().value();
-  if (cores.others) {  // as the daemon, which leaves the timing core alone
-    LF_CHECK(::sched_setaffinity(0, sizeof *cores.others, &*cores.others) == 0, "other cores");
-  }
+  const monitoring::CorePlan cores = monitoring::PlanCores(monitoring::AllowedProcessors().value(), {});
+  if (!cores.others.empty()) RunOn(cores.others);  // as the daemon, which leaves the timing core alone
   const Subject subject = MakeSubject();
   Rig filtered(best, subject, cores);
   Rig open(worker::Isolation::kProcess, subject, cores);

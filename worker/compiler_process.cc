@@ -32,6 +32,7 @@ CompilerProcess::CompilerProcess(Nursery& nursery, std::chrono::milliseconds lim
 Status CompilerProcess::EnsureChild() {
   if (child_) return {};
   LF_TRY(child_, nursery_.Spawn(ChildRole::kCompiler));
+  has_answered_ = false;
   return {};
 }
 
@@ -51,32 +52,44 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Compile(const looptree::
 
 std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::LoopTree& tree,
                                                             const CompileRequest& request) {
-  if (const Status started = EnsureChild(); !started) {
-    return std::unexpected(ToCompileFailure(
-        {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
+  for (;;) {  // twice at most: a new child has answered nothing
+    const bool is_worn = child_ && has_answered_;
+    std::expected<CompileReply, ChildEnd> reply = TryToAsk(request);
+    if (!reply) {
+      if (is_worn && reply.error().cause != ChildEnd::Cause::kTimeout) continue;
+      return std::unexpected(ToCompileFailure(reply.error(), limit_));
+    }
+    if (!*reply) return std::unexpected(std::move(*reply).error());
+    if (std::optional<Failure> failure = CheckBuffers((*reply)->kernel, tree.program())) {
+      return std::unexpected(*std::move(failure));
+    }
+    return **std::move(reply);
   }
+}
+
+std::expected<CompileReply, ChildEnd> CompilerProcess::TryToAsk(const CompileRequest& request) {
+  if (const Status started = EnsureChild(); !started) {
+    return std::unexpected(
+        ChildEnd{.cause = ChildEnd::Cause::kNoChild, .message = started.error().message});
+  }
+  const auto replaced = [&](const ChildEnd& end) {
+    child_.reset();
+    on_restart_(ChildRole::kCompiler, end.cause);
+    return std::unexpected(end);
+  };
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
   if (const Status sent = child_->channel().Send(Encode(request), deadline); !sent) {
-    return Replaced(EndChild(*child_, sent.error().kind));
+    return replaced(EndChild(*child_, sent.error().kind));
   }
   const Result<std::string> bytes = child_->channel().Receive(deadline, kMaxCompileReplyBytes);
-  if (!bytes) return Replaced(EndChild(*child_, bytes.error().kind));
+  if (!bytes) return replaced(EndChild(*child_, bytes.error().kind));
   std::optional<CompileReply> reply = DecodeCompileReply(*bytes);
   if (!reply) {
     const std::optional<ForbiddenCall> call = DecodeForbiddenCall(*bytes);
-    return Replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
+    return replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
   }
-  if (!*reply) return std::unexpected(reply->error());
-  if (std::optional<Failure> failure = CheckBuffers((*reply)->kernel, tree.program())) {
-    return std::unexpected(*std::move(failure));
-  }
-  return **std::move(reply);
-}
-
-std::expected<CompiledKernel, Failure> CompilerProcess::Replaced(const ChildEnd& end) {
-  child_.reset();
-  on_restart_(ChildRole::kCompiler, end.cause);
-  return std::unexpected(ToCompileFailure(end, limit_));
+  has_answered_ = true;
+  return *std::move(reply);
 }
 
 std::optional<Failure> CheckBuffers(const Kernel& kernel, const looptree::Program& program) {

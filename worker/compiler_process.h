@@ -1,7 +1,8 @@
 #pragma once
 // CompilerProcess: the daemon's handle on a compiler child. Whatever happens to the child, Compile
-// ends by its limit with a kernel or a Failure, and the next call has a working child again.
-// Belongs to one thread.
+// ends with a kernel or a Failure, and the next call has a working child again. A child that ends is
+// given one try more with a new one, unless it was new: what it compiled before may have damaged it.
+// Each try has the limit; one that took it all is the last. Belongs to one thread.
 
 #include <chrono>
 #include <expected>
@@ -38,12 +39,14 @@ class CompilerProcess {
  private:
   std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
                                              const CompileRequest& request);
-  std::expected<CompiledKernel, Failure> Replaced(const ChildEnd& end);
+  // One try: what the child answered, or how it ended.
+  std::expected<CompileReply, ChildEnd> TryToAsk(const CompileRequest& request);
 
   Nursery& nursery_;
   const std::chrono::milliseconds limit_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;
+  bool has_answered_ = false;  // this child
 };
 
 // The failure of a kernel that is not one for `program`: a compiler that answers with other buffers

@@ -18,6 +18,7 @@
 #include "common/base/signal_watcher.h"
 #include "common/job/job_spec.h"
 #include "common/wire/socket.h"
+#include "monitoring/host/core_plan.h"
 #include "monitoring/host/host_inspection.h"
 #include "monitoring/host/host_sensors.h"
 #include "monitoring/metrics.h"
@@ -48,18 +49,18 @@ constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, C
                                   ChildRole::kExecutor};
 
 // What kernels run on: the timing core, and others for their parallel loops, as many as they may
-// have.
-std::vector<int> KernelCores(const WorkerConfig& config, const CorePlan& cores) {
+// have: a core for each before two share one.
+std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CorePlan& cores) {
   std::vector<int> chosen = {cores.slot_core};
   const std::size_t most = config.max_threads == 0 ? kMostThreads : config.max_threads;
-  for (int core = 0; cores.others && core < CPU_SETSIZE && chosen.size() < most; ++core) {
-    if (CPU_ISSET(static_cast<std::size_t>(core), &*cores.others)) chosen.push_back(core);
+  for (const int core : cores.others) {
+    if (chosen.size() < most) chosen.push_back(core);
   }
   return chosen;
 }
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const CorePlan& cores, Isolation isolation, CodeArena& code) {
+                           const monitoring::CorePlan& cores, Isolation isolation, CodeArena& code) {
   // Shared by the lambdas: made in the nursery, copied into every child by the fork.
   struct Toolchain {
     std::unique_ptr<Compiler> compiler;
@@ -95,17 +96,20 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
           return RunExecutorChild(channel, options);
         };
   }
-  if (cores.others) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
+  if (!cores.others.empty()) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
 }
 
 // Everything else of this process and its compilers leaves the timing core alone.
-Status LeaveTimingCore(const CorePlan& cores) {
-  if (!cores.others) {
+Status LeaveTimingCore(const monitoring::CorePlan& cores) {
+  if (cores.others.empty()) {
     log::Warning("worker.one_core message=\"kernels share their core with everything else\"");
     return {};
   }
-  if (::sched_setaffinity(0, sizeof *cores.others, &*cores.others) != 0) {
+  cpu_set_t others;
+  CPU_ZERO(&others);
+  for (const int core : cores.others) CPU_SET(static_cast<std::size_t>(core), &others);
+  if (::sched_setaffinity(0, sizeof others, &others) != 0) {
     return Fail(ErrorKind::kSystem, "sched_setaffinity refused the cores of this process");
   }
   return {};
@@ -126,10 +130,10 @@ Result<Isolation> FindIsolation(const WorkerConfig& config) {
   return isolation;
 }
 
-std::uint32_t PreparerCount(const WorkerConfig& config, const CorePlan& cores) {
-  constexpr int kMost = 4;  // they keep more than one slot busy
+std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePlan& cores) {
+  constexpr std::size_t kMost = 4;  // they keep more than one slot busy
   if (config.preparers > 0) return config.preparers;
-  return static_cast<std::uint32_t>(cores.others ? std::min(CPU_COUNT(&*cores.others), kMost) : 1);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(cores.others.size(), 1, kMost));
 }
 
 // What one preparing thread has made and run for it.
@@ -156,13 +160,14 @@ double ReferenceClock(const WorkerConfig& config, const DeviceReading& reading,
 
 Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(std::optional<wire::PeerKeys> keys, LoadWorkerKeys(config));
-  LF_TRY(const CorePlan cores, PlanCores());
+  LF_TRY(const std::vector<int> processors, monitoring::AllowedProcessors());
+  const monitoring::CorePlan cores = monitoring::PlanCores(processors, {});
   LF_TRY(SlotLock slot_lock, SlotLock::Open(cores.slot_core));
   LF_TRY(HardwareFacts hardware, ProbeHardware());
   LF_TRY_VOID(LeaveTimingCore(cores));
 
   // Before this process holds the core that it asks about.
-  const auto findings = monitoring::InspectHost({}, {.core = cores.slot_core});
+  const auto findings = monitoring::InspectHost({}, {.processors = processors});
   const GradeLimit limit = GradeLimitOf(findings);
 
   // From here on the order matters: all forks of this process come before there is any thread.

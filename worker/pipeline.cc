@@ -216,12 +216,11 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
 void Pipeline::RunCanariesIfDue() {
   DeviceWatch& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
-  account_.duty().SlotDoes(Activity::kCanary);
-  const TimingSlot::Canaries ran = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
-  if (ran.had_core) {
-    device.ObserveCanary(ran.reading, parts_.clock.Now());
-  } else {
-    device.PutOffCanary(parts_.clock.Now());
+  account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
+  if (parts_.slot.TakeCore()) {
+    account_.duty().SlotDoes(Activity::kCanary);
+    const auto reading = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
+    device.ObserveCanary(reading, parts_.clock.Now());
   }
   account_.duty().SlotDoes(std::nullopt);
   parts_.metrics.SetCanaryRatio(device.health().ratio);

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,44 +30,7 @@ bool LockBefore(const UniqueFd& fd, Instant deadline, const std::atomic<bool>& s
   return true;
 }
 
-// "3,7" or "2-3", as sysfs writes lists; nothing where it is silent.
-std::vector<int> ThreadsOfCore(const std::filesystem::path& sys, int core) {
-  std::ifstream stream(sys /
-                       fmt::format("devices/system/cpu/cpu{}/topology/thread_siblings_list", core));
-  std::vector<int> threads;
-  int first = 0;
-  while (stream >> first && first >= 0 && first < CPU_SETSIZE) {
-    int last = first;
-    if (stream.peek() == '-') {
-      stream.ignore();
-      stream >> last;
-    }
-    for (int thread = first; thread <= last && thread < CPU_SETSIZE; ++thread) {
-      threads.push_back(thread);
-    }
-    if (stream.peek() == ',') stream.ignore();
-  }
-  return threads;
-}
-
 }  // namespace
-
-Result<CorePlan> PlanCores(const std::filesystem::path& sys) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    return Fail(ErrorKind::kSystem, fmt::format("sched_getaffinity: {}", std::strerror(errno)));
-  }
-  CorePlan plan;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(static_cast<std::size_t>(core), &allowed)) plan.slot_core = core;
-  }
-  CPU_CLR(static_cast<std::size_t>(plan.slot_core), &allowed);
-  for (const int sibling : ThreadsOfCore(sys, plan.slot_core)) {
-    CPU_CLR(static_cast<std::size_t>(sibling), &allowed);
-  }
-  if (CPU_COUNT(&allowed) > 0) plan.others = allowed;
-  return plan;
-}
 
 Result<SlotLock> SlotLock::Open(int core) {
   const std::string directory = fmt::format("/sys/devices/system/cpu/cpu{}", core);

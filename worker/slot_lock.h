@@ -6,29 +6,15 @@
 // (Containers with network namespaces of their own see another sysfs, and do not exclude each
 // other.)
 
-#include <sched.h>
-
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::worker {
-
-// Which core times kernels and where everything else runs: with two cores or more the last one that
-// this process may use is set aside, with all its threads: what ran on one of them would share the
-// arithmetic units and the caches of the kernel that is timed, so nothing of ours does.
-struct CorePlan {
-  int slot_core = 0;
-  std::optional<cpu_set_t> others;  // empty: there is only one core
-};
-Result<CorePlan> PlanCores(const std::filesystem::path& sys = "/sys");
 
 class SlotLock {
  public:

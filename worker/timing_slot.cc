@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace loopfleet::worker {
 namespace {
 
@@ -24,11 +26,20 @@ bool TimingSlot::HasRoom() {
   return begun_at_.size() < options_.most_begun && !lock_.IsWanted();
 }
 
+bool TimingSlot::TakeCore() {
+  if (!locked_) locked_ = lock_.Acquire(options_.lock_timeout, stop_);
+  return locked_;
+}
+
+void TimingSlot::LetGoOfCore() {
+  lock_.Release();
+  locked_ = false;
+}
+
 std::expected<void, Failure> TimingSlot::Begin(const KernelCall& call, const SamplingPolicy& policy,
                                                Nanos run_took) {
   const Instant asked = clock_.Now();
-  if (!locked_) locked_ = lock_.Acquire(options_.lock_timeout, stop_);
-  if (!locked_) {
+  if (!TakeCore()) {
     return std::unexpected(
         Failure{.code = FailureCode::kUnstableTiming,
                 .message = fmt::format("other workers kept the timing core of this host for {} s",
@@ -52,19 +63,16 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   stages[Stage::kMeasure] += took;
   last_finish_ = now;
   begun_at_.pop_front();
-  if (begun_at_.empty()) {
-    lock_.Release();
-    locked_ = false;
-  }
+  if (begun_at_.empty()) LetGoOfCore();
   return timed;
 }
 
-TimingSlot::Canaries TimingSlot::RunCanaries(const HardwareFacts& hardware,
-                                             std::uint64_t probe_steps) {
-  if (!is_empty() || !lock_.Acquire(Nanos{0}, stop_)) return {};
-  Canaries ran{.had_core = true, .reading = executor_.RunCanaries(hardware, probe_steps)};
-  lock_.Release();
-  return ran;
+std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardware,
+                                                     std::uint64_t probe_steps) {
+  LF_CHECK(locked_ && is_empty(), "{} kernels are begun", begun_at_.size());
+  std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
+  LetGoOfCore();
+  return reading;
 }
 
 std::expected<void, Failure> TimingSlot::Check(const KernelCall& call,

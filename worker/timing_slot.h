@@ -45,16 +45,19 @@ class TimingSlot {
   std::expected<Timed, Failure> Finish(StageDurations& stages);
   // Verifies what the kernel wrote when it ran after it was timed.
   std::expected<void, Failure> Check(const KernelCall& call, StageDurations& stages) const;
-  // Runs the canaries if nothing is begun and the core is to be had at once.
-  struct Canaries {
-    bool had_core = false;
-    std::optional<CanaryReading> reading;  // empty also where there was no memory for them
-  };
-  Canaries RunCanaries(const HardwareFacts& hardware, std::uint64_t probe_steps);
-  // Begin no longer waits for the core.
+  // Waits for the core while other workers on this host have it; each gets its turn. False: it was
+  // not to be had.
+  bool TakeCore();
+  // Runs the canaries on the core that was taken, with nothing begun, and lets go of it. Empty:
+  // there was no memory for them.
+  std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
+                                           std::uint64_t probe_steps);
+  // The core is no longer waited for.
   void Stop() { stop_ = true; }
 
  private:
+  void LetGoOfCore();
+
   const Options options_;
   SlotLock lock_;
   bool locked_ = false;

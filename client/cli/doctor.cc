@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
 #include "client/outcome_json.h"
+#include "monitoring/host/core_plan.h"
 #include "monitoring/host/host_inspection.h"
 
 namespace loopfleet::client {
@@ -44,6 +46,9 @@ std::string FindingText(const Finding& finding) {
 int RunDoctor(const DoctorFlags& flags) {
   monitoring::InspectionOptions options;
   if (flags.core >= 0) options.core = flags.core;
+  if (flags.root.empty()) {  // as a worker that is started from here
+    if (auto allowed = monitoring::AllowedProcessors()) options.processors = *std::move(allowed);
+  }
   const monitoring::HostFiles files =
       flags.root.empty() ? monitoring::HostFiles()
                          : monitoring::HostFiles(flags.root + "/proc", flags.root + "/sys");

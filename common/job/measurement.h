@@ -20,7 +20,7 @@ enum class Grade : std::uint8_t {
 std::string_view GradeName(Grade grade);  // "A"
 inline constexpr double kGradeASpread = 0.01;
 Grade GradeOf(double spread);  // at best
-// An interval wider than this says nothing: UNSTABLE_TIMING.
+// An interval of a greater half-width, relative to its median, says nothing: UNSTABLE_TIMING.
 inline constexpr double kWidestSpread = 0.5;
 // Fewer accepted samples than this, and the figures are over all but the preempted ones.
 inline constexpr std::size_t kLeastAccepted = 3;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "monitoring/host/core_plan.h"
 
 namespace loopfleet::monitoring {
 namespace {
@@ -22,8 +23,9 @@ constexpr double kGibi = kKibi * kKibi * kKibi;
 
 struct Host {
   const HostFiles& files;
-  std::vector<int> cpus;  // online
-  int core = 0;           // that kernels are timed on
+  std::vector<int> cpus;    // that a worker may use
+  int core = 0;             // that kernels are timed on
+  std::vector<int> others;  // that everything else of the worker runs on; empty: all of them
 
   std::string Cpu(std::string_view file) const {
     return fmt::format("devices/system/cpu/cpu{}/{}", core, file);
@@ -33,6 +35,16 @@ struct Host {
 Finding Good(std::string what) { return {.severity = Severity::kGood, .what = std::move(what)}; }
 Finding Unknown(std::string what, std::string why) {
   return {.severity = Severity::kUnknown, .what = std::move(what), .why = std::move(why)};
+}
+
+std::vector<int> Online(const HostFiles& files) {
+  std::vector<int> cpus = ParseCpuList(files.Sys("devices/system/cpu/online").value_or(""));
+  if (!cpus.empty()) return cpus;
+  std::istringstream lines(files.Proc("cpuinfo").value_or(""));  // no sysfs in a container, say
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("processor")) cpus.push_back(static_cast<int>(cpus.size()));
+  }
+  return cpus;
 }
 
 // "MemAvailable:  123 kB" of /proc/meminfo, in bytes.
@@ -52,10 +64,13 @@ Finding Cores(const Host& host) {
     return Unknown("the host does not say how many processors it has",
                    "the worker takes what the system lets it run on");
   }
-  if (host.cpus.size() == 1) {
+  if (host.others.empty()) {
     return {
         .severity = Severity::kProblem,
-        .what = "there is one processor",
+        .what = host.cpus.size() == 1
+                    ? "there is one processor to use"
+                    : fmt::format("there is one core to use: processors {} are its threads",
+                                  fmt::join(host.cpus, ", ")),
         .why = "kernels are timed on the core that also compiles, verifies and serves the network",
         .mend = "use a machine with two cores or more, or allow this one more of them"};
   }
@@ -108,7 +123,9 @@ Finding Smt(const Host& host) {
   return {.severity = Severity::kNotice,
           .what = fmt::format("processor {} shares its core with {}", host.core,
                               fmt::join(others, ", ")),
-          .why = "workers leave those idle, but other programs do not know that",
+          .why = host.others.empty() && host.cpus.size() > 1
+                     ? "compilers and verifiers run there, for there is no other core to use"
+                     : "workers leave those idle, but other programs do not know that",
           .mend = "echo off > /sys/devices/system/cpu/smt/control"};
 }
 
@@ -340,15 +357,10 @@ std::string_view NameOf(Severity severity) {
 }
 
 std::vector<Finding> InspectHost(const HostFiles& files, const InspectionOptions& options) {
-  Host host{.files = files,
-            .cpus = ParseCpuList(files.Sys("devices/system/cpu/online").value_or(""))};
-  if (host.cpus.empty()) {  // no sysfs in a container, say
-    std::istringstream lines(files.Proc("cpuinfo").value_or(""));
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("processor")) host.cpus.push_back(static_cast<int>(host.cpus.size()));
-    }
-  }
-  host.core = options.core.value_or(host.cpus.empty() ? 0 : host.cpus.back());
+  Host host{.files = files, .cpus = options.processors ? *options.processors : Online(files)};
+  CorePlan plan = PlanCores(host.cpus, files, options.core);
+  host.core = plan.slot_core;
+  host.others = std::move(plan.others);
   std::vector<Finding> findings;
   for (const auto& [name, check] : kChecks) {
     findings.push_back(check(host));

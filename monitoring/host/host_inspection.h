@@ -30,6 +30,8 @@ struct Finding {
 };
 
 struct InspectionOptions {
+  // That a worker may use; none: all that are online.
+  std::optional<std::vector<int>> processors;
   // The core that kernels are timed on; none: the last one, as workers choose it.
   std::optional<int> core;
 };

@@ -56,6 +56,17 @@ class LocalTest(unittest.TestCase):
         self.assertIn("answered from the store", second.stdout)
         self.check_nothing_is_left()
 
+    def test_one_processor_limits_the_grade(self):
+        alone = ("taskset", "-c", str(max(os.sched_getaffinity(0))), program("loopfleet"))
+        done = fleet.run([*alone, "local", "--", "loopfleet", "eval", ADD, "--json"],
+                         env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (outcome,) = json.loads(done.stdout)
+        self.assertRegex(outcome["isolation"], "; no better than B: cores")
+        self.assertGreaterEqual(outcome["grade"], "B")
+        doctor = fleet.run([*alone, "doctor"], env=self.environment)
+        self.assertRegex(doctor.stdout, r"(?m)^PROBLEM +cores +there is one processor to use$")
+
     def test_gives_the_commands_exit_code(self):
         for shell, code in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)):
             with self.subTest(shell=shell):

@@ -33,9 +33,7 @@ struct CanaryHealth {
 class DeviceWatch {
  public:
   struct Options {
-    Nanos canary_interval = std::chrono::seconds(2);  // a suite takes 4 ms: a duty of 0.2 %
-    // Where another worker has the core: a few of its kernels later.
-    Nanos canary_retry = std::chrono::milliseconds(50);
+    Nanos canary_interval = std::chrono::seconds(2);  // at 20 ms a duty of 1 %
     CanaryWatch::Options canaries;
   };
   // `hardware` has the reference clock; its peaks are filled in from the reading.
@@ -63,8 +61,6 @@ class DeviceWatch {
   std::uint64_t probe_steps() const { return reading_.probe_steps; }
   // Also when there was none to be had: the next one is due an interval later.
   void ObserveCanary(const std::optional<CanaryReading>& reading, Instant now);
-  // The core was not to be had.
-  void PutOffCanary(Instant now) { next_canary_ = now + options_.canary_retry; }
   CanaryHealth health() const;  // from any thread
 
  private:

@@ -52,6 +52,28 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorThatNamesTheSignal) {
   EXPECT_EQ(restarts_[0], std::pair(ChildRole::kCompiler, ChildEnd::Cause::kSignal));
 }
 
+// It keeps state from job to job, which one job may have damaged and another one is ended by.
+TEST_F(CompilerProcessTest, WhatEndsAChildThatCompiledBeforeIsCompiledOnceMoreInANewOne) {
+  for (int i = 1; i <= 3; ++i) {
+    ExpectToWork();
+    const auto compiled = compiler_->Compile(AddOf(Fault::kCompilerWornOut).start, code_->Take());
+    EXPECT_TRUE(compiled) << compiled.error().message;
+    EXPECT_EQ(restarts_.size(), static_cast<std::size_t>(i));
+  }
+  // It is in a new child, too, what it was.
+  EXPECT_EQ(FailureOf(Fault::kCompilerCrash).signal, SIGSEGV);
+  EXPECT_EQ(restarts_.size(), 5U);
+  EXPECT_EQ(FailureOf(Fault::kCompilerCrash).signal, SIGSEGV);
+  EXPECT_EQ(restarts_.size(), 6U);
+}
+
+TEST_F(CompilerProcessTest, AHangIsNotTriedAgain) {
+  WithLimit(kHangLimit);
+  ExpectToWork();
+  EXPECT_EQ(FailureOf(Fault::kCompilerHang).code, FailureCode::kCompileTimeout);
+  EXPECT_EQ(restarts_.size(), 1U);
+}
+
 TEST_F(CompilerProcessTest, AHangIsATimeout) {
   WithLimit(kHangLimit);
   EXPECT_EQ(FailureOf(Fault::kCompilerHang).code, FailureCode::kCompileTimeout);

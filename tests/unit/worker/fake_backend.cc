@@ -185,6 +185,9 @@ class FakeCompiler final : public Compiler {
     }
     switch (static_cast<Fault>(elements)) {
       case Fault::kCompilerCrash: Crash(nullptr, 0); break;
+      case Fault::kCompilerWornOut:
+        if (compiled_before_) Crash(nullptr, 0);
+        break;
       case Fault::kCompilerHang: Hang(nullptr, 0); break;
       case Fault::kCompilerBomb: Bomb(nullptr, 0); break;
       case Fault::kCompilerJunk: kernel.buffers[2].element_count = 1; break;
@@ -197,8 +200,12 @@ class FakeCompiler final : public Compiler {
             Failure{.code = FailureCode::kUnsupported, .message = "not this one"});
       default: break;
     }
+    compiled_before_ = true;
     return kernel;
   }
+
+ private:
+  bool compiled_before_ = false;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ enum class Fault : std::int64_t {
   kCrash = 71,  // SIGSEGV
   kHang = 73,
   kCompilerCrash = 79,
+  kCompilerWornOut = 181,  // its compiler crashes, unless it is the first that this one makes
   kCompilerHang = 83,
   kCompilerBomb = 89,  // allocates without end
   kExit = 97,          // _exit(0)

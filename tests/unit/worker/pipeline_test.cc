@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "monitoring/host/core_plan.h"
 #include "monitoring/registry.h"
 #include "tests/unit/worker/children_fixture.h"
 
@@ -49,7 +50,7 @@ class PipelineTest : public ChildrenFixture {
   void Start(Pipeline::Options options) {
     pipeline_.reset();  // and with it, its slot stops for good
     slot_ = std::make_unique<TimingSlot>(TimingSlot::Options{},
-                                         SlotLock::Open(PlanCores().value().slot_core).value(),
+                                         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
                                          *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,

@@ -45,11 +45,12 @@ TEST_F(ReferenceProcessTest, GivesWhatIsComputedHere) {
   EXPECT_TRUE(restarts_.empty());
 }
 
-TEST_F(ReferenceProcessTest, WhatTakesTooLongIsALimit) {
+// How long it takes depends on the host's load, so it must not be the job's outcome for good.
+TEST_F(ReferenceProcessTest, WhatTakesTooLongMayBeTriedAgain) {
   const auto workload = MakeWorkload(TreeOf("benchmark://mm-v0/mm1024_1024_1024"), 1,
                                      MakerWithin(std::chrono::milliseconds(20)));
   ASSERT_FALSE(workload);
-  EXPECT_EQ(workload.error().code, FailureCode::kLimitFlops);
+  EXPECT_TRUE(InfoOf(workload.error().code).retryable) << InfoOf(workload.error().code).name;
   ASSERT_EQ(restarts_.size(), 1U);
   EXPECT_EQ(restarts_[0], std::pair(ChildRole::kReference, ChildEnd::Cause::kTimeout));
   EXPECT_TRUE(MakeWorkload(AddOf(16).start, 1, MakerWithin(std::chrono::seconds(60))));

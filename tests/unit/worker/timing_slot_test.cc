@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "monitoring/host/core_plan.h"
 #include "tests/unit/worker/children_fixture.h"
 #include "tests/unit/worker/workload_here.h"
 #include "worker/workload.h"
@@ -14,7 +15,7 @@ namespace {
 
 class TimingSlotTest : public ChildrenFixture {
  protected:
-  static SlotLock Lock() { return SlotLock::Open(PlanCores().value().slot_core).value(); }
+  static SlotLock Lock() { return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(); }
   Result<DeviceReading> Measure(Nanos patience, bool is_told_to_end = false) {
     ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
     SlotLock lock = Lock();
@@ -39,6 +40,40 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   const auto reading = Measure(kPatience);
   ASSERT_TRUE(reading) << reading.error().message;
   EXPECT_GT(reading->flop_per_cycle, 0);
+}
+
+// A worker that is busy stands in line again whenever it has had its turn, so the core is never free.
+TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
+  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), executor, clock);
+  std::atomic<bool> stop{false};
+  std::atomic<bool> is_busy{false};
+  std::jthread neighbour([&] {
+    for (SlotLock lock = Lock(); !stop;) {
+      if (!lock.Acquire(kPatience, stop)) continue;
+      is_busy = true;
+      while (!stop && !lock.IsWanted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      is_busy = false;
+      lock.Release();
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    while (!is_busy) std::this_thread::yield();
+    EXPECT_TRUE(slot.TakeCore());
+    EXPECT_TRUE(slot.RunCanaries({}, 1'000));
+  }
+  stop = true;
+}
+
+TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
+  SlotLock other = Lock();
+  ASSERT_TRUE(other.Acquire(kPatience, never_));
+  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  const SystemClock clock;
+  TimingSlot slot({}, Lock(), executor, clock);
+  slot.Stop();
+  EXPECT_FALSE(slot.TakeCore());
 }
 
 // On two cores the daemon is woken milliseconds late, beside its compilers.

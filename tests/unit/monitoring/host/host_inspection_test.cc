@@ -183,6 +183,28 @@ TEST_F(HostInspectionTest, OneCore) {
   Expect("cores", Severity::kProblem, "one processor", "two cores");
 }
 
+// What counts is what a worker may use, not what there is.
+TEST_F(HostInspectionTest, OneCoreOfWhatMayBeUsed) {
+  const auto cores = [&](const std::vector<int>& processors) {
+    return InspectHost(host_.files(), {.processors = processors}).front();
+  };
+  EXPECT_EQ(cores({2, 3}).severity, Severity::kGood);
+  EXPECT_EQ(cores({3}).severity, Severity::kProblem);
+  EXPECT_NE(cores({3}).what.find("one processor"), std::string::npos) << cores({3}).what;
+  for (const char* cpu : {"cpu2", "cpu3"}) {
+    host_.Sys(kCpu + cpu + "/topology/thread_siblings_list", "2-3");
+  }
+  EXPECT_EQ(cores({2, 3}).check, "cores");
+  EXPECT_EQ(cores({2, 3}).severity, Severity::kProblem);
+  EXPECT_NE(cores({2, 3}).what.find("processors 2, 3 are its threads"), std::string::npos)
+      << cores({2, 3}).what;
+  EXPECT_EQ(cores({1, 2, 3}).severity, Severity::kGood);
+  // Nothing is left idle there.
+  const auto findings = InspectHost(host_.files(), {.processors = {{2, 3}}});
+  const auto smt = std::ranges::find(findings, "smt", &Finding::check);
+  EXPECT_NE(smt->why.find("no other core"), std::string::npos) << smt->why;
+}
+
 TEST_F(HostInspectionTest, AnotherCoreCanBeAskedFor) {
   host_.Sys(kCpu + "cpu1/cpufreq/scaling_governor", "ondemand");
   host_.Sys(kCpu + "cpu1/topology/thread_siblings_list", "1");
