@@ -27,8 +27,10 @@ inline void Refuse(Turn& turn, const Asker& asker, FailureCode code, std::string
 }
 
 inline void ReplyToWaiter(Turn& turn, const Waiter& waiter) {
-  turn.effects.push_back(SendOutcomes{
-      .peer = waiter.asker.peer, .number = waiter.asker.number, .fetch = waiter.fetch});
+  turn.effects.push_back(SendOutcomes{.peer = waiter.asker.peer,
+                                      .number = waiter.asker.number,
+                                      .payer = {.client = waiter.client, .key = waiter.key},
+                                      .fetch = waiter.fetch});
 }
 
 inline void ReplyWithBatch(Turn& turn, const Asker& asker, BatchId batch) {

@@ -210,8 +210,10 @@ struct QuestionVisitor {
   }
 
   void operator()(const wire::ListOutcomes& list) const {
-    turn.effects.push_back(
-        AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
+    turn.effects.push_back(AnswerFromStorage{.peer = asker.peer,
+                                             .number = asker.number,
+                                             .payer = {.client = payer, .key = key},
+                                             .question = list});
   }
 
   void operator()(const wire::ShowFleet& show) const {

@@ -25,11 +25,18 @@ struct ReplyToClient {
   wire::CoordinatorMessage message;
 };
 
+// For whom a page of outcomes is read: they have turns (read_turns.h).
+struct Payer {
+  Uuid client;
+  KeyText key = {};
+};
+
 // Read the batch and the outcomes after `after_sequence` from storage, and reply with as many as
 // fit one frame (an OutcomePage; NOT_FOUND for an unknown batch).
 struct SendOutcomes {
   PeerId peer;
   std::uint64_t number = 0;
+  Payer payer;
   wire::FetchOutcomes fetch;
 };
 
@@ -40,6 +47,7 @@ enum class Unknown : std::uint8_t { kIsOver, kMayBeToCome };
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
+  Payer payer = {};  // of a page of outcomes
   std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes> question;
   Unknown job = Unknown::kIsOver;  // the one to be explained
 };

@@ -6,6 +6,7 @@
 #include "common/base/failpoint.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "coordinator/limits.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -38,11 +39,36 @@ void EffectRunner::Do(ReplyToClient effect) {
   Reply(effect.peer, effect.number, std::move(effect.message));
 }
 
-void EffectRunner::Do(SendOutcomes effect) {
-  Reply(effect.peer, effect.number, answers_.Outcomes(effect.fetch));
-}
+void EffectRunner::Do(SendOutcomes effect) { AddRead(std::move(effect)); }
 
 void EffectRunner::Do(AnswerFromStorage effect) {
+  if (std::holds_alternative<wire::ListOutcomes>(effect.question)) {
+    AddRead(std::move(effect));
+  } else {
+    Answer(effect);
+  }
+}
+
+void EffectRunner::AddRead(ReadTurns::Read read) {
+  const auto [peer, number] = std::visit(
+      [](const auto& one) { return std::pair(one.peer, one.number); }, read);
+  auto no_room = reads_.Add(std::move(read));
+  if (!no_room) return;
+  observer_.Observe(Observation{RequestWasRefused{no_room->code}});
+  Reply(peer, number,
+        wire::Refused{.failure = *std::move(no_room), .retry_after_ms = Limits{}.retry_after_ms});
+}
+
+void EffectRunner::ReadNext() {
+  const ReadTurns::Read read = reads_.Take();
+  if (const auto* page = std::get_if<SendOutcomes>(&read)) {
+    Reply(page->peer, page->number, answers_.Outcomes(page->fetch));
+  } else {
+    Answer(std::get<AnswerFromStorage>(read));
+  }
+}
+
+void EffectRunner::Answer(const AnswerFromStorage& effect) {
   if (const auto* explain = std::get_if<wire::ExplainJob>(&effect.question)) {
     return Reply(effect.peer, effect.number, answers_.Answer(*explain, effect.job));
   }

@@ -2,6 +2,7 @@
 // EffectRunner: does what the core wants done. No decisions: it encodes, cuts to frames, reads from
 // storage, sends, and says what could not be sent. Belongs to the event loop's thread.
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "coordinator/effect.h"
 #include "coordinator/event.h"
 #include "coordinator/observer.h"
+#include "coordinator/read_turns.h"
 #include "coordinator/storage_thread.h"
 #include "coordinator/stored_answers.h"
 
@@ -25,6 +27,10 @@ class EffectRunner {
         observer_(observer) {}
 
   void Run(Effects effects);
+  // Pages of outcomes are read later, one with each call.
+  bool HasReads() const { return !reads_.empty(); }
+  void ReadNext();
+  void ForgetReadsOf(const std::set<KeyText>& keys) { reads_.RemoveThoseWith(keys); }
   // What came of it: peers that could not be reached.
   std::vector<Event> TakeEvents() { return std::exchange(events_, {}); }
 
@@ -38,6 +44,8 @@ class EffectRunner {
   void Do(Persist effect);
   void Do(const Observation& observation);
 
+  void AddRead(ReadTurns::Read read);
+  void Answer(const AnswerFromStorage& effect);
   void Reply(const PeerId& peer, std::uint64_t number, wire::CoordinatorMessage message);
   void SendLeases(const PeerId& peer, wire::Leases leases);
   bool Send(const PeerId& peer, const wire::WorkerCommand& command);
@@ -47,6 +55,7 @@ class EffectRunner {
   StorageThread& storage_;
   StoredAnswers& answers_;
   Observer& observer_;
+  ReadTurns reads_;
   std::vector<Event> events_;
 };
 

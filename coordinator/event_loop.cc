@@ -95,8 +95,8 @@ Status EventLoop::Run() {
   Instant stop_by{};
   while (true) {
     const Nanos until_tick = next_tick_ - parts_.clock.Now();
-    poller_.Wait(to_recover_ != nullptr ? Nanos{0}
-                                        : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
+    const bool has_more = to_recover_ != nullptr || parts_.runner.HasReads();
+    poller_.Wait(has_more ? Nanos{0} : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
       parts_.health.Stopping();
@@ -110,11 +110,13 @@ Status EventLoop::Run() {
     GiveStorageEvents();
     ReceiveFromClients();
     ReceiveFromWorkers();
+    ReadPages();
     TickIfDue();
     LF_TRY_VOID(RecoverSomeJobs());
     parts_.health.LoopTurned(parts_.clock.Now());
     if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
-    if (stopping && !parts_.core.HasWritesUnderWay()) return {};
+    const bool is_idle = !parts_.core.HasWritesUnderWay() && !parts_.runner.HasReads();
+    if (stopping && is_idle) return {};
     if (stopping && parts_.clock.Now() > stop_by) {
       log::Warning("coordinator.stopped_early what is not written is measured again");
       return {};
@@ -154,6 +156,7 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
   if (revoked.contains(received.sender.key)) {
     received.sender = {.standing = wire::Sender::Standing::kRevoked};
   }
+  parts_.runner.ForgetReadsOf(revoked);
   Give(KeysRevoked{std::move(revoked)});
 }
 
@@ -174,6 +177,16 @@ void EventLoop::ReceiveFromWorkers() {
     if (!received) return;
     ApplyKeyChanges(*received);
     OnWorkerFrame(*received);
+  }
+}
+
+// After what came: who asks for anything else does not wait for all of them.
+void EventLoop::ReadPages() {
+  const Instant until = parts_.clock.Now() + kMaxReadingPerTurn;
+  while (parts_.runner.HasReads()) {
+    parts_.runner.ReadNext();
+    for (Event& event : parts_.runner.TakeEvents()) Give(std::move(event));
+    if (parts_.clock.Now() >= until) return;
   }
 }
 

@@ -57,6 +57,7 @@ class EventLoop {
   // this, or after one message.
   static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
   static constexpr int kMaxMessagesPerTurn = 256;      // of each socket: neither starves the other
+  static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
   static constexpr std::size_t kJobsPerPiece = 2'000;  // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
@@ -70,6 +71,7 @@ class EventLoop {
   void GiveStorageEvents();
   void ReceiveFromClients();
   void ReceiveFromWorkers();
+  void ReadPages();
   void ServeHandshakes();
   // Whose keys were revoked by now is gone, the sender of what was just received among them.
   void ApplyKeyChanges(wire::Received& received);

@@ -18,6 +18,8 @@ struct Limits {
   std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
   std::uint32_t max_workers = 10'000;   // beyond: BUSY
   std::uint32_t max_workers_per_key = 5'000;    // one key leaves room for others; beyond: BUSY
+  // Each kind of worker (class, compiler, policy) is two more lookups for each job that it could run.
+  std::uint32_t max_kinds_per_key = 32;         // beyond: QUOTA_EXCEEDED
   std::uint32_t max_hardware_classes = 10'000;  // whose clock is remembered
   std::uint32_t max_lost_workers = 100;         // lost ones that are still listed
   std::uint32_t max_affinities = 100'000;       // whose worker is remembered
@@ -54,6 +56,9 @@ struct Limits {
   // Measurements of one worker that are made anew when it turns out to have drifted; what it
   // measured beside them is only flagged, and measured anew when somebody asks.
   std::uint32_t max_remeasured = 256;
+  // A worker that began to drift is not steady again before: each time costs storage a look through
+  // what it measured.
+  std::chrono::milliseconds min_drift{5000};
   // How long a worker drifts before it is lent jobs that nobody else could run: they would wait for
   // ever otherwise. What comes of them is in doubt from the beginning.
   std::chrono::milliseconds drift_patience{60'000};

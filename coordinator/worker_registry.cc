@@ -9,6 +9,12 @@ namespace loopfleet::coordinator {
 
 using wire::WorkerState;
 
+WorkerKind KindOf(const wire::WorkerHello& facts) {
+  return {.hardware_class = facts.hardware.hardware_class,
+          .compiler = facts.compiler,
+          .policy = facts.policy};
+}
+
 WorkerState StateOf(const Worker& worker) {
   if (worker.said == wire::DrainState::kDraining || worker.drain) return WorkerState::kDraining;
   return QuarantineOf(worker) ? WorkerState::kQuarantined : WorkerState::kReady;
@@ -174,9 +180,7 @@ std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
   std::vector<WorkerKind> kinds;
   for (const auto& [id, worker] : workers_) {
     if (worker.state == WorkerState::kLost || !Serves(worker.supply(), demand)) continue;
-    WorkerKind kind{.hardware_class = worker.facts.hardware.hardware_class,
-                    .compiler = worker.facts.compiler,
-                    .policy = worker.facts.policy};
+    WorkerKind kind = KindOf(worker.facts);
     if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(std::move(kind));
   }
   return kinds;

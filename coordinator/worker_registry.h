@@ -51,6 +51,7 @@ struct Worker {
   wire::CanaryState canary = wire::CanaryState::kSteady;
   std::optional<Canary> drifting;  // which of them, if it says so
   double canary_ratio = 0;
+  Instant drifts_since{};              // meaningful while its canaries drift
   Instant quarantined_at{};            // meaningful while it is in quarantine
   bool lent_since_quarantine = false;  // a job (lending_transitions.h)
   std::uint64_t nothing_lent_at = 0;   // ReadyQueue::changes() when nothing was left to it; 0: look
@@ -94,6 +95,7 @@ struct WorkerKind {
   std::string policy;
   friend bool operator==(const WorkerKind&, const WorkerKind&) = default;
 };
+WorkerKind KindOf(const wire::WorkerHello& facts);
 
 // Between quarantine, draining and ready: what it is for everybody to see, but for kLost.
 wire::WorkerState StateOf(const Worker& worker);

@@ -150,6 +150,19 @@ std::size_t WorkersWith(const State& state, const KeyText& key) {
       state.workers.all(), [&](const auto& entry) { return entry.second.key == key; }));
 }
 
+// Whether the key has workers of so many other kinds that there is no room for this one's.
+bool IsOneKindTooMany(const State& state, const wire::WorkerHello& hello, const KeyText& key) {
+  const WorkerKind kind = KindOf(hello);
+  std::vector<WorkerKind> others;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.key != key || worker.state == WorkerState::kLost || id == hello.worker) continue;
+    WorkerKind its = KindOf(worker.facts);
+    if (its == kind) return false;
+    if (std::ranges::find(others, its) == others.end()) others.push_back(std::move(its));
+  }
+  return others.size() >= state.limits.max_kinds_per_key;
+}
+
 void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
   State& state = turn.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
@@ -171,6 +184,14 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
     Failure failure{.code = FailureCode::kBusy,
                     .message = fmt::format("{} workers are registered with this key already",
                                            state.limits.max_workers_per_key)};
+    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+  }
+  if (!key.empty() && IsOneKindTooMany(state, hello, key)) {
+    Failure failure{
+        .code = FailureCode::kQuotaExceeded,
+        .message = fmt::format("workers of {} kinds (hardware class, compiler, policy) are "
+                               "registered with this key already, that is the most",
+                               state.limits.max_kinds_per_key)};
     return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
@@ -205,6 +226,11 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
 }
 
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
+  if (worker.canary == wire::CanaryState::kDrifting &&
+      heartbeat.canary == wire::CanaryState::kSteady &&
+      turn.now.instant < worker.drifts_since + turn.limits().min_drift) {
+    return;  // too early: it says so again
+  }
   const auto before = std::exchange(worker.canary, heartbeat.canary);
   worker.canary_ratio = heartbeat.canary_ratio;
   worker.drifting = heartbeat.drifting;
@@ -222,6 +248,7 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
     }
     if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
   } else if (before != heartbeat.canary) {
+    worker.drifts_since = turn.now.instant;
     if (worker.refuted_by.empty()) worker.quarantined_at = turn.now.instant;
     worker.lent_since_quarantine = false;
     Distrust(turn, worker, steady_since);

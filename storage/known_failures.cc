@@ -129,17 +129,21 @@ Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& su
   std::vector<std::pair<std::int64_t, Place>> rows;
   {
     LF_TRY(Query row, connection.Start(R"sql(
-      SELECT f.id, f.code, f.batch, f.sequence, f.failed_at, o.worker
+      SELECT f.*, o.worker
       FROM known_failures f LEFT JOIN outcomes o ON o.batch = f.batch AND o.sequence = f.sequence
       ORDER BY f.id DESC)sql"));
     while (true) {
       LF_TRY(const bool more, row.Next());
       if (!more) break;
       const std::int64_t id = row.Int64();
+      row.Skip();  // tree_key
+      row.Skip();  // conditions
       const auto code = FailureCodeOf(row.Int<std::uint16_t>());
+      row.Skip();  // cut_above_ns
       const BatchId batch{row.Int<std::uint64_t>()};
       const Place place{batch, row.Int<std::uint64_t>()};
       const std::int64_t failed_at = row.Int64();
+      if (!row.ChecksumMatches()) continue;  // nor does it say when the ones before it were
       if (failed_at < since - kSlack.count()) break;
       const bool is_of_worker = row.Text() == suspected.worker;
       if (!code || !IsOfTime(*code) || failed_at < since || !is_of_worker) continue;

@@ -391,7 +391,13 @@ Status ResultTable::Suspect(const ResultsSuspected& suspected) {
       const ResultId id = row.Int64();
       const bool is_of_worker = row.Text() == suspected.worker;
       const std::int64_t measured_at = row.Int64();
-      if (measured_at < since - kSlack.count()) break;
+      if (measured_at < since - kSlack.count()) {
+        // Only a row that is what was written says that those before it are older.
+        const auto whole = Find(id);
+        if (whole) break;
+        if (whole.error().kind != ErrorKind::kCorrupt) return std::unexpected(whole.error());
+        continue;
+      }
       if (is_of_worker && measured_at >= since) ids.push_back(id);
     }
   }

@@ -48,8 +48,9 @@ Result<UniqueFd> ListenOn(const TcpEndpoint& endpoint, int backlog) {
       (is_v6 && ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0) ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
       ::listen(fd.get(), backlog) != 0) {
+    const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
     return Fail(errno == EADDRINUSE ? ErrorKind::kUnavailable : ErrorKind::kSystem,
-                fmt::format("cannot listen on {} port {}: {}", endpoint.host, endpoint.port,
+                fmt::format("cannot listen on tcp://{}:{}: {}", host, endpoint.port,
                             std::strerror(errno)));
   }
   return fd;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "common/base/log.h"
@@ -18,8 +19,15 @@ using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 10ms;  // at 2,000 arrivals a second, 20 come in between
 constexpr auto kLogPause = 10s;    // an attacker must not fill the log
+// While descriptors are out, libzmq tells of failures as fast as it can until they are dealt with.
+constexpr int kMaxEventsPerLook = 10'000;
 
 Instant Now() { return std::chrono::steady_clock::now(); }
+
+Arrivals::Limits LimitsFor(const std::shared_ptr<const KnownAddresses>& known) {
+  if (known != nullptr) return {};
+  return {.at_once = std::numeric_limits<double>::infinity()};
+}
 
 }  // namespace
 
@@ -28,11 +36,13 @@ Porch::Porch(zmq::context_t& context, zmq::socket_t& router, int listener,
     : router_(router),
       listener_(::fcntl(listener, F_DUPFD_CLOEXEC, 0)),
       known_(std::move(known)),
-      arrivals_(Arrivals::Limits{}, Now()),
-      filter_(listener_.get()) {
+      arrivals_(LimitsFor(known_), Now()),
+      filter_(listener_.get()),
+      reserve_(listener_.get()) {
   static std::atomic<std::uint64_t> last_number = 0;
   const std::string name = fmt::format("inproc://loopfleet.porch.{}", ++last_number);
-  constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+  constexpr int kEvents =
+      ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_ACCEPT_FAILED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
   if (::zmq_socket_monitor(router.handle(), name.c_str(), kEvents) != 0) throw zmq::error_t();
   monitor_ = zmq::socket_t(context, zmq::socket_type::pair);
   monitor_.set(zmq::sockopt::linger, 0);
@@ -73,7 +83,7 @@ void Porch::WaitForNews() {
 // An event is two parts: its number (16 bits) and value, then the endpoint.
 void Porch::CountEvents() {
   const Instant now = Now();
-  for (;;) {
+  for (int i = 0; i < kMaxEventsPerLook; ++i) {
     zmq::message_t event;
     zmq::message_t endpoint;
     if (!monitor_.recv(event, zmq::recv_flags::dontwait)) return;
@@ -88,11 +98,19 @@ void Porch::CountEvents() {
 
 void Porch::Decide() {
   const Instant now = Now();
-  const Admit who = arrivals_.WhoAt(now);
+  if (!reserve_.IsTouched()) return Let(arrivals_.WhoAt(now), now);
+  Let(Admit::kNobody, now);
+  reserve_.HangUpOnQueue();
+  if (now < next_reserve_log_) return;
+  next_reserve_log_ = now + kLogPause;
+  log::Warning("porch.few_descriptors new connections wait: raise the limit (LimitNOFILE)");
+}
+
+void Porch::Let(Admit who, Instant now) {
   const bool is_known_changed = who == Admit::kKnown && known_->version() != known_version_;
   if (who == admitted_ && !is_known_changed) return;
   if (admitted_ == Admit::kEverybody) ++held_off_count_;
-  const KnownAddresses::Snapshot known = known_->Take();
+  const auto known = known_ == nullptr ? KnownAddresses::Snapshot{} : known_->Take();
   if (held_off_count_ > 0 && now >= next_log_) {
     next_log_ = now + kLogPause;
     log::Warning("porch.held_off count={} known_addresses={}", std::exchange(held_off_count_, 0),

@@ -136,7 +136,7 @@ struct Router::Impl {
   std::vector<zmq::message_t> parts;
   Authenticator* authenticator = nullptr;
   Door door = Door::kClients;
-  std::unique_ptr<Porch> porch;  // of a guarded TCP socket; goes before `socket`
+  std::unique_ptr<Porch> porch;  // of a TCP socket; goes before `socket`
 
   Sender SenderOf(zmq::message_t& part) const {
     if (authenticator == nullptr) return {};
@@ -171,10 +171,12 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
     impl->socket.set(zmq::sockopt::backlog, kListenBacklog);
     UniqueFd listener;  // ZeroMQ's own, once it is bound
     const auto* tcp = std::get_if<TcpEndpoint>(&parsed);
-    if (options.authenticator != nullptr && tcp != nullptr) {
+    if (tcp != nullptr) {
       LF_TRY(listener, ListenOn(*tcp, kListenBacklog));
+      std::shared_ptr<const KnownAddresses> known;
+      if (options.authenticator != nullptr) known = options.authenticator->impl().known_addresses;
       impl->porch = std::make_unique<Porch>(context.impl().context, impl->socket, listener.get(),
-                                            options.authenticator->impl().known_addresses);
+                                            std::move(known));
       impl->socket.set(zmq::sockopt::use_fd, listener.get());
     }
     impl->socket.bind(ZmqName(parsed));

@@ -103,7 +103,8 @@ class FaultsTest(unittest.TestCase):
             print(f"{STORM} workers with keys: all registered {time.monotonic() - begun:.1f} s after the start")
 
     def test_descriptors_that_run_out(self):
-        with arena.Arena(transport="tcp", workers=2, credit=8, job_us=2000, heartbeat_ms=100) as ring:
+        # Few jobs, which alone cost the coordinator next to nothing.
+        with arena.Arena(transport="tcp", workers=2, credit=8, job_us=50_000, heartbeat_ms=500) as ring:
             ring.start_client(jobs=60)
             ring.await_dispatching()
             ring.kill_coordinator()
@@ -117,10 +118,12 @@ class FaultsTest(unittest.TestCase):
                 connection.connect_ex((host, int(port)))
                 crowd.append(connection)
             folder = pathlib.Path(f"/proc/{ring.coordinator.pid}/fd")
-            fleet.wait_until(lambda: len(list(folder.iterdir())) >= 150, "no descriptor is left")
+            # A tenth of them is not for connections.
+            fleet.wait_until(lambda: len(list(folder.iterdir())) >= 144, "no descriptor is left")
             used = processor_seconds(ring.coordinator.pid)
             begun = time.monotonic()
-            ring.await_progress(3)  # those that are connected are served
+            while time.monotonic() < begun + 2:  # less than until silent ones are hung up on
+                ring.await_progress(1)  # those that are connected are served
             busy = (processor_seconds(ring.coordinator.pid) - used) / (time.monotonic() - begun)
             for connection in crowd:
                 connection.close()
@@ -129,6 +132,7 @@ class FaultsTest(unittest.TestCase):
             fleet.wait_until(lambda: ring.histories[-1].stat().st_size > before, "a new client is served")
             print(f"without descriptors the coordinator takes {100 * busy:.0f} % of a processor; "
                   f"{ring.judge()}")
+            self.assertLess(busy, 0.10)
 
     def test_clocks_that_jump(self):
         """The wall's only: what is waited for, is by a clock that nobody sets."""

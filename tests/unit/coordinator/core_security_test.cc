@@ -162,6 +162,33 @@ TEST(CoreSecurity, OneKeyDoesNotTakeThePlaceOfAllWorkers) {
   EXPECT_EQ(h.core->state().workers.size(), 2u);
 }
 
+wire::WorkerHello OfKind(std::uint8_t worker, std::string hardware_class) {
+  wire::WorkerHello hello{.worker = Named(worker), .name = "w", .credit = 1};
+  hello.hardware.hardware_class = std::move(hardware_class);
+  return hello;
+}
+
+// A job is looked up for each kind of worker that could run it.
+TEST(CoreSecurity, AKeyHasWorkersOfSoManyKindsAndNoMore) {
+  Limits limits;
+  limits.max_kinds_per_key = 2;
+  Harness h(limits);
+  h.keys = {{"a", "key"}, {"b", "key"}, {"c", "key"}, {"d", "key"}, {"e", "another"}};
+  h.Say("a", OfKind(1, "class 1"));
+  h.Say("b", OfKind(2, "class 2"));
+  h.Say("c", OfKind(3, "class 3"));
+  const auto refused = h.TakeCommand<wire::Refused>("c");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->failure.code, FailureCode::kQuotaExceeded);
+  EXPECT_NE(refused->failure.message.find("2 kinds"), std::string::npos);
+  EXPECT_GT(refused->retry_after_ms, 0U);
+  h.Say("d", OfKind(4, "class 2"));  // it is one of them
+  h.Say("a", OfKind(1, "class 3"));  // it was alone of its kind
+  h.Say("e", OfKind(5, "class 4"));
+  EXPECT_EQ(h.core->state().workers.size(), 4u);
+  EXPECT_EQ(h.core->state().workers.KindsFor({}).size(), 3u);
+}
+
 TEST(CoreSecurity, EveryClientMayReadABatch) {
   TwoClients h;
   const auto shown = h.AskAs("b", Role::kClient, wire::ShowBatch{h.batch});

@@ -18,6 +18,14 @@ wire::Heartbeat Canaries(wire::CanaryState state, seconds steady_since,
                                                             : std::nullopt};
 }
 
+// It says so with each heartbeat, for so long.
+void Drift(Harness& h, const PeerId& peer, seconds time, const std::vector<LeaseId>& held = {}) {
+  for (seconds passed{0}; passed < time; passed += seconds(1)) {
+    h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20), held));
+    h.Pass(seconds(1));
+  }
+}
+
 wire::WorkerInfo ShownWorker(Harness& h) {
   const auto number = h.Ask("c", wire::ListWorkers{});
   return h.TakeReply<wire::WorkerList>("c", number)->workers.at(0);
@@ -34,9 +42,24 @@ TEST(Core, AWorkerThatDriftsGetsNothingMoreUntilItIsSteady) {
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
   EXPECT_NEAR(ShownWorker(h).canary_ratio, 1.07, 1e-9);
   EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
+  Drift(h, "w", seconds(5));
   h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(20)));
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kReady);
+}
+
+// Each time it begins to drift, storage looks through what it measured.
+TEST(Core, AWorkerThatFlipsIsBelievedOnceInAWhile) {
+  Harness h;
+  h.WorkerHello("w", 50);
+  for (int i = 0; i < 100; ++i) {  // 10 s
+    h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+    h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(20)));
+    h.Pass(milliseconds(100));
+  }
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 2U);
+  EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
 }
 
 TEST(Core, ANewConnectionDoesNotEndAQuarantine) {
@@ -98,14 +121,6 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // as it was told
   EXPECT_EQ(h.core->state().batches.size(), 0U);
-}
-
-// It says so with each heartbeat, for so long.
-void Drift(Harness& h, const PeerId& peer, seconds time, const std::vector<LeaseId>& held = {}) {
-  for (seconds passed{0}; passed < time; passed += seconds(1)) {
-    h.Say(peer, Canaries(wire::CanaryState::kDrifting, seconds(20), held));
-    h.Pass(seconds(1));
-  }
 }
 
 std::string WhyItWaits(Harness& h, JobId job) {
@@ -300,6 +315,11 @@ TEST(Core, NothingIsLentWhileSomebodyDriftsSinceAMomentAgo) {
   h.Write();
   h.Pass(seconds(1));
   EXPECT_TRUE(h.TakeLeases("w").empty());
+  EXPECT_TRUE(h.TakeLeases("x").empty());
+  for (int i = 0; i < 2; ++i) {
+    Drift(h, "w", seconds(1));
+    Drift(h, "x", seconds(1));
+  }
   EXPECT_TRUE(h.TakeLeases("x").empty());
   h.Say("x", Canaries(wire::CanaryState::kSteady, seconds(0)));
   EXPECT_EQ(h.TakeLeases("x").size(), 1U);

@@ -164,6 +164,34 @@ TEST_F(CorruptionTest, ADamagedFailureAnswersNothing) {
   EXPECT_FALSE(OpenReader()->FindFailure({.key = KeyFor(failure)}).value());
 }
 
+// What a worker measured since it drifted is looked for from the newest on.
+TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
+  const auto timeout = [](std::uint8_t tree) {
+    Evaluation made = SomeFailure(FailureCode::kRunTimeout);
+    made.tree_key = SomeKey(tree);
+    return made;
+  };
+  const auto finished = [&](std::uint32_t index, const Evaluation& evaluation) {
+    return JobFinished{
+        SomeOutcome({.batch = 2, .index = index, .sequence = index + 1}, spec_, evaluation)};
+  };
+  const JobFinished first = finished(0, SomeMeasurement(2));
+  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{
+      SomeBatch(2, {spec_, spec_, spec_, spec_}), first, finished(1, timeout(3)),
+      finished(2, SomeMeasurement(4)), finished(3, timeout(5))}));
+  RunByHand(
+      "UPDATE results SET measured_at = 1 WHERE id = (SELECT max(id) FROM results);"
+      "UPDATE known_failures SET failed_at = 1 WHERE id = (SELECT max(id) FROM known_failures)");
+  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{ResultsSuspected{
+      .worker = first.outcome.worker,
+      .since = first.outcome.finished_at,
+      .flagged_at = first.outcome.finished_at,
+      .reason = "it drifted"}}));
+  const auto reader = OpenReader();
+  EXPECT_FALSE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
+  EXPECT_FALSE(reader->FindFailure({.key = KeyFor(timeout(3))}).value());
+}
+
 TEST_F(CorruptionTest, AnOutcomesOwnPlace) {
   RunByHand("UPDATE outcomes SET sequence = 7 WHERE idx = 1");
   ExpectCorrupt(OpenReader()->ReadOutcomes({1}, 0, 10), "of table outcomes");
