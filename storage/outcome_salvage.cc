@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -42,10 +43,10 @@ Result<bool> OutcomeSalvage::IsNeeded(std::span<const StoredBatch> batches) {
 
 Result<OutcomeSalvage::Index> OutcomeSalvage::ReadIndex(Connection& connection,
                                                         const StoredBatch& batch) {
-  Index index{.job_of = std::vector(batch.finished + std::size_t{1}, kNobody)};
+  Index index;
   for (std::uint32_t next = 0; next <= batch.job_count;) {  // beyond the last, too
     LF_TRY(Query entry, connection.Start(R"sql(
-      SELECT idx, sequence FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
+      SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
       WHERE batch = ? AND idx >= ? ORDER BY idx)sql"));
     entry.Add(batch.batch.value).Add(next);
     while (true) {
@@ -58,10 +59,7 @@ Result<OutcomeSalvage::Index> OutcomeSalvage::ReadIndex(Connection& connection,
       }
       if (!*more) return index;
       next = entry.Int<std::uint32_t>() + 1;
-      const auto sequence = entry.Int<std::uint64_t>();
-      if (next <= batch.job_count && sequence < index.job_of.size()) {
-        index.job_of[sequence] = next - 1;
-      }
+      if (next <= batch.job_count) index.jobs.push_back(next - 1);
     }
   }
   return index;
@@ -189,31 +187,22 @@ Status OutcomeSalvage::Salvage(Connection& damaged, BatchId id, RowFeed& rows,
     if (!is_over) continue;
     for (; next <= finished; ++next) gone.push_back(next);
   }
-  std::vector<std::uint64_t> of_nobody;
-  const auto lose = [&](std::uint64_t sequence, std::uint32_t job) {
-    has_outcome[job] = true;
+  // Which of them was whose, the index alone does not tell; they are all alike.
+  std::vector<std::uint32_t> jobs = index.jobs;
+  for (std::uint32_t job = 0; job < has_outcome.size(); ++job) jobs.push_back(job);
+  auto job = jobs.begin();
+  for (const std::uint64_t sequence : gone) {
+    job = std::find_if(job, jobs.end(), [&](std::uint32_t one) { return !has_outcome[one]; });
+    if (job == jobs.end()) return Damaged("batches", id);
+    has_outcome[*job] = true;
     // When it finished, nobody knows; not before it was accepted.
-    Outcome outcome{.job = {.batch = id, .index = job},
+    Outcome outcome{.job = {.batch = id, .index = *job},
                     .sequence = sequence,
                     .finished_at = (*batch)->accepted_at};
     outcome.evaluation.verdict =
         Failure{.code = FailureCode::kStorageCorrupt,
                 .message = Damaged("outcomes", fmt::format("{}.{}", id, sequence)).error().message};
     lost.push_back(std::move(outcome));
-  };
-  for (const std::uint64_t sequence : gone) {
-    const std::uint32_t job = index.job_of[sequence];
-    if (job != kNobody && !has_outcome[job]) {
-      lose(sequence, job);
-    } else {
-      of_nobody.push_back(sequence);
-    }
-  }
-  std::uint32_t free = 0;
-  for (const std::uint64_t sequence : of_nobody) {
-    while (free < has_outcome.size() && has_outcome[free]) ++free;
-    if (free == has_outcome.size()) return Damaged("batches", id);
-    lose(sequence, free);
   }
   return {};
 }

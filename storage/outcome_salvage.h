@@ -3,9 +3,9 @@
 // row could never be written beside such a page again, and the jobs whose outcomes go there would
 // never end.
 //
-// Every outcome keeps its place. One that is lost becomes a failure STORAGE_CORRUPT of the same job,
-// which the table's index tells; where that is lost, too, of the batch's first job without an
-// outcome. The damaged table stays, as `outcomes_damaged_1` (2, 3 ...): nothing in it is changed, and
+// Every outcome keeps its place. Those that are lost become failures STORAGE_CORRUPT of the jobs
+// that have none any more and had one, which the table's index tells; where that is lost, too, of
+// the batch's first jobs without an outcome. The damaged table stays, as `outcomes_damaged_1` (2, 3 ...): nothing in it is changed, and
 // what it holds can still be looked at. Takes as long as writing all outcomes anew.
 
 #include <cstdint>
@@ -39,12 +39,11 @@ class OutcomeSalvage {
   Result<Salvaged> Run();
 
  private:
-  // What the index says of a batch.
+  // What the index says of a batch, read without the rows.
   struct Index {
-    std::vector<std::uint32_t> job_of;  // by sequence; kNobody: not told
+    std::vector<std::uint32_t> jobs;  // with an outcome
     bool is_whole = true;
   };
-  static constexpr std::uint32_t kNobody = UINT32_MAX;
 
   Status MakeAnew(Connection& damaged, Salvaged& salvaged);
   Status Salvage(Connection& damaged, BatchId id, RowFeed& rows, std::vector<Outcome>& lost,

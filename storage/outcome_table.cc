@@ -239,24 +239,16 @@ Result<Outcome> OutcomeTable::Finish(Row row) {
   return std::move(row.outcome);
 }
 
-Result<std::optional<std::uint32_t>> OutcomeTable::IndexOf(BatchId batch, std::uint64_t sequence) {
+Result<std::uint32_t> OutcomeTable::IndexOf(BatchId batch, std::uint64_t sequence) {
   LF_TRY(Query query, connection_.Start(R"sql(
     SELECT idx FROM outcomes INDEXED BY sqlite_autoindex_outcomes_2
     WHERE batch = ? AND sequence = ?)sql"));
   query.Add(batch.value).Add(sequence);
   LF_TRY(const bool found, query.Next());
-  if (!found) return std::nullopt;
+  if (!found) {
+    return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
+  }
   return query.Int<std::uint32_t>();
-}
-
-Outcome OutcomeTable::DamagedAt(OutcomePlace place, std::uint32_t index, std::string message) {
-  ++damaged_;
-  Row damaged{.outcome = {.job = {.batch = place.batch, .index = index},
-                          .sequence = place.sequence}};
-  (void)Resolve(damaged);  // the job's own row may be sound
-  damaged.outcome.evaluation = {
-      .verdict = Failure{.code = FailureCode::kStorageCorrupt, .message = std::move(message)}};
-  return std::move(damaged.outcome);
 }
 
 // SQLite found the row by its keys, and the page's structure is what it was; where the checksum
@@ -266,84 +258,47 @@ Result<Outcome> OutcomeTable::ReadAndFinish(Query& query) {
   auto row = Read(query);
   if (row) return Finish(*std::move(row));
   if (row.error().kind != ErrorKind::kCorrupt) return std::unexpected(row.error());
+  ++damaged_;
   query.Rewind();
-  const BatchId batch{query.Int<std::uint64_t>()};
-  const auto sequence = query.Int<std::uint64_t>();
+  Row damaged;
+  damaged.outcome.job.batch.value = query.Int<std::uint64_t>();
+  damaged.outcome.sequence = query.Int<std::uint64_t>();
   // Whose outcome it is, the index says, too; the row's own word may be what is damaged.
-  LF_TRY(const auto index, IndexOf(batch, sequence));
-  if (!index) {
-    return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
-  }
-  return DamagedAt({.batch = batch, .sequence = sequence}, *index, row.error().message);
+  LF_TRY(damaged.outcome.job.index, IndexOf(damaged.outcome.job.batch, damaged.outcome.sequence));
+  (void)Resolve(damaged);  // the job's own row may be sound
+  damaged.outcome.evaluation = {
+      .verdict = Failure{.code = FailureCode::kStorageCorrupt, .message = row.error().message}};
+  return std::move(damaged.outcome);
 }
 
-Result<bool> OutcomeTable::Gather(Query& query, OutcomePlace& place, Scope scope,
-                                  std::vector<Outcome>& outcomes) {
+Result<std::vector<Outcome>> OutcomeTable::ListAfter(OutcomePlace after, std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT * FROM outcomes WHERE (batch, sequence) > (?, ?) ORDER BY batch, sequence LIMIT ?)sql"));
+  query.Add(Bounded(after.batch.value)).Add(Bounded(after.sequence)).Add(max);
+  std::vector<Outcome> outcomes;
   while (true) {
-    const auto more = query.Next();
-    if (!more && more.error().kind == ErrorKind::kCorrupt) return false;
-    if (!more) return std::unexpected(more.error());
-    if (!*more) return true;
+    LF_TRY(const bool more, query.Next());
+    if (!more) return outcomes;
     LF_TRY(Outcome outcome, ReadAndFinish(query));
-    if (scope == Scope::kBatch && outcome.sequence != place.sequence + 1) {  // they have no gaps
-      return Damaged("outcomes", fmt::format("with sequence {} of batch {}", place.sequence + 1,
-                                             place.batch));
-    }
-    place = {.batch = outcome.job.batch, .sequence = outcome.sequence};
     outcomes.push_back(std::move(outcome));
   }
 }
 
-Result<bool> OutcomeTable::GatherLost(OutcomePlace& place, std::vector<Outcome>& outcomes) {
-  LF_TRY(const auto index, IndexOf(place.batch, place.sequence + 1));
-  if (!index) return false;
-  ++place.sequence;
-  const Error error = Damaged("outcomes", fmt::format("with sequence {} of batch {}",
-                                                      place.sequence, place.batch))
-                          .error();
-  outcomes.push_back(DamagedAt(place, *index, error.message));
-  return true;
-}
-
-Result<std::vector<Outcome>> OutcomeTable::ListAfter(OutcomePlace place, std::uint32_t max) {
-  std::vector<Outcome> outcomes;
-  while (outcomes.size() < max) {
-    {
-      LF_TRY(Query query, connection_.Start(R"sql(
-        SELECT * FROM outcomes WHERE (batch, sequence) > (?, ?)
-        ORDER BY batch, sequence LIMIT ?)sql"));
-      query.Add(Bounded(place.batch.value)).Add(Bounded(place.sequence));
-      query.Add(max - outcomes.size());
-      LF_TRY(const bool is_end, Gather(query, place, Scope::kAll, outcomes));
-      if (is_end) break;
-    }
-    LF_TRY(const bool lost, GatherLost(place, outcomes));
-    if (lost) continue;
-    LF_TRY(Query next, connection_.Start("SELECT id FROM batches WHERE id > ? ORDER BY id"));
-    next.Add(Bounded(place.batch.value));
-    LF_TRY(const bool found, next.Next());
-    if (!found) break;
-    place = {.batch = BatchId{next.Int<std::uint64_t>()}};
-  }
-  return outcomes;
-}
-
 Result<std::vector<Outcome>> OutcomeTable::ReadAfter(BatchId batch, std::uint64_t sequence,
                                                      std::uint32_t max) {
+  LF_TRY(Query query, connection_.Start(R"sql(
+    SELECT * FROM outcomes WHERE batch = ? AND sequence > ? ORDER BY sequence LIMIT ?)sql"));
+  query.Add(batch.value).Add(Bounded(sequence)).Add(max);
   std::vector<Outcome> outcomes;
-  OutcomePlace place{.batch = batch, .sequence = sequence};
-  while (outcomes.size() < max) {
-    {
-      LF_TRY(Query query, connection_.Start(R"sql(
-        SELECT * FROM outcomes WHERE batch = ? AND sequence > ? ORDER BY sequence LIMIT ?)sql"));
-      query.Add(batch.value).Add(Bounded(place.sequence)).Add(max - outcomes.size());
-      LF_TRY(const bool is_end, Gather(query, place, Scope::kBatch, outcomes));
-      if (is_end) break;
+  while (true) {
+    LF_TRY(const bool more, query.Next());
+    if (!more) return outcomes;
+    LF_TRY(Outcome outcome, ReadAndFinish(query));
+    if (outcome.sequence != ++sequence) {  // they have no gaps
+      return Damaged("outcomes", fmt::format("with sequence {} of batch {}", sequence, batch));
     }
-    LF_TRY(const bool lost, GatherLost(place, outcomes));
-    if (!lost) break;
+    outcomes.push_back(std::move(outcome));
   }
-  return outcomes;
 }
 
 Result<std::optional<Outcome>> OutcomeTable::Find(JobId job) {

@@ -57,17 +57,8 @@ class OutcomeTable {
 
   // The row of the outcome's measurement, written if need be; none for a failure.
   Result<std::optional<ResultId>> ResultOf(const Outcome& outcome);
-  // By the index of jobs alone. Empty: there is no such outcome.
-  Result<std::optional<std::uint32_t>> IndexOf(BatchId batch, std::uint64_t sequence);
-  // Of a row that cannot be read.
-  Outcome DamagedAt(OutcomePlace place, std::uint32_t index, std::string message);
-  // Appends the query's rows and moves `place` on with them; false: a page cannot be read, and the
-  // row after `place` is on it.
-  enum class Scope { kBatch, kAll };
-  Result<bool> Gather(Query& query, OutcomePlace& place, Scope scope,
-                      std::vector<Outcome>& outcomes);
-  // Appends what becomes of that row, as far as the index knows of it: it may be that there is none.
-  Result<bool> GatherLost(OutcomePlace& place, std::vector<Outcome>& outcomes);
+  // By the index of jobs alone.
+  Result<std::uint32_t> IndexOf(BatchId batch, std::uint64_t sequence);
   // The row, or what it becomes where it is damaged: only its keys are certain.
   Result<Outcome> ReadAndFinish(Query& query);
   // Puts in what the row refers to. kCorrupt: some of that is damaged.
