@@ -4,13 +4,22 @@ namespace loopfleet::simulation {
 
 void DoubtRules::Started() {
   drifts_since_.clear();
+  early_steady_.clear();
   lent_.clear();
 }
 
 void DoubtRules::Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat) {
   if (heartbeat.canary == wire::CanaryState::kSteady) {
-    drifts_since_.erase(worker);
+    const auto since = drifts_since_.find(worker);
+    if (since == drifts_since_.end()) return;
+    if (now - since->second < mix_.limits.min_drift) {
+      early_steady_.insert(worker);  // not believed: if it drifts again, it has since then
+    } else {
+      drifts_since_.erase(since);
+      early_steady_.erase(worker);
+    }
   } else {
+    early_steady_.erase(worker);
     drifts_since_.try_emplace(worker, now);
   }
 }

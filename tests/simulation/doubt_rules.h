@@ -20,8 +20,13 @@ class DoubtRules {
 
   void Started();
   void Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat);
-  void Forget(const Uuid& worker) { drifts_since_.erase(worker); }
-  bool Drifts(const Uuid& worker) const { return drifts_since_.contains(worker); }
+  void Forget(const Uuid& worker) {
+    drifts_since_.erase(worker);
+    early_steady_.erase(worker);
+  }
+  bool Drifts(const Uuid& worker) const {
+    return drifts_since_.contains(worker) && !early_steady_.contains(worker);
+  }
   // Since long enough to be lent jobs.
   bool DriftsForLong(Instant now, const Uuid& worker) const;
 
@@ -37,6 +42,7 @@ class DoubtRules {
  private:
   const FaultMix& mix_;
   std::map<Uuid, Instant> drifts_since_;
+  std::set<Uuid> early_steady_;  // of these, who said so before Limits::min_drift was over
   std::set<LeaseId> lent_;  // since the coordinator started; those of before end with a restart
 };
 
