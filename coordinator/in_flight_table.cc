@@ -1,18 +1,40 @@
 #include "coordinator/in_flight_table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "common/base/check.h"
 
 namespace loopfleet::coordinator {
 
+namespace {
+
+// Each bit of either changes about half of the result's (the finalizer of MurmurHash3).
+std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0xff51afd7ed558ccdULL;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+  return hash ^ (hash >> 33);
+}
+
+}  // namespace
+
 std::size_t QuestionHash::operator()(const Question& question) const noexcept {
   // The key is a hash already: its first half is as good as any.
-  std::uint64_t half = 0;
-  std::memcpy(&half, question.tree.bytes.data(), sizeof half);
-  return static_cast<std::size_t>(half ^ (static_cast<std::uint64_t>(question.placement) << 8));
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, question.tree.bytes.data(), sizeof hash);
+  hash = Mixed(hash, static_cast<std::uint64_t>(question.placement));
+  hash = Mixed(hash, question.threads);
+  hash = Mixed(hash, static_cast<std::uint64_t>(question.cache));
+  hash = Mixed(hash, std::hash<double>{}(question.precision));
+  hash = Mixed(hash, std::hash<double>{}(question.budget_ms));
+  hash = Mixed(hash, question.cut_above_ns);
+  for (const std::string& label : question.labels) {
+    hash = Mixed(hash, std::hash<std::string>{}(label));
+  }
+  return Mixed(hash, std::hash<std::string>{}(question.affinity));
 }
 
 InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
@@ -111,6 +133,14 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
   const std::optional<JobId> successor = e.leader;
   DropIfIdle(entry);
   return successor;
+}
+
+std::size_t InFlightTable::WorstBucket() const {
+  std::size_t worst = 0;
+  for (std::size_t bucket = 0; bucket < entries_.bucket_count(); ++bucket) {
+    worst = std::max(worst, entries_.bucket_size(bucket));
+  }
+  return worst;
 }
 
 const InFlightTable::Entry* InFlightTable::Find(const Question& question) const {

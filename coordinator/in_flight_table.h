@@ -49,6 +49,7 @@ struct Question {
   std::string affinity;
   friend bool operator==(const Question&, const Question&) = default;
 };
+// Of every field: a client chooses them all, and equal hashes cost a look at each other one.
 struct QuestionHash {
   std::size_t operator()(const Question& question) const noexcept;
 };
@@ -105,6 +106,8 @@ class InFlightTable {
 
   const Entry* Find(const Question& question) const;
   std::size_t size() const { return entries_.size(); }
+  // The most questions that one look-up may have to be compared with.
+  std::size_t WorstBucket() const;
   void CheckInvariants() const;
 
  private:
