@@ -10,8 +10,8 @@
 
 #include "coordinator/client_reply.h"
 #include "coordinator/drain_transitions.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/explanation.h"
-#include "coordinator/job_transitions.h"
 #include "coordinator/permission.h"
 #include "coordinator/worker_transitions.h"
 
@@ -55,9 +55,10 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   batch.cancelled = true;
   batch.cancelling = true;
   batch.cancel_askers[asker.peer] = asker.number;
+  // On disk before the first job's end: whatever happens then, it stays cancelled.
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
   turn.commit.cancels = batch.id;
-  CancelUnfinished(turn, batch, 0);
+  StartCancelling(turn, batch);
 }
 
 // Those who did not say who they are share the part of one client; of one for each key.

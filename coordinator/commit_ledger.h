@@ -45,6 +45,7 @@ struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
   std::optional<BatchId> cancels;
+  bool is_piece = false;  // of many endings: the next one waits for it (ending_transitions.h)
   std::vector<std::pair<Asker, std::string>> drains;  // who set or ended which
 };
 

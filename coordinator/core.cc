@@ -13,6 +13,7 @@
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/drain_transitions.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/expiry_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
@@ -48,6 +49,10 @@ Instant AcceptedAt(const Turn& turn, const Recovered::Job& job) {
 
 void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
   for (Recovered::Job& job : jobs) {
+    // What was wrong with a job from the beginning ends it, cancelled or not.
+    if (IsCancelled(turn.state, job.id) && !std::holds_alternative<Failure>(job.job.admission)) {
+      job.job.admission = CancelledFailure();
+    }
     if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
       turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
@@ -90,8 +95,6 @@ void OnRecovered(Turn& turn, Recovered event) {
   EnterRecovered(turn, std::move(event.jobs));
   EnterDamaged(turn, event.damaged);
   for (const storage::StoredBatch& stored : event.batches) {
-    // Cancelling is one transaction, but its outcomes were perhaps made by another version.
-    if (stored.cancelled) CancelUnfinished(turn, state.batches.At(stored.batch), 0);
     RemoveIfOver(turn, stored.batch);
   }
 }
@@ -109,13 +112,6 @@ void OnJobsRecovered(Turn& turn, JobsRecovered event) {
   }
   recovering.jobs_to_come -=
       std::min(recovering.jobs_to_come, event.jobs.size() + event.damaged.size());
-  for (Recovered::Job& job : event.jobs) {
-    if (!state.batches.At(job.id.batch).cancelled) continue;  // meanwhile
-    // What was wrong with a job from the beginning ends it, cancelled or not.
-    if (std::holds_alternative<Failure>(job.job.admission)) continue;
-    job.job.admission =
-        Failure{.code = FailureCode::kCancelled, .message = "the batch was cancelled"};
-  }
   EnterRecovered(turn, std::move(event.jobs));
   EnterDamaged(turn, event.damaged);
   if (event.part == JobsRecovered::Part::kLast) state.recovering.reset();
@@ -152,6 +148,7 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     changed.insert(batch.id);
   }
   AcknowledgeReports(turn, commit.outcomes);
+  if (commit.is_piece) state.endings.piece_under_way = false;
   if (commit.cancels) {
     Batch& batch = state.batches.At(*commit.cancels);
     batch.cancelling = false;
@@ -266,6 +263,7 @@ Effects Core::On(Event event, Moment now) {
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
   JudgeAudits(turn);
+  EndNextPiece(turn);
   GrantLeases(turn);
   PersistOutcomes(turn);
   if (!turn.finished.jobs.empty()) turn.effects.push_back(Observation{std::move(turn.finished)});

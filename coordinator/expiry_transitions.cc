@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,25 +12,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-using Revocations = std::map<Uuid, wire::Revoke>;
-
 void Expire(Turn& turn, JobId id, Revocations& revoked) {
-  State& state = turn.state;
-  const Job& job = state.jobs.At(id);
-  if (const auto* leased = std::get_if<Leased>(&job.progress)) {
-    const LeaseId lease = leased->lease;
-    revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
-    EndLease(turn, lease);
-  }
-  FinishJob(turn, id, FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob));
-}
-
-void Send(Turn& turn, Revocations revoked) {
-  for (auto& [id, revoke] : revoked) {
-    const Worker* worker = turn.state.workers.Find(id);
-    if (!worker->peer) continue;  // it is told once it is back
-    turn.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
-  }
+  EndWherever(turn, id, ExpiredFailure(turn.state.jobs.At(id).spec), revoked);
 }
 
 }  // namespace
@@ -44,7 +26,7 @@ Failure ExpiredFailure(const JobSpec& spec) {
 void Expire(Turn& turn, JobId id) {
   Revocations revoked;
   Expire(turn, id, revoked);
-  Send(turn, std::move(revoked));
+  SendRevocations(turn, std::move(revoked));
 }
 
 void ExpireOverdue(Turn& turn) {
@@ -54,7 +36,7 @@ void ExpireOverdue(Turn& turn) {
     if (!due) break;
     Expire(turn, *due, revoked);
   }
-  Send(turn, std::move(revoked));
+  SendRevocations(turn, std::move(revoked));
 }
 
 void ExpireUnserved(Turn& turn) {

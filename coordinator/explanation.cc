@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/suggestion.h"
+#include "coordinator/ending_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -241,6 +242,10 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
 
 void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {
   explanation.follows = state.in_flight.Find(QuestionOf(job))->leader;
+  if (!explanation.follows) {
+    explanation.reason = "queued: an equal job has been answered, and this one is about to be";
+    return;
+  }
   explanation.reason = fmt::format(
       "queued: job {} asks the same and is before it; both get its answer (`loopfleet job explain "
       "{}` tells where that one is)",
@@ -327,6 +332,10 @@ wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
   if (!job.spec.affinity.empty()) {
     const Worker* worker = state.workers.Find(state.affinities.WorkerOf(job.spec.affinity));
     if (worker != nullptr) explanation.affinity_worker = worker->facts.name;
+  }
+  if (IsCancelled(state, job.id)) {
+    explanation.reason = "queued: its batch is cancelled, and it is about to be ended";
+    return explanation;
   }
   std::visit(ProgressExplainer{.state = state, .job = job, .now = now, .explanation = explanation},
              job.progress);

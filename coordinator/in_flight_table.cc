@@ -45,7 +45,7 @@ InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
 
 void InFlightTable::DropIfIdle(Entries::iterator entry) {
   const Entry& e = entry->second;
-  if (!e.leader && e.expected == 0 && !e.unsettled) entries_.erase(entry);
+  if (!e.leader && e.followers.empty() && e.expected == 0 && !e.unsettled) entries_.erase(entry);
 }
 
 void InFlightTable::Expect(const Question& question) { ++entries_[question].expected; }
@@ -100,15 +100,32 @@ std::vector<JobId> InFlightTable::Lead(const Question& question, JobId job) {
   return others;
 }
 
-std::set<JobId> InFlightTable::Answer(const Question& question,
-                                      std::shared_ptr<const SharedAnswer> answer) {
+void InFlightTable::Answer(const Question& question, storage::StoredAnswer answer) {
   Entry& entry = At(question)->second;
   LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
   LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.tree.ToString());
   entry.leader.reset();
   entry.answer = std::move(answer);
   entry.unsettled = true;
-  return std::exchange(entry.followers, {});
+  if (!entry.followers.empty()) owing_.push_back(question);
+}
+
+InFlightTable::Owed InFlightTable::TakeOwed(std::size_t most) {
+  Owed owed;
+  while (owed.jobs.empty() && !owing_.empty()) {
+    Question question = std::move(owing_.front());
+    owing_.pop_front();
+    const auto entry = entries_.find(question);
+    if (entry == entries_.end() || !entry->second.answer) continue;  // they left; asked anew since
+    auto& followers = entry->second.followers;
+    while (owed.jobs.size() < most && !followers.empty()) {
+      owed.jobs.push_back(followers.extract(followers.begin()).value());
+    }
+    owed.answer = entry->second.answer;
+    if (!followers.empty()) owing_.push_back(std::move(question));
+    DropIfIdle(entry);
+  }
+  return owed;
 }
 
 void InFlightTable::Settle(const Question& question) {
@@ -123,6 +140,7 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
   Entry& e = entry->second;
   if (e.leader != job) {
     LF_CHECK(e.followers.erase(job) == 1, "job {} neither leads nor follows", job);
+    DropIfIdle(entry);
     return std::nullopt;
   }
   e.leader.reset();
@@ -151,8 +169,13 @@ const InFlightTable::Entry* InFlightTable::Find(const Question& question) const 
 void InFlightTable::CheckInvariants() const {
   for (const auto& [question, entry] : entries_) {
     const std::string tree = question.tree.ToString();
-    LF_CHECK(entry.leader || entry.expected > 0 || entry.unsettled, "tree {} is idle", tree);
-    LF_CHECK(entry.followers.empty() || entry.leader, "tree {}: followers, no leader", tree);
+    LF_CHECK(entry.leader || !entry.followers.empty() || entry.expected > 0 || entry.unsettled,
+             "tree {} is idle", tree);
+    LF_CHECK(entry.followers.empty() || entry.leader || entry.answer,
+             "tree {}: followers, and neither leader nor answer", tree);
+    LF_CHECK(entry.followers.empty() || !entry.answer ||
+                 std::ranges::find(owing_, question) != owing_.end(),
+             "tree {}: followers whom nobody will answer", tree);
     for (const auto& [place, job] : entry.line) {
       LF_CHECK(entry.leader == job || entry.followers.contains(job), "job {} asks nothing", job);
     }

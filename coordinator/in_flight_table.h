@@ -12,12 +12,17 @@
 // submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
 // and nobody expects it any more. So a submission either saw the stored row, or finds the entry.
 //
-// Invariant: an entry is here exactly while it has a leader, an expectation, or an unsettled
-// answer; followers wait only behind a leader. The line is the leader and followers that are in the
-// ReadyQueue; of one client and one priority there is one at most.
+// Followers are given the answer a few at a time (TakeOwed): there may be any number of them, and
+// others are to be served meanwhile.
+//
+// Invariant: an entry is here exactly while it has a leader, followers, an expectation, or an
+// unsettled answer; followers wait only behind a leader or for an answer that is here. The line is
+// the leader and followers that are in the ReadyQueue; of one client and one priority there is one
+// at most.
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,8 +35,8 @@
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
-#include "common/job/outcome.h"
 #include "common/looptree/key.h"
+#include "storage/record.h"
 
 namespace loopfleet::coordinator {
 
@@ -61,18 +66,13 @@ struct LinePlace {
   friend auto operator<=>(const LinePlace&, const LinePlace&) = default;
 };
 
-struct SharedAnswer {
-  Evaluation evaluation;
-  std::string worker;
-};
-
 class InFlightTable {
  public:
   struct Entry {
     std::optional<JobId> leader;
     std::set<JobId> followers;  // in the order of acceptance
     std::map<LinePlace, JobId> line;
-    std::shared_ptr<const SharedAnswer> answer;
+    storage::StoredAnswer answer;
     std::uint32_t expected = 0;  // jobs of submissions that are on their way to disk
     bool unsettled = false;      // the answer is not on disk yet
   };
@@ -84,7 +84,7 @@ class InFlightTable {
 
   // The job leads, follows, or gets the answer.
   enum class Role { kLeads, kFollows };
-  using Joined = std::variant<Role, std::shared_ptr<const SharedAnswer>>;
+  using Joined = std::variant<Role, storage::StoredAnswer>;
   Joined Join(const Question& question, JobId job);
 
   // Whether a job that follows is to stand in line itself: nobody has a worker yet, and no other
@@ -95,8 +95,15 @@ class InFlightTable {
   // The job has a worker: it leads. The others in line, which are to leave it.
   std::vector<JobId> Lead(const Question& question, JobId job);
 
-  // The leader has the answer. Its followers, whose turn it is to share it.
-  std::set<JobId> Answer(const Question& question, std::shared_ptr<const SharedAnswer> answer);
+  // The leader has the answer; its followers are owed it.
+  void Answer(const Question& question, storage::StoredAnswer answer);
+  // Followers of one question, `most` of them, whose turn it is to share its answer: they are in
+  // the table no more. No job: nobody is owed any. Questions take turns.
+  struct Owed {
+    std::vector<JobId> jobs;
+    storage::StoredAnswer answer;
+  };
+  Owed TakeOwed(std::size_t most);
   void Settle(const Question& question);  // the answer is on disk
 
   // The job gets no answer that others could share, or goes its own way; it stands in no line. If
@@ -116,6 +123,8 @@ class InFlightTable {
   void DropIfIdle(Entries::iterator entry);
 
   Entries entries_;  // looked up, never iterated by transitions
+  // Those with an answer that followers are owed; and some whose followers have left.
+  std::deque<Question> owing_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -63,32 +63,38 @@ void MakeOutcome(Turn& turn, Concluded concluded) {
   }
 }
 
-void AnswerFromStore(Turn& turn, JobId id, storage::StoredAnswer answer, Nanos queued) {
-  Batch& batch = turn.state.batches.At(id.batch);
+// The job has the answer of another one: all who have it share it, in memory and on its way to
+// disk.
+struct Answered {
+  JobId id;
+  OutcomeSource source = OutcomeSource::kStored;
+  std::uint32_t attempts = 0;
+  Nanos queued{0};
+};
+
+void MakeSharedOutcome(Turn& turn, const Answered& answered, storage::StoredAnswer answer) {
+  Batch& batch = turn.state.batches.At(answered.id.batch);
   DischargeJob(turn, batch);
   const std::uint64_t sequence = ++batch.finished;
   const Evaluation& evaluation = answer->evaluation;
   FinishedJob finished{
       .failure = evaluation.ok() ? std::nullopt : std::optional(evaluation.failure().code),
-      .source = OutcomeSource::kStored};
-  finished.stages[Stage::kQueue] = queued;
+      .source = answered.source,
+      .stages = evaluation.stages};
+  finished.stages[Stage::kQueue] = answered.queued;
   turn.finished.jobs.push_back(std::move(finished));
   turn.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
   auto* last =
       turn.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&turn.writes.back());
-  if (last == nullptr) {
-    last = &std::get<storage::JobsAnswered>(
-        turn.writes.emplace_back(storage::JobsAnswered{.finished_at = turn.now.wall}));
+  if (last == nullptr || last->source != answered.source) {
+    last = &std::get<storage::JobsAnswered>(turn.writes.emplace_back(
+        storage::JobsAnswered{.source = answered.source, .finished_at = turn.now.wall}));
   }
-  last->jobs.push_back(
-      {.job = id, .sequence = sequence, .queued = queued, .answer = std::move(answer)});
-}
-
-Ending CoalescedWith(const SharedAnswer& answer, Nanos queued) {
-  return {.source = OutcomeSource::kCoalesced,
-          .evaluation = answer.evaluation,
-          .worker = answer.worker,
-          .queued = queued};
+  last->jobs.push_back({.job = answered.id,
+                        .sequence = sequence,
+                        .attempts = answered.attempts,
+                        .queued = answered.queued,
+                        .answer = std::move(answer)});
 }
 
 // Out of the JobTable, and of what goes with it.
@@ -101,13 +107,6 @@ Job& AddJob(State& state, Job entering) {
   Job& job = state.jobs.Add(std::move(entering));
   if (job.expires_at != Instant::max()) state.deadlines.Add(job.id, job.expires_at);
   return job;
-}
-
-void ShareAnswer(Turn& turn, JobId follower, const SharedAnswer& answer) {
-  const Job job = TakeJob(turn.state, follower);
-  MakeOutcome(turn, {.id = follower,
-                     .attempts = job.attempts(),
-                     .ending = CoalescedWith(answer, turn.now.instant - job.accepted_at)});
 }
 
 // The job, which shares, ends on its own account.
@@ -131,9 +130,12 @@ void EnterToMeasure(Turn& turn, Job entering) {
   }
   const Question question = QuestionOf(entering);
   const auto joined = state.in_flight.Join(question, entering.id);
-  if (const auto* answer = std::get_if<std::shared_ptr<const SharedAnswer>>(&joined)) {
-    MakeOutcome(turn, {.id = entering.id,
-                       .ending = CoalescedWith(**answer, turn.now.instant - entering.accepted_at)});
+  if (const auto* answer = std::get_if<storage::StoredAnswer>(&joined)) {
+    MakeSharedOutcome(turn,
+                      {.id = entering.id,
+                       .source = OutcomeSource::kCoalesced,
+                       .queued = turn.now.instant - entering.accepted_at},
+                      *answer);
   } else {
     Job& job = AddJob(state, std::move(entering));
     if (std::get<InFlightTable::Role>(joined) == InFlightTable::Role::kLeads ||
@@ -189,8 +191,11 @@ void GrantTo(Turn& turn, DeviceKind device) {
       granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
     }
   }
-  // While overdue jobs are in the way, nobody has seen all that there is.
-  offered.changes = state.deadlines.Due(turn.now.instant) ? 0 : state.ready.changes();
+  // While jobs that are over are in the way, nobody has seen all that there is.
+  const bool all_seen = !state.deadlines.Due(turn.now.instant) &&
+                        state.endings.cancelled.empty() &&
+                        turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
+  offered.changes = all_seen ? state.ready.changes() : 0;
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
     turn.effects.push_back(
@@ -255,7 +260,7 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
     MakeOutcome(turn,
                 {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
   } else if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
-    AnswerFromStore(turn, id, std::move(*stored), waited);
+    MakeSharedOutcome(turn, {.id = id, .queued = waited}, std::move(*stored));
   } else {
     EnterToMeasure(turn, {.id = id,
                           .spec = std::move(job.spec),
@@ -291,14 +296,12 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
   }
 
   std::optional<Question> settles;
-  std::shared_ptr<const SharedAnswer> answer;
-  std::set<JobId> followers;
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
     LeadFlight(turn, job);  // it may have no worker yet: nobody is to stand for it any more
     settles = QuestionOf(job);
-    answer = std::make_shared<const SharedAnswer>(
-        SharedAnswer{.evaluation = ending.evaluation, .worker = ending.worker});
-    followers = state.in_flight.Answer(*settles, answer);
+    state.in_flight.Answer(*settles, std::make_shared<const storage::StoredResult>(
+                                         storage::StoredResult{.evaluation = ending.evaluation,
+                                                               .worker = ending.worker}));
   } else if (job.sharing == Sharing::kShares) {
     LeaveFlight(turn, job, ending.verdict);
   }
@@ -307,29 +310,33 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
                      .ending = std::move(ending),
                      .settles = std::move(settles),
                      .cut_above_ns = job.spec.cut_above_ns});
-  for (const JobId follower : followers) ShareAnswer(turn, follower, *answer);
   return job;
 }
 
-void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index) {
+void ShareAnswer(Turn& turn, JobId follower, storage::StoredAnswer answer) {
+  const Job job = TakeJob(turn.state, follower);
+  MakeSharedOutcome(turn,
+                    {.id = follower,
+                     .source = OutcomeSource::kCoalesced,
+                     .attempts = job.attempts(),
+                     .queued = turn.now.instant - job.accepted_at},
+                    std::move(answer));
+}
+
+void EndWherever(Turn& turn, JobId id, Failure failure, Revocations& revoked) {
   State& state = turn.state;
-  std::map<Uuid, wire::Revoke> revoked;
-  for (std::uint32_t index = first_index; index < batch.accepted; ++index) {
-    const JobId id{.batch = batch.id, .index = index};
-    const Job* job = state.jobs.Find(id);
-    if (job == nullptr) continue;
-    if (const auto* leased = std::get_if<Leased>(&job->progress)) {
-      const LeaseId lease = leased->lease;
-      revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
-      EndLease(turn, lease);
-    }
-    FinishJob(turn, id,
-              FailedBy({.code = FailureCode::kCancelled, .message = "the batch was cancelled"},
-                       Verdict::kAboutThisJob));
+  if (const auto* leased = std::get_if<Leased>(&state.jobs.At(id).progress)) {
+    const LeaseId lease = leased->lease;
+    revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
+    EndLease(turn, lease);
   }
+  FinishJob(turn, id, FailedBy(std::move(failure), Verdict::kAboutThisJob));
+}
+
+void SendRevocations(Turn& turn, Revocations revoked) {
   for (auto& [id, revoke] : revoked) {
-    const Worker* worker = state.workers.Find(id);
-    if (!worker->peer) continue;
+    const Worker* worker = turn.state.workers.Find(id);
+    if (!worker->peer) continue;  // it is told once it is back
     turn.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
   }
 }

@@ -9,6 +9,7 @@
 // circumstances (cancelled, no worker in time) is its own: the next in line takes the lead.
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -44,12 +45,17 @@ void GrantLeases(Turn& turn);
 // The job, which is in no queue, is this worker's. To be sent to it.
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
 
-// Makes the one outcome of a job of the JobTable. A lease it may have must have ended, or be the
+// Makes the one outcome of a job of the JobTable; who follows it is owed the same (EndNextPiece). A lease it may have must have ended, or be the
 // one whose report this is. The job that it was.
 Job FinishJob(Turn& turn, JobId id, Ending ending);
 
-// Ends what is unfinished of a cancelled batch, from `first_index` on, and revokes its leases.
-void CancelUnfinished(Turn& turn, const Batch& batch, std::uint32_t first_index);
+// The job, which follows (InFlightTable::TakeOwed), has the same answer.
+void ShareAnswer(Turn& turn, JobId follower, storage::StoredAnswer answer);
+
+// Ends a job of the JobTable on its own account. The worker that may have it is to be told.
+using Revocations = std::map<Uuid, wire::Revoke>;
+void EndWherever(Turn& turn, JobId id, Failure failure, Revocations& revoked);
+void SendRevocations(Turn& turn, Revocations revoked);
 
 // The lease ends without a report; the job goes back to the front of the queue.
 enum class LeaseEnd : std::uint8_t {

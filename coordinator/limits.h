@@ -39,6 +39,9 @@ struct Limits {
   // holds up new work and not the memory.
   std::uint32_t max_undurable_outcomes = 100'000;
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
+  // Of one event that ends any number of jobs (one answer for many, a batch that is cancelled), so
+  // many are ended at once, the next ones when these are on disk: about 10 ms each time.
+  std::uint32_t max_endings_per_turn = 2'000;
 
   std::uint32_t max_attempts = 3;  // promise I7
   // Leases of one job that were lost without having been seen to arrive. The first counts as an

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/audit_transitions.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/expiry_transitions.h"
 
 namespace loopfleet::coordinator {
@@ -62,20 +63,26 @@ void StepOut(Turn& turn, const Job& job) {
   state.in_flight.StepOut(QuestionOf(job), LinePlaceOf(state, job), job.id);
 }
 
-// The next job that `pop` takes out of the queue and that has time left.
+// The next job that `pop` takes out of the queue and that is wanted yet.
 template <class Pop>
-std::optional<JobId> TakeUnexpired(Turn& turn, const Pop& pop) {
+std::optional<JobId> TakeWanted(Turn& turn, const Pop& pop) {
   State& state = turn.state;
-  for (std::uint32_t left = state.limits.max_expiries_per_tick; left > 0; --left) {
+  while (true) {
     const std::optional<JobId> next = pop();
     if (!next) return std::nullopt;
     Job& job = state.jobs.At(*next);
     job.progress = Following{};  // out of the queue; the caller leases it
     StepOut(turn, job);
-    if (job.expires_at > turn.now.instant) return next;
-    Expire(turn, *next);
+    if (IsCancelled(state, *next)) {
+      Cancel(turn, *next);
+    } else if (job.expires_at > turn.now.instant) {
+      return next;
+    } else {
+      Expire(turn, *next);
+    }
+    // The next turn goes on.
+    if (turn.commit.outcomes.size() >= state.limits.max_endings_per_turn) return std::nullopt;
   }
-  return std::nullopt;
 }
 
 ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
@@ -122,14 +129,14 @@ void LeadFlight(Turn& turn, const Job& job) {
 
 std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker) {
   const auto next =
-      TakeUnexpired(turn, [&] { return turn.state.ready.PopFor(worker.supply()); });
+      TakeWanted(turn, [&] { return turn.state.ready.PopFor(worker.supply()); });
   if (next) (void)BindAffinity(turn, turn.state.jobs.At(*next), worker);
   return next;
 }
 
 std::optional<JobId> TakeLentFor(Turn& turn, const Worker& worker,
                                  const ReadyQueue::IsWanted& is_wanted) {
-  return TakeUnexpired(turn,
+  return TakeWanted(turn,
                        [&] { return turn.state.ready.PopFor(worker.supply(), is_wanted); });
 }
 

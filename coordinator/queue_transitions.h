@@ -18,7 +18,7 @@ void PutInFront(Turn& turn, Job& job);
 void LeaveQueue(Turn& turn, const Job& job);
 
 // The job whose turn it is at this worker, out of the queue; its affinity is bound to the worker.
-// Jobs whose deadline has come expire on the way.
+// Jobs whose deadline has come, or whose batch is cancelled, end on the way (of very many, some).
 std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker);
 // ... of those with wanted demands, for a worker in quarantine: no affinity is bound to it.
 std::optional<JobId> TakeLentFor(Turn& turn, const Worker& worker,

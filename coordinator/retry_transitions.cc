@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/lending_transitions.h"
 #include "coordinator/queue_transitions.h"
@@ -148,7 +149,9 @@ void GrantRetries(Turn& turn) {
     // A job that ended meanwhile may have taken equal ones with it.
     if (!state.retries.entries().contains(order)) continue;
     Job& job = state.jobs.At(entry.job);
-    if (const auto* elsewhere = std::get_if<WaitsForAnother>(&entry.what)) {
+    if (IsCancelled(state, job.id)) {
+      Cancel(turn, job.id);
+    } else if (const auto* elsewhere = std::get_if<WaitsForAnother>(&entry.what)) {
       GrantElsewhere(turn, order, elsewhere->until, job);
     } else {
       GrantAlone(turn, order, std::get<WaitsToBeAlone>(entry.what).worker, job);

@@ -1,5 +1,6 @@
 #include "coordinator/state.h"
 
+#include <algorithm>
 #include <map>
 
 #include "common/base/check.h"
@@ -12,7 +13,11 @@ namespace {
 void CheckJob(const State& state, const Job& job) {
   const Batch* batch = state.batches.Find(job.id.batch);
   LF_CHECK(batch != nullptr && job.id.index < batch->job_count, "job {} has no batch", job.id);
-  LF_CHECK(!batch->cancelled, "job {} outlived its batch's cancellation", job.id);
+  LF_CHECK(!batch->cancelled ||
+               (job.id.index >= batch->cancelled_before &&
+                std::ranges::find(state.endings.cancelled, job.id.batch) !=
+                    state.endings.cancelled.end()),
+           "job {} outlived its batch's cancellation", job.id);
   LF_CHECK(job.attempts() <= state.limits.max_attempts, "job {}: attempt {}", job.id,
            job.attempts());
   if (const auto* queued = std::get_if<Queued>(&job.progress)) {
@@ -46,6 +51,7 @@ void CheckJob(const State& state, const Job& job) {
   LF_CHECK(leads != entry->followers.contains(job.id), "job {} does not play its role in flight",
            job.id);
   LF_CHECK(!follows || !leads, "job {} leads and is not in line", job.id);
+  LF_CHECK(follows || !entry->answer, "job {} has an answer and goes its own way", job.id);
   LF_CHECK(leads || !std::holds_alternative<Leased>(job.progress), "job {} is leased and follows",
            job.id);
   const auto stands = entry->line.find(LinePlaceOf(state, job));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,6 +54,13 @@ struct Lending {
   std::map<Demand, bool> left;
 };
 
+// What one event began to end, and later ones go on with (ending_transitions.h). Those who are owed
+// an answer are in the InFlightTable.
+struct Endings {
+  std::deque<BatchId> cancelled;  // that have, or had a moment ago, jobs without an outcome
+  bool piece_under_way = false;   // to disk
+};
+
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
@@ -89,6 +97,7 @@ struct State {
   AuditTable audits;
   Lending lending;
   InFlightTable in_flight;
+  Endings endings;
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;

@@ -8,6 +8,7 @@
 #include "coordinator/client_charge.h"
 #include "coordinator/client_reply.h"
 #include "coordinator/client_transitions.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
 
@@ -300,7 +301,7 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
       FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
     }
   }
-  if (batch.cancelled) CancelUnfinished(turn, batch, commit.first_index);
+  if (batch.cancelled) CancelArrived(turn, batch, commit.first_index);
   AcceptNextHeld(turn, batch);
   RemoveIfOver(turn, commit.batch);
 }

@@ -10,6 +10,7 @@
 #include "coordinator/audit_transitions.h"
 #include "coordinator/client_transitions.h"
 #include "coordinator/drain_transitions.h"
+#include "coordinator/ending_transitions.h"
 #include "coordinator/flow_transitions.h"
 #include "coordinator/job_transitions.h"
 #include "coordinator/queue_transitions.h"
@@ -76,7 +77,7 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   State& state = turn.state;
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
-  if (job == nullptr) return false;
+  if (job == nullptr || IsCancelled(state, held.job)) return false;
   const bool is_elsewhere = std::holds_alternative<Leased>(job->progress);
   if (is_elsewhere && !IsAheadOfItsHolder(turn, worker, *job, held.lease)) return false;
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();

@@ -107,8 +107,10 @@ Status OutcomeTable::Insert(const Outcome& outcome) {
   return rows.AddChecksum().EndRow();
 }
 
-Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) {
-  if (job.answer->row == 0) return Insert(OutcomeOf(job, finished_at));
+Status OutcomeTable::Insert(const JobsAnswered& answered, const JobsAnswered::One& job) {
+  if (answered.source != OutcomeSource::kStored || job.answer->row == 0) {
+    return Insert(OutcomeOf(answered, job));
+  }
   return answered_rows_.Add(job.job.batch.value)
       .Add(job.sequence)
       .Add(job.job.index)
@@ -116,7 +118,7 @@ Status OutcomeTable::Insert(const JobsAnswered::One& job, WallTime finished_at) 
       .Add(job.answer->row)
       .Add(0)  // attempts
       .Add(job.answer->worker)
-      .Add(finished_at.time_since_epoch().count())
+      .Add(answered.finished_at.time_since_epoch().count())
       .Add(job.queued.count())
       .AddValues(NothingBeyondQueue())
       .AddChecksum()

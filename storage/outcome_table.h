@@ -25,8 +25,8 @@ class OutcomeTable {
   // Also writes its measurement, unless that is there already. kExists: the job has an outcome.
   // What was inserted is written by Flush(), some of it sooner: kExists may come of that.
   Status Insert(const Outcome& outcome);
-  // Of a job that a stored answer finished, whose source is kStored.
-  Status Insert(const JobsAnswered::One& job, WallTime finished_at);
+  // Of a job that somebody else's answer finished.
+  Status Insert(const JobsAnswered& answered, const JobsAnswered::One& job);
   Status Flush();
   void Forget();  // the transaction was undone
 

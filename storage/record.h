@@ -57,7 +57,7 @@ struct JobFinished {
 
 // A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
 struct StoredResult {
-  Evaluation evaluation;  // its stages are zero: they belong to the job it was made for
+  Evaluation evaluation;  // of a stored one, the stages are zero: they belong to its job
   std::string worker;     // that measured it
   WallTime measured_at{};
   std::int64_t row = 0;  // results.id, which never goes; 0: it is of no such row
@@ -65,24 +65,28 @@ struct StoredResult {
 // One for all who ask: never changed.
 using StoredAnswer = std::shared_ptr<const StoredResult>;
 
-// The final word on jobs that stored answers finished, at one time: what JobFinished would say of
-// each, told in less.
+// The final word on jobs that somebody else's answer finished, at one time: what JobFinished would
+// say of each, told in less.
 struct JobsAnswered {
   struct One {
     JobId job;
     std::uint64_t sequence = 0;
+    std::uint32_t attempts = 0;
     Nanos queued{0};
     StoredAnswer answer;
   };
+  // kCoalesced: an equal job's that was under way; its stages are told with it.
+  OutcomeSource source = OutcomeSource::kStored;
   WallTime finished_at{};
   std::vector<One> jobs;
 };
-inline Outcome OutcomeOf(const JobsAnswered::One& job, WallTime finished_at) {
+inline Outcome OutcomeOf(const JobsAnswered& answered, const JobsAnswered::One& job) {
   Outcome outcome{.job = job.job,
                   .sequence = job.sequence,
-                  .source = OutcomeSource::kStored,
+                  .source = answered.source,
+                  .attempts = job.attempts,
                   .worker = job.answer->worker,
-                  .finished_at = finished_at,
+                  .finished_at = answered.finished_at,
                   .evaluation = job.answer->evaluation};
   outcome.evaluation.stages[Stage::kQueue] = job.queued;
   return outcome;

@@ -398,8 +398,8 @@ Status Store::Impl::On(const JobFinished& finished) {
 
 Status Store::Impl::On(const JobsAnswered& answered) {
   for (const JobsAnswered::One& job : answered.jobs) {
-    LF_TRY_VOID(Finish(job.job, job.sequence, job.answer->evaluation, OutcomeSource::kStored));
-    LF_TRY_VOID(outcomes.Insert(job, answered.finished_at));
+    LF_TRY_VOID(Finish(job.job, job.sequence, job.answer->evaluation, answered.source));
+    LF_TRY_VOID(outcomes.Insert(answered, job));
   }
   return {};
 }

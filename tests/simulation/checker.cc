@@ -23,7 +23,7 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
     finish(finished->outcome);
   } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
-    for (const auto& job : answered->jobs) finish(OutcomeOf(job, answered->finished_at));
+    for (const auto& job : answered->jobs) finish(OutcomeOf(*answered, job));
   }
 }
 

@@ -97,6 +97,12 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   mix.faults_last = seconds(dice.Between(10, 30));
 }
 
+// So few that batches and answers for many, which are small here, are ended in several pieces.
+void DrawPieces(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 23);
+  if (dice.Chance(0.7)) mix.limits.max_endings_per_turn = dice.Between(1U, 3U);
+}
+
 }  // namespace
 
 FaultMix FaultMix::Draw(std::uint64_t seed) {
@@ -151,6 +157,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   mix.longest_deadline_s = dice.Between(1, 20);
   DrawCrowd(seed, mix);
   DrawDrifts(seed, mix);
+  DrawPieces(seed, mix);
   return mix;
 }
 

@@ -105,7 +105,7 @@ struct ModelDisk::Writer {
   Status operator()(const storage::JobsAnswered& answered) const {
     for (const storage::JobsAnswered::One& job : answered.jobs) {
       LF_TRY_VOID(
-          (*this)(storage::JobFinished{.outcome = storage::OutcomeOf(job, answered.finished_at)}));
+          (*this)(storage::JobFinished{.outcome = storage::OutcomeOf(answered, job)}));
     }
     return {};
   }

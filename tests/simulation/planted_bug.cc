@@ -249,6 +249,33 @@ class GrantsTwice final : public PlantedBug {
   }
 };
 
+// Once a batch is said to be cancelled, one of its jobs that is not ended yet goes to a worker.
+class GrantsCancelled final : public PlantedBug {
+  void OnEffects(Effects& effects, const Core& core) override {
+    for (const auto& [id, batch] : core.state().batches.all()) {
+      if (!batch.cancelled || batch.cancelling) continue;
+      for (std::uint32_t index = 0; index < batch.accepted; ++index) {
+        const coordinator::Job* job = core.state().jobs.Find({.batch = id, .index = index});
+        if (job != nullptr) return Grant(effects, core, *job);
+      }
+    }
+  }
+  void Grant(Effects& effects, const Core& core, const coordinator::Job& job) {
+    for (const auto& [id, worker] : core.state().workers.all()) {
+      if (!worker.peer || worker.state != wire::WorkerState::kReady) continue;
+      wire::Leases leases;
+      leases.leases.push_back({.lease = LeaseId{std::uint64_t{1} << 39 | ++granted_},
+                               .job = job.id,
+                               .attempt = 1,
+                               .spec = job.spec});
+      effects.push_back(
+          coordinator::SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+      return;
+    }
+  }
+  std::uint64_t granted_ = 0;
+};
+
 class WelcomesStrangers final : public PlantedBug {
   void OnEvents(std::vector<Event>& events, const Core& core) override {
     const auto* submission = std::get_if<coordinator::Submission>(&events.front());
@@ -339,6 +366,8 @@ std::vector<PlantedBugInfo> AllBugs() {
       {"never_miss_leases", "a lease that never arrived is not noticed", Make<NeverMissesLeases>()},
       {"count_no_loss", "leases of lost workers are not counted as attempts", Make<CountsNoLoss>()},
       {"grant_twice", "two workers get the same job", Make<GrantsTwice>()},
+      {"grant_cancelled", "a job of a cancelled batch that is not ended yet is given to a worker",
+       Make<GrantsCancelled>()},
       {"grant_to_draining", "a worker that drains gets more",
        Make<HeardBug<wire::Heartbeat>>(
            +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {

@@ -105,7 +105,7 @@ void FakeDisk::Apply(const storage::Write& write) {
           },
           [&](const storage::JobsAnswered& answered) {
             for (const storage::JobsAnswered::One& job : answered.jobs) {
-              Apply(storage::JobFinished{.outcome = storage::OutcomeOf(job, answered.finished_at)});
+              Apply(storage::JobFinished{.outcome = storage::OutcomeOf(answered, job)});
             }
           },
           [&](const storage::JobFinished& finished) {

@@ -65,7 +65,7 @@ TEST_F(StoreTest, AnswersFromTheStoreRoundTrip) {
                              .sequence = outcomes.size() + 1,
                              .queued = Nanos(5 + index),
                              .answer = answer});
-    Outcome& outcome = outcomes.emplace_back(OutcomeOf(answered.jobs.back(), answered.finished_at));
+    Outcome& outcome = outcomes.emplace_back(OutcomeOf(answered, answered.jobs.back()));
     outcome.benchmark = specs[index].source;
     outcome.actions = specs[index].actions;
     outcome.tag = specs[index].tag;
