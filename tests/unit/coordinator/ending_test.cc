@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <unordered_set>
 #include <vector>
 
-#include "coordinator/in_flight_table.h"
 #include "tests/unit/coordinator/core_harness.h"
 
 namespace loopfleet::coordinator {
@@ -195,32 +193,6 @@ TEST(Endings, AWorkerThatComesBackDoesNotGoOnWithACancelledBatch) {
   h.Write();
   EXPECT_EQ(CodeOf(h.OutcomeOf(last.job)), FailureCode::kCancelled);
   EXPECT_EQ(h.core->state().batches.size(), 0u);
-}
-
-// ---- what questions cost
-
-TEST(InFlightTable, QuestionsOfOneTreeAreSpread) {
-  InFlightTable table;
-  for (std::uint64_t i = 0; i < 100'000; ++i) table.Expect({.cut_above_ns = i});
-  EXPECT_EQ(table.size(), 100'000u);
-  EXPECT_LE(table.WorstBucket(), 16u);
-}
-
-TEST(InFlightTable, EachPartOfAQuestionCounts) {
-  const std::vector<Question> questions = {{},
-                                           {.tree = {{1}}},
-                                           {.placement = Placement::kAny},
-                                           {.threads = 2},
-                                           {.cache = CacheState::kCold},
-                                           {.precision = 0.5},
-                                           {.budget_ms = 0.5},
-                                           {.cut_above_ns = 1},
-                                           {.labels = {"a"}},
-                                           {.labels = {"a", "b"}},
-                                           {.affinity = "a"}};
-  std::set<std::size_t> hashes;
-  for (const Question& question : questions) hashes.insert(QuestionHash{}(question));
-  EXPECT_EQ(hashes.size(), questions.size());
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+#include "coordinator/in_flight_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace loopfleet::coordinator {
+namespace {
+
+TEST(InFlightTable, QuestionsOfOneTreeAreSpread) {
+  InFlightTable table;
+  for (std::uint64_t i = 0; i < 100'000; ++i) table.Expect({.cut_above_ns = i});
+  EXPECT_EQ(table.size(), 100'000u);
+  EXPECT_LE(table.WorstBucket(), 16u);
+}
+
+TEST(InFlightTable, EachPartOfAQuestionCounts) {
+  const std::vector<Question> questions = {{},
+                                           {.tree = {{1}}},
+                                           {.placement = Placement::kAny},
+                                           {.threads = 2},
+                                           {.cache = CacheState::kCold},
+                                           {.precision = 0.5},
+                                           {.budget_ms = 0.5},
+                                           {.cut_above_ns = 1},
+                                           {.labels = {"a"}},
+                                           {.labels = {"a", "b"}},
+                                           {.affinity = "a"}};
+  std::set<std::size_t> hashes;
+  for (const Question& question : questions) hashes.insert(QuestionHash{}(question));
+  EXPECT_EQ(hashes.size(), questions.size());
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
