@@ -2,11 +2,6 @@
 
 namespace loopfleet::simulation {
 
-void DoubtRules::Started() {
-  drifts_since_.clear();
-  lent_.clear();
-}
-
 void DoubtRules::Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat) {
   if (heartbeat.canary == wire::CanaryState::kSteady) {
     drifts_since_.erase(worker);

@@ -18,7 +18,7 @@ class DoubtRules {
  public:
   explicit DoubtRules(const FaultMix& mix) : mix_(mix) {}
 
-  void Started();
+  void Started() { drifts_since_.clear(); }
   void Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat);
   void Forget(const Uuid& worker) { drifts_since_.erase(worker); }
   bool Drifts(const Uuid& worker) const { return drifts_since_.contains(worker); }
@@ -37,7 +37,7 @@ class DoubtRules {
  private:
   const FaultMix& mix_;
   std::map<Uuid, Instant> drifts_since_;
-  std::set<LeaseId> lent_;  // since the coordinator started; those of before end with a restart
+  std::set<LeaseId> lent_;  // also before the coordinator started anew
 };
 
 }  // namespace loopfleet::simulation

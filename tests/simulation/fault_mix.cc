@@ -97,6 +97,29 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   mix.faults_last = seconds(dice.Between(10, 30));
 }
 
+// In a few worlds a worker claims to be quicker than it is, and whatever is measured is audited.
+void DrawCheats(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 23);
+  if (!dice.Chance(0.03)) return;
+  mix.cheats = 1;
+  mix.workers = dice.Between(3, 4);
+  mix.cuda_workers = 0;
+  mix.clients = std::max<decltype(mix.clients)>(mix.clients, 2);
+  mix.batches_per_client = 3;
+  mix.most_jobs = 6;
+  mix.fresh = 1;
+  mix.invalid = mix.poison = mix.hang = mix.crash = 0;
+  mix.labelled = mix.bound = mix.hurried = 0;
+  mix.longest_run = milliseconds(50);
+  mix.drifts_stay = false;
+  mix[Fault::kDriftWorker] = mix[Fault::kOperator] = 0;
+  // Ended and started again, it would be two who agree with each other.
+  mix[Fault::kKillWorker] = mix[Fault::kDrainWorker] = 0;
+  mix.limits.audits_per_10000 = 10'000;
+  mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
+  mix.limits.max_unfinished_batches = coordinator::Limits{}.max_unfinished_batches;
+}
+
 }  // namespace
 
 FaultMix FaultMix::Draw(std::uint64_t seed) {
@@ -151,6 +174,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   mix.longest_deadline_s = dice.Between(1, 20);
   DrawCrowd(seed, mix);
   DrawDrifts(seed, mix);
+  DrawCheats(seed, mix);
   return mix;
 }
 
