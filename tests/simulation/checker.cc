@@ -20,15 +20,19 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
   };
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
+    audits_.WillAccept(*accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
     finish(finished->outcome);
   } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
     for (const auto& job : answered->jobs) finish(OutcomeOf(*answered, job));
+  } else if (const auto* suspected = std::get_if<storage::ResultsSuspected>(&write)) {
+    Obey(audits_.WillSuspect(*suspected), "who measures as the others do is believed");
   }
 }
 
 void Checker::Started() {
   rules_.Started();
+  audits_.Started();
   leases_.Started();
 }
 

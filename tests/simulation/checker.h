@@ -14,6 +14,7 @@
 
 #include "common/wire/message.h"
 #include "coordinator/event.h"
+#include "tests/simulation/audit_rules.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
@@ -103,7 +104,8 @@ class Checker {
   Violations violations_;
   Orders orders_;
   QueueRules rules_{mix_};
-  LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
+  AuditRules audits_{mix_};
+  LeaseRules leases_{{mix_, disk_, rules_, audits_, orders_, violations_}};
   Instant said_at_{};
 
   std::map<PeerId, Uuid> client_at_;      // greeted in this life

@@ -2,12 +2,6 @@
 
 namespace loopfleet::simulation {
 
-void DoubtRules::Started() {
-  drifts_since_.clear();
-  early_steady_.clear();
-  lent_.clear();
-}
-
 void DoubtRules::Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat) {
   if (heartbeat.canary == wire::CanaryState::kSteady) {
     const auto since = drifts_since_.find(worker);

@@ -18,7 +18,10 @@ class DoubtRules {
  public:
   explicit DoubtRules(const FaultMix& mix) : mix_(mix) {}
 
-  void Started();
+  void Started() {
+    drifts_since_.clear();
+    early_steady_.clear();
+  }
   void Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat);
   void Forget(const Uuid& worker) {
     drifts_since_.erase(worker);
@@ -43,7 +46,7 @@ class DoubtRules {
   const FaultMix& mix_;
   std::map<Uuid, Instant> drifts_since_;
   std::set<Uuid> early_steady_;  // of these, who said so before Limits::min_drift was over
-  std::set<LeaseId> lent_;  // since the coordinator started; those of before end with a restart
+  std::set<LeaseId> lent_;  // also before the coordinator started anew
 };
 
 }  // namespace loopfleet::simulation

@@ -103,6 +103,29 @@ void DrawPieces(std::uint64_t seed, FaultMix& mix) {
   if (dice.Chance(0.7)) mix.limits.max_endings_per_turn = dice.Between(1U, 3U);
 }
 
+// In a few worlds a worker claims to be quicker than it is, and whatever is measured is audited.
+void DrawCheats(std::uint64_t seed, FaultMix& mix) {
+  Dice dice(seed, 24);
+  if (!dice.Chance(0.03)) return;
+  mix.cheats = 1;
+  mix.workers = dice.Between(3, 4);
+  mix.cuda_workers = 0;
+  mix.clients = std::max<decltype(mix.clients)>(mix.clients, 2);
+  mix.batches_per_client = 3;
+  mix.most_jobs = 6;
+  mix.fresh = 1;
+  mix.invalid = mix.poison = mix.hang = mix.crash = 0;
+  mix.labelled = mix.bound = mix.hurried = 0;
+  mix.longest_run = milliseconds(50);
+  mix.drifts_stay = false;
+  mix[Fault::kDriftWorker] = mix[Fault::kOperator] = 0;
+  // Ended and started again, it would be two who agree with each other.
+  mix[Fault::kKillWorker] = mix[Fault::kDrainWorker] = 0;
+  mix.limits.audits_per_10000 = 10'000;
+  mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
+  mix.limits.max_unfinished_batches = coordinator::Limits{}.max_unfinished_batches;
+}
+
 }  // namespace
 
 FaultMix FaultMix::Draw(std::uint64_t seed) {
@@ -158,6 +181,7 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   DrawCrowd(seed, mix);
   DrawDrifts(seed, mix);
   DrawPieces(seed, mix);
+  DrawCheats(seed, mix);
   return mix;
 }
 

@@ -107,6 +107,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
+    if (heartbeat->canary == wire::CanaryState::kDrifting) audits_.Drifts(worker.facts.name);
     if (worker.peer == peer && !is_silent) doubts_.Heard(now, id->second, *heartbeat);
     if (worker.is_draining || doubts_.Drifts(id->second)) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
@@ -168,6 +169,9 @@ void LeaseRules::HeardReports(const Uuid& worker, const wire::Reports& reports) 
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
     arrived_in_life_[lease->second.job].insert(report.lease);
+    if (const auto tree = report.evaluation.tree_key; tree && report.evaluation.ok()) {
+      audits_.Measured(*tree, worker);
+    }
     const auto known = reports_.find(FingerprintOf(report.evaluation));
     const bool is_known = known != reports_.end();  // not: a failure that took a report's place
     if (is_known && lease->second.standing != Standing::kEnded) {
@@ -182,6 +186,7 @@ void LeaseRules::HeardReports(const Uuid& worker, const wire::Reports& reports) 
 }
 
 void LeaseRules::WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
+  if (truth == Truth::kCheat) audits_.Cheats(worker);
   reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth, .worker = worker};
 }
 
@@ -270,6 +275,7 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
   Obey(doubts_.Granted(now, lease, worker.facts,
                        NameOfAnotherFor(now, at->second, stored->spec, measure->placement)),
        "quarantine is respected");
+  Obey(audits_.Granted(lease, measure->tree, worker.facts), "audits are made by others");
   const auto binds =
       doubts_.Drifts(at->second) ? QueueRules::Binds::kNothing : QueueRules::Binds::kAffinity;
   Obey(rules_.Granted(now, lease, worker.facts, binds,

@@ -17,6 +17,7 @@
 #include "common/wire/message.h"
 #include "coordinator/event.h"
 #include "tests/simulation/disk.h"
+#include "tests/simulation/audit_rules.h"
 #include "tests/simulation/doubt_rules.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
@@ -25,8 +26,9 @@
 
 namespace loopfleet::simulation {
 
-// What a simulated worker knows of a report, and its reader cannot.
-enum class Truth : std::uint8_t { kHonest, kLie };
+// What a simulated worker knows of a report, and its reader cannot. A lie cannot be true,
+// whoever looks at it; a cheat's figure is one that only others can refute.
+enum class Truth : std::uint8_t { kHonest, kLie, kCheat };
 
 // What clients were told is so.
 struct Orders {
@@ -41,6 +43,7 @@ class LeaseRules {
     const FaultMix& mix;
     Disk& disk;
     QueueRules& rules;
+    AuditRules& audits;
     const Orders& orders;
     Violations& violations;
   };
@@ -48,6 +51,7 @@ class LeaseRules {
       : mix_(parts.mix),
         disk_(parts.disk),
         rules_(parts.rules),
+        audits_(parts.audits),
         orders_(parts.orders),
         violations_(parts.violations),
         doubts_(parts.mix) {}
@@ -117,6 +121,7 @@ class LeaseRules {
   const FaultMix& mix_;
   Disk& disk_;
   QueueRules& rules_;
+  AuditRules& audits_;
   const Orders& orders_;
   Violations& violations_;
   DoubtRules doubts_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "tests/simulation/planted_audit_bug.h"
 #include "tests/simulation/planted_disk_bug.h"
 #include "tests/simulation/planted_queue_bug.h"
 
@@ -530,6 +531,7 @@ std::vector<PlantedBugInfo> AllBugs() {
       {"go_by_the_wall_clock", "deadlines are kept in wall time", Make<GoesByTheWallClock>()},
   };
   for (PlantedBugInfo& bug : PlantedQueueBugs()) bugs.push_back(std::move(bug));
+  for (PlantedBugInfo& bug : PlantedAuditBugs()) bugs.push_back(std::move(bug));
   for (PlantedBugInfo& bug : PlantedDiskBugs()) bugs.push_back(std::move(bug));
   return bugs;
 }
