@@ -453,14 +453,15 @@ void OnWorkerSaid(Turn& turn, WorkerSaid event) {
 }
 
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
-  Worker* worker = turn.state.workers.FindByPeer(event.peer);
-  if (worker == nullptr) return;
-  std::set<LeaseId> undelivered;
-  for (const LeaseId lease : event.undelivered) {
-    if (worker->running.contains(lease)) undelivered.insert(lease);
-  }
+  State& state = turn.state;
   // Not lost yet: it may come back over another connection with what it runs.
-  turn.state.workers.Disconnect(*worker);
+  if (Worker* worker = state.workers.FindByPeer(event.peer)) state.workers.Disconnect(*worker);
+  // Of several messages that found the connection broken, each says so, with its own leases.
+  std::set<LeaseId> undelivered;
+  for (const LeaseId id : event.undelivered) {
+    const LeaseRecord* lease = state.leases.Find(id);
+    if (lease != nullptr && lease->stage == LeaseStage::kRunning) undelivered.insert(id);
+  }
   ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
 }
 

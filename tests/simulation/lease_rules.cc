@@ -56,6 +56,10 @@ bool LeaseRules::IsSilent(Instant now, const Uuid& worker) {
   return now - workers_[worker].heard > Patience();
 }
 
+bool LeaseRules::TakesJobs(const Uuid& worker) {
+  return !workers_[worker].is_draining && !doubts_.Drifts(worker);
+}
+
 void LeaseRules::Doubt(LeaseId id) {
   const auto lease = leases_.find(id);
   if (lease != leases_.end() && lease->second.standing == Standing::kHeld) {
@@ -220,6 +224,7 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
       }
       if (const auto said = std::exchange(worker.said_if_known, {})) {
         doubts_.Heard(said->first, id->second, said->second);
+        if (doubts_.Drifts(id->second)) rules_.Trouble(id->second);
       }
     }
   } else if (std::holds_alternative<wire::HelloWanted>(command)) {  // it has been given up

@@ -77,6 +77,7 @@ class LeaseRules {
   };
   Life LifeOf(JobId job) const;
   bool IsSilent(Instant now, const Uuid& worker);  // for long enough to be given up
+  bool TakesJobs(const Uuid& worker);              // neither drains nor drifts
   const DoubtRules& doubts() const { return doubts_; }
 
  private:

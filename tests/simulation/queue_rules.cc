@@ -136,8 +136,8 @@ QueueRules::Broken QueueRules::Finished(const Outcome& outcome, const JobSpec& s
   return std::nullopt;
 }
 
-QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
-                                          const std::function<bool(const Uuid&)>& is_silent) {
+QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome, const Is& is_silent,
+                                          const Is& takes_jobs) {
   const auto job = bound_.find(outcome.job);
   if (job == bound_.end() || outcome.source != OutcomeSource::kStored) return std::nullopt;
   const auto worker = workers_.find(outcome.worker);
@@ -155,7 +155,10 @@ QueueRules::Broken QueueRules::WillFinish(const Outcome& outcome,
                        outcome.worker);
   }
   if (bound == affinities_.end() || is_silent(bound->second.worker)) {
-    affinities_[job->second] = {worker->second, troubles_[worker->second]};
+    affinities_.erase(job->second);
+    if (takes_jobs(worker->second)) {
+      affinities_[job->second] = {worker->second, troubles_[worker->second]};
+    }
   }
   return std::nullopt;
 }

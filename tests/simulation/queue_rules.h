@@ -63,8 +63,9 @@ class QueueRules {
   // tell in which order they were given out.
   Broken OutOfTurn(Instant now) const;
   Broken Finished(const Outcome& outcome, const JobSpec& spec) const;
-  // The coordinator writes it down.
-  Broken WillFinish(const Outcome& outcome, const std::function<bool(const Uuid&)>& is_silent);
+  // The coordinator writes it down. `takes_jobs`: whether a worker is neither drained nor drifting.
+  using Is = std::function<bool(const Uuid&)>;
+  Broken WillFinish(const Outcome& outcome, const Is& is_silent, const Is& takes_jobs);
   void Greeted(const wire::WorkerHello& worker) { workers_[worker.name] = worker.worker; }
   // Whether EXPIRED is what the job's own deadline says.
   bool IsOverdue(const Outcome& outcome, const JobSpec& spec) const;

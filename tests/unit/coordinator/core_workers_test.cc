@@ -298,6 +298,17 @@ TEST(Core, LeasesThatCouldNotBeSentGoBackUncounted) {
   EXPECT_EQ(h.TakeLeases("x").at(0).attempt, 1u);
 }
 
+// A revocation that was sent just before them had found the connection broken already.
+TEST(Core, LeasesThatCouldNotBeSentEitherGoBackUncounted) {
+  OneLease h;
+  h.Give(WorkerUnreachable{.peer = "w"});
+  h.Give(WorkerUnreachable{.peer = "w", .undelivered = {h.lease.lease}});
+  h.WorkerHello("x", 51);
+  const auto leases = h.TakeLeases("x");
+  ASSERT_EQ(leases.size(), 1u);
+  EXPECT_EQ(leases[0].attempt, 1u);
+}
+
 TEST(Core, AWorkerMayComeBackOverAnotherConnectionAndKeepItsLease) {
   OneLease h;
   h.Give(WorkerUnreachable{.peer = "w"});
