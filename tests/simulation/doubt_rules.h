@@ -30,6 +30,8 @@ class DoubtRules {
   bool Drifts(const Uuid& worker) const {
     return drifts_since_.contains(worker) && !early_steady_.contains(worker);
   }
+  // Or said that it is steady sooner than it is believed to be: it may be in quarantine yet.
+  bool MayDrift(const Uuid& worker) const { return drifts_since_.contains(worker); }
   // Since long enough to be lent jobs.
   bool DriftsForLong(Instant now, const Uuid& worker) const;
 
@@ -46,7 +48,7 @@ class DoubtRules {
   const FaultMix& mix_;
   std::map<Uuid, Instant> drifts_since_;
   std::set<Uuid> early_steady_;  // of these, who said so before Limits::min_drift was over
-  std::set<LeaseId> lent_;  // also before the coordinator started anew
+  std::set<LeaseId> lent_;       // also before the coordinator started anew
 };
 
 }  // namespace loopfleet::simulation

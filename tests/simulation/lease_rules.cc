@@ -57,7 +57,7 @@ bool LeaseRules::IsSilent(Instant now, const Uuid& worker) {
 }
 
 bool LeaseRules::TakesJobs(const Uuid& worker) {
-  return !workers_[worker].is_draining && !doubts_.Drifts(worker);
+  return !workers_[worker].is_draining && !doubts_.MayDrift(worker);
 }
 
 void LeaseRules::Doubt(LeaseId id) {
@@ -113,7 +113,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
     if (heartbeat->canary == wire::CanaryState::kDrifting) audits_.Drifts(worker.facts.name);
     if (worker.peer == peer && !is_silent) doubts_.Heard(now, id->second, *heartbeat);
-    if (worker.is_draining || doubts_.Drifts(id->second)) rules_.Trouble(id->second);
+    if (worker.is_draining || doubts_.MayDrift(id->second)) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
           std::ranges::find(heartbeat->held, lease) == heartbeat->held.end()) {
@@ -282,7 +282,7 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
        "quarantine is respected");
   Obey(audits_.Granted(lease, measure->tree, worker.facts), "audits are made by others");
   const auto binds =
-      doubts_.Drifts(at->second) ? QueueRules::Binds::kNothing : QueueRules::Binds::kAffinity;
+      doubts_.MayDrift(at->second) ? QueueRules::Binds::kNothing : QueueRules::Binds::kAffinity;
   Obey(rules_.Granted(now, lease, worker.facts, binds,
                       [&](const Uuid& other) { return now - workers_[other].heard > Patience(); }),
        "jobs run in their turn, where they may");
