@@ -6,9 +6,10 @@ namespace loopfleet::coordinator {
 namespace {
 
 constexpr int kEpochShift = 40;
-constexpr int kCounterShift = 1;
-constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << (kEpochShift - kCounterShift)) - 1;
-constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << (64 - kEpochShift)) - 1;
+constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << kEpochShift) - 1;
+constexpr std::uint64_t kMaxEpoch = (kLentBit >> kEpochShift) - 1;
+
+std::uint64_t WithoutTerms(LeaseId lease) { return lease.value & ~kLentBit; }
 
 }  // namespace
 
@@ -17,22 +18,21 @@ void LeaseTable::StartEpoch(std::uint64_t epoch) {
   epoch_ = epoch;
 }
 
-LeaseId LeaseTable::LastId(Terms terms) const {
-  return LeaseId{(epoch_ << kEpochShift) | (counter_ << kCounterShift) |
-                 static_cast<std::uint64_t>(terms)};
-}
+std::uint64_t LeaseTable::last() const { return (epoch_ << kEpochShift) | counter_; }
 
 LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now, Terms terms) {
   LF_CHECK(epoch_ != 0 && counter_ < kMaxCounter, "epoch {}, counter {}", epoch_, counter_);
   ++counter_;
-  return Adopt(LastId(terms), job, worker, now);
+  return Adopt(LeaseId{last() | (terms == Terms::kLent ? kLentBit : 0)}, job, worker, now);
 }
 
 bool LeaseTable::WasGranted(LeaseId lease) const {
-  return lease.value != 0 && lease.value <= LastId(Terms::kLent).value;
+  return WithoutTerms(lease) != 0 && WithoutTerms(lease) <= last();
 }
 
-bool LeaseTable::IsOfThisRun(LeaseId lease) const { return lease.value >> kEpochShift == epoch_; }
+bool LeaseTable::IsOfThisRun(LeaseId lease) const {
+  return WithoutTerms(lease) >> kEpochShift == epoch_;
+}
 
 LeaseRecord& LeaseTable::Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now) {
   const auto [entry, added] = leases_.try_emplace(

@@ -4,8 +4,8 @@
 // Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists
 // it as running; a kReported one waits for its outcome to become durable, and its job has left the
 // JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24
-// bits. The lowest bit says that the job was lent: a worker that comes back with it, whatever
-// became of this process meanwhile, has it lent.
+// bits, of which the first one says that the job was lent: a worker that comes back with it,
+// whatever became of this process meanwhile, has it lent.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +21,9 @@ enum class LeaseStage : std::uint8_t { kRunning, kReported };
 
 // kLent: to a worker in quarantine (lending_transitions.h).
 enum class Terms : bool { kTrusted, kLent };
+inline constexpr std::uint64_t kLentBit = std::uint64_t{1} << 63;
 constexpr Terms TermsOf(LeaseId lease) {
-  return (lease.value & 1) != 0 ? Terms::kLent : Terms::kTrusted;
+  return (lease.value & kLentBit) != 0 ? Terms::kLent : Terms::kTrusted;
 }
 
 struct LeaseRecord {
@@ -55,7 +56,7 @@ class LeaseTable {
   }
 
  private:
-  LeaseId LastId(Terms terms) const;  // if it was granted so
+  std::uint64_t last() const;  // the number of the last one, whatever its terms
 
   std::unordered_map<LeaseId, LeaseRecord> leases_;  // looked up, never iterated by transitions
   std::uint64_t epoch_ = 0;

@@ -381,7 +381,7 @@ TEST(Core, LeasesThatWereNeverGivenOutAreNotAdopted) {
   h.ClientHello("c", 1);
   h.Submit("c", {{.tree = 1}});
   h.Write();
-  const LeaseId future{h.core->state().epoch << 40 | 2};
+  const LeaseId future{h.core->state().epoch << 40 | 1};
   h.WorkerHello("w", 50, {.held = {{future, MakeJobId(1, 0)}}});
   EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{future});
   EXPECT_EQ(h.TakeLeases("w").size(), 1u);
