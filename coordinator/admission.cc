@@ -85,6 +85,16 @@ const ReplayMemory::Replayed& ReplayMemory::Replay(const JobSpec& spec) {
   return Remember(std::move(content), ReplayNow(spec));
 }
 
+ToMeasure ReplayMemory::Recall(const storage::ReplayedTo& stored, const JobSpec& spec) {
+  JobSpec program{.source = spec.source, .rules = spec.rules};
+  program.dialect = spec.dialect;
+  program.device = spec.device;
+  const auto* measure = std::get_if<ToMeasure>(&Replay(program));
+  return {.tree = stored.tree,
+          .placement = stored.placement,
+          .flop_count = measure == nullptr ? 0 : measure->flop_count};
+}
+
 const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replayed replayed) {
   constexpr std::size_t kEntryBytes = 256;  // of a node and its failure text, about
   if (bytes_ > max_bytes_) {
@@ -109,6 +119,12 @@ AdmittedJob Admitter::Admit(JobSpec spec, const StoredConditions& conditions) {
       return {.spec = std::move(spec), .admission = std::move(stored)};
     }
   }
+  return {.spec = std::move(spec), .admission = measure};
+}
+
+AdmittedJob Admitter::Readmit(JobSpec spec, const std::optional<storage::ReplayedTo>& stored) {
+  if (!stored) return Admit(std::move(spec), {});
+  const ToMeasure measure = memory_.Recall(*stored, spec);
   return {.spec = std::move(spec), .admission = measure};
 }
 

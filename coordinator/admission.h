@@ -50,6 +50,9 @@ class ReplayMemory {
   explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   const Replayed& Replay(const JobSpec& spec);
+  // What an earlier run of the coordinator found out, and stored, about the job. Its actions are not
+  // replayed again; how much its program computes, which is not stored, is that of all its jobs.
+  ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
 
  private:
   using Generation = std::unordered_map<std::string, Replayed>;
@@ -69,6 +72,8 @@ class Admitter {
       : reader_(reader), metrics_(metrics), clock_(clock) {}
 
   AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
+  // One that an earlier run accepted. No worker is there yet, so nothing is looked up.
+  AdmittedJob Readmit(JobSpec spec, const std::optional<storage::ReplayedTo>& stored);
 
  private:
   storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,

@@ -41,7 +41,7 @@ using Token = std::uint64_t;
 struct ToMeasure {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
-  std::uint64_t flop_count = 0;  // of one run; 0: not known, as of what an earlier run replayed
+  std::uint64_t flop_count = 0;  // of one run; 0: not known
 };
 // A worker's turn; answered from the store; or over at once, for example by INVALID_ACTION.
 using Admission = std::variant<ToMeasure, storage::StoredAnswer, Failure>;

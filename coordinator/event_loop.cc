@@ -39,12 +39,8 @@ void EventLoop::Recover(storage::Recovery recovery) {
 }
 
 Recovered::Job EventLoop::AdmitRecovered(storage::UnfinishedJob job) {
-  // No worker is there yet, so nothing is looked up; and what was replayed is not replayed again.
   return {.id = job.job,
-          .job = job.replayed ? AdmittedJob{.spec = std::move(job.spec),
-                                            .admission = ToMeasure{job.replayed->tree,
-                                                                   job.replayed->placement}}
-                              : parts_.admitter.Admit(std::move(job.spec), {}),
+          .job = parts_.admitter.Readmit(std::move(job.spec), job.replayed),
           .accepted_at = job.accepted_at};
 }
 

@@ -1,26 +1,35 @@
 #include "common/wire/descriptor_reserve.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "common/base/unique_fd.h"
 
 namespace loopfleet::wire {
 namespace {
 
-constexpr std::size_t kSpare = 16;
 constexpr int kMostAtOnce = 4096;  // hung up on: without a filter more may come for ever
 
-}  // namespace
-
-DescriptorReserve::DescriptorReserve(int listener) : listener_(listener) { Refill(); }
-
-void DescriptorReserve::Refill() {
-  while (spare_.size() < kSpare) {
-    UniqueFd one(::fcntl(listener_, F_DUPFD_CLOEXEC, 0));
-    if (!one) return;  // as many as there are
-    spare_.push_back(std::move(one));
-  }
+// Gives the calling thread a descriptor table of its own, with `only` in it; that of the process is
+// left alone. errno says why not.
+bool TakeOwnTable(int only) {
+  constexpr auto kLast = std::numeric_limits<unsigned>::max();
+  const auto first_above = static_cast<unsigned>(only) + 1;
+  if (::close_range(first_above, kLast, CLOSE_RANGE_UNSHARE) != 0) return false;
+  return only == 0 || ::close_range(0, static_cast<unsigned>(only) - 1, 0) == 0;
 }
+
+}  // namespace
 
 // The kernel gives the lowest number that is free, so all below it are taken.
 bool DescriptorReserve::IsTouched() const {
@@ -30,12 +39,24 @@ bool DescriptorReserve::IsTouched() const {
   return !lowest || static_cast<rlim_t>(lowest.get()) >= limit.rlim_cur - limit.rlim_cur / 10;
 }
 
-void DescriptorReserve::HangUpOnQueue() {
-  spare_.clear();
-  for (int i = 0; i < kMostAtOnce; ++i) {
-    if (!UniqueFd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC))) break;
-  }
-  Refill();
+// By a thread with descriptors of its own: each that the process gave up for this, libzmq, which is
+// at the same queue, might take first.
+Status DescriptorReserve::HangUpOnQueue() const {
+  pollfd queue{.fd = listener_, .events = POLLIN, .revents = 0};
+  if (::poll(&queue, 1, 0) <= 0) return {};
+  int failure = 0;
+  std::jthread([this, &failure] {
+    if (!TakeOwnTable(listener_)) {
+      failure = errno;
+      return;
+    }
+    for (int i = 0; i < kMostAtOnce; ++i) {
+      if (!UniqueFd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC))) return;
+    }
+  }).join();
+  if (failure == 0) return {};
+  return Fail(ErrorKind::kSystem,
+              fmt::format("cannot hang up on a listening socket's queue: {}", std::strerror(failure)));
 }
 
 }  // namespace loopfleet::wire

@@ -7,28 +7,22 @@
 //
 // Belongs to one thread. The socket outlives it.
 
-#include <vector>
-
-#include "common/base/unique_fd.h"
+#include "common/base/result.h"
 
 namespace loopfleet::wire {
 
 class DescriptorReserve {
  public:
-  explicit DescriptorReserve(int listener);  // one that does not block
+  explicit DescriptorReserve(int listener) : listener_(listener) {}  // one that does not block
 
   // Nine tenths of what the process may have are taken.
   bool IsTouched() const;
-  // Empties the queue. Nobody is to be let into it meanwhile (connection_filter.h).
-  void HangUpOnQueue();
+  // Empties the queue, whether or not the process has a descriptor left. Nobody is to be let into it
+  // meanwhile (connection_filter.h). Error: the kernel does not allow it; libzmq goes on trying.
+  Status HangUpOnQueue() const;
 
  private:
-  void Refill();
-
   const int listener_;
-  // Given up for as long as it takes to empty the queue: a burst may have taken everything else. So
-  // many, since libzmq goes on accepting meanwhile; that takes it ten times as long as hanging up.
-  std::vector<UniqueFd> spare_;
 };
 
 }  // namespace loopfleet::wire

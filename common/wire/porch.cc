@@ -104,10 +104,11 @@ void Porch::Decide() {
   const Instant now = Now();
   if (!reserve_.IsTouched()) return Let(arrivals_.WhoAt(now), now);
   Let(Admit::kNobody, now);
-  reserve_.HangUpOnQueue();
+  const Status emptied = reserve_.HangUpOnQueue();
   if (now < next_reserve_log_) return;
   next_reserve_log_ = now + kLogPause;
   log::Warning("porch.few_descriptors new connections wait: raise the limit (LimitNOFILE)");
+  if (!emptied) log::Error("porch.full_queue error=\"{}\"", emptied.error().message);
 }
 
 void Porch::Let(Admit who, Instant now) {

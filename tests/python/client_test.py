@@ -332,9 +332,7 @@ def test_the_asynchronous_client_has_every_name_of_the_other():
 
 
 def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
-    many = [(f"benchmark://mm-v0/mm64_{n}_65", []) for n in range(64, 400)]
-
-    async def leave(how):
+    async def leave(how, many):
         async with loopfleet.AsyncClient(cluster.address, timeout=300) as asking:
             if how == "break":
                 async for _ in asking.as_completed(many):
@@ -358,9 +356,11 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
                 await asyncio.sleep(0.01)
             return newest, [outcome async for outcome in asking.outcomes(newest["batch"])]
 
-    for how in ("break", "timeout", "cancel"):
+    for depth, how in enumerate(("break", "timeout", "cancel"), start=512):
+        # Jobs of its own, which no answer is stored of, and seconds of them.
+        many = [(f"benchmark://mm-v0/mm128_{n}_{depth}", []) for n in range(64, 1064)]
         before = client.batches(1)[0]["batch"]
-        newest, outcomes = asyncio.run(leave(how))
+        newest, outcomes = asyncio.run(leave(how, many))
         assert newest["state"] == "cancelled" and newest["job_count"] == len(many), how
         assert "CANCELLED" in {outcome.status for outcome in outcomes}, how
 

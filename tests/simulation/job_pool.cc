@@ -8,6 +8,14 @@
 #include "coordinator/admission.h"
 
 namespace loopfleet::simulation {
+namespace {
+
+coordinator::ReplayMemory& Memory() {
+  static coordinator::ReplayMemory memory(std::size_t{1} << 20);
+  return memory;
+}
+
+}  // namespace
 
 JobPool::JobPool(const FaultMix& mix, std::uint64_t seed)
     : invalid_(mix.invalid),
@@ -64,8 +72,11 @@ Nature JobPool::NatureOf(const JobSpec& spec) const {
 }
 
 std::variant<coordinator::ToMeasure, Failure> JobPool::Replay(const JobSpec& spec) {
-  static coordinator::ReplayMemory memory(std::size_t{1} << 20);
-  return memory.Replay(spec);
+  return Memory().Replay(spec);
+}
+
+coordinator::ToMeasure JobPool::Recall(const storage::ReplayedTo& stored, const JobSpec& spec) {
+  return Memory().Recall(stored, spec);
 }
 
 }  // namespace loopfleet::simulation

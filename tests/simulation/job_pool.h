@@ -33,6 +33,7 @@ class JobPool {
   // As the coordinator finds out: what the request is about, or why it is invalid. The same
   // everywhere, and remembered over seeds.
   static std::variant<coordinator::ToMeasure, Failure> Replay(const JobSpec& spec);
+  static coordinator::ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
 
  private:
   struct Tree {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "coordinator/lease_table.h"
 #include "coordinator/placement.h"
 #include "tests/simulation/job_pool.h"
 
@@ -108,6 +109,9 @@ void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
   served_.insert(client);
   // One that is tried again elsewhere goes before everything that is queued.
   if (worker.hardware.device != DeviceKind::kCpu || lease.attempt > 1) return;
+  // A lent job is what nobody else could run; a plain one waits for those who can.
+  const bool is_plain = lease.spec.labels.empty() && lease.spec.affinity.empty();
+  if (coordinator::TermsOf(lease.lease) == coordinator::Terms::kLent && !is_plain) return;
   const auto suspect = [&](JobId waiting, std::string text) {
     suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
   };

@@ -111,10 +111,9 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
     event.jobs.push_back(
         {.id = job.job,
          .job = job.replayed
-                    ? coordinator::AdmittedJob{.spec = std::move(job.spec),
+                    ? coordinator::AdmittedJob{.spec = job.spec,
                                                .admission =
-                                                   coordinator::ToMeasure{job.replayed->tree,
-                                                                          job.replayed->placement}}
+                                                   JobPool::Recall(*job.replayed, job.spec)}
                     : disk_->Admit(std::move(job.spec), {}),
          .accepted_at = job.accepted_at});
   }

@@ -32,6 +32,20 @@ TEST(ReplayMemory, SaysWhatReplayingSays) {
   }
 }
 
+// A restart knows what a job's program computes, whatever was done to its loops: a report about
+// another one is found out.
+TEST(ReplayMemory, RecallsWhatAnEarlierRunFoundOut) {
+  ReplayMemory memory(1 << 20);
+  JobSpec spec = MatrixProduct(16);
+  spec.actions = {Split{2}};
+  const auto at_first = std::get<ToMeasure>(memory.Replay(spec));
+  const storage::ReplayedTo stored{.tree = at_first.tree, .placement = at_first.placement};
+  const ToMeasure later = ReplayMemory(1 << 20).Recall(stored, spec);
+  EXPECT_EQ(later.tree, at_first.tree);
+  EXPECT_EQ(later.placement, at_first.placement);
+  EXPECT_EQ(later.flop_count, 2u * 16 * 8 * 8);
+}
+
 TEST(ReplayMemory, TellsRequestsApartByAllThatReplayingDependsOn) {
   ReplayMemory memory(1 << 20);
   JobSpec spec = MatrixProduct(16);
