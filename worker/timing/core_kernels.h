@@ -15,6 +15,10 @@ struct CoreKernels {
   // The same with one operand from the first cache.
   void (*multiply_adds_from_cache)(std::uint64_t steps);
   std::uint64_t flop_per_step;
+  // Cycles of a step of either on a quiet core with two units that begin a fused multiply-add of
+  // such vectors in every cycle: no processor with this instruction set has more, and with one it
+  // takes twice as long (OnQuietCore in quiet_level.h). 0: not known.
+  double least_cycles_per_step;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);
   // a[i] = b[i] + s * c[i]: two streams read, one written. `count` as above.

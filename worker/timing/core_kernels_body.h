@@ -107,11 +107,15 @@ void Triad(float* a, const float* b, const float* c, std::size_t count) {
   }
 }
 
-constexpr CoreKernels kThese = {.multiply_adds = MultiplyAdds,
-                                .multiply_adds_from_cache = MultiplyAddsFromCache,
-                                .flop_per_step = kChains * kLanes * 2,
-                                .read = Read,
-                                .triad = Triad};
+// `units`: that begin a fused multiply-add of such vectors in every cycle, at most; 0: not known.
+constexpr CoreKernels TheseWith(double units) {
+  return {.multiply_adds = MultiplyAdds,
+          .multiply_adds_from_cache = MultiplyAddsFromCache,
+          .flop_per_step = kChains * kLanes * 2,
+          .least_cycles_per_step = units == 0 ? 0 : static_cast<double>(kChains) / units,
+          .read = Read,
+          .triad = Triad};
+}
 
 }  // namespace
 }  // namespace loopfleet::worker::core_kernels

@@ -63,6 +63,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   DeviceReading reading;
   HostCoreProbe probe(kernels, stopwatch);
   reading.probe_steps = probe.steps();
+  reading.least_probe_cycles = static_cast<double>(probe.steps()) * kernels.least_cycles_per_step;
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   QuietLevel arithmetic;
@@ -86,8 +87,9 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   MeasureStreams(kernels, stopwatch, cache_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
-  reading.flop_per_cycle =
-      static_cast<double>(kPeakSteps * kernels.flop_per_step) / arithmetic.cycles();
+  const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step;
+  reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
+                           OnQuietCore(arithmetic.cycles(), least);
   return reading;
 }
 

@@ -51,7 +51,7 @@ HardwareFacts DeviceWatch::AsShown(HardwareFacts hardware) const {
 SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) {
   SamplingPolicy policy = looks.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
-  policy.quiet_cycles = quiet_.cycles();
+  policy.quiet_cycles = OnQuietCore(quiet_.cycles(), reading_.least_probe_cycles);
   policy.quiet_wait_ns = patience_.Next(policy.quiet_wait_ns);
   std::lock_guard lock(mutex_);
   policy.reference_mhz = hardware_.clock_mhz;

@@ -23,7 +23,7 @@ namespace loopfleet::worker {
 // agree, unless a third can make an A of it), part of what a stored result is looked up by: change
 // it with anything that changes what a figure means. (Precision and budget only say when to stop:
 // they are not part of it.)
-inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v4";
+inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
 class Looks {
  public:

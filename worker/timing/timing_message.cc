@@ -124,6 +124,7 @@ void Put(ByteWriter& writer, const DeviceReading& reading) {
   writer.Put(reading.canary_flop);
   writer.Put(reading.clock_mhz);
   PutNumbers(writer, reading.probe_cycles);
+  writer.Put(reading.least_probe_cycles);
   writer.Put(reading.read_bytes_per_second);
   writer.Put(reading.triad_bytes_per_second);
 }
@@ -135,11 +136,13 @@ std::optional<DeviceReading> GetDeviceReading(ByteReader& reader) {
   reading.canary_flop = reader.Get<std::uint64_t>();
   reading.clock_mhz = reader.Get<double>();
   reading.probe_cycles = GetNumbers(reader, kMaxGroups);
+  reading.least_probe_cycles = reader.Get<double>();
   reading.read_bytes_per_second = reader.Get<double>();
   reading.triad_bytes_per_second = reader.Get<double>();
   const bool can_be =
       reader.ok() && reading.probe_steps > 0 && IsAmount(reading.clock_mhz) &&
       IsAmount(reading.flop_per_cycle) && std::ranges::all_of(reading.probe_cycles, IsAboveZero) &&
+      IsAmount(reading.least_probe_cycles) &&
       IsAmount(reading.read_bytes_per_second) && IsAmount(reading.triad_bytes_per_second);
   if (!can_be) return std::nullopt;
   return reading;

@@ -59,6 +59,14 @@ TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
               0.01 * at_start);
 }
 
+TEST_F(DeviceWatchTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
+  DeviceReading reading = kReading;
+  reading.probe_cycles.assign(32, 8'300);
+  EXPECT_EQ(DeviceWatch({}, reading, {}).PolicyFor(Looks({}, {})).quiet_cycles, 8'300);
+  reading.least_probe_cycles = 5'000;
+  EXPECT_LT(DeviceWatch({}, reading, {}).PolicyFor(Looks({}, {})).quiet_cycles, 5'300);
+}
+
 TEST_F(DeviceWatchTest, CanariesAreDueAnIntervalAfterTheLast) {
   using std::chrono::milliseconds;
   const Instant now = Instant{} + std::chrono::hours(1);

@@ -93,6 +93,7 @@ TEST(TimingMessageTest, ReadingsRoundTrip) {
                              .canary_flop = 320'000,
                              .clock_mhz = 3'690,
                              .probe_cycles = {9'000, 9'010},
+                             .least_probe_cycles = 8'900,
                              .read_bytes_per_second = 2e10,
                              .triad_bytes_per_second = 1.5e10};
   const CanaryReading canary{.took = {1, 2, 3}};
