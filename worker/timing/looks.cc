@@ -111,8 +111,8 @@ void Looks::Add(Samples samples, double reference_mhz) {
   const std::vector<double>& counted = is_clear ? look.accepted_ns : contended_ns;
   if (counted.size() >= kLeast && !ClockMoved(look.samples)) {
     look.worth = is_clear ? Look::Worth::kClear : Look::Worth::kConfirm;
-    look.median = MedianWithInterval(counted).median *
-                  (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
+    look.median_ns = MedianWithInterval(counted).median;
+    look.median = look.median_ns * (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
   }
   looks_.push_back(std::move(look));
 }
@@ -124,7 +124,7 @@ std::vector<std::size_t> Looks::Agreeing() const {
   }
   std::ranges::sort(by_median, {}, [&](std::size_t i) { return looks_[i].median; });
   // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
-  // alone may be too quick: its clock may have been misjudged.
+  // alone may be too quick in cycles: its clock may have been misjudged.
   for (std::size_t i = 0; i + options_.fewest <= by_median.size(); ++i) {
     const double bound = looks_[by_median[i]].median * (1 + options_.agreement);
     std::vector<std::size_t> agreeing;
@@ -134,10 +134,23 @@ std::vector<std::size_t> Looks::Agreeing() const {
     if (agreeing.size() < options_.fewest) continue;
     const bool is_clear = std::ranges::any_of(
         agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
-    if (!is_clear) agreeing.clear();
+    const bool is_refuted = std::any_of(
+        by_median.begin(), by_median.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](std::size_t k) { return IsRefutedBy(looks_[k], agreeing); });
+    if (!is_clear || is_refuted) agreeing.clear();
     return agreeing;
   }
   return {};
+}
+
+// Disturbed alike for as long as they were looked at, as by a neighbour whom no probe sees: on the
+// wall nothing is too quick, whatever the clock was taken for.
+bool Looks::IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreeing) const {
+  constexpr double kSurely = 0.97;
+  return std::ranges::all_of(agreeing, [&](std::size_t k) {
+    return look.median < kSurely * looks_[k].median &&
+           look.median_ns < kSurely * looks_[k].median_ns;
+  });
 }
 
 double Looks::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }

@@ -77,15 +77,18 @@ class Looks {
       kClear,    // nothing speaks against it
     };
     Worth worth = Worth::kNone;
-    double median = 0;  // of what was accepted, else of what was contended; cycles, if known
+    double median = 0;     // of what was accepted, else of what was contended; cycles, if known
+    double median_ns = 0;  // the same on the wall
   };
 
   double SpentNs() const;  // in samples
   // The figure of those that agree is as narrow as it has to be, or will not be so with one more.
   bool IsEnough() const;
   // The indices of looks that agree with each other, the quickest such, one of them clear at least;
-  // empty: there are none, or there are quicker ones that agree and are contended.
+  // empty: there are none, or there are quicker ones that agree and are contended, or a single one
+  // that was so much quicker that all of these must have been disturbed.
   std::vector<std::size_t> Agreeing() const;
+  bool IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
 
   const JobSpec spec_;

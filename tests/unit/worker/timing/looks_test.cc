@@ -74,9 +74,26 @@ TEST(LooksTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
 
 // Its clock was taken for slower than it was.
 TEST(LooksTest, ALookThatIsTooQuickIsLeftOut) {
-  const Looks looks = LooksOf({QuietLook(95), QuietLook(100), QuietLook(100.3)});
-  EXPECT_FALSE(looks.NextIn());
-  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 100.15, 0.3);
+  Samples misjudged = QuietLook(100);
+  misjudged.clock_before_mhz = misjudged.clock_after_mhz = 0.9 * kMhz;
+  for (const Samples& quick : {QuietLook(98), misjudged}) {
+    const Looks looks = LooksOf({quick, QuietLook(100), QuietLook(100.3)});
+    EXPECT_FALSE(looks.NextIn());
+    EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 100.15, 0.3);
+  }
+}
+
+// On the wall nothing is too quick: a neighbour whom no probe sees has been there since.
+TEST(LooksTest, ALookThatIsFarTooQuickForTheOthersRefutesThem) {
+  Looks looks = LooksOf({QuietLook(83), QuietLook(100), QuietLook(100.3)});
+  EXPECT_TRUE(looks.NextIn());
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);
+  looks.Add(QuietLook(100.1));
+  EXPECT_TRUE(looks.NextIn());
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);
+  looks.Add(QuietLook(83.2));
+  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
+  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 83.1, 0.3);
 }
 
 TEST(LooksTest, WhereNoneAgreeThereAreFiveAndNoGoodGrade) {
