@@ -209,6 +209,10 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
   DeviceWatch device({.canary_interval = config.canary_interval}, reading, hardware);
   hardware = device.hardware();
+  if (!device.WasEverQuiet()) {
+    log::Warning("worker.neighbour message=\"something else used the timing core for as long as it was "
+                 "measured: figures are of grade C until it is quiet\"");
+  }
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
   TimingSlot slot(slot_options, std::move(slot_lock), executor, clock);

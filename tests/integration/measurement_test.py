@@ -9,13 +9,11 @@ MM = "benchmark://mm-v0/mm32_32_32"
 
 
 class MeasurementTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = Fleet(workers=1)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.__exit__(None, None, None)
+    # One each: beside a loud neighbour a worker is in quarantine before long, and what it measures then
+    # answers nobody.
+    def setUp(self):
+        self.cluster = Fleet(workers=1)
+        self.addCleanup(self.cluster.__exit__, None, None, None)
 
     def outcome(self, *flags):
         """Of one evaluation. A busy host may leave a figure unsaid; ask again then."""

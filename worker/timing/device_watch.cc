@@ -51,13 +51,19 @@ HardwareFacts DeviceWatch::AsShown(HardwareFacts hardware) const {
 SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) {
   SamplingPolicy policy = looks.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
-  policy.quiet_cycles = OnQuietCore(quiet_.cycles(), reading_.least_probe_cycles);
+  policy.quiet_cycles = QuietCycles();
   policy.quiet_wait_ns = patience_.Next(policy.quiet_wait_ns);
   std::lock_guard lock(mutex_);
   policy.reference_mhz = hardware_.clock_mhz;
   policy.evict_bytes = hardware_.l3_bytes;
   return policy;
 }
+
+double DeviceWatch::QuietCycles() const {
+  return OnQuietCore(quiet_.cycles(), reading_.least_probe_cycles);
+}
+
+bool DeviceWatch::WasEverQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
 void DeviceWatch::Observe(const Samples& samples) {
   quiet_.Observe(samples.probe_cycles);

@@ -57,6 +57,9 @@ class DeviceWatch {
                                             const WorkDone& work,
                                             const HardwareFacts& hardware) const;
 
+  // False: whenever it was probed so far, something else used the core, as the number of its units
+  // tells (OnQuietCore).
+  bool WasEverQuiet() const;
   bool CanaryIsDue(Instant now) const { return now >= next_canary_; }
   std::uint64_t probe_steps() const { return reading_.probe_steps; }
   // Also when there was none to be had: the next one is due an interval later.
@@ -64,6 +67,8 @@ class DeviceWatch {
   CanaryHealth health() const;  // from any thread
 
  private:
+  double QuietCycles() const;  // of a probe; 0: not known
+
   const Options options_;
   DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
   QuietLevel quiet_;

@@ -63,8 +63,14 @@ TEST_F(DeviceWatchTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
   DeviceReading reading = kReading;
   reading.probe_cycles.assign(32, 8'300);
   EXPECT_EQ(DeviceWatch({}, reading, {}).PolicyFor(Looks({}, {})).quiet_cycles, 8'300);
+  EXPECT_TRUE(DeviceWatch({}, reading, {}).WasEverQuiet());
   reading.least_probe_cycles = 5'000;
-  EXPECT_LT(DeviceWatch({}, reading, {}).PolicyFor(Looks({}, {})).quiet_cycles, 5'300);
+  DeviceWatch watch({}, reading, {});
+  EXPECT_LT(watch.PolicyFor(Looks({}, {})).quiet_cycles, 5'300);
+  EXPECT_FALSE(watch.WasEverQuiet());
+  for (int i = 0; i < 32; ++i) watch.Observe(Samples{.probe_cycles = 5'150});
+  EXPECT_EQ(watch.PolicyFor(Looks({}, {})).quiet_cycles, 5'150);
+  EXPECT_TRUE(watch.WasEverQuiet());
 }
 
 TEST_F(DeviceWatchTest, CanariesAreDueAnIntervalAfterTheLast) {
