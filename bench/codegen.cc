@@ -287,7 +287,8 @@ Result<void> RunStrides(Toolchain& tools, int size) {
 Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
   const BenchmarkUri uri{fmt::format("benchmark://mm-v0/mm{0}_{0}_{0}", size)};
   LF_TRY(const auto start, TreeOf(uri, ""));
-  LF_TRY(const Found found, SearchSchedule(tools, start.benchmark,
+  QuietCore core;
+  LF_TRY(const Found found, SearchSchedule(tools, core, start.benchmark,
                                            {.budget = std::chrono::seconds(seconds),
                                             .seed = static_cast<std::uint64_t>(size)}));
   // Fresh: compiled again, in other buffers.
@@ -313,7 +314,7 @@ Result<void> RunBest(Toolchain& tools, int size, std::int64_t seconds) {
     contestants.push_back(InProcess(
         peer.name, [&, multiply = peer.multiply] { multiply(a.get(), b.get(), c.get()); }));
   }
-  const std::vector<Standing> standings = Compete(contestants, {.rounds = 41});
+  const std::vector<Standing> standings = Compete(contestants, {.rounds = 41, .core = &core});
   const double flops = 2.0 * size * size * size;
   nlohmann::ordered_json all;
   std::size_t best = 0;

@@ -9,6 +9,7 @@ namespace loopfleet::bench {
 namespace {
 
 constexpr int kMostRuns = 1'000'000;
+constexpr Nanos kPatience = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -35,6 +36,7 @@ std::vector<Standing> Compete(const std::vector<Contestant>& contestants,
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t i = 0; i < contestants.size(); ++i) {
+      if (options.core != nullptr) options.core->Await(kPatience);
       times[i].push_back(contestants[i].time(runs[i]));
     }
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/quiet_core.h"
 #include "common/base/clock.h"
 
 namespace loopfleet::bench {
@@ -25,6 +26,7 @@ struct Standing {
 struct ContestOptions {
   int rounds = 25;
   Nanos batch = std::chrono::milliseconds(2);  // of each contestant in each round
+  QuietCore* core = nullptr;  // a quiet moment of it is waited for before each batch; null: none is
 };
 // In the order of the contestants.
 std::vector<Standing> Compete(const std::vector<Contestant>& contestants,

@@ -25,6 +25,7 @@ constexpr std::uint64_t kMostMoves = 8;  // of a random walk
 constexpr double kHopeless = 1.5;        // times the best: not worth another batch
 constexpr int kBatches = 6;
 constexpr double kBatchNs = 200e3;
+constexpr Nanos kPatience = std::chrono::milliseconds(2);  // for a quiet moment, before each batch
 
 struct Candidate {
   AgentWalk walk;
@@ -33,8 +34,10 @@ struct Candidate {
 
 class Search {
  public:
-  Search(Toolchain& tools, const looptree::Benchmark& benchmark, const SearchOptions& options)
+  Search(Toolchain& tools, QuietCore& core, const looptree::Benchmark& benchmark,
+         const SearchOptions& options)
       : tools_(tools),
+        core_(core),
         start_(benchmark, looptree::RuleSet::kStructural),
         expected_(start_.tree().program()),
         random_(options.seed),
@@ -99,7 +102,7 @@ class Search {
   }
 
   // nullopt: given up, as it is far above `worst`.
-  static std::optional<double> TimeOf(CompiledTree& compiled, double worst) {
+  std::optional<double> TimeOf(CompiledTree& compiled, double worst) {
     const auto batch = [&](int runs) {
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < runs; ++i) compiled.Run();
@@ -110,8 +113,10 @@ class Search {
     double best = batch(1);
     if (best > 4 * worst) return std::nullopt;
     best = std::min(best, batch(1));
+    if (best > 2 * worst) return std::nullopt;
     const int runs = static_cast<int>(std::clamp(kBatchNs / best, 1.0, 1e5));
     for (int i = 0; i < kBatches; ++i) {
+      core_.Await(kPatience);
       best = std::min(best, batch(runs));
       if (best > kHopeless * worst) return std::nullopt;
     }
@@ -119,6 +124,7 @@ class Search {
   }
 
   Toolchain& tools_;
+  QuietCore& core_;
   const AgentWalk start_;
   const Expected expected_;
   SplitMix64 random_;
@@ -129,9 +135,9 @@ class Search {
 
 }  // namespace
 
-Result<Found> SearchSchedule(Toolchain& tools, const looptree::Benchmark& benchmark,
-                             const SearchOptions& options) {
-  return Search(tools, benchmark, options).Run();
+Result<Found> SearchSchedule(Toolchain& tools, QuietCore& core,
+                             const looptree::Benchmark& benchmark, const SearchOptions& options) {
+  return Search(tools, core, benchmark, options).Run();
 }
 
 }  // namespace loopfleet::bench

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/compiled_tree.h"
+#include "bench/quiet_core.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/looptree/action.h"
@@ -23,7 +24,7 @@ struct Found {
   double best_ns = 0;                     // as the search saw it
   std::uint64_t evaluated = 0;            // different trees
 };
-Result<Found> SearchSchedule(Toolchain& tools, const looptree::Benchmark& benchmark,
-                             const SearchOptions& options);
+Result<Found> SearchSchedule(Toolchain& tools, QuietCore& core,
+                             const looptree::Benchmark& benchmark, const SearchOptions& options);
 
 }  // namespace loopfleet::bench
