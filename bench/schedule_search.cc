@@ -22,8 +22,10 @@ using looptree::AgentWalk;
 constexpr std::array<std::int64_t, 9> kFactors = {2, 4, 5, 8, 16, 32, 64, 128, 256};
 constexpr std::size_t kKept = 12;        // the best so far, from which the next ones are made
 constexpr std::uint64_t kMostMoves = 8;  // of a random walk
-constexpr double kHopeless = 1.5;        // times the best: not worth another batch
-constexpr int kBatches = 6;
+// What is slower than the worst that is kept by more than this after so many batches is not worth
+// another one. The first two are single runs, also of what no quiet moment was waited for.
+constexpr std::array<double, 8> kHopeless = {3, 2, 1.5, 1.25, 1.15, 1.1, 1.1, 1.1};
+constexpr std::size_t kSingleRuns = 2;
 constexpr double kBatchNs = 200e3;
 constexpr Nanos kPatience = std::chrono::milliseconds(2);  // for a quiet moment, before each batch
 
@@ -110,15 +112,15 @@ class Search {
                  .count() /
              runs;
     };
-    double best = batch(1);
-    if (best > 4 * worst) return std::nullopt;
-    best = std::min(best, batch(1));
-    if (best > 2 * worst) return std::nullopt;
-    const int runs = static_cast<int>(std::clamp(kBatchNs / best, 1.0, 1e5));
-    for (int i = 0; i < kBatches; ++i) {
-      core_.Await(kPatience);
+    double best = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < kHopeless.size(); ++i) {
+      int runs = 1;
+      if (i >= kSingleRuns) {
+        core_.Await(kPatience);
+        runs = static_cast<int>(std::clamp(kBatchNs / best, 1.0, 1e5));
+      }
       best = std::min(best, batch(runs));
-      if (best > kHopeless * worst) return std::nullopt;
+      if (best > kHopeless[i] * worst) return std::nullopt;
     }
     return best;
   }

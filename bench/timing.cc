@@ -399,23 +399,10 @@ class Bench {
                        {"results", off.size()}}});
   }
 
-  // The first two passes over many schedules.
-  void ReportRanking() {
-    std::map<double, std::vector<Figure>> passes;
-    for (const Row& row : rows_) {
-      if (row.experiment == "ranking" && row.figure) passes[row.pass].push_back(*row.figure);
-    }
-    if (passes.size() < 2) return;
-    const std::vector<Figure>& one = passes.begin()->second;
-    const std::vector<Figure>& two = std::next(passes.begin())->second;
-    std::map<std::size_t, double> again;
-    for (const Figure& figure : two) again[figure.schedule] = figure.gflops;
-    std::vector<std::pair<double, double>> both;
-    for (const Figure& figure : one) {
-      if (again.contains(figure.schedule)) {
-        both.emplace_back(figure.gflops, again[figure.schedule]);
-      }
-    }
+  // The same schedule's GFLOP/s in two passes.
+  using Pairs = std::vector<std::pair<double, double>>;
+
+  static double KendallsTau(const Pairs& both) {
     double concordant = 0;
     double pairs = 0;
     for (std::size_t i = 0; i < both.size(); ++i) {
@@ -425,24 +412,55 @@ class Bench {
         ++pairs;
       }
     }
+    return pairs > 0 ? concordant / pairs : 0;
+  }
+
+  // The share of the best tenth of one pass that is in that of the other one.
+  static double TopDecileAgreement(const Pairs& both) {
     const std::size_t top = both.size() / 10;
+    if (top == 0) return 0;
     const auto threshold = [&](auto member) {
       std::vector<double> values;
       for (const auto& pair : both) values.push_back(pair.*member);
       std::ranges::sort(values, std::greater<>());
-      return top == 0 ? 0 : values[top - 1];
+      return values[top - 1];
     };
-    const double best_one = threshold(&std::pair<double, double>::first);
-    const double best_two = threshold(&std::pair<double, double>::second);
-    double in_both = 0;
-    for (const auto& [a, b] : both) in_both += a >= best_one && b >= best_two ? 1 : 0;
+    const double best_one = threshold(&Pairs::value_type::first);
+    const double best_two = threshold(&Pairs::value_type::second);
+    const auto in_both = std::ranges::count_if(both, [&](const auto& pair) {
+      return pair.first >= best_one && pair.second >= best_two;
+    });
+    return static_cast<double>(in_both) / static_cast<double>(top);
+  }
+
+  // The first two passes over many schedules.
+  void ReportRanking() {
+    std::map<double, std::vector<Figure>> passes;
+    for (const Row& row : rows_) {
+      if (row.experiment == "ranking" && row.figure) passes[row.pass].push_back(*row.figure);
+    }
+    if (passes.size() < 2) return;
+    std::map<std::size_t, Figure> again;
+    for (const Figure& figure : std::next(passes.begin())->second) again[figure.schedule] = figure;
+    Pairs all;
+    Pairs good;  // of grade A or B in both passes
+    for (const Figure& figure : passes.begin()->second) {
+      if (!again.contains(figure.schedule)) continue;
+      const Figure& other = again[figure.schedule];
+      all.emplace_back(figure.gflops, other.gflops);
+      if (figure.grade != Grade::kC && other.grade != Grade::kC) good.push_back(all.back());
+    }
     Print({.bench = "timing",
-           .name = fmt::format("two passes over {} schedules of mm64 and mm128", both.size()),
-           .value = concordant / pairs,
+           .name = fmt::format("two passes over {} schedules of mm64 and mm128", all.size()),
+           .value = KendallsTau(all),
            .unit = "Kendall's tau of GFLOP/s",
            .peer = "the same order",
            .peer_value = 1.0,
-           .details = {{"top_decile_agreement", in_both / static_cast<double>(top)},
+           .details = {{"top_decile_agreement", TopDecileAgreement(all)},
+                       {"of_grade_a_or_b_in_both",
+                        {{"schedules", good.size()},
+                         {"kendalls_tau", KendallsTau(good)},
+                         {"top_decile_agreement", TopDecileAgreement(good)}}},
                        {"facts", Facts("ranking")}}});
   }
 

@@ -13,6 +13,8 @@ namespace loopfleet::worker {
 
 class ByteWriter {
  public:
+  // An executor writes its answers on the timing core, where growing by and by would be noticed.
+  ByteWriter() { bytes_.reserve(1024); }
   template <class T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void Put(T value) {

@@ -103,56 +103,76 @@ Status Channel::Send(std::string_view bytes, std::optional<Instant> deadline,
   return {};
 }
 
-Status Channel::ReadExactly(std::span<char> bytes, std::optional<Instant> deadline,
-                            std::vector<UniqueFd>* fds) {
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    iovec part{bytes.data() + have, bytes.size() - have};
+Result<std::size_t> Channel::ReadSome(std::span<char> room, std::optional<Instant> deadline,
+                                      Accepts accepts) {
+  for (;;) {
+    iovec part{room.data(), room.size()};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     FdBuffer buffer{};
-    if (fds != nullptr) {  // without room for them the kernel drops descriptors that were sent
+    if (accepts == Accepts::kDescriptorsToo) {  // without room the kernel drops those that were sent
       header.msg_control = buffer.bytes;
       header.msg_controllen = sizeof buffer.bytes;
     }
     const ssize_t count = ::recvmsg(fd_.get(), &header, MSG_CMSG_CLOEXEC);
     if (count > 0) {
-      have += static_cast<std::size_t>(count);
-      if (fds != nullptr) TakeFds(header, *fds);
-    } else if (count == 0) {
-      return Fail(ErrorKind::kClosed, "the other side is gone");
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (accepts == Accepts::kDescriptorsToo) TakeFds(header, fds_);
+      return static_cast<std::size_t>(count);
+    }
+    if (count == 0) return Fail(ErrorKind::kClosed, "the other side is gone");
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      has_waited_ = true;
       LF_TRY_VOID(WaitFor(POLLIN, deadline));
     } else if (errno != EINTR) {
       return std::unexpected(SystemError("recvmsg"));
     }
   }
+}
+
+Status Channel::ReadExactly(std::span<char> bytes, std::optional<Instant> deadline,
+                            Accepts accepts) {
+  const std::size_t kept = std::min(bytes.size(), ahead_end_ - ahead_at_);
+  std::copy_n(ahead_.begin() + static_cast<std::ptrdiff_t>(ahead_at_), kept, bytes.begin());
+  ahead_at_ += kept;
+  bytes = bytes.subspan(kept);
+  while (!bytes.empty()) {
+    LF_TRY(const std::size_t count, ReadSome(bytes, deadline, accepts));
+    bytes = bytes.subspan(count);
+  }
   return {};
 }
 
-Result<std::string> Channel::Receive(std::optional<Instant> deadline, std::size_t max_bytes) {
+// Only where nothing is left is there read ahead, and the kernel ends each read behind the bytes that
+// descriptors came with. So those that are there are always of the last message that has begun.
+Result<std::string> Channel::ReceiveBytes(std::optional<Instant> deadline, std::size_t max_bytes,
+                                          Accepts accepts) {
+  constexpr std::size_t kAheadBytes = 4096;
+  has_waited_ = false;
+  if (ahead_at_ == ahead_end_) {
+    ahead_.resize(kAheadBytes);  // the first time
+    ahead_at_ = ahead_end_ = 0;
+    LF_TRY(ahead_end_, ReadSome(ahead_, deadline, accepts));
+  }
   std::uint64_t length = 0;
-  LF_TRY_VOID(ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, nullptr));
+  LF_TRY_VOID(ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, accepts));
   if (length > max_bytes) {
     return Fail(ErrorKind::kCorrupt, fmt::format("a message of {} bytes is announced", length));
   }
   std::string bytes(length, '\0');
-  LF_TRY_VOID(ReadExactly(bytes, deadline, nullptr));
+  LF_TRY_VOID(ReadExactly(bytes, deadline, accepts));
   return bytes;
+}
+
+Result<std::string> Channel::Receive(std::optional<Instant> deadline, std::size_t max_bytes) {
+  return ReceiveBytes(deadline, max_bytes, Accepts::kBytes);
 }
 
 Result<Channel::Message> Channel::ReceiveWithFds(std::size_t max_bytes,
                                                  std::optional<Instant> deadline) {
-  Message message;
-  std::uint64_t length = 0;
-  LF_TRY_VOID(
-      ReadExactly({reinterpret_cast<char*>(&length), sizeof length}, deadline, &message.fds));
-  if (length > max_bytes) {
-    return Fail(ErrorKind::kCorrupt, fmt::format("a message of {} bytes is announced", length));
-  }
-  message.bytes.resize(length);
-  LF_TRY_VOID(ReadExactly(message.bytes, deadline, &message.fds));
+  LF_TRY(std::string bytes, ReceiveBytes(deadline, max_bytes, Accepts::kDescriptorsToo));
+  Message message{.bytes = std::move(bytes), .fds = {}, .was_waited_for = has_waited_};
+  if (ahead_at_ == ahead_end_) std::swap(message.fds, fds_);
   return message;
 }
 
@@ -163,6 +183,7 @@ void Channel::WaitInNaps(Nanos nap, Instant deadline) const {
 }
 
 bool Channel::IsReadable() const {
+  if (ahead_at_ < ahead_end_) return true;
   pollfd item{fd_.get(), POLLIN, 0};
   return ::poll(&item, 1, 0) > 0;
 }

@@ -1,7 +1,9 @@
 #pragma once
 // Channel: length-prefixed messages over one end of a socket pair, with a deadline for each. The
 // other side may be a child that runs job code: whatever it sends, Receive ends by the deadline,
-// takes at most `max_bytes`, and accepts no descriptors unless asked to. One thread at a time.
+// takes at most `max_bytes`, and accepts no descriptors unless asked to. What has come behind a
+// message is taken from the system with it, which a side that is asked ahead notices: a call less for
+// each. One thread at a time.
 
 #include <cstddef>
 #include <optional>
@@ -24,6 +26,7 @@ class Channel {
   struct Message {
     std::string bytes;
     std::vector<UniqueFd> fds;
+    bool was_waited_for = false;  // it was not there yet, or not all of it
   };
 
   Channel() = default;
@@ -50,11 +53,23 @@ class Channel {
   UniqueFd TakeFd() { return std::move(fd_); }
 
  private:
+  enum class Accepts : bool { kBytes, kDescriptorsToo };
+
   Status WaitFor(short events, std::optional<Instant> deadline);
-  Status ReadExactly(std::span<char> bytes, std::optional<Instant> deadline,
-                     std::vector<UniqueFd>* fds);
+  // The next message, without its descriptors.
+  Result<std::string> ReceiveBytes(std::optional<Instant> deadline, std::size_t max_bytes,
+                                   Accepts accepts);
+  Status ReadExactly(std::span<char> bytes, std::optional<Instant> deadline, Accepts accepts);
+  // At least a byte.
+  Result<std::size_t> ReadSome(std::span<char> room, std::optional<Instant> deadline,
+                               Accepts accepts);
 
   UniqueFd fd_;
+  std::vector<char> ahead_;    // what came behind the last message is in it
+  std::size_t ahead_at_ = 0;   // from here
+  std::size_t ahead_end_ = 0;  // to here
+  std::vector<UniqueFd> fds_;  // of the last message that has come, as far as it has
+  bool has_waited_ = false;    // for the message that is received
 };
 
 }  // namespace loopfleet::worker

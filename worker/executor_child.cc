@@ -158,10 +158,9 @@ class Executor {
   int Run() {
     free_since_ns_ = stopwatch_.NowNs();
     for (;;) {
-      const bool is_there = channel_.IsReadable();
       Result<Channel::Message> message = channel_.ReceiveWithFds(kMaxRequestBytes);
       if (!message) return kExitOk;
-      if (!is_there) {  // it had nothing to do but what it did
+      if (message->was_waited_for) {  // it had nothing to do but what it did
         free_since_ns_ = stopwatch_.NowNs() - time_[SlotStep::kMap];
       }
       const std::optional<ExecutorRequest> request = DecodeExecutorRequest(message->bytes);

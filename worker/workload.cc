@@ -257,7 +257,7 @@ std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
   std::unique_lock lock(mutex_);
   const std::uint64_t seed = seeds_[turn_++ % seeds_.size()];
   made_.wait(lock, [&] { return !IsMaking(program, seed); });
-  if (auto workload = Find(program, seed)) return workload;
+  if (auto workload = Find(program, seed)) return Lend(std::move(workload));
   const auto making = making_.insert(making_.end(), {.program = &program, .seed = seed});
   const std::size_t bytes = BytesOf(program);
   Reserve(bytes, lock);
@@ -280,8 +280,20 @@ std::expected<std::shared_ptr<const Workload>, Failure> WorkloadCache::Get(
   lock.lock();
   making_.erase(making);
   made_.notify_all();
-  if (workload) Keep(*workload, dropped);
-  return workload;
+  if (!workload) return workload;
+  Keep(*workload, dropped);
+  return Lend(*std::move(workload));
+}
+
+std::shared_ptr<const Workload> WorkloadCache::Lend(std::shared_ptr<const Workload> workload) {
+  const Workload* const lent = workload.get();
+  return {lent, [this, workload = std::move(workload)](const Workload*) mutable {
+            workload.reset();
+            // It may be dropped now if nobody else has it, and whoever needs the room is not told
+            // otherwise.
+            std::lock_guard lock(mutex_);
+            freed_.notify_all();
+          }};
 }
 
 }  // namespace loopfleet::worker

@@ -94,6 +94,8 @@ class WorkloadCache {
     std::uint64_t seed;
   };
   std::shared_ptr<const Workload> Find(const looptree::Program& program, std::uint64_t seed);
+  // For whoever asked: once that lets go of it, those that wait for room look again.
+  std::shared_ptr<const Workload> Lend(std::shared_ptr<const Workload> workload);
   bool IsMaking(const looptree::Program& program, std::uint64_t seed) const;
   using Workloads = std::list<std::shared_ptr<const Workload>>;
   // What is dropped goes to `dropped`, to be let go of without the lock.

@@ -65,13 +65,16 @@ std::string RawPeer::Read(std::size_t count) {
 
 // https://rfc.zeromq.org/spec/23: signature, version 3.0, mechanism NULL, filler; then READY.
 // Messages may follow once the other side's READY is here, and not before.
-void RawPeer::ShakeHands(std::string_view socket_type) {
+void RawPeer::ShakeHands(std::string_view socket_type, std::string_view name) {
   constexpr std::size_t kGreetingBytes = 64;
   std::string greeting = "\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL"s;
   greeting.resize(kGreetingBytes, '\0');
   Write(greeting);
-  const std::string ready = "\x05READY\x0bSocket-Type"s + BigEndian(socket_type.size(), 4) +
-                            std::string(socket_type);
+  std::string ready = "\x05READY\x0bSocket-Type"s + BigEndian(socket_type.size(), 4) +
+                      std::string(socket_type);
+  if (!name.empty()) {
+    ready += "\x08Identity"s + BigEndian(name.size(), 4) + std::string(name);
+  }
   Write("\x04"s + static_cast<char>(ready.size()) + ready);
   Read(kGreetingBytes);
   const std::string header = Read(2);

@@ -20,7 +20,8 @@ class RawPeer {
   static RawPeer Accept(int listener);
 
   void Write(std::string_view bytes);
-  void ShakeHands(std::string_view socket_type = "DEALER");  // without security
+  // Without security; `name`: what a ROUTER is to call it, empty: as it likes.
+  void ShakeHands(std::string_view socket_type = "DEALER", std::string_view name = {});
   enum class More { kFollows, kNone };
   void WriteFrame(std::string_view body, More more);
   // The header of a frame of `length` bytes that are never sent.

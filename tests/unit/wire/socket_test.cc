@@ -446,6 +446,25 @@ TEST(Socket, AFrameOverTheLimitEndsTheConnection) {
   ExpectExchange(router, dealer);
 }
 
+// A name that somebody else has: nothing is heard from whoever comes with it, and nothing reaches it.
+TEST(Socket, WhoTakesAnothersNameIsNotServed) {
+  Context context;
+  Router router = BindRouter(context, "tcp://127.0.0.1:0");
+  Dealer dealer = ConnectDealer(context, router.endpoint());
+  ASSERT_EQ(dealer.Send("who am I?"), SendResult::kSent);
+  const auto received = Next(router);
+  ASSERT_TRUE(received.has_value());
+
+  RawPeer impostor(router.endpoint());
+  impostor.ShakeHands("DEALER", received->peer);
+  impostor.WriteFrame("it is me", RawPeer::More::kNone);
+  ExpectExchange(router, dealer);
+  ASSERT_EQ(router.Send(received->peer, "for the dealer"), SendResult::kSent);
+  EXPECT_EQ(Next(dealer), "for the dealer");
+  EXPECT_FALSE(impostor.HearsWithin(200ms));
+  EXPECT_FALSE(router.Receive().has_value());
+}
+
 TEST(Socket, MessagesOfSeveralPartsAreCountedAndIgnored) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0");

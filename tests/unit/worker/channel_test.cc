@@ -102,5 +102,48 @@ TEST_F(ChannelTest, DescriptorsArriveInOrderAndOnlyWhereWanted) {
   EXPECT_EQ(far_.Receive(In(kLong), 1000).value(), "not wanted");
 }
 
+// However many come at once, and wherever reading ahead ends: within a prefix, a message, or behind it.
+TEST_F(ChannelTest, MessagesSentAheadArriveEachWithItsOwnDescriptors) {
+  const int fds[] = {near_.fd(), far_.fd(), near_.fd()};
+  constexpr std::size_t kCount = 400;
+  const auto size_of = [](std::size_t i) { return (i * 37) % 301; };
+  const auto fds_of = [&](std::size_t i) { return std::span(fds, i % 5 == 2 ? i % 4 : 0); };
+  std::thread sender([&] {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      EXPECT_TRUE(near_.Send(std::string(size_of(i), static_cast<char>('a' + i % 26)), In(kLong),
+                             fds_of(i)));
+    }
+  });
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Result<Channel::Message> got = far_.ReceiveWithFds(1000, In(kLong));
+    ASSERT_TRUE(got) << i;
+    EXPECT_EQ(got->bytes, std::string(size_of(i), static_cast<char>('a' + i % 26)));
+    EXPECT_EQ(got->fds.size(), fds_of(i).size()) << i;
+  }
+  sender.join();
+  EXPECT_FALSE(far_.IsReadable());
+}
+
+TEST_F(ChannelTest, WhatWasReadAheadIsReadable) {
+  ASSERT_TRUE(near_.Send("first", In(kLong)));
+  ASSERT_TRUE(near_.Send("second", In(kLong)));
+  EXPECT_EQ(far_.Receive(In(kLong), 1000).value(), "first");
+  EXPECT_TRUE(far_.IsReadable());
+  const Result<Channel::Message> second = far_.ReceiveWithFds(1000);
+  EXPECT_EQ(second->bytes, "second");
+  EXPECT_FALSE(second->was_waited_for);
+  EXPECT_FALSE(far_.IsReadable());
+}
+
+TEST_F(ChannelTest, WhatWasWaitedForSaysSo) {
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(near_.Send("late", In(kLong)));
+  });
+  EXPECT_TRUE(far_.ReceiveWithFds(1000, In(kLong))->was_waited_for);
+  sender.join();
+}
+
 }  // namespace
 }  // namespace loopfleet::worker

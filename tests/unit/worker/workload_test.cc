@@ -168,7 +168,9 @@ TEST(WorkloadTest, ALargeOneHasItsTurnBeforeSmallOnesThatCameLater) {
   constexpr std::int64_t kLarge = 4'000'000;
   const std::size_t small = MakeWorkload(AddOf(1000).start, 1, ComputeHere).value()->bytes();
   const std::size_t large = MakeWorkload(AddOf(kLarge).start, 1, ComputeHere).value()->bytes();
-  WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small});
+  // Not of both at once, or it would be chance which of the two threads is first to make its own.
+  // So the second one waits for what the first lets go of, and the cache would keep.
+  WorkloadCache cache({.max_bytes = 1, .seeds = 1, .max_total_bytes = large + small - 1});
   auto one = cache.Get(AddOf(1001).start, ComputeHere).value();
   auto two = cache.Get(AddOf(1002).start, ComputeHere).value();
   const auto wait_until_waiting = [&](std::size_t count) {
