@@ -18,7 +18,7 @@
 namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
-inline constexpr const char* kLoweringRevision = "cpu-4";
+inline constexpr const char* kLoweringRevision = "cpu-5";
 
 // Which vector instructions kernels may use, or another processor altogether. Anything but kHost is
 // for reading, tests and comparisons.

@@ -15,8 +15,9 @@ namespace {
 using looptree::DimId;
 
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
-// Rows a multiple of this apart share the sets of a first-level cache.
-constexpr std::int64_t kPageBytes = 4096;
+// From one row to the next: what lies below another this far apart is fetched by no prefetcher in
+// time, and in few sets of a cache. docs/decisions/packing.md has what less and more would do.
+constexpr std::int64_t kFarApartBytes = 1024;
 // A copy reads and writes everything once: it has to be read more often than that.
 constexpr std::int64_t kLeastUses = 8;
 
@@ -131,7 +132,7 @@ class Packer {
     if (!rows.has_value() || panels.width < 2) return std::nullopt;
     panels.rows = *rows;
     const bool whole_vectors = panels.width % static_cast<std::int64_t>(shape_.lanes) == 0;
-    const bool pages_apart = panels.pitch > 0 && panels.pitch * kFloatBytes % kPageBytes == 0;
+    const bool far_apart = panels.pitch * kFloatBytes >= kFarApartBytes;
     // The loop over the rows has to be in the block, or there is nothing below anything in it.
     const bool runs_down = std::ranges::any_of(inside, [&](LoopId loop) {
       return plan_.loops[loop].dim == panels.rows && nest.Reduces(loop);
@@ -141,7 +142,7 @@ class Packer {
       return loop.dim != columns || std::ranges::find(outside, term.loop) == outside.end() ||
              loop.step % panels.width == 0;
     });
-    if (!whole_vectors || !pages_apart || !runs_down || !cut_evenly) return std::nullopt;
+    if (!whole_vectors || !far_apart || !runs_down || !cut_evenly) return std::nullopt;
     std::int64_t uses = 1;
     for (const LoopId loop : outside) {
       if (StrideOf(access, loop) == 0 && uses < kLeastUses) uses *= IterationsOf(plan_.loops[loop]);

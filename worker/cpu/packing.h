@@ -1,7 +1,7 @@
 #pragma once
-// Packing: an input whose rows lie whole pages apart, so that what is below another falls into the
-// same few sets of a cache, is copied panel by panel to a place where each panel lies side by side,
-// once a run and before it is read. The rule is that of docs/LOWERING.md, "Packed panels".
+// Packing: an input that is read down its rows, which lie far apart, is copied panel by panel to a
+// place where each panel lies side by side, once a run and before it is read. The rule is that of
+// docs/LOWERING.md, "Packed panels".
 
 #include <cstdint>
 

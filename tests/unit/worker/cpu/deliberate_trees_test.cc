@@ -87,9 +87,9 @@ TEST(DeliberateTrees, TailOfATail) {
 }
 
 TEST(DeliberateTrees, PackedPanels) {
-  // Rows of 1024 and 2048 elements; panels with and without a rest, all of k or a part at a time,
+  // Rows of 1 to 8 KiB; panels with and without a rest, all of k or a part at a time,
   // rows of the tile with a tail, a panel that is met in the middle of a dim's loops.
-  for (const std::int64_t n : {1024, 2048}) {
+  for (const std::int64_t n : {519, 600, 1024, 2048}) {
     const Program program = MatrixProduct(41, n, 19);
     for (const char* compute :
          {"m/4 n/32 k m n", "m/4 n/48 k m n", "n/32 m/4 k m n", "k/8 m/4 n/32 k m n",
@@ -97,7 +97,8 @@ TEST(DeliberateTrees, PackedPanels) {
           "n/64 m k n", "n/80 k/7 m k n"}) {
       const LoopTree tree = Scheduled(program, compute, "m n");
       ExpectRight(tree);
-      if (!HostRuns(CpuIsa::kAvx512)) continue;
+      // Not all of these panels are cut evenly from others.
+      if (n < 1024 || !HostRuns(CpuIsa::kAvx512)) continue;
       KernelRunner runner(CpuIsa::kAvx512);
       const auto kernel = runner.TryCompile(tree, {});
       ASSERT_TRUE(kernel.has_value()) << compute;
