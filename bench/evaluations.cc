@@ -61,6 +61,7 @@ struct Fresh {
   double seconds = 0;
   double measured_seconds = 0;  // in which kernels were timed
   std::uint32_t failed = 0;
+  std::uint32_t unstable = 0;  // a loud host left them without a figure, three times
   std::vector<double> gflops;
   std::map<std::string, std::uint32_t> grades;
   double samples = 0;   // of all evaluations
@@ -73,6 +74,7 @@ struct Fresh {
     seconds += more.seconds;
     measured_seconds += more.measured_seconds;
     failed += more.failed;
+    unstable += more.unstable;
     gflops.insert(gflops.end(), more.gflops.begin(), more.gflops.end());
     for (const auto& [grade, count] : more.grades) grades[grade] += count;
     samples += more.samples;
@@ -88,7 +90,9 @@ client::Answer<Fresh> Evaluate(client::Client& client, const Jobs& jobs) {
   LF_TRY_VOID(client.Evaluate(jobs, [&](const Outcome& outcome) {
     const Evaluation& evaluation = outcome.evaluation;
     if (!evaluation.ok() || outcome.source != OutcomeSource::kMeasured) {
-      ++fresh.failed;
+      const bool is_unstable =
+          !evaluation.ok() && evaluation.failure().code == FailureCode::kUnstableTiming;
+      ++(is_unstable ? fresh.unstable : fresh.failed);
       return;
     }
     fresh.gflops.push_back(GflopPerSecond(evaluation.flop_count, evaluation.measurement()));
@@ -228,6 +232,7 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
                      {"peer_by_turn", peer_by_turn},
                      {"evaluated", all.gflops.size()},
                      {"failed", all.failed},
+                     {"unstable", all.unstable},
                      {"gflop_per_second", Distribution(all.gflops)},
                      {"grades", all.grades},
                      {"samples", all.samples / evaluated},

@@ -32,12 +32,12 @@ std::uint64_t QuietPatience::Next(std::uint64_t longest_ns) {
 void QuietPatience::Observe(const QuietWait& wait) {
   if (wait.bound_ns < kLongestNs) return;  // either it took none, or there is no telling
   for (std::size_t i = 0; i < kBoundsNs.size(); ++i) {
-    const bool is_quiet = wait.is_quiet && wait.took_ns <= kBoundsNs[i];
+    const bool has_helped = wait.has_helped && wait.took_ns <= kBoundsNs[i];
     // A wait in which the system ran something else takes longer than it may.
     const std::uint64_t took =
         kBoundsNs[i] == kLongestNs ? wait.took_ns : std::min(wait.took_ns, kBoundsNs[i]);
     worth_ns_[i] *= 1 - kForgotten;
-    worth_ns_[i] += (is_quiet ? kQuietIsWorthNs : 0) - static_cast<double>(took);
+    worth_ns_[i] += (has_helped ? kQuietIsWorthNs : 0) - static_cast<double>(took);
   }
 }
 

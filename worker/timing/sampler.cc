@@ -49,6 +49,8 @@ class Sampling {
     }
     samples_.clock_after_mhz = with_.probe.ClockMhz();
     samples_.probe_cycles = QuickestProbe();
+    // A moment that is over before a repetition is was not worth waiting for.
+    samples_.first_wait.has_helped &= samples_.flags[behind_first_wait_] == kSampleAccepted;
     return std::move(samples_);
   }
 
@@ -143,7 +145,8 @@ class Sampling {
     const std::uint64_t took = with_.stopwatch.NowNs() - start;
     if (samples_.first_wait.bound_ns == 0) {
       samples_.first_wait = {
-          .bound_ns = policy_.quiet_wait_ns, .took_ns = took, .is_quiet = is_quiet};
+          .bound_ns = policy_.quiet_wait_ns, .took_ns = took, .has_helped = is_quiet};
+      behind_first_wait_ = samples_.ns.size();
     }
     waited_ns_ += took;
     return is_quiet;
@@ -274,6 +277,7 @@ class Sampling {
   std::vector<Beside> beside_;
   double probe_ = 0;              // the last one
   std::uint64_t waited_ns_ = 0;   // for quiet moments
+  std::size_t behind_first_wait_ = 0;  // the first repetition after it, of samples_.ns
   std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;

@@ -82,7 +82,7 @@ enum class SamplingEnd : std::uint8_t {
 struct QuietWait {
   std::uint64_t bound_ns = 0;  // what it was allowed; 0: there was none
   std::uint64_t took_ns = 0;
-  bool is_quiet = false;  // at its end
+  bool has_helped = false;  // the core was quiet at its end, and through the repetition behind it
   friend bool operator==(const QuietWait&, const QuietWait&) = default;
 };
 

@@ -90,7 +90,7 @@ TEST_F(DeviceWatchTest, ANeighbourWhoStaysIsNotWaitedFor) {
   hopeless.first_wait = {.bound_ns = patient, .took_ns = patient};
   for (int i = 0; i < 64; ++i) watch_.Observe(hopeless);
   EXPECT_EQ(watch_.PolicyFor(looks).quiet_wait_ns, 0U);
-  hopeless.first_wait = {.bound_ns = patient, .took_ns = patient / 3, .is_quiet = true};
+  hopeless.first_wait = {.bound_ns = patient, .took_ns = patient / 3, .has_helped = true};
   for (int i = 0; i < 64; ++i) watch_.Observe(hopeless);
   EXPECT_GT(watch_.PolicyFor(looks).quiet_wait_ns, patient / 3);
 }

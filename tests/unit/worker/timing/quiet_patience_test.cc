@@ -25,7 +25,7 @@ class Core {
       waited_ns += took;
       const bool is_quiet = lasts <= bound;
       if (is_quiet) ++quiet;
-      if (bound > 0) patience.Observe({.bound_ns = bound, .took_ns = took, .is_quiet = is_quiet});
+      if (bound > 0) patience.Observe({.bound_ns = bound, .took_ns = took, .has_helped = is_quiet});
     }
   }
   std::uint64_t waited_ns = 0;
@@ -86,7 +86,7 @@ TEST(QuietPatienceTest, OnlyWaitsThatMayTakeTheLongestAreLearnedFrom) {
   QuietPatience patience;
   Core(kForGood).Look(patience, 10'000);
   for (int i = 0; i < 1'000; ++i) {
-    patience.Observe({.bound_ns = kMs / 2, .took_ns = kMs / 100, .is_quiet = true});
+    patience.Observe({.bound_ns = kMs / 2, .took_ns = kMs / 100, .has_helped = true});
   }
   EXPECT_EQ(patience.bound_ns(), 0U);
 }
@@ -97,7 +97,7 @@ TEST(QuietPatienceTest, WaitsThatTheSystemInterruptsCostWhatTheyTook) {
   for (int i = 0; i < 64; ++i) {
     const bool is_quiet = i % 4 == 0;
     patience.Observe(
-        {.bound_ns = kMs, .took_ns = is_quiet ? kMs : 5 * kMs, .is_quiet = is_quiet});
+        {.bound_ns = kMs, .took_ns = is_quiet ? kMs : 5 * kMs, .has_helped = is_quiet});
   }
   EXPECT_EQ(patience.bound_ns(), 0U);
 }

@@ -157,7 +157,7 @@ TEST(SamplerTest, ANeighbourWhoIsAboutToGoIsWaitedFor) {
   const Samples samples = core.Take(ThatWaits());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_EQ(samples.ns.size(), 5U);
-  EXPECT_TRUE(samples.first_wait.is_quiet);
+  EXPECT_TRUE(samples.first_wait.has_helped);
   EXPECT_EQ(samples.first_wait.bound_ns, ThatWaits().quiet_wait_ns);
   EXPECT_LT(samples.first_wait.took_ns, 1'000'000U);
   EXPECT_GT(samples.first_wait.took_ns, 100'000U);
@@ -181,11 +181,25 @@ TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
   const std::uint64_t start = core.now;
   const Samples samples = core.Take(policy);
   EXPECT_EQ(CountOf(samples, kSampleContended), 3U);
-  EXPECT_FALSE(samples.first_wait.is_quiet);
+  EXPECT_FALSE(samples.first_wait.has_helped);
   EXPECT_GE(samples.first_wait.took_ns, samples.first_wait.bound_ns);
   const std::uint64_t waited = core.now - start;
   EXPECT_GE(waited, policy.quiet_wait_ns);
   EXPECT_LE(waited, policy.quiet_wait_ns + 500'000U);  // finding the runs, and three repetitions
+}
+
+// What is learned from: a quiet moment that is over within the repetition helped nobody.
+TEST(SamplerTest, AWaitHelpsWhereTheRepetitionBehindItIsGood) {
+  for (const std::uint64_t lasts : {30'000U, 900'000U}) {
+    ScriptedCore core;
+    std::uint64_t since = 0;  // the first quiet moment after a while
+    core.slowdown = [&](std::uint64_t now) {
+      if (now < 1'700'000) return 1.3;
+      if (since == 0) since = now;
+      return now < since + lasts ? 1.0 : 1.3;
+    };
+    EXPECT_EQ(core.Take(ThatWaits()).first_wait.has_helped, lasts > 100'000) << lasts;
+  }
 }
 
 // Quiet moments that are too short for a repetition do not keep a look waiting for ever.
