@@ -243,8 +243,8 @@ Result<void> RunThreads(Toolchain& tools) {
 
 // --------------------------------- strides: rows of a power of two, beside rows a little off one
 
-// What is read down such rows falls into the same sets of a cache; copied into panels it does not, and
-// the difference from the nearest sizes says what is left to gain.
+// What is read down such rows falls into the same sets of a cache; copied into panels it does not,
+// and the difference from the nearest sizes says what is left to gain.
 Result<void> RunStrides(Toolchain& tools, int size) {
   const std::pair<std::string, std::string> schedules[] = {
       {"tiles of 4 x 32", "split_4,down,swap_down,down,split_32,swap_up,swap_up"},

@@ -184,8 +184,7 @@ nlohmann::ordered_json MeanOverhead(const SlotOverhead& before, const SlotOverhe
   return mean;
 }
 
-Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs,
-               bool with_peers) {
+Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs, bool with_peers) {
   const Jobs warm_up(jobs.begin(), jobs.begin() + std::min(jobs.size(), kWarmUpJobs));
   auto warmed = Evaluate(client, warm_up);
   if (!warmed) return Fail(warmed.error().kind, warmed.error().message);
@@ -214,9 +213,10 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
   std::optional<double> peer_rate;
   nlohmann::ordered_json halide = nullptr;
   if (with_peers) {
-    peer = fmt::format("cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; {} of "
-                       "the same schedules, in {} turns with ours",
-                       peers.schedules, kTurns);
+    peer = fmt::format(
+        "cc -O3 -march=native -shared, dlopen, 10 ms of timing, not verified; {} of "
+        "the same schedules, in {} turns with ours",
+        peers.schedules, kTurns);
     peer_rate = peers.CcRate();
     if (peers.halide) halide = static_cast<double>(peers.schedules) / *peers.halide;
   }

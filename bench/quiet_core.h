@@ -1,7 +1,7 @@
 #pragma once
-// QuietCore: waits until nothing else uses the core, as a worker does before it looks at a kernel, so
-// that what is compared is compared in the moments that are worth anything. Belongs to the thread
-// that made it, which must keep to one core.
+// QuietCore: waits until nothing else uses the core, as a worker does before it looks at a kernel,
+// so that what is compared is compared in the moments that are worth anything. Belongs to the
+// thread that made it, which must keep to one core.
 
 #include "common/base/clock.h"
 #include "worker/timing/host_core_probe.h"

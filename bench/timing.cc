@@ -339,15 +339,14 @@ class Bench {
            .unit = "% median disagreement of two grade-A results",
            .peer = "wall-clock times of all grades",
            .peer_value = AtShare(on_the_wall, 0.5) * 100,
-           .details = {
-               {"grade_a_share", GradeAShare(figures)},
-               {"accepted_share_of_repetitions", AcceptedShare(figures)},
-               {"grade_a", Percentiles(of_a)},
-               {"grade_a_half_an_hour_apart",
-                Percentiles(Disagreements(figures, both_a_far_apart, elapsed))},
-               {"all_grades", Percentiles(Disagreements(figures, any, elapsed))},
-               {"wall", Percentiles(on_the_wall)},
-               {"facts", Facts(experiment)}}});
+           .details = {{"grade_a_share", GradeAShare(figures)},
+                       {"accepted_share_of_repetitions", AcceptedShare(figures)},
+                       {"grade_a", Percentiles(of_a)},
+                       {"grade_a_half_an_hour_apart",
+                        Percentiles(Disagreements(figures, both_a_far_apart, elapsed))},
+                       {"all_grades", Percentiles(Disagreements(figures, any, elapsed))},
+                       {"wall", Percentiles(on_the_wall)},
+                       {"facts", Facts(experiment)}}});
   }
 
   Status Report() {
@@ -427,9 +426,8 @@ class Bench {
     };
     const double best_one = threshold(&Pairs::value_type::first);
     const double best_two = threshold(&Pairs::value_type::second);
-    const auto in_both = std::ranges::count_if(both, [&](const auto& pair) {
-      return pair.first >= best_one && pair.second >= best_two;
-    });
+    const auto in_both = std::ranges::count_if(
+        both, [&](const auto& pair) { return pair.first >= best_one && pair.second >= best_two; });
     return static_cast<double>(in_both) / static_cast<double>(top);
   }
 

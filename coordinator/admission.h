@@ -50,8 +50,9 @@ class ReplayMemory {
   explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   const Replayed& Replay(const JobSpec& spec);
-  // What an earlier run of the coordinator found out, and stored, about the job. Its actions are not
-  // replayed again; how much its program computes, which is not stored, is that of all its jobs.
+  // What an earlier run of the coordinator found out, and stored, about the job. Its actions are
+  // not replayed again; how much its program computes, which is not stored, is that of all its
+  // jobs.
   ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
 
  private:

@@ -51,9 +51,10 @@ Status EventLoop::RecoverSomeJobs() {
   LF_TRY_VOID(to_recover_->Read(kJobsPerPiece, jobs, event.damaged));
   parts_.metrics.DamagedRows(event.damaged.size());
   if (!event.damaged.empty()) {
-    log::Error("coordinator.jobs_lost count={} first={} last={}: what they asked cannot be read; "
-               "they end as STORAGE_CORRUPT",
-               event.damaged.size(), event.damaged.front(), event.damaged.back());
+    log::Error(
+        "coordinator.jobs_lost count={} first={} last={}: what they asked cannot be read; "
+        "they end as STORAGE_CORRUPT",
+        event.damaged.size(), event.damaged.front(), event.damaged.back());
   }
   for (storage::UnfinishedJob& job : jobs) event.jobs.push_back(AdmitRecovered(std::move(job)));
   if (to_recover_->at_end()) {

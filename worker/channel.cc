@@ -111,7 +111,8 @@ Result<std::size_t> Channel::ReadSome(std::span<char> room, std::optional<Instan
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     FdBuffer buffer{};
-    if (accepts == Accepts::kDescriptorsToo) {  // without room the kernel drops those that were sent
+    if (accepts ==
+        Accepts::kDescriptorsToo) {  // without room the kernel drops those that were sent
       header.msg_control = buffer.bytes;
       header.msg_controllen = sizeof buffer.bytes;
     }
@@ -143,8 +144,9 @@ Status Channel::ReadExactly(std::span<char> bytes, std::optional<Instant> deadli
   return {};
 }
 
-// Only where nothing is left is there read ahead, and the kernel ends each read behind the bytes that
-// descriptors came with. So those that are there are always of the last message that has begun.
+// Only where nothing is left is there read ahead, and the kernel ends each read behind the bytes
+// that descriptors came with. So those that are there are always of the last message that has
+// begun.
 Result<std::string> Channel::ReceiveBytes(std::optional<Instant> deadline, std::size_t max_bytes,
                                           Accepts accepts) {
   constexpr std::size_t kAheadBytes = 4096;

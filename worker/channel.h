@@ -2,8 +2,8 @@
 // Channel: length-prefixed messages over one end of a socket pair, with a deadline for each. The
 // other side may be a child that runs job code: whatever it sends, Receive ends by the deadline,
 // takes at most `max_bytes`, and accepts no descriptors unless asked to. What has come behind a
-// message is taken from the system with it, which a side that is asked ahead notices: a call less for
-// each. One thread at a time.
+// message is taken from the system with it, which a side that is asked ahead notices: a call less
+// for each. One thread at a time.
 
 #include <cstddef>
 #include <optional>

@@ -60,7 +60,8 @@ std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CoreP
 }
 
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
-                           const monitoring::CorePlan& cores, Isolation isolation, CodeArena& code) {
+                           const monitoring::CorePlan& cores, Isolation isolation,
+                           CodeArena& code) {
   // Shared by the lambdas: made in the nursery, copied into every child by the fork.
   struct Toolchain {
     std::unique_ptr<Compiler> compiler;
@@ -96,7 +97,8 @@ ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
           return RunExecutorChild(channel, options);
         };
   }
-  if (!cores.others.empty()) programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
+  if (!cores.others.empty())
+    programs.by_role[ChildRole::kExecutor].limits.cpu_core = cores.slot_core;
   return programs;
 }
 
@@ -210,8 +212,9 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   DeviceWatch device({.canary_interval = config.canary_interval}, reading, hardware);
   hardware = device.hardware();
   if (!device.WasEverQuiet()) {
-    log::Warning("worker.neighbour message=\"something else used the timing core for as long as it was "
-                 "measured: figures are of grade C until it is quiet\"");
+    log::Warning(
+        "worker.neighbour message=\"something else used the timing core for as long as it was "
+        "measured: figures are of grade C until it is quiet\"");
   }
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
@@ -224,25 +227,24 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   wire::Wakeup wakeup;
   wire::Context context;
   const MemoryShare memory = MemoryShare::Of(hardware.memory_bytes);
-  Pipeline pipeline(
-      {.max_held = 2UL * config.slots * config.credit_per_slot,
-       .max_prepared = config.max_prepared,
-       .max_threads = max_threads,
-       .best_grade = limit.best,
-       .max_tensor_bytes = memory.max_tensor_bytes,
-       .max_written_bytes = memory.max_written_bytes,
-       .workloads = {.max_bytes =
-                         std::min(config.workload_cache_bytes, memory.max_kept_workload_bytes),
-                     .max_total_bytes = memory.max_workload_bytes},
-       .arenas = {.max_bytes = memory.max_arena_bytes,
-                  .max_idle_bytes = memory.max_idle_arena_bytes}},
-      {.preparers = preparers,
-       .slot = slot,
-       .device = device,
-       .code = *code,
-       .metrics = metrics,
-       .clock = clock},
-      conditions, [&] { wakeup.Signal(); });
+  Pipeline pipeline({.max_held = 2UL * config.slots * config.credit_per_slot,
+                     .max_prepared = config.max_prepared,
+                     .max_threads = max_threads,
+                     .best_grade = limit.best,
+                     .max_tensor_bytes = memory.max_tensor_bytes,
+                     .max_written_bytes = memory.max_written_bytes,
+                     .workloads = {.max_bytes = std::min(config.workload_cache_bytes,
+                                                         memory.max_kept_workload_bytes),
+                                   .max_total_bytes = memory.max_workload_bytes},
+                     .arenas = {.max_bytes = memory.max_arena_bytes,
+                                .max_idle_bytes = memory.max_idle_arena_bytes}},
+                    {.preparers = preparers,
+                     .slot = slot,
+                     .device = device,
+                     .code = *code,
+                     .metrics = metrics,
+                     .clock = clock},
+                    conditions, [&] { wakeup.Signal(); });
 
   const monitoring::HostSensors sensors({}, cores.slot_core);
   registry.BeforeText([&] {

@@ -226,8 +226,8 @@ class Executor {
     SlotTime& time = timed.outside = time_;
     time[SlotStep::kTake] = start - free_since_ns_ - time[SlotStep::kMap];
     time[SlotStep::kTry] = sampling - static_cast<std::uint64_t>(TotalNs(timed.samples)) -
-                           time[SlotStep::kWarm] - time[SlotStep::kProbe] -
-                           time[SlotStep::kClock] - time[SlotStep::kWait];
+                           time[SlotStep::kWarm] - time[SlotStep::kProbe] - time[SlotStep::kClock] -
+                           time[SlotStep::kWait];
     return timed;
   }
 

@@ -55,8 +55,8 @@ Status DescriptorReserve::HangUpOnQueue() const {
     }
   }).join();
   if (failure == 0) return {};
-  return Fail(ErrorKind::kSystem,
-              fmt::format("cannot hang up on a listening socket's queue: {}", std::strerror(failure)));
+  return Fail(ErrorKind::kSystem, fmt::format("cannot hang up on a listening socket's queue: {}",
+                                              std::strerror(failure)));
 }
 
 }  // namespace loopfleet::wire

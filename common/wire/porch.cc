@@ -21,7 +21,7 @@ constexpr auto kLookEvery = 10ms;  // while some are kept out
 // While strangers come in, more than are welcome for long. What comes between two looks is worked
 // through in one go: of 2,000 arrivals a second 2, whose handshakes take about half a millisecond.
 constexpr auto kLookWhileOpen = 1ms;
-constexpr auto kLogPause = 10s;    // an attacker must not fill the log
+constexpr auto kLogPause = 10s;  // an attacker must not fill the log
 // While descriptors are out, libzmq tells of failures as fast as it can until they are dealt with.
 constexpr int kMaxEventsPerLook = 10'000;
 

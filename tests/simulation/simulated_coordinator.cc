@@ -108,14 +108,13 @@ void SimulatedCoordinator::Recover(storage::Recovery recovery) {
                                .reference_clocks = std::move(recovery.reference_clocks),
                                .drains = std::move(recovery.drains)};
   for (storage::UnfinishedJob& job : recovery.jobs) {
-    event.jobs.push_back(
-        {.id = job.job,
-         .job = job.replayed
-                    ? coordinator::AdmittedJob{.spec = job.spec,
-                                               .admission =
-                                                   JobPool::Recall(*job.replayed, job.spec)}
-                    : disk_->Admit(std::move(job.spec), {}),
-         .accepted_at = job.accepted_at});
+    event.jobs.push_back({.id = job.job,
+                          .job = job.replayed
+                                     ? coordinator::AdmittedJob{.spec = job.spec,
+                                                                .admission = JobPool::Recall(
+                                                                    *job.replayed, job.spec)}
+                                     : disk_->Admit(std::move(job.spec), {}),
+                          .accepted_at = job.accepted_at});
   }
   // As much as the dice say is there at once; the rest comes piece by piece, as in the real shell.
   const std::size_t first = recovery_dice_.Index(event.jobs.size() + 1);

@@ -52,8 +52,8 @@ class Packer {
 
  private:
   static std::int64_t BytesLeft(const KernelPlan& plan, std::uint64_t footprint_bytes) {
-    std::int64_t left = static_cast<std::int64_t>(footprint_bytes) -
-                        static_cast<std::int64_t>(plan.scratch_bytes);
+    std::int64_t left =
+        static_cast<std::int64_t>(footprint_bytes) - static_cast<std::int64_t>(plan.scratch_bytes);
     for (const PlanBuffer& buffer : plan.buffers) {
       if (buffer.role != BufferSpec::Role::kScratch) left -= buffer.element_count * kFloatBytes;
     }
@@ -66,10 +66,10 @@ class Packer {
     if (loop == nullptr) return;
     const std::optional<Nest> nest = NestAt(*loop);
     // A block never reaches out of a loop that is split: the nest that counts starts inside it.
-    const bool splits = nest.has_value() &&
-                        std::ranges::any_of(nest->loops, [&](const LoopStep* step_of) {
-                          return plan_.loops[step_of->loop].parallel;
-                        });
+    const bool splits =
+        nest.has_value() && std::ranges::any_of(nest->loops, [&](const LoopStep* step_of) {
+          return plan_.loops[step_of->loop].parallel;
+        });
     if (nest.has_value() && !splits) {
       const std::optional<std::size_t> level = BlockLoopOf(plan_, *nest, shape_);
       if (level.has_value()) PackIn(*loop, *nest, *level, around);

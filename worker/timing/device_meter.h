@@ -14,8 +14,8 @@
 namespace loopfleet::worker {
 
 struct DeviceReading {
-  std::uint64_t probe_steps = 0;     // of a throughput probe
-  double flop_per_cycle = 0;         // fifth best of the groups; per nanosecond where there is no clock
+  std::uint64_t probe_steps = 0;  // of a throughput probe
+  double flop_per_cycle = 0;  // fifth best of the groups; per nanosecond where there is no clock
   std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
   std::vector<double> probe_cycles;  // the quickest of each group of probes

@@ -134,9 +134,9 @@ std::vector<std::size_t> Looks::Agreeing() const {
     if (agreeing.size() < options_.fewest) continue;
     const bool is_clear = std::ranges::any_of(
         agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
-    const bool is_refuted = std::any_of(
-        by_median.begin(), by_median.begin() + static_cast<std::ptrdiff_t>(i),
-        [&](std::size_t k) { return IsRefutedBy(looks_[k], agreeing); });
+    const bool is_refuted =
+        std::any_of(by_median.begin(), by_median.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](std::size_t k) { return IsRefutedBy(looks_[k], agreeing); });
     if (!is_clear || is_refuted) agreeing.clear();
     return agreeing;
   }

@@ -33,10 +33,10 @@ class QuietLevel {
   double cycles_ = 0;
 };
 
-// What a probe takes on a quiet core at most, where `learned` is the least that was seen, and `least`
-// what it takes with two units of arithmetic. With one it is twice that, and nothing between the two
-// is quiet: a core that had a neighbour for as long as it was watched is found out so. `least` 0: not
-// known, then `learned` is believed.
+// What a probe takes on a quiet core at most, where `learned` is the least that was seen, and
+// `least` what it takes with two units of arithmetic. With one it is twice that, and nothing
+// between the two is quiet: a core that had a neighbour for as long as it was watched is found out
+// so. `least` 0: not known, then `learned` is believed.
 double OnQuietCore(double learned, double least);
 
 }  // namespace loopfleet::worker

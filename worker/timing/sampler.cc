@@ -275,10 +275,10 @@ class Sampling {
     double after = 0;
   };
   std::vector<Beside> beside_;
-  double probe_ = 0;              // the last one
-  std::uint64_t waited_ns_ = 0;   // for quiet moments
+  double probe_ = 0;                   // the last one
+  std::uint64_t waited_ns_ = 0;        // for quiet moments
   std::size_t behind_first_wait_ = 0;  // the first repetition after it, of samples_.ns
-  std::vector<double> accepted_;  // of samples_.ns
+  std::vector<double> accepted_;       // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
   double timed_ns_ = 0;        // in accepted repetitions

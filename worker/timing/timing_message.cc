@@ -142,8 +142,8 @@ std::optional<DeviceReading> GetDeviceReading(ByteReader& reader) {
   const bool can_be =
       reader.ok() && reading.probe_steps > 0 && IsAmount(reading.clock_mhz) &&
       IsAmount(reading.flop_per_cycle) && std::ranges::all_of(reading.probe_cycles, IsAboveZero) &&
-      IsAmount(reading.least_probe_cycles) &&
-      IsAmount(reading.read_bytes_per_second) && IsAmount(reading.triad_bytes_per_second);
+      IsAmount(reading.least_probe_cycles) && IsAmount(reading.read_bytes_per_second) &&
+      IsAmount(reading.triad_bytes_per_second);
   if (!can_be) return std::nullopt;
   return reading;
 }

@@ -70,8 +70,8 @@ void RawPeer::ShakeHands(std::string_view socket_type, std::string_view name) {
   std::string greeting = "\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL"s;
   greeting.resize(kGreetingBytes, '\0');
   Write(greeting);
-  std::string ready = "\x05READY\x0bSocket-Type"s + BigEndian(socket_type.size(), 4) +
-                      std::string(socket_type);
+  std::string ready =
+      "\x05READY\x0bSocket-Type"s + BigEndian(socket_type.size(), 4) + std::string(socket_type);
   if (!name.empty()) {
     ready += "\x08Identity"s + BigEndian(name.size(), 4) + std::string(name);
   }

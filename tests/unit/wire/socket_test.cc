@@ -274,13 +274,12 @@ TEST(Socket, WhatWaitsForAllPeersIsBoundedInBytes) {
 
 TEST(Socket, APeerThatTakesNothingForLongIsHungUpOn) {
   Context context;
-  Router router = BindRouter(context, "tcp://127.0.0.1:0",
-                             {.max_unread_bytes = 8 << 20, .max_standstill = 1s});
+  Router router =
+      BindRouter(context, "tcp://127.0.0.1:0", {.max_unread_bytes = 8 << 20, .max_standstill = 1s});
   const std::string frame(kMaxMessageBytes, 'x');
   RawPeer silent(router.endpoint());
   const PeerId peer = MeetOneWhoNeverReads(router, silent);
-  EXPECT_TRUE(
-      Eventually([&] { return router.Send(peer, frame) == SendResult::kUnreachable; }));
+  EXPECT_TRUE(Eventually([&] { return router.Send(peer, frame) == SendResult::kUnreachable; }));
   EXPECT_TRUE(Eventually([&] {
     router.Receive();
     return router.unread_bytes() == 0;
@@ -397,8 +396,8 @@ TEST(Socket, ADealerReconnectsByItself) {
   EXPECT_EQ(received->frame, "again");
 }
 
-// libzmq's own thread tells of a handshake that failed, and waits until it is heard: nobody who goes
-// away just then may stop it.
+// libzmq's own thread tells of a handshake that failed, and waits until it is heard: nobody who
+// goes away just then may stop it.
 TEST(Socket, DealersThatGoWhileTheirHandshakesFailStopNobody) {
   Context server;
   Context context;
@@ -446,7 +445,8 @@ TEST(Socket, AFrameOverTheLimitEndsTheConnection) {
   ExpectExchange(router, dealer);
 }
 
-// A name that somebody else has: nothing is heard from whoever comes with it, and nothing reaches it.
+// A name that somebody else has: nothing is heard from whoever comes with it, and nothing reaches
+// it.
 TEST(Socket, WhoTakesAnothersNameIsNotServed) {
   Context context;
   Router router = BindRouter(context, "tcp://127.0.0.1:0");

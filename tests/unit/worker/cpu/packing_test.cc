@@ -77,8 +77,8 @@ TEST(PackPanels, KeepsWithinTheLimitOfMemory) {
 }
 
 TEST(PackPanels, CopiesOnAllThreads) {
-  const auto tree = looptree::Annotate(TreeOf("benchmark://mm-v0/mm1024_1024_1024", kTiled),
-                                       0, looptree::Annotation::kThread)
+  const auto tree = looptree::Annotate(TreeOf("benchmark://mm-v0/mm1024_1024_1024", kTiled), 0,
+                                       looptree::Annotation::kThread)
                         .value();
   KernelPlan plan = PlanOf(tree, 2);
   ASSERT_EQ(plan.threads, 2U);

@@ -374,8 +374,7 @@ TEST(SamplerTest, TheSupervisorWaitsLongEnough) {
       const std::uint64_t start = core.now;
       core.Take(policy);
       EXPECT_LE(core.now - start,
-                LongestNs(policy,
-                          static_cast<std::uint64_t>(static_cast<double>(run_ns) * slow)))
+                LongestNs(policy, static_cast<std::uint64_t>(static_cast<double>(run_ns) * slow)))
           << run_ns;
     }
   }
