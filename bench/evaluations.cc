@@ -239,7 +239,7 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
                      {"accepted_samples", all.accepted / evaluated},
                      {"timing_share", all.slot_busy()},
                      {"outside_batches_us", MeanOverhead(before, after)}}});
-  if (all.failed > 0) {
+  if (all.failed > 0 || all.gflops.empty()) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, all.failed));
   }

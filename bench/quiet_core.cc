@@ -1,5 +1,6 @@
 #include "bench/quiet_core.h"
 
+#include "common/base/check.h"
 #include "worker/hardware.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/quiet_level.h"
@@ -7,6 +8,17 @@
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::bench {
+
+QuietCore::Pin::Pin() {
+  LF_CHECK(::sched_getaffinity(0, sizeof before_, &before_) == 0, "the processors of this thread");
+  int last = CPU_SETSIZE - 1;
+  while (last > 0 && !CPU_ISSET(last, &before_)) --last;
+  cpu_set_t one{};
+  CPU_SET(last, &one);
+  LF_CHECK(::sched_setaffinity(0, sizeof one, &one) == 0, "one processor for this thread");
+}
+
+QuietCore::Pin::~Pin() { ::sched_setaffinity(0, sizeof before_, &before_); }
 
 QuietCore::QuietCore() : probe_(worker::CoreKernelsFor(worker::HostIsa()), stopwatch_) {
   constexpr std::uint64_t kNoStreams = 0;

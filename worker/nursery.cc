@@ -63,7 +63,7 @@ class NurseryLoop {
         }
         Reap();
       }
-      if (items[0].revents != 0) {
+      while (channel_.IsReadable()) {  // also what came with the last one, which no poll shows
         const Result<std::string> request = channel_.Receive(std::nullopt, kMaxControlBytes);
         if (!request)
           return 0;  // the daemon ended; the children get SIGKILL when this process does

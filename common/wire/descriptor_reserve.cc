@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 #include "common/base/unique_fd.h"
@@ -45,7 +46,7 @@ Status DescriptorReserve::HangUpOnQueue() const {
   pollfd queue{.fd = listener_, .events = POLLIN, .revents = 0};
   if (::poll(&queue, 1, 0) <= 0) return {};
   int failure = 0;
-  std::jthread([this, &failure] {
+  const auto hang_up = [this, &failure] {
     if (!TakeOwnTable(listener_)) {
       failure = errno;
       return;
@@ -53,7 +54,12 @@ Status DescriptorReserve::HangUpOnQueue() const {
     for (int i = 0; i < kMostAtOnce; ++i) {
       if (!UniqueFd(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC))) return;
     }
-  }).join();
+  };
+  try {
+    std::jthread(hang_up).join();
+  } catch (const std::system_error& error) {  // no thread is to be had either
+    failure = error.code().value();
+  }
   if (failure == 0) return {};
   return Fail(ErrorKind::kSystem, fmt::format("cannot hang up on a listening socket's queue: {}",
                                               std::strerror(failure)));

@@ -40,8 +40,7 @@ class Sampling {
     started_at_ = with_.stopwatch.NowNs();
     TakeFirstRepetition();
     for (;;) {
-      Probe();
-      beside_.back().after = probe_;
+      ProbeBehind();
       Judge();
       if (!MayGoOn()) break;
       AwaitQuiet();
@@ -49,8 +48,6 @@ class Sampling {
     }
     samples_.clock_after_mhz = with_.probe.ClockMhz();
     samples_.probe_cycles = QuickestProbe();
-    // A moment that is over before a repetition is was not worth waiting for.
-    samples_.first_wait.has_helped &= samples_.flags[behind_first_wait_] == kSampleAccepted;
     return std::move(samples_);
   }
 
@@ -113,10 +110,12 @@ class Sampling {
         samples_.iterations = is_known ? static_cast<std::uint64_t>(wanted) : most;
         is_found = is_known && elapsed >= least / kLargestStep;
       }
+      ProbeBehind();
+      // Whether a wait helped is for a repetition to show that is not thrown away.
+      is_behind_first_wait_ = std::exchange(samples_.first_wait.has_helped, false);
       samples_.ns.clear();
       samples_.flags.clear();
       beside_.clear();
-      Probe();
       AwaitQuiet();
       TakeRepetition();
       if (is_found) return;
@@ -127,6 +126,18 @@ class Sampling {
     // Cold, it would count how long its own code takes to come back into the caches.
     if (policy_.cache == CacheState::kCold) with_.probe.ThroughputNs();
     probe_ = static_cast<double>(with_.probe.ThroughputNs()) * CyclesPerNs();
+  }
+
+  // Behind a repetition.
+  void ProbeBehind() {
+    Probe();
+    Beside& beside = beside_.back();
+    beside.after = probe_;
+    if (!std::exchange(is_behind_first_wait_, false)) return;
+    // A moment that is over before a repetition is was not worth waiting for.
+    samples_.first_wait.has_helped =
+        std::max(beside.before, beside.after) <= kContendedFrom * policy_.quiet_cycles &&
+        samples_.flags.back() == kSampleAccepted;
   }
 
   // Of a clock that is not known: 1, so that cycles are nanoseconds.
@@ -144,9 +155,10 @@ class Sampling {
         with_.probe.BecomesQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
     const std::uint64_t took = with_.stopwatch.NowNs() - start;
     if (samples_.first_wait.bound_ns == 0) {
-      samples_.first_wait = {
-          .bound_ns = policy_.quiet_wait_ns, .took_ns = took, .has_helped = is_quiet};
-      behind_first_wait_ = samples_.ns.size();
+      samples_.first_wait = {.bound_ns = policy_.quiet_wait_ns, .took_ns = took};
+      is_behind_first_wait_ = is_quiet;
+    } else {
+      is_behind_first_wait_ = false;  // its moment was over before there was a repetition
     }
     waited_ns_ += took;
     return is_quiet;
@@ -277,7 +289,7 @@ class Sampling {
   std::vector<Beside> beside_;
   double probe_ = 0;                   // the last one
   std::uint64_t waited_ns_ = 0;        // for quiet moments
-  std::size_t behind_first_wait_ = 0;  // the first repetition after it, of samples_.ns
+  bool is_behind_first_wait_ = false;  // the next repetition, or the last one before its probe
   std::vector<double> accepted_;       // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
