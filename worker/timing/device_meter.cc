@@ -63,7 +63,6 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   DeviceReading reading;
   HostCoreProbe probe(kernels, stopwatch);
   reading.probe_steps = probe.steps();
-  reading.least_probe_cycles = static_cast<double>(probe.steps()) * kernels.least_cycles_per_step;
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
   QuietLevel arithmetic;
@@ -87,6 +86,11 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   MeasureStreams(kernels, stopwatch, cache_bytes, reading);
   look(kGroups / 2);
   reading.clock_mhz = MedianOf(std::move(clocks));
+  if (kernels.least_cycles_per_step > 0) {
+    reading.least_probe_cycles =
+        static_cast<double>(probe.steps()) * kernels.least_cycles_per_step +
+        static_cast<double>(probe.EmptyNs()) * reading.clock_mhz / kMhzPerPerNs;
+  }
   const double least = static_cast<double>(kPeakSteps) * kernels.least_cycles_per_step;
   reading.flop_per_cycle = static_cast<double>(kPeakSteps * kernels.flop_per_step) /
                            OnQuietCore(arithmetic.cycles(), least);

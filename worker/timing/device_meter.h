@@ -19,7 +19,8 @@ struct DeviceReading {
   std::uint64_t canary_flop = 0;     // of one arithmetic canary
   double clock_mhz = 0;              // median; 0: not known
   std::vector<double> probe_cycles;  // the quickest of each group of probes
-  double least_probe_cycles = 0;     // as CoreKernels has it for a step; 0: not known
+  // Of its steps as CoreKernels has it, and of what comes with them; 0: not known.
+  double least_probe_cycles = 0;
   double read_bytes_per_second = 0;  // best of some passes; 0: not measured
   double triad_bytes_per_second = 0;
   friend bool operator==(const DeviceReading&, const DeviceReading&) = default;

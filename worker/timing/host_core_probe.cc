@@ -77,6 +77,17 @@ std::uint64_t HostCoreProbe::ThroughputNs() {
   return std::max<std::uint64_t>(stopwatch_.NowNs() - start, 1);
 }
 
+std::uint64_t HostCoreProbe::EmptyNs() const {
+  constexpr int kTries = 32;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint64_t start = stopwatch_.NowNs();
+    kernels_.multiply_adds_from_cache(0);
+    least = std::min(least, stopwatch_.NowNs() - start);
+  }
+  return least;
+}
+
 bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
   const std::uint64_t start = stopwatch_.NowNs();
   do {
@@ -112,9 +123,8 @@ double HostCoreProbe::ClockMhz() {
     DependentSteps(kClockSteps);
     const std::uint64_t took = stopwatch_.NowNs() - start;
     if (took <= reading) return 0;  // a clock that does not move
-    quickest_mhz =
-        std::max(quickest_mhz, static_cast<double>(kClockSteps) * kCyclesPerStep /
-                                   static_cast<double>(took - reading) * kMhzPerPerNs);
+    quickest_mhz = std::max(quickest_mhz, static_cast<double>(kClockSteps) * kCyclesPerStep /
+                                              static_cast<double>(took - reading) * kMhzPerPerNs);
     if (clock_mhz_ > 0 && quickest_mhz >= kConfirmed * clock_mhz_) break;
   }
   clock_mhz_ = quickest_mhz;

@@ -15,6 +15,8 @@ class HostCoreProbe final : public CoreProbe {
   HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwatch, std::uint64_t steps);
 
   std::uint64_t ThroughputNs() override;
+  // What one of no steps takes, at the least: reading the clock, and beginning.
+  std::uint64_t EmptyNs() const;
   bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override;
   double ClockMhz() override;
   std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell

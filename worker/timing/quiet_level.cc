@@ -21,8 +21,8 @@ void QuietLevel::Observe(double probe_cycles) {
 }
 
 double OnQuietCore(double learned, double least) {
-  // Reading the clock and starting the chains is 2 to 3.5 % of a probe.
-  constexpr double kMost = 1.04;
+  // Filling the units and emptying them, and what readings of the clock scatter by.
+  constexpr double kMost = 1.03;
   constexpr double kAlmost = 0.98;  // a clock that was misjudged
   // Processors have two such units or one. From the multiple on it may be either.
   constexpr double kFewerUnits = 2;

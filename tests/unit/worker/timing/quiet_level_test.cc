@@ -47,13 +47,13 @@ TEST(QuietLevelTest, OneQuietMomentInSixIsEnough) {
 // A worker that starts beside a neighbour who stays has never seen its core quiet.
 TEST(OnQuietCoreTest, NoQuietCoreIsBetweenTwoUnitsAndOne) {
   constexpr double kTwoUnits = 5'000;
-  EXPECT_EQ(OnQuietCore(5'150, kTwoUnits), 5'150);
+  EXPECT_EQ(OnQuietCore(5'100, kTwoUnits), 5'100);
   EXPECT_EQ(OnQuietCore(4'400, kTwoUnits), 4'400);  // the clock was misjudged: as it was learned
   for (const double contended : {5'300.0, 6'000.0, 8'300.0, 9'700.0}) {
-    EXPECT_EQ(OnQuietCore(contended, kTwoUnits), 5'200) << contended;
+    EXPECT_EQ(OnQuietCore(contended, kTwoUnits), 5'150) << contended;
   }
   EXPECT_EQ(OnQuietCore(10'200, kTwoUnits), 10'200);
-  EXPECT_EQ(OnQuietCore(13'000, kTwoUnits), 10'400);
+  EXPECT_EQ(OnQuietCore(13'000, kTwoUnits), 10'300);
   EXPECT_EQ(OnQuietCore(13'000, 0), 13'000);  // not known
 }
 
