@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -100,6 +101,23 @@ TEST_F(DescriptorReserveTest, HangsUpWithoutADescriptorLeft) {
   ASSERT_TRUE(done.has_value()) << done.error().message;
   EXPECT_FALSE(IsSomebodyInQueue(listener_.get()));
   EXPECT_EQ(CountHungUpOn(), kPeers);
+}
+
+// No thread is to be had for it either: no stack is there that is as large as they are to be.
+TEST_F(DescriptorReserveTest, WithoutAThreadItIsAnError) {
+  Queue(1);
+  pthread_attr_t usual;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t huge;
+  ASSERT_EQ(::pthread_attr_init(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 48), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  const Status done = DescriptorReserve(listener_.get()).HangUpOnQueue();
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  ::pthread_attr_destroy(&huge);
+  ::pthread_attr_destroy(&usual);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().kind, ErrorKind::kSystem);
 }
 
 // As libzmq is: it tries without end, and keeps what it gets.
