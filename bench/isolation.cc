@@ -6,7 +6,6 @@
 #include "worker/isolation.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "bench/result_line.h"
+#include "bench/timing_core.h"
 #include "common/base/check.h"
 #include "common/looptree/benchmark.h"
 #include "monitoring/host/core_plan.h"
@@ -96,13 +96,6 @@ Subject MakeSubject() {
   return subject;
 }
 
-void RunOn(const std::vector<int>& processors) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int processor : processors) CPU_SET(static_cast<std::size_t>(processor), &set);
-  LF_CHECK(::sched_setaffinity(0, sizeof set, &set) == 0, "the processors of the plan");
-}
-
 // A look of always five repetitions, whatever the core is like, so that all arms do the same.
 constexpr std::uint32_t kRepetitions = 5;
 worker::SamplingPolicy PolicyOf(std::uint64_t iterations, std::uint64_t probe_steps) {
@@ -170,22 +163,6 @@ class InProcess {
   }
 
  private:
-  // This thread is there as long as the object.
-  class OnTimingCore {
-   public:
-    explicit OnTimingCore(const monitoring::CorePlan& cores) : cores_(cores) {
-      if (!cores.others.empty()) RunOn({cores.slot_core});
-    }
-    ~OnTimingCore() {
-      if (!cores_.others.empty()) RunOn(cores_.others);
-    }
-    OnTimingCore(const OnTimingCore&) = delete;
-    OnTimingCore& operator=(const OnTimingCore&) = delete;
-
-   private:
-    const monitoring::CorePlan& cores_;
-  };
-
   // Does for its kernel what an executor child's does.
   class Runner final : public worker::IterationRunner {
    public:

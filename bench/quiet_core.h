@@ -1,10 +1,11 @@
 #pragma once
 // QuietCore: waits until nothing else uses the core, as a worker does before it looks at a kernel,
 // so that what is compared is compared in the moments that are worth anything. Belongs to the
-// thread that made it, which keeps to one core for as long: the last that it may use.
+// thread that made it, which keeps to the timing core for as long.
 
-#include <sched.h>
+#include <optional>
 
+#include "bench/timing_core.h"
 #include "common/base/clock.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"
@@ -19,20 +20,9 @@ class QuietCore {
   bool Await(Nanos patience);
 
  private:
-  class Pin {
-   public:
-    Pin();
-    ~Pin();
-    Pin(const Pin&) = delete;
-    Pin& operator=(const Pin&) = delete;
-
-   private:
-    cpu_set_t before_{};
-  };
-
-  Pin pin_;  // before anything is measured
+  OnTimingCore on_timing_core_;  // before anything is measured
   worker::SystemStopwatch stopwatch_;
-  worker::HostCoreProbe probe_;
+  std::optional<worker::HostCoreProbe> probe_;
   double quiet_ns_ = 0;  // a probe that takes no longer is quiet
 };
 

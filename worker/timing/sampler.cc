@@ -302,12 +302,6 @@ class Sampling {
 
 }  // namespace
 
-double TotalNs(const Samples& samples) {
-  double total = 0;
-  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
-  return total;
-}
-
 std::uint64_t LongestNs(const SamplingPolicy& policy, std::uint64_t run_ns) {
   // The last repetition begins before the patience is over, or there are not even the least
   // samples. A few runs find the iterations.

@@ -102,7 +102,11 @@ struct Samples {
 };
 
 // The time that the repetitions of these samples took.
-double TotalNs(const Samples& samples);
+inline double TotalNs(const Samples& samples) {
+  double total = 0;
+  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
+  return total;
+}
 
 // What the sampler measures with.
 struct Instruments {
