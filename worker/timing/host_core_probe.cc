@@ -38,14 +38,21 @@ constexpr int kClockTries = 2;
 // is enough.
 constexpr double kConfirmed = 0.998;
 
-// What reading the clock twice costs, taken off a single reading's difference.
-std::uint64_t ReadingNs(const Stopwatch& stopwatch) {
+// Of some tries, between two readings of the clock.
+template <class Work>
+std::uint64_t LeastNs(const Stopwatch& stopwatch, int tries, const Work& work) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < tries; ++i) {
     const std::uint64_t start = stopwatch.NowNs();
+    work();
     least = std::min(least, stopwatch.NowNs() - start);
   }
   return least;
+}
+
+// What reading the clock twice costs, taken off a single reading's difference.
+std::uint64_t ReadingNs(const Stopwatch& stopwatch) {
+  return LeastNs(stopwatch, 4, [] {});
 }
 
 }  // namespace
@@ -58,13 +65,10 @@ HostCoreProbe::HostCoreProbe(const CoreKernels& kernels, const Stopwatch& stopwa
     : kernels_(kernels), stopwatch_(stopwatch) {
   constexpr std::uint64_t kTrialSteps = 2'000;
   constexpr int kTrials = 300;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int i = 0; i < kTrials; ++i) {
-    const std::uint64_t start = stopwatch_.NowNs();
-    kernels_.multiply_adds_from_cache(kTrialSteps);
-    least = std::min(least, std::max<std::uint64_t>(stopwatch_.NowNs() - start, 1));
-  }
-  steps_ = std::max<std::uint64_t>(kTrialSteps * kThroughputNs / least, 1);
+  const std::uint64_t least =
+      LeastNs(stopwatch, kTrials, [&] { kernels.multiply_adds_from_cache(kTrialSteps); });
+  steps_ =
+      std::max<std::uint64_t>(kTrialSteps * kThroughputNs / std::max<std::uint64_t>(least, 1), 1);
 }
 
 std::uint64_t HostCoreProbe::ThroughputNs() {
@@ -79,13 +83,7 @@ std::uint64_t HostCoreProbe::ThroughputNs() {
 
 std::uint64_t HostCoreProbe::EmptyNs() const {
   constexpr int kTries = 32;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (int i = 0; i < kTries; ++i) {
-    const std::uint64_t start = stopwatch_.NowNs();
-    kernels_.multiply_adds_from_cache(0);
-    least = std::min(least, stopwatch_.NowNs() - start);
-  }
-  return least;
+  return LeastNs(stopwatch_, kTries, [this] { kernels_.multiply_adds_from_cache(0); });
 }
 
 bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
