@@ -57,6 +57,8 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+constexpr const char* kNoFigure = "the host is too loud for a single figure";
+
 struct Fresh {
   double seconds = 0;
   double measured_seconds = 0;  // in which kernels were timed
@@ -220,6 +222,7 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
     peer_rate = peers.CcRate();
     if (peers.halide) halide = static_cast<double>(peers.schedules) / *peers.halide;
   }
+  if (all.gflops.empty() && all.failed == 0) return Fail(ErrorKind::kTimeout, kNoFigure);
   const auto evaluated = static_cast<double>(all.gflops.size());
   Print({.bench = "evaluations",
          .name = name,
@@ -239,7 +242,7 @@ Status RunCase(client::Client& client, const std::string& name, const Jobs& jobs
                      {"accepted_samples", all.accepted / evaluated},
                      {"timing_share", all.slot_busy()},
                      {"outside_batches_us", MeanOverhead(before, after)}}});
-  if (all.failed > 0 || all.gflops.empty()) {
+  if (all.failed > 0) {
     return Fail(ErrorKind::kCorrupt,
                 fmt::format("{}: {} jobs of the corpus failed", name, all.failed));
   }
@@ -321,6 +324,7 @@ struct Passes {
     if (fresh->failed > 0) {
       return Fail(ErrorKind::kCorrupt, fmt::format("{} jobs of the corpus failed", fresh->failed));
     }
+    if (fresh->gflops.empty()) return Fail(ErrorKind::kTimeout, kNoFigure);
     per_second.push_back(fresh->per_second());
     slot_busy.push_back(fresh->slot_busy());
     compile_us.push_back(MedianOf(fresh->compile_us));

@@ -411,13 +411,13 @@ class Bench {
         ++pairs;
       }
     }
-    return pairs > 0 ? concordant / pairs : 0;
+    return pairs > 0 ? concordant / pairs : std::nan("");
   }
 
   // The share of the best tenth of one pass that is in that of the other one.
   static double TopDecileAgreement(const Pairs& both) {
     const std::size_t top = both.size() / 10;
-    if (top == 0) return 0;
+    if (top == 0) return std::nan("");
     const auto threshold = [&](auto member) {
       std::vector<double> values;
       for (const auto& pair : both) values.push_back(pair.*member);
