@@ -24,7 +24,7 @@ Buffer MakeBuffer(std::uint64_t element_count, float value) {
   const std::size_t bytes = (size + alignment - 1) / alignment * alignment;
   Buffer buffer(static_cast<float*>(std::aligned_alloc(alignment, bytes)));
   LF_CHECK(buffer != nullptr, "no memory for {} bytes", bytes);
-  // Not of every kernel: then it is in small pages.
+  // A system that has none leaves it in small pages.
   if (alignment == kHugePage) ::madvise(buffer.get(), bytes, MADV_HUGEPAGE);
   std::fill_n(buffer.get(), element_count, value);
   return buffer;

@@ -111,8 +111,8 @@ Result<std::size_t> Channel::ReadSome(std::span<char> room, std::optional<Instan
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     FdBuffer buffer{};
-    if (accepts ==
-        Accepts::kDescriptorsToo) {  // without room the kernel drops those that were sent
+    // Without room the kernel drops those that were sent.
+    if (accepts == Accepts::kDescriptorsToo) {
       header.msg_control = buffer.bytes;
       header.msg_controllen = sizeof buffer.bytes;
     }
