@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """Faults at random, for as long as is asked for, and then the judgement over all that clients saw:
 
-    tests/integration/soak.py --bin build/release/bin --tests build/release/tests --minutes 60
+    tests/integration/soak.py --bin build/release/bin --tests build/release/tests --minutes 60 --survivor worker
 
-Coordinator, worker fleet and clients are killed, stopped and let go on (SIGSTOP), and every connection goes
-through a proxy that cuts, delays, swallows and reorders. Each minute a line tells the counts so far and the
-memory and descriptors of the coordinator. LOOPFLEET_CHAOS_SEED=N chooses the same faults again. Exit status 0:
-no promise was broken."""
+Coordinator, workers and clients are killed, stopped and let go on (SIGSTOP), and every connection goes through a
+proxy that cuts, delays, swallows and reorders. One process, the survivor, is never killed, so that what it keeps
+shows: every half minute the faults rest, all that was submitted finishes, and its memory (RssAnon, with its
+children's) and descriptors are read. After a warm-up of a third of the time the one must not rise by more than
+1 MiB an hour and the other not at all. LOOPFLEET_CHAOS_SEED=N chooses the same faults again. Exit status 0: no
+promise was broken."""
 
 import argparse
+import contextlib
+import itertools
+import json
+import os
 import pathlib
 import random
 import signal
+import statistics
 import sys
 import time
 
@@ -20,45 +27,43 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support/chaos")]
 
 import arena  # noqa: E402
 import fleet  # noqa: E402
+import history  # noqa: E402
 import network_test  # noqa: E402
 import tcp_proxy  # noqa: E402
 
+REST_EVERY_S = 30
+MOST_MIB_PER_HOUR = 1
+
 
 class Soak:
-    def __init__(self, ring, chance):
-        self.ring = ring
+    """Coordinator, workers and two clients; what may be killed is up to the kind."""
+
+    JOBS = 80  # of each batch
+
+    def __init__(self, chance):
         self.chance = chance
+        self.ring = arena.Arena(transport="tcp", stubs=False, client_options=self.CLIENTS)
         self.done = {}
         self.proxies = {}
-        for name, endpoint in (("workers", ring.workers), ("clients", ring.clients)):
+        for name, endpoint in (("workers", self.ring.workers), ("clients", self.ring.clients)):
             host, port = endpoint.removeprefix("tcp://").split(":")
             self.proxies[name] = tcp_proxy.TcpProxy(host, int(port), chance.random())
-        self.start_stubs()
+        self.start_workers()
         self.clients = []
+        self.start_clients()
 
-    def start_stubs(self):
-        self.ring.start_stubs(self.proxies["workers"].endpoint, workers=8, credit=16, job_us=2000,
-                              heartbeat_ms=100)
-
-    def start_client(self):
-        self.clients.append(self.ring.start_client(self.proxies["clients"].endpoint, jobs=80))
+    # -- faults
 
     def kill_coordinator(self):
         self.ring.kill_coordinator()
         self.ring.start_coordinator()
-
-    def kill_workers(self):
-        self.ring.stubs.process.kill()
-        self.ring.stubs.process.wait()
-        self.ring.stubs.process.stdout.close()
-        self.start_stubs()
 
     def kill_client(self):
         self.ring.kill_client(self.clients.pop(0))
         self.start_client()
 
     def stand_still(self):
-        process = self.chance.choice((self.ring.coordinator.process, self.ring.stubs.process))
+        process = self.chance.choice((self.ring.coordinator.process, self.worker_process()))
         process.send_signal(signal.SIGSTOP)
         time.sleep(5 * self.chance.random())
         process.send_signal(signal.SIGCONT)
@@ -70,8 +75,6 @@ class Soak:
             fault(proxy, self.chance)
             proxy.heal()
 
-    FAULTS = (kill_coordinator, kill_workers, kill_client, stand_still, network, network)
-
     def once(self):
         fault = self.chance.choice(self.FAULTS)
         fault(self)
@@ -79,38 +82,183 @@ class Soak:
         self.ring.await_progress()
         time.sleep(self.chance.random())
 
-    def tell(self, minutes):
-        pid = self.ring.coordinator.pid
-        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-        rss = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
-        descriptors = len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
-        print(f"{minutes:.1f} min: {self.done}; {self.ring.outcomes_seen()} pages; the coordinator: "
-              f"{rss} KiB, {descriptors} descriptors", flush=True)
+    # -- between them
+
+    def start_client(self):
+        self.clients.append(self.ring.start_client(self.proxies["clients"].endpoint, jobs=self.JOBS))
+
+    def start_clients(self):
+        for _ in range(2):
+            self.start_client()
+
+    def rest(self):
+        """Until all that was submitted has finished and what was freed is given back."""
+        self.ring.stop_clients()
+        self.clients.clear()
+        fleet.wait_until(lambda: not self.unfinished(), "every job has finished")
+        time.sleep(3)
+
+    def unfinished(self):
+        queue = self.ring.json("status")["queue"]
+        return sum(queue[part] for part in ("cpu", "cuda", "any", "leased"))
+
+    def judge(self):
+        self.rest()
+        counts = self.ring.judge(may_fail=self.MAY_FAIL)
+        for proxy in self.proxies.values():
+            proxy.stop()
+        return counts
+
+
+class StubSoak(Soak):
+    """The coordinator's: null jobs, so that it is the one that works."""
+
+    CLIENTS = None
+    MAY_FAIL = ("WORKER_LOST",)
+
+    def start_workers(self):
+        self.ring.start_stubs(self.proxies["workers"].endpoint, workers=8, credit=16, job_us=2000,
+                              heartbeat_ms=100)
+
+    def worker_process(self):
+        return self.ring.stubs.process
+
+    def kill_workers(self):
+        self.ring.stubs.process.kill()
+        self.ring.stubs.process.wait()
+        self.ring.stubs.process.stdout.close()
+        self.start_workers()
+
+    def survivor(self):
+        return self.ring.coordinator.pid
+
+    FAULTS = (kill_workers, Soak.kill_client, Soak.stand_still, Soak.network, Soak.network)
+
+
+class NobodySurvives(StubSoak):
+    """Nothing is watched, everything is killed."""
+
+    def survivor(self):
+        return None
+
+    FAULTS = (Soak.kill_coordinator, *StubSoak.FAULTS)
+
+
+class WorkerSoak(Soak):
+    """A real worker's: it compiles, verifies and times what a real client asks for, and its children are
+    killed."""
+
+    CLIENTS = {"measured": True}
+    JOBS = 30
+    # Who kills a compiler or a kernel's process says of that job what is said of a job that crashes it.
+    MAY_FAIL = ("WORKER_LOST", "UNSTABLE_TIMING", "COMPILE_ERROR", "RUN_CRASH")
+
+    def start_workers(self):
+        self.worker = fleet.Daemon([fleet.program("loopfleet-worker"), "--coordinator",
+                                    self.proxies["workers"].endpoint, "--http", "127.0.0.1:0"],
+                                   self.ring.dir / "worker.log")
+
+    def worker_process(self):
+        return self.worker.process
+
+    def kill_child(self):
+        children = descendants(self.worker.pid)
+        if children:
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+                os.kill(self.chance.choice(children), signal.SIGKILL)
+
+    def survivor(self):
+        return self.worker.pid
+
+    def judge(self):
+        counts = super().judge()
+        if self.worker.stop() != 0:
+            raise history.Violation("the worker ended in error")
+        return counts
+
+    FAULTS = (kill_child, Soak.kill_coordinator, Soak.kill_client, Soak.stand_still, Soak.network)
+
+
+def descendants(pid):
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text(encoding="utf-8").split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def private_kib(pid):
+    """What a process has written, its part of what it shares with others, in KiB; 0 once it is gone."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()[1:]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    fields = dict(line.split(":") for line in lines)
+    return sum(int(fields[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem"))
+
+
+class Keeping:
+    """What the survivor keeps, from rest to rest."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.rests = []  # (hours, KiB, descriptors)
+
+    def read(self, hours):
+        family = [self.pid, *descendants(self.pid)]
+        self.rests.append((hours, sum(map(private_kib, family)),
+                           len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))))
+
+    def verdict(self):
+        """What rose, by the median of the slopes between any two rests (Theil and Sen): one rest at which
+        more was kept than at others says nothing. A broken promise if it is too much."""
+        rests = self.rests[len(self.rests) // 3:]
+        mib_per_hour = statistics.median((b[1] - a[1]) / 1024 / (b[0] - a[0])
+                                         for a, b in itertools.combinations(rests, 2))
+        descriptors = [rest[2] for rest in rests]
+        half = len(descriptors) // 2
+        more_descriptors = statistics.median(descriptors[half:]) - statistics.median(descriptors[:half])
+        found = {"rests": len(rests), "mib_per_hour": round(mib_per_hour, 2),
+                 "mib": [round(edge(rest[1] for rest in rests) / 1024, 1) for edge in (min, max)],
+                 "descriptors": [min(descriptors), max(descriptors)]}
+        if mib_per_hour > MOST_MIB_PER_HOUR or more_descriptors > 0:
+            raise history.Violation(f"the survivor keeps more and more: {found}")
+        return found
+
+
+KINDS = {"coordinator": StubSoak, "worker": WorkerSoak, "nobody": NobodySurvives}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", required=True)
     parser.add_argument("--tests", required=True)
-    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--minutes", type=float, default=4)
+    parser.add_argument("--survivor", choices=KINDS, default="coordinator",
+                        help="whose memory and descriptors are watched (default: %(default)s)")
     arguments = parser.parse_args()
     fleet.use_programs(arguments.bin, arguments.tests)
-    begun = last_told = time.monotonic()
-    with arena.Arena(transport="tcp", stubs=False) as ring:
-        soak = Soak(ring, random.Random(arena.seed()))
-        for _ in range(2):
-            soak.start_client()
-        ring.await_progress()
+    soak = KINDS[arguments.survivor](random.Random(arena.seed()))
+    with soak.ring:
+        keeping = Keeping(soak.survivor()) if soak.survivor() else None
+        begun = time.monotonic()
         while time.monotonic() < begun + 60 * arguments.minutes:
-            soak.once()
-            if time.monotonic() > last_told + 60:
-                last_told = time.monotonic()
-                soak.tell((last_told - begun) / 60)
-        soak.tell((time.monotonic() - begun) / 60)
-        counts = ring.judge(may_fail=("WORKER_LOST",))
-        for proxy in soak.proxies.values():
-            proxy.stop()
+            soak.ring.await_progress()
+            rest_at = time.monotonic() + REST_EVERY_S
+            while time.monotonic() < rest_at:
+                soak.once()
+            soak.rest()
+            if keeping:
+                keeping.read((time.monotonic() - begun) / 3600)
+            print(json.dumps({"minutes": round((time.monotonic() - begun) / 60, 1), **soak.done,
+                              "pages": soak.ring.outcomes_seen(),
+                              **(dict(zip(("hours", "kib", "descriptors"), keeping.rests[-1])) if keeping else {})}),
+                  flush=True)
+            soak.start_clients()
+        counts = soak.judge()
     print(f"no promise was broken: {counts}")
+    if keeping:
+        print(json.dumps({"survivor": arguments.survivor, **keeping.verdict()}))
 
 
 if __name__ == "__main__":

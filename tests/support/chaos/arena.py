@@ -109,6 +109,7 @@ class Arena:
         self.client_count = 0
         self.running_clients = []
         self.histories = []
+        self.read_until = {}  # history -> how much of it was looked through, and the pages in that
         self.stubs = None  # the fleet that was started last
         self.fleets = []
         try:
@@ -221,7 +222,14 @@ class Arena:
 
     def outcomes_seen(self):
         """How many outcome pages the clients have written down so far: that things go on."""
-        return sum(path.read_bytes().count(b'"op":"outcomes"') for path in self.histories)
+        for path in self.histories:
+            offset, pages = self.read_until.get(path, (0, 0))
+            with open(path, "rb") as history:
+                history.seek(offset)
+                whole, newline, _ = history.read().rpartition(b"\n")
+            self.read_until[path] = (offset + len(whole) + len(newline),
+                                     pages + whole.count(b'"op":"outcomes"'))
+        return sum(pages for _, pages in self.read_until.values())
 
     def await_progress(self, pages=1):
         """Until clients have seen more than they had."""
