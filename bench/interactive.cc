@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bench/result_line.h"
+#include "bench/round_trips.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/base/check.h"
@@ -239,7 +240,9 @@ Status Run(std::uint32_t queued, std::uint32_t jobs) {
   if (!bulk) return std::unexpected(ToError(bulk.error()));
   const auto batch = bulk->Submit(std::vector<JobSpec>(queued, NullJob()));
   if (!batch) return std::unexpected(ToError(batch.error()));
+  RoundTrips round_trips;
   LF_TRY(const Waits behind, Interact(cluster, sightings, jobs));
+  const std::vector<double> bare_ms = round_trips.Stop();
   const auto info = bulk->ShowBatch(*batch);
   if (!info) return std::unexpected(ToError(info.error()));
 
@@ -253,8 +256,8 @@ Status Run(std::uint32_t queued, std::uint32_t jobs) {
            .name = fmt::format("added_wait_{}", name),
            .value = Quantile(behind.added_ms, q),
            .unit = "ms beyond the work already leased",
-           .peer = "nothing else queued",
-           .peer_value = Quantile(alone.added_ms, q),
+           .peer = "a bare message and its answer over the same sockets at the same time",
+           .peer_value = Quantile(bare_ms, q),
            .details = details});
     Print({.bench = "interactive",
            .name = fmt::format("sent_to_worker_{}", name),

@@ -12,6 +12,7 @@ codegen      tree to callable over the corpus beside LLVM's O3, GFLOP/s in every
              [--only latency,orders,threads,strides,best,article,add] [--seconds 60]
 evaluations  fresh, verified evaluations per second of one worker, beside cc -O3 + dlopen, and Halide's JIT
              [--compiled-before [--cores 1] [--rounds 3]]: beside itself without compiling
+flood        how long a client waits while another one sends all that it can
 interactive  how long one job waits behind a million of another client [QUEUED [JOBS]]
 gpu_compile  loop tree to cubin beside NVRTC from CUDA C++ of the same kernel to cubin; needs no GPU [--gpu-arch sm_90]
 isolation    what confining kernels costs, and how soon the next runs after a crash
@@ -41,6 +42,7 @@ case "$name" in
   codegen) targets=(bench_codegen) ;;
   evaluations) targets=(bench_evaluations bench_compiled_before_worker loopfleet-coordinator loopfleet-worker) ;;
   timing) targets=(bench_timing loopfleet-coordinator loopfleet-worker) ;;
+  flood) targets=(bench_flood loopfleet-coordinator) ;;
   interactive) targets=(bench_interactive loopfleet-coordinator) ;;
   gpu_compile) targets=(bench_gpu_compile) ;;
   isolation) targets=(bench_isolation) ;;

@@ -1,5 +1,7 @@
 #include "coordinator/client_table.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
@@ -61,6 +63,13 @@ std::optional<Uuid> ClientTable::ClientOf(const PeerId& peer, const KeyText& key
   const auto session = sessions_.find(peer);
   if (session == sessions_.end() || session->second.guest.key != key) return std::nullopt;
   return session->second.guest.client;
+}
+
+Uuid ClientTable::PayerOf(const PeerId& peer, const KeyText& key) const {
+  if (const auto client = ClientOf(peer, key)) return *client;
+  Uuid stranger;  // nil without keys
+  std::memcpy(stranger.bytes.data(), key.data(), std::min(key.size(), sizeof stranger.bytes));
+  return stranger;
 }
 
 void ClientTable::ForgetAsker(const PeerId& peer) {

@@ -56,6 +56,9 @@ class ClientTable {
   // routing id itself, and could choose another's. Hear notes that it is alive.
   std::optional<Uuid> Hear(const PeerId& peer, const KeyText& key, Instant now);
   std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key) const;
+  // Whom a request counts for. Those who did not say who they are share the part of one client; of
+  // one for each key.
+  Uuid PayerOf(const PeerId& peer, const KeyText& key) const;
   void RemovePeer(const PeerId& peer);
   // The connections that came with one of these keys.
   std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <utility>
 
@@ -59,13 +58,6 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
   turn.commit.cancels = batch.id;
   StartCancelling(turn, batch);
-}
-
-// Those who did not say who they are share the part of one client; of one for each key.
-Uuid StrangerWith(const KeyText& key) {
-  Uuid stranger;  // nil without keys
-  std::memcpy(stranger.bytes.data(), key.data(), std::min(key.size(), sizeof stranger.bytes));
-  return stranger;
 }
 
 Failure TooOften(const State& state) {
@@ -249,8 +241,8 @@ wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf
 
 void OnClientAsked(Turn& turn, ClientAsked event) {
   const Asker asker{.peer = event.peer, .number = event.number};
-  const auto client = turn.state.clients.Hear(event.peer, event.key, turn.now.instant);
-  const Uuid payer = client.value_or(StrangerWith(event.key));
+  turn.state.clients.Hear(event.peer, event.key, turn.now.instant);
+  const Uuid payer = turn.state.clients.PayerOf(event.peer, event.key);
   if (AsksTooOften(turn, asker, payer)) return;
   if (auto why = WhyForbidden(turn.state, event)) {
     return Refuse(turn, asker, why->code, std::move(why->message));

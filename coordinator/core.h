@@ -35,6 +35,11 @@ class Core {
   std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key = {}) const {
     return state_.clients.ClientOf(peer, key);
   }
+  // Whose part of the coordinator's time a request of this connection takes; those who said no
+  // hello share one part, or with keys one for each.
+  Uuid PayerOf(const PeerId& peer, const KeyText& key) const {
+    return state_.clients.PayerOf(peer, key);
+  }
   // Why these jobs would be refused, whatever they are: to be asked before work is spent on them.
   std::optional<Failure> WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
                                       Instant now) const;

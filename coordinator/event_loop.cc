@@ -92,7 +92,7 @@ Status EventLoop::Run() {
   Instant stop_by{};
   while (true) {
     const Nanos until_tick = next_tick_ - parts_.clock.Now();
-    const bool has_more = to_recover_ != nullptr || parts_.runner.HasReads();
+    const bool has_more = to_recover_ != nullptr || parts_.runner.HasReads() || !requests_.empty();
     poller_.Wait(has_more ? Nanos{0} : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
@@ -106,6 +106,7 @@ Status EventLoop::Run() {
     ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
+    ServeClients();
     ReceiveFromWorkers();
     ReadPages();
     TickIfDue();
@@ -153,17 +154,36 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
   if (revoked.contains(received.sender.key)) {
     received.sender = {.standing = wire::Sender::Standing::kRevoked};
   }
+  requests_.Revoke(revoked);
   parts_.runner.ForgetReadsOf(revoked);
   Give(KeysRevoked{std::move(revoked)});
 }
 
 void EventLoop::ReceiveFromClients() {
   const Instant until = parts_.clock.Now() + kMaxTimePerTurn;
-  for (int i = 0; i < kMaxMessagesPerTurn && parts_.clock.Now() < until; ++i) {
+  for (int i = 0; i < kMaxRequestsPerTurn && parts_.clock.Now() < until; ++i) {
     auto received = parts_.clients.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
-    OnClientFrame(*received);
+    const Uuid payer = parts_.core.PayerOf(received->peer, received->sender.key);
+    if (auto why = requests_.Add(payer, *received)) {
+      RefuseClient(received->peer, wire::RequestNumber(received->frame),
+                   {.failure = *std::move(why),
+                    .retry_after_ms = parts_.core.state().limits.retry_after_ms});
+    }
+  }
+}
+
+void EventLoop::ServeClients() {
+  Instant now = parts_.clock.Now();
+  const Instant until = now + kMaxTimePerTurn;
+  while (!requests_.empty() && now < until) {
+    auto [payer, request] = requests_.Take();
+    ApplyKeyChanges(request);
+    OnClientFrame(request);
+    const Instant done = parts_.clock.Now();
+    requests_.Charge(payer, done - now);
+    now = done;
   }
 }
 

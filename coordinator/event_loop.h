@@ -17,6 +17,7 @@
 #include "coordinator/gatekeeper.h"
 #include "coordinator/health.h"
 #include "coordinator/log_pause.h"
+#include "coordinator/request_turns.h"
 #include "coordinator/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
@@ -56,9 +57,11 @@ class EventLoop {
   // Large submissions take long to admit: the other socket and the timers have their turn after
   // this, or after one message.
   static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
-  static constexpr int kMaxMessagesPerTurn = 256;      // of each socket: neither starves the other
+  static constexpr int kMaxMessagesPerTurn = 256;  // of workers: they starve nobody
+  // Of clients. ZeroMQ gives one of each connection in turn, and a client may have many.
+  static constexpr int kMaxRequestsPerTurn = 1'024;
   static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
-  static constexpr std::size_t kJobsPerPiece = 2'000;  // of a recovery; about 5 ms
+  static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 
@@ -70,10 +73,11 @@ class EventLoop {
   Recovered::Job AdmitRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
   void ReceiveFromClients();
+  void ServeClients();
   void ReceiveFromWorkers();
   void ReadPages();
   void ServeHandshakes();
-  // Whose keys were revoked by now is gone, the sender of what was just received among them.
+  // Whose keys were revoked by now is gone, the sender of `received` among them.
   void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
@@ -87,6 +91,7 @@ class EventLoop {
   Parts parts_;
   wire::Poller poller_;
   std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
+  RequestTurns requests_;
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
   LogPause malformed_log_;

@@ -220,6 +220,12 @@ std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view
   return *std::move(request);
 }
 
+std::uint64_t RequestNumber(std::string_view frame) {
+  return DecodeFrame<schema::ClientRequest>(
+             frame, [](schema::ClientRequest::Reader reader) { return reader.getNumber(); })
+      .value_or(0);
+}
+
 std::string ContentDigest(const SubmitJobs& submit) {
   // The canonical form leaves out whatever has its default value, so fields added later leave the
   // digests of requests that do not use them as they are: they are kept over upgrades.

@@ -37,6 +37,8 @@ struct DecodeFailure {
 };
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame);
+// Only its number, so that it can be refused without a look at the rest; 0 where it cannot be read.
+std::uint64_t RequestNumber(std::string_view frame);
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame);
 // The same, with the outcomes of a page left in columns.
 struct ColumnPage {

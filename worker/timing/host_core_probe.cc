@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "worker/timing/statistics.h"
+#include "worker/timing/switch_mark.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -95,9 +96,19 @@ bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
 }
 
 std::uint64_t HostCoreProbe::Preemptions() {
+  const bool stands = SwitchMark::IsStanding();
+  if (stands && mark_ == Mark::kGoes) return preemptions_;
+  SwitchMark::Set();  // before the system is asked: what comes in between makes it fall
   rusage usage{};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return 0;
-  return static_cast<std::uint64_t>(usage.ru_nivcsw);
+  const auto switches = static_cast<std::uint64_t>(usage.ru_nivcsw + usage.ru_nvcsw);
+  if (switches_ != 0 && switches != switches_) {
+    if (stands) mark_ = Mark::kStays;
+    if (!stands && mark_ == Mark::kUntried) mark_ = Mark::kGoes;
+  }
+  switches_ = switches;
+  preemptions_ = static_cast<std::uint64_t>(usage.ru_nivcsw);
+  return preemptions_;
 }
 
 std::uint64_t HostCoreProbe::ProcessorNs() {

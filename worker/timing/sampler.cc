@@ -190,9 +190,7 @@ class Sampling {
     }
     // A second of work is interrupted on every system, for a few milliseconds. What is shorter than
     // this is lost to an interruption however short, and need not be asked about.
-    constexpr double kLongNs = 500'000;
-    const bool is_long = samples_.ns.empty() ||
-                         samples_.ns.back() * static_cast<double>(samples_.iterations) > kLongNs;
+    const bool is_long = IsLong();
     const std::uint64_t had = is_long ? with_.probe.ProcessorNs() : 0;
     std::uint64_t elapsed = TimeRuns(samples_.iterations);
     if (policy_.cache == CacheState::kCold) {
@@ -210,6 +208,14 @@ class Sampling {
     }
     samples_.flags.push_back(is_preempted ? kSamplePreempted : kSampleAccepted);
     beside_.push_back({.before = probe_, .after = probe_});
+  }
+
+  // Whether the next repetition may be. An earlier look found how many runs fill one; a single run
+  // may be of any length.
+  bool IsLong() const {
+    constexpr double kLongNs = 500'000;
+    if (samples_.ns.empty()) return policy_.iterations <= 1;
+    return samples_.ns.back() * static_cast<double>(samples_.iterations) > kLongNs;
   }
 
   double QuickestProbe() const {

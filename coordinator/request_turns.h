@@ -1,0 +1,63 @@
+#pragma once
+// RequestTurns: what clients asked and nobody has looked at yet. A submission takes the event loop
+// from microseconds to a tenth of a second, so whose turn it is goes by time and not by messages:
+// next is a request of the client that has had the least, whatever its connections and however many
+// requests it sent. Who asks for little waits for one request of another, and what is asked over
+// one connection is answered in its order. A client that is alone has all the time there is.
+//
+// Invariant: exactly the clients that wait for something, and have no turn, are in `ready_`, once.
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/uuid.h"
+#include "common/job/failure.h"
+#include "common/wire/socket.h"
+#include "coordinator/event.h"
+
+namespace loopfleet::coordinator {
+
+class RequestTurns {
+ public:
+  struct Limits {
+    std::size_t max_bytes = std::size_t{256} << 20;            // beyond: BUSY
+    std::size_t max_bytes_per_client = std::size_t{64} << 20;  // beyond: QUOTA_EXCEEDED
+  };
+  RequestTurns() = default;
+  explicit RequestTurns(const Limits& limits) : limits_(limits) {}
+
+  // Why there is no room for it, if there is none; the request is as it was then.
+  std::optional<Failure> Add(const Uuid& client, wire::Received& request);
+  // Of the client that has had the least time. Not while empty. Before the next one is taken, say
+  // what it cost.
+  std::pair<Uuid, wire::Received> Take();
+  void Charge(const Uuid& client, Nanos time);
+  // From now on nothing that waits is of an authorized sender if it came with one of these.
+  void Revoke(const std::set<KeyText>& keys);
+  bool empty() const { return ready_.empty(); }
+  std::size_t client_count() const { return clients_.size(); }  // that are remembered
+
+ private:
+  struct Client {
+    Nanos used{};
+    std::size_t bytes = 0;
+    std::deque<wire::Received> waiting;
+  };
+  void ForgetThoseWhoWereServed();
+
+  Limits limits_;
+  std::map<Uuid, Client> clients_;
+  std::set<std::pair<Nanos, Uuid>> ready_;  // by the time they have had
+  // What the client whose turn it was last had had. Who comes now has had that, too: nobody saves
+  // up time by asking for nothing.
+  Nanos now_{};
+  std::size_t bytes_ = 0;
+  std::size_t forget_at_ = 1024;  // clients
+};
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,102 @@
+#include "worker/timing/host_core_probe.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "worker/hardware.h"
+#include "worker/timing/switch_mark.h"
+
+namespace loopfleet::worker {
+namespace {
+
+std::uint64_t AskedPreemptions() {
+  rusage usage{};
+  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  return static_cast<std::uint64_t>(usage.ru_nivcsw);
+}
+
+void StayOnThisCore() {
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &core);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof core, &core), 0);
+}
+
+// Another thread that wants the same core all the time.
+class Rival {
+ public:
+  Rival()
+      : thread_([this] {
+          while (!stopping_) {
+          }
+        }) {}
+  ~Rival() {
+    stopping_ = true;
+    thread_.join();
+  }
+  Rival(const Rival&) = delete;
+  Rival& operator=(const Rival&) = delete;
+
+ private:
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+// On a thread of its own, so that the core is kept for no other test.
+void OnAThread(void (*work)()) { std::thread(work).join(); }
+
+TEST(HostCoreProbe, KnowsEveryPreemptionAsTheSystemDoes) {
+  OnAThread([] {
+    StayOnThisCore();
+    const Rival rival;
+    const SystemStopwatch stopwatch;
+    HostCoreProbe probe(CoreKernelsFor(HostIsa()), stopwatch, 1);
+    const std::uint64_t first = AskedPreemptions();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (AskedPreemptions() < first + 20 && std::chrono::steady_clock::now() < end) {
+      const std::uint64_t before = AskedPreemptions();
+      const std::uint64_t told = probe.Preemptions();
+      const std::uint64_t after = AskedPreemptions();
+      ASSERT_GE(told, before);
+      ASSERT_LE(told, after);
+    }
+    EXPECT_GE(AskedPreemptions(), first + 20) << "the rival never had the core";
+  });
+}
+
+TEST(SwitchMark, FallsWhenTheThreadIsOffItsCore) {
+  OnAThread([] {
+    SwitchMark::Set();
+    const bool is_known_here = SwitchMark::IsStanding();
+#if defined(__x86_64__) && defined(__GLIBC__)
+    std::printf("marks are %s here\n", is_known_here ? "kept" : "not kept");
+#endif
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_FALSE(SwitchMark::IsStanding());
+    if (!is_known_here) GTEST_SKIP() << "no restartable sequences here";
+    // And otherwise stays: a system call is not the same as losing the core.
+    int stood = 0;
+    for (int i = 0; i < 100; ++i) {
+      SwitchMark::Set();
+      AskedPreemptions();
+      stood += SwitchMark::IsStanding() ? 1 : 0;
+    }
+    EXPECT_GT(stood, 50);
+  });
+}
+
+TEST(SwitchMark, EachThreadHasItsOwn) {
+  OnAThread([] {
+    SwitchMark::Set();
+    std::thread([] { EXPECT_FALSE(SwitchMark::IsStanding()); }).join();
+  });
+}
+
+}  // namespace
+}  // namespace loopfleet::worker
