@@ -28,15 +28,15 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kConnections = 64;
-constexpr std::uint32_t kDistinct = 256;  // jobs
-constexpr int kAsked = 200;               // of each kind
-constexpr milliseconds kPause{10};        // between two
+constexpr std::uint32_t kJobs = 2'000;    // of a submission, which is nearly 1 MiB
+constexpr std::uint32_t kDistinct = 250;  // jobs
+constexpr int kAsked = 200;               // of each kind, at most
+constexpr std::chrono::seconds kAskFor{30};
+constexpr milliseconds kPause{10};  // between two
 
 std::vector<JobSpec> LargeSubmission() {
   std::vector<JobSpec> jobs;
-  for (std::uint32_t i = 0; i < wire::kMaxJobsPerMessage; ++i) {
-    jobs.push_back(RepeatableJob(i % kDistinct));
-  }
+  for (std::uint32_t i = 0; i < kJobs; ++i) jobs.push_back(RepeatableJob(i % kDistinct));
   return jobs;
 }
 
@@ -130,7 +130,8 @@ Result<Waits> Ask(const QueueRig& rig) {
   const auto since = [](SteadyClock::time_point start) {
     return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
   };
-  for (int i = 0; i < kAsked; ++i) {
+  const auto end = SteadyClock::now() + kAskFor;
+  for (int i = 0; i < kAsked && SteadyClock::now() < end; ++i) {
     std::this_thread::sleep_for(kPause);
     const auto asked = SteadyClock::now();
     const auto workers = client.ListWorkers();
@@ -162,9 +163,9 @@ Status Run() {
   LF_TRY(const Waits beside, Ask(rig));
   const QueueCost cost = watch.Read();
   const nlohmann::ordered_json details = {
-      {"asked", kAsked},
+      {"asked", beside.listed_ms.size()},
       {"connections", kConnections},
-      {"jobs_per_message", wire::kMaxJobsPerMessage},
+      {"jobs_per_message", kJobs},
       {"others_jobs_per_second", static_cast<double>(flood.accepted()) / cost.seconds},
       {"others_refused", flood.refused()}};
   for (const auto& [name, q] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {

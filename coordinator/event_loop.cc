@@ -154,6 +154,7 @@ void EventLoop::ApplyKeyChanges(wire::Received& received) {
   if (revoked.contains(received.sender.key)) {
     received.sender = {.standing = wire::Sender::Standing::kRevoked};
   }
+  submissions_.Revoke(revoked);
   requests_.Revoke(revoked);
   parts_.runner.ForgetReadsOf(revoked);
   Give(KeysRevoked{std::move(revoked)});
@@ -166,24 +167,32 @@ void EventLoop::ReceiveFromClients() {
     if (!received) return;
     ApplyKeyChanges(*received);
     const Uuid payer = parts_.core.PayerOf(received->peer, received->sender.key);
-    if (auto why = requests_.Add(payer, *received)) {
-      RefuseClient(received->peer, wire::RequestNumber(received->frame),
+    const wire::RequestHead head = wire::PeekAtRequest(received->frame);
+    // Behind the hello that may wait there.
+    const bool said_hello = parts_.core.ClientOf(received->peer, received->sender.key).has_value();
+    RequestTurns& turns = head.is_submission && said_hello ? submissions_ : requests_;
+    if (auto why = turns.Add(payer, *received)) {
+      RefuseClient(received->peer, head.number,
                    {.failure = *std::move(why),
                     .retry_after_ms = parts_.core.state().limits.retry_after_ms});
     }
   }
 }
 
+void EventLoop::Serve(RequestTurns& requests) {
+  const Instant start = parts_.clock.Now();
+  auto [payer, request] = requests.Take();
+  ApplyKeyChanges(request);
+  OnClientFrame(request);
+  requests.Charge(payer, parts_.clock.Now() - start);
+}
+
 void EventLoop::ServeClients() {
-  Instant now = parts_.clock.Now();
-  const Instant until = now + kMaxTimePerTurn;
-  while (!requests_.empty() && now < until) {
-    auto [payer, request] = requests_.Take();
-    ApplyKeyChanges(request);
-    OnClientFrame(request);
-    const Instant done = parts_.clock.Now();
-    requests_.Charge(payer, done - now);
-    now = done;
+  Instant until = parts_.clock.Now() + kMaxTimePerTurn;
+  while (!requests_.empty() && parts_.clock.Now() < until) Serve(requests_);
+  until = parts_.clock.Now() + kMaxTimePerTurn;
+  while (!submissions_.empty() && !DiskIsBehind() && parts_.clock.Now() < until) {
+    Serve(submissions_);
   }
 }
 

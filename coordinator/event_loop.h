@@ -60,6 +60,9 @@ class EventLoop {
   static constexpr int kMaxMessagesPerTurn = 256;  // of workers: they starve nobody
   // Of clients. ZeroMQ gives one of each connection in turn, and a client may have many.
   static constexpr int kMaxRequestsPerTurn = 1'024;
+  // While so many jobs are on their way to disk, further submissions wait for their turns, where
+  // they are taken by clients, and not for the disk, which takes them as they came: 0.1 s of it.
+  static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
   static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
   static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
@@ -74,6 +77,10 @@ class EventLoop {
   void GiveStorageEvents();
   void ReceiveFromClients();
   void ServeClients();
+  bool DiskIsBehind() const {
+    return parts_.core.state().commits.undurable_jobs() >= kMaxJobsOnTheirWay;
+  }
+  void Serve(RequestTurns& requests);  // the next one
   void ReceiveFromWorkers();
   void ReadPages();
   void ServeHandshakes();
@@ -91,7 +98,9 @@ class EventLoop {
   Parts parts_;
   wire::Poller poller_;
   std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
-  RequestTurns requests_;
+  // In turns of their own: what is asked about jobs that are here does not wait for new ones.
+  RequestTurns submissions_;
+  RequestTurns requests_;  // all others
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
   LogPause malformed_log_;

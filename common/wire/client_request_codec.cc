@@ -220,10 +220,14 @@ std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view
   return *std::move(request);
 }
 
-std::uint64_t RequestNumber(std::string_view frame) {
+RequestHead PeekAtRequest(std::string_view frame) {
   return DecodeFrame<schema::ClientRequest>(
-             frame, [](schema::ClientRequest::Reader reader) { return reader.getNumber(); })
-      .value_or(0);
+             frame,
+             [](schema::ClientRequest::Reader reader) {
+               return RequestHead{.number = reader.getNumber(),
+                                  .is_submission = reader.which() == schema::ClientRequest::SUBMIT};
+             })
+      .value_or(RequestHead{});
 }
 
 std::string ContentDigest(const SubmitJobs& submit) {

@@ -37,8 +37,13 @@ struct DecodeFailure {
 };
 
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame);
-// Only its number, so that it can be refused without a look at the rest; 0 where it cannot be read.
-std::uint64_t RequestNumber(std::string_view frame);
+// What has to be known of a request before anybody looks at the rest of it.
+struct RequestHead {
+  std::uint64_t number = 0;  // so that a refusal can be matched
+  bool is_submission = false;
+};
+// Of what cannot be read: that of no submission, with number 0.
+RequestHead PeekAtRequest(std::string_view frame);
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame);
 // The same, with the outcomes of a page left in columns.
 struct ColumnPage {

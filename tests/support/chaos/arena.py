@@ -93,10 +93,12 @@ class Arena:
     """`with Arena() as arena:` kill and cut as you like, then `arena.judge()`."""
 
     def __init__(self, transport="ipc", coordinator_program="loopfleet-coordinator", stubs=True,
-                 environment=None, client_options=None, keyed=False, **stub_options):
+                 environment=None, client_options=None, coordinator_arguments=(), keyed=False,
+                 **stub_options):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lf-chaos-"))
         self.database = self.dir / "results.db"
         self.program = coordinator_program
+        self.coordinator_arguments = coordinator_arguments
         self.environment = environment or {}
         self.keys = self.make_keys() if keyed else None  # recording clients have none
         if transport == "ipc":
@@ -179,7 +181,7 @@ class Arena:
         self.coordinator = fleet.Daemon(
             [fleet.program(self.program), "--listen-clients", self.clients, "--listen-workers",
              self.workers, "--http", "127.0.0.1:0", "--db", str(self.database), "--log-level", "info",
-             *(["--keys", self.keys["coordinator"]] if self.keys else [])],
+             *(["--keys", self.keys["coordinator"]] if self.keys else []), *self.coordinator_arguments],
             self.dir / "coordinator.log", environment={**self.environment, **(environment or {})},
             before_exec=limits, may_die=may_die)
         if self.coordinator.ready is None:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/wire/bounds.h"
+#include "common/wire/codec.h"
 #include "tests/unit/coordinator/coordinator_process.h"
 #include "tests/unit/wire/raw_peer.h"
 
@@ -249,11 +250,11 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
   wire::RawPeer silent(coordinator->clients);
   silent.ShakeHands();
   auto ask = [&, number = std::uint64_t{0}](wire::ClientMessage message) mutable {
-    silent.WriteFrame(wire::Encode(wire::ClientRequest{.number = ++number,
-                                                       .message = std::move(message)}),
-                      wire::RawPeer::More::kNone);
+    silent.WriteFrame(
+        wire::Encode(wire::ClientRequest{.number = ++number, .message = std::move(message)}),
+        wire::RawPeer::More::kNone);
   };
-  for (int i = 0; i < 1000; ++i) {  // a gigabyte of answers
+  for (int i = 0; i < 1000; ++i) {                                      // a gigabyte of answers
     if (i % 20 == 0) ask(wire::ClientHello{.client = Uuid::Random()});  // it may be forgotten
     ask(wire::FetchOutcomes{.batch = batch});
   }
@@ -268,6 +269,54 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
            std::string::npos;
   });
   EXPECT_EQ(Expect<wire::BatchList>(client.Call(wire::ListBatches{})).batches.size(), 1u);
+}
+
+// Has sent what takes the coordinator long, over many connections, and counts the answers.
+class Flood {
+ public:
+  Flood(wire::Context& context, const std::string& endpoint, std::size_t connections) {
+    const Uuid client = Uuid::Random();
+    for (std::size_t i = 0; i < connections; ++i) {
+      dealers_.push_back(wire::Dealer::Connect(context, endpoint).value());
+      Send(dealers_.back(), wire::ClientHello{.client = client});
+    }
+    Await("every welcome", [&] { return Answers() == connections; });
+    wire::SubmitJobs submit = Jobs(2'000);
+    for (wire::Dealer& dealer : dealers_) {
+      submit.request_id = Uuid::Random();
+      Send(dealer, submit);
+    }
+    answers_ = 0;
+  }
+
+  std::size_t Answers() {
+    for (wire::Dealer& dealer : dealers_) {
+      while (dealer.Receive()) ++answers_;
+    }
+    return answers_;
+  }
+
+ private:
+  static void Send(wire::Dealer& dealer, wire::ClientMessage message) {
+    const wire::ClientRequest request{.number = 1, .message = std::move(message)};
+    ASSERT_EQ(dealer.Send(wire::Encode(request)), wire::SendResult::kSent);
+  }
+
+  std::vector<wire::Dealer> dealers_;
+  std::size_t answers_ = 0;
+};
+
+TEST_F(Shell, WhoAsksForLittleDoesNotWaitForAllThatAnotherOneSent) {
+  constexpr std::size_t kConnections = 60;
+  StubClient client(context, coordinator->clients);
+  Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));
+  Flood flood(context, coordinator->clients, kConnections);
+  Await("the first answer", [&] { return flood.Answers() > 0; });
+  Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));
+  EXPECT_LT(flood.Answers(), kConnections / 2);
+  Submit(client, Jobs(1));  // is accepted: on disk, before most of theirs
+  EXPECT_LT(flood.Answers(), kConnections * 3 / 4);
+  Await("the rest", [&] { return flood.Answers() == kConnections; });
 }
 
 TEST_F(Shell, ItServesMetricsAndHealth) {
