@@ -9,8 +9,6 @@ namespace loopfleet::coordinator {
 Token CommitLedger::Add(Commit commit) {
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&commit)) {
     undurable_outcomes_ += outcomes->outcomes.size();
-  } else {
-    undurable_jobs_ += std::get<AcceptanceCommit>(commit).jobs.size();
   }
   commits_.emplace_hint(commits_.end(), ++last_, std::move(commit));
   return last_;
@@ -21,8 +19,6 @@ Commit CommitLedger::Take(Token token) {
   LF_CHECK(!node.empty(), "nothing under token {} is on its way", token);
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&node.mapped())) {
     undurable_outcomes_ -= outcomes->outcomes.size();
-  } else {
-    undurable_jobs_ -= std::get<AcceptanceCommit>(node.mapped()).jobs.size();
   }
   return std::move(node.mapped());
 }

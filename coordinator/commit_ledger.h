@@ -56,14 +56,12 @@ class CommitLedger {
   Token Add(Commit commit);
   Commit Take(Token token);
   std::size_t undurable_outcomes() const { return undurable_outcomes_; }
-  std::size_t undurable_jobs() const { return undurable_jobs_; }  // in acceptances
   bool empty() const { return commits_.empty(); }
 
  private:
   std::map<Token, Commit> commits_;
   Token last_ = 0;
   std::size_t undurable_outcomes_ = 0;
-  std::size_t undurable_jobs_ = 0;
 };
 
 }  // namespace loopfleet::coordinator

@@ -92,7 +92,8 @@ Status EventLoop::Run() {
   Instant stop_by{};
   while (true) {
     const Nanos until_tick = next_tick_ - parts_.clock.Now();
-    const bool has_more = to_recover_ != nullptr || parts_.runner.HasReads() || !requests_.empty();
+    const bool has_more =
+        to_recover_ != nullptr || parts_.runner.HasReads() || !requests_.empty() || MaySubmit();
     poller_.Wait(has_more ? Nanos{0} : std::clamp<Nanos>(until_tick, Nanos{0}, kTick));
     if (stop_requested_ && !stopping) {
       stopping = true;
@@ -113,7 +114,8 @@ Status EventLoop::Run() {
     LF_TRY_VOID(RecoverSomeJobs());
     parts_.health.LoopTurned(parts_.clock.Now());
     if (auto fatal = parts_.storage.fatal()) return std::unexpected(*std::move(fatal));
-    const bool is_idle = !parts_.core.HasWritesUnderWay() && !parts_.runner.HasReads();
+    const bool is_idle = !parts_.core.HasWritesUnderWay() && !parts_.runner.HasReads() &&
+                         requests_.empty() && submissions_.empty();
     if (stopping && is_idle) return {};
     if (stopping && parts_.clock.Now() > stop_by) {
       log::Warning("coordinator.stopped_early what is not written is measured again");
@@ -166,16 +168,21 @@ void EventLoop::ReceiveFromClients() {
     auto received = parts_.clients.Receive();
     if (!received) return;
     ApplyKeyChanges(*received);
-    const Uuid payer = parts_.core.PayerOf(received->peer, received->sender.key);
-    const wire::RequestHead head = wire::PeekAtRequest(received->frame);
-    // Behind the hello that may wait there.
-    const bool said_hello = parts_.core.ClientOf(received->peer, received->sender.key).has_value();
-    RequestTurns& turns = head.is_submission && said_hello ? submissions_ : requests_;
-    if (auto why = turns.Add(payer, *received)) {
-      RefuseClient(received->peer, head.number,
-                   {.failure = *std::move(why),
-                    .retry_after_ms = parts_.core.state().limits.retry_after_ms});
-    }
+    Queue(*std::move(received));
+  }
+}
+
+void EventLoop::Queue(wire::Received request) {
+  if (IsRevoked(request.sender)) return OnClientFrame(request);
+  const wire::RequestHead head = wire::PeekAtRequest(request.frame);
+  // Says whose turns all that comes behind it is waiting for.
+  if (head.kind == wire::RequestHead::Kind::kHello) return OnClientFrame(request);
+  const bool is_submission = head.kind == wire::RequestHead::Kind::kSubmission;
+  const Uuid payer = parts_.core.PayerOf(request.peer, request.sender.key);
+  if (auto why = (is_submission ? submissions_ : requests_).Add(payer, request)) {
+    RefuseClient(
+        request.peer, head.number,
+        {.failure = *std::move(why), .retry_after_ms = parts_.core.state().limits.retry_after_ms});
   }
 }
 
@@ -190,10 +197,8 @@ void EventLoop::Serve(RequestTurns& requests) {
 void EventLoop::ServeClients() {
   Instant until = parts_.clock.Now() + kMaxTimePerTurn;
   while (!requests_.empty() && parts_.clock.Now() < until) Serve(requests_);
-  until = parts_.clock.Now() + kMaxTimePerTurn;
-  while (!submissions_.empty() && !DiskIsBehind() && parts_.clock.Now() < until) {
-    Serve(submissions_);
-  }
+  until = parts_.clock.Now() + kMaxAdmittingPerTurn;
+  while (MaySubmit() && parts_.clock.Now() < until) Serve(submissions_);
 }
 
 void EventLoop::ReceiveFromWorkers() {

@@ -60,8 +60,9 @@ class EventLoop {
   static constexpr int kMaxMessagesPerTurn = 256;  // of workers: they starve nobody
   // Of clients. ZeroMQ gives one of each connection in turn, and a client may have many.
   static constexpr int kMaxRequestsPerTurn = 1'024;
+  static constexpr std::chrono::milliseconds kMaxAdmittingPerTurn{5};  // or one submission
   // While so many jobs are on their way to disk, further submissions wait for their turns, where
-  // they are taken by clients, and not for the disk, which takes them as they came: 0.1 s of it.
+  // they are taken by clients, and not for the disk, which takes them as they came.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
   static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
   static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery; about 5 ms
@@ -76,9 +77,10 @@ class EventLoop {
   Recovered::Job AdmitRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
   void ReceiveFromClients();
+  void Queue(wire::Received request);
   void ServeClients();
-  bool DiskIsBehind() const {
-    return parts_.core.state().commits.undurable_jobs() >= kMaxJobsOnTheirWay;
+  bool MaySubmit() const {
+    return !submissions_.empty() && parts_.core.state().arriving_jobs < kMaxJobsOnTheirWay;
   }
   void Serve(RequestTurns& requests);  // the next one
   void ReceiveFromWorkers();

@@ -19,23 +19,16 @@ std::size_t MemoryBytesOf(const wire::Received& request) {
 
 std::optional<Failure> RequestTurns::Add(const Uuid& client, wire::Received& request) {
   const std::size_t bytes = MemoryBytesOf(request);
-  const auto known = clients_.find(client);
-  if (known != clients_.end() && known->second.bytes + bytes > limits_.max_bytes_per_client) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format(
-                       "{} bytes of this client's requests wait to be looked at, {} is the most",
-                       known->second.bytes, limits_.max_bytes_per_client)};
-  }
-  if (bytes_ + bytes > limits_.max_bytes) {
-    return Failure{
-        .code = FailureCode::kBusy,
-        .message = fmt::format("{} bytes of requests wait to be looked at, {} is the most", bytes_,
-                               limits_.max_bytes)};
-  }
-  Client& mine = known != clients_.end() ? known->second : clients_[client];
+  Client& mine = clients_[client];
   if (mine.waiting.empty()) {
-    mine.used = std::max(mine.used, now_);
-    ready_.emplace(mine.used, client);
+    mine.used = std::max(mine.used, least_used_);
+    turns_.emplace(mine.used, client);
+  } else if (mine.bytes + bytes > (max_bytes_ - std::min(bytes_, max_bytes_)) / 4) {
+    return Failure{
+        .code = FailureCode::kQuotaExceeded,
+        .message = fmt::format("{} bytes of this client's requests wait to be looked at, which is "
+                               "a quarter of what is free for all",
+                               mine.bytes)};
   }
   mine.waiting.push_back(std::move(request));
   mine.bytes += bytes;
@@ -44,10 +37,10 @@ std::optional<Failure> RequestTurns::Add(const Uuid& client, wire::Received& req
 }
 
 std::pair<Uuid, wire::Received> RequestTurns::Take() {
-  LF_CHECK(!ready_.empty(), "nobody waits for a turn");
-  const auto [used, client] = *ready_.begin();
-  ready_.erase(ready_.begin());
-  now_ = used;
+  LF_CHECK(!turns_.empty(), "nobody waits for a turn");
+  const auto [used, client] = *turns_.begin();
+  turns_.erase(turns_.begin());
+  least_used_ = used;
   Client& mine = clients_.at(client);
   wire::Received request = std::move(mine.waiting.front());
   mine.waiting.pop_front();
@@ -60,13 +53,13 @@ std::pair<Uuid, wire::Received> RequestTurns::Take() {
 void RequestTurns::Charge(const Uuid& client, Nanos time) {
   Client& mine = clients_.at(client);
   mine.used += time;
-  if (!mine.waiting.empty()) ready_.emplace(mine.used, client);
+  if (!mine.waiting.empty()) turns_.emplace(mine.used, client);
   if (clients_.size() >= forget_at_) ForgetThoseWhoWereServed();
 }
 
 void RequestTurns::ForgetThoseWhoWereServed() {
   std::erase_if(clients_, [&](const auto& entry) {
-    return entry.second.waiting.empty() && (ready_.empty() || entry.second.used <= now_);
+    return entry.second.waiting.empty() && (turns_.empty() || entry.second.used <= least_used_);
   });
   forget_at_ = std::max<std::size_t>(1024, 2 * clients_.size());
 }

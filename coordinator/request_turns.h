@@ -24,14 +24,12 @@ namespace loopfleet::coordinator {
 
 class RequestTurns {
  public:
-  struct Limits {
-    std::size_t max_bytes = std::size_t{256} << 20;            // beyond: BUSY
-    std::size_t max_bytes_per_client = std::size_t{64} << 20;  // beyond: QUOTA_EXCEEDED
-  };
-  RequestTurns() = default;
-  explicit RequestTurns(const Limits& limits) : limits_(limits) {}
+  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+  explicit RequestTurns(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
-  // Why there is no room for it, if there is none; the request is as it was then.
+  // Why there is no room for it, if there is none; the request is as it was then. A client of which
+  // nothing waits always has room for one; further ones wait only within a quarter of what is free.
+  // All together: max_bytes, and one request for each client.
   std::optional<Failure> Add(const Uuid& client, wire::Received& request);
   // Of the client that has had the least time. Not while empty. Before the next one is taken, say
   // what it cost.
@@ -39,7 +37,7 @@ class RequestTurns {
   void Charge(const Uuid& client, Nanos time);
   // From now on nothing that waits is of an authorized sender if it came with one of these.
   void Revoke(const std::set<KeyText>& keys);
-  bool empty() const { return ready_.empty(); }
+  bool empty() const { return turns_.empty(); }
   std::size_t client_count() const { return clients_.size(); }  // that are remembered
 
  private:
@@ -50,12 +48,12 @@ class RequestTurns {
   };
   void ForgetThoseWhoWereServed();
 
-  Limits limits_;
+  const std::size_t max_bytes_;
   std::map<Uuid, Client> clients_;
-  std::set<std::pair<Nanos, Uuid>> ready_;  // by the time they have had
+  std::set<std::pair<Nanos, Uuid>> turns_;  // by the time they have had
   // What the client whose turn it was last had had. Who comes now has had that, too: nobody saves
   // up time by asking for nothing.
-  Nanos now_{};
+  Nanos least_used_{};
   std::size_t bytes_ = 0;
   std::size_t forget_at_ = 1024;  // clients
 };

@@ -221,13 +221,13 @@ std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view
 }
 
 RequestHead PeekAtRequest(std::string_view frame) {
-  return DecodeFrame<schema::ClientRequest>(
-             frame,
-             [](schema::ClientRequest::Reader reader) {
-               return RequestHead{.number = reader.getNumber(),
-                                  .is_submission = reader.which() == schema::ClientRequest::SUBMIT};
-             })
-      .value_or(RequestHead{});
+  const auto peek = [](schema::ClientRequest::Reader reader) {
+    RequestHead head{.number = reader.getNumber()};
+    if (reader.isHello()) head.kind = RequestHead::Kind::kHello;
+    if (reader.isSubmit()) head.kind = RequestHead::Kind::kSubmission;
+    return head;
+  };
+  return DecodeFrame<schema::ClientRequest>(frame, peek).value_or(RequestHead{});
 }
 
 std::string ContentDigest(const SubmitJobs& submit) {

@@ -39,10 +39,11 @@ struct DecodeFailure {
 std::expected<ClientRequest, DecodeFailure> DecodeClientRequest(std::string_view frame);
 // What has to be known of a request before anybody looks at the rest of it.
 struct RequestHead {
+  enum class Kind : std::uint8_t { kHello, kSubmission, kOther };
   std::uint64_t number = 0;  // so that a refusal can be matched
-  bool is_submission = false;
+  Kind kind = Kind::kOther;
 };
-// Of what cannot be read: that of no submission, with number 0.
+// Of what cannot be read: kOther, with number 0.
 RequestHead PeekAtRequest(std::string_view frame);
 std::expected<CoordinatorReply, Failure> DecodeCoordinatorReply(std::string_view frame);
 // The same, with the outcomes of a page left in columns.

@@ -48,6 +48,7 @@ struct Settings {
   double patience_s = 120;    // silence of the coordinator that is borne
   bool audit = false;
   bool measured = false;  // by real workers
+  std::uint32_t sizes = 40;  // of each dimension, from 1 on
 };
 
 bool StandardInputEnded() {
@@ -119,8 +120,8 @@ class RecordingClient {
 
   JobSpec RandomJob(std::uint64_t batch, std::uint32_t index) {
     JobSpec spec{.source = looptree::BenchmarkUri{fmt::format(
-                     "benchmark://mm-v0/mm{}_{}_{}", 1 + random_.Below(40), 1 + random_.Below(40),
-                     1 + random_.Below(40))},
+                     "benchmark://mm-v0/mm{}_{}_{}", 1 + random_.Below(settings_.sizes),
+                     1 + random_.Below(settings_.sizes), 1 + random_.Below(settings_.sizes))},
                  .tag = TagOf(batch, index)};
     if (random_.Below(5) == 0) spec.freshness = Freshness::kMeasureAnew;
     return spec;
@@ -230,6 +231,7 @@ int Main(int argc, char** argv) {
   app.add_option("--patience-s", settings.patience_s);
   app.add_flag("--audit", settings.audit);
   app.add_flag("--measured", settings.measured);
+  app.add_option("--sizes", settings.sizes);
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGTERM, [](int) { stop_requested = 1; });
   std::FILE* history = std::fopen(settings.history.c_str(), "ae");

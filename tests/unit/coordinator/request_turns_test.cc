@@ -100,18 +100,32 @@ TEST(RequestTurns, NorIsTimeForgottenOverAnEmptyQueue) {
             (std::vector<std::string>{"two", "two", "two", "one"}));
 }
 
-TEST(RequestTurns, ThereIsRoomForSoManyBytesAndNoMore) {
-  RequestTurns turns({.max_bytes = 3'000, .max_bytes_per_client = 2'000});
-  const std::string frame(700, 'x');
-  EXPECT_FALSE(Add(turns, 1, frame));
-  EXPECT_FALSE(Add(turns, 1, frame));
-  wire::Received third{.frame = frame};
-  EXPECT_EQ(turns.Add(Named(1), third)->code, FailureCode::kQuotaExceeded);
-  EXPECT_EQ(third.frame, frame) << "its number has still to be read";
-  EXPECT_FALSE(Add(turns, 2, frame));
-  EXPECT_EQ(Add(turns, 3, frame)->code, FailureCode::kBusy);
+TEST(RequestTurns, WhoHasMuchWaitingLeavesRoomToOthers) {
+  constexpr std::size_t kMost = 100'000;
+  RequestTurns turns(kMost);
+  const std::string frame(744, 'x');  // with what a request takes beside it: 1,000
+  std::size_t of_all = 0;
+  for (std::uint8_t client = 1; client <= 5; ++client) {
+    std::size_t mine = 0;
+    while (!Add(turns, client, frame)) ++mine;
+    EXPECT_GT(mine, client == 1 ? 15U : 5U);
+    of_all += mine;
+  }
+  EXPECT_LT(of_all * 1'000, kMost);
+  wire::Received further{.frame = frame};
+  EXPECT_EQ(turns.Add(Named(1), further)->code, FailureCode::kQuotaExceeded);
+  EXPECT_EQ(further.frame, frame) << "its number may still be read";
   ServeAll(turns, kLongerWithLength);
   EXPECT_FALSE(Add(turns, 1, frame));
+}
+
+TEST(RequestTurns, WhoHasNothingWaitingAlwaysHasRoom) {
+  RequestTurns turns(1'000);
+  const std::string frame(5'000, 'x');
+  for (std::uint8_t client = 1; client <= 100; ++client) {
+    EXPECT_FALSE(Add(turns, client, frame));
+    EXPECT_TRUE(Add(turns, client, frame));
+  }
 }
 
 TEST(RequestTurns, WhoseKeyWasRevokedIsNobody) {
