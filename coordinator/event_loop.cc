@@ -323,6 +323,7 @@ void EventLoop::TickIfDue() {
   Give(Tick{});
   CountMalformed();
   CountUnsent(now);
+  parts_.metrics.SetWaitingRequests(submissions_.bytes() + requests_.bytes());
   parts_.metrics.DamagedRows(parts_.reader.TakeDamagedCount());
   const Moment moment{.instant = now, .wall = parts_.clock.WallNow()};
   parts_.observer.ShowFleet(parts_.core, moment);

@@ -35,7 +35,7 @@ constexpr std::array kCommitSeconds = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3,
 constexpr std::array kRelative = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.3, 1.0};
 constexpr std::array kCommitRows = {1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0};
 
-constexpr std::array<MetricSpec, 43> kTable = {{
+constexpr std::array<MetricSpec, 44> kTable = {{
     {Metric::kBuildInfo,
      MetricHome::kBoth,
      MetricType::kGauge,
@@ -334,6 +334,13 @@ constexpr std::array<MetricSpec, 43> kTable = {{
      "loopfleet_worker_throttle_events_total",
      "Times that the processor slowed the timing core down because it was hot, since the worker "
      "started.",
+     {},
+     {}},
+    {Metric::kWaitingRequestBytes,
+     MetricHome::kCoordinator,
+     MetricType::kGauge,
+     "loopfleet_waiting_request_bytes",
+     "Requests of clients that wait for their turn to be looked at.",
      {},
      {}},
 }};

@@ -74,6 +74,7 @@ enum class Metric {
   kWorkerHostClock,
   kWorkerTemperature,
   kWorkerThrottles,
+  kWaitingRequestBytes,
 };
 
 struct MetricSpec {

@@ -177,6 +177,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const CoordinatorLabe
       quarantines_(AddLabelled(registry, Metric::kQuarantines, labels.quarantines)),
       retries_(AddLabelled(registry, Metric::kRetries, labels.retries)),
       disagreements_(&CounterFamily(registry, Metric::kDisagreements).Add({})),
+      waiting_requests_(&GaugeFamily(registry, Metric::kWaitingRequestBytes).Add({})),
       oldest_queued_(AddUnknown(registry, Metric::kOldestQueuedJob)),
       database_{AddUnknown(registry, Metric::kDatabaseBytes),
                 AddUnknown(registry, Metric::kDatabaseFreeBytes),
@@ -288,6 +289,10 @@ void WorkerMetrics::SetPeaks(double flop_per_second, double read_bytes_per_secon
   peak_flops_->Set(flop_per_second);
   peak_bytes_[0]->Set(read_bytes_per_second);
   peak_bytes_[1]->Set(triad_bytes_per_second);
+}
+
+void CoordinatorMetrics::SetWaitingRequests(std::size_t bytes) {
+  waiting_requests_->Set(static_cast<double>(bytes));
 }
 
 void CoordinatorMetrics::SetOldestQueued(std::optional<std::chrono::nanoseconds> accepted_at) {

@@ -77,6 +77,7 @@ class CoordinatorMetrics {
   void JobRetried(std::string_view code) { retries_.Add(code); }
   void WorkersDisagreed();
   // When the job that has waited longest was accepted, since 1970; none waits: nullopt.
+  void SetWaitingRequests(std::size_t bytes);
   void SetOldestQueued(std::optional<std::chrono::nanoseconds> accepted_at);
   struct DatabaseSpace {
     std::uint64_t database_bytes = 0;
@@ -103,6 +104,7 @@ class CoordinatorMetrics {
   LabelledCounter quarantines_;
   LabelledCounter retries_;
   prometheus::Counter* disagreements_;
+  prometheus::Gauge* waiting_requests_;
   prometheus::Gauge* oldest_queued_;
   std::array<prometheus::Gauge*, 3> database_;  // in the order of DatabaseSpace
 };

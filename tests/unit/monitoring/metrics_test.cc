@@ -175,6 +175,9 @@ TEST(CoordinatorMetrics, ShowsHowLongTheOldestJobWaitsAndWhatTheDatabaseTakes) {
   EXPECT_EQ(ValueOf(registry, oldest), 1'700'000'000);
   metrics.SetOldestQueued(std::nullopt);
   EXPECT_TRUE(std::isnan(ValueOf(registry, oldest)));
+  EXPECT_EQ(ValueOf(registry, "loopfleet_waiting_request_bytes"), 0);
+  metrics.SetWaitingRequests(1 << 20);
+  EXPECT_EQ(ValueOf(registry, "loopfleet_waiting_request_bytes"), 1 << 20);
   metrics.SetDatabaseSpace({.database_bytes = 1, .disk_free_bytes = 2, .disk_size_bytes = 3});
   EXPECT_EQ(ValueOf(registry, "loopfleet_database_bytes"), 1);
   EXPECT_EQ(ValueOf(registry, "loopfleet_database_disk_free_bytes"), 2);
