@@ -18,6 +18,7 @@ import os
 import pathlib
 import random
 import signal
+import sqlite3
 import statistics
 import sys
 import time
@@ -34,8 +35,9 @@ import tcp_proxy  # noqa: E402
 REST_EVERY_S = 30
 LEAST_RESTS = 20  # fewer say nothing of an hour
 MOST_MIB_PER_HOUR = 1
-# Where a result is, until so many have gathered that it is 2 (storage/result_keys.h).
-KEPT_BYTES_PER_JOB = 20
+# A coordinator remembers where each result is in 2 bytes (storage/result_keys.h). Memory rises in steps, each
+# time that 262,144 of them are put in order, by 1.4 MiB and not by half of one, and is flat between them.
+KEPT_BYTES_PER_RESULT = 6
 
 
 class Soak:
@@ -138,7 +140,9 @@ class StubSoak(Soak):
         return self.ring.coordinator.pid
 
     def kept_bytes(self):
-        return KEPT_BYTES_PER_JOB * self.ring.json("status")["jobs"]["finished"]
+        with contextlib.closing(sqlite3.connect(f"file:{self.ring.database}?mode=ro", uri=True)) as database:
+            (results,) = database.execute("SELECT coalesce(max(id), 0) FROM results").fetchone()
+        return KEPT_BYTES_PER_RESULT * results
 
     FAULTS = (kill_workers, Soak.kill_client, Soak.stand_still, Soak.network, Soak.network)
 
@@ -218,14 +222,14 @@ class Keeping:
 
     def __init__(self, pid):
         self.pid = pid
-        self.rests = []  # (hours, KiB but for those that results account for, descriptors)
+        self.rests = []  # (hours, KiB, descriptors, KiB of these that results account for)
 
     def read(self, hours, kept_bytes):
         if not fleet.alive(self.pid):
             raise history.Violation("the survivor has ended")
         family = [self.pid, *descendants(self.pid)]
-        self.rests.append((hours, sum(map(private_kib, family)) - kept_bytes // 1024,
-                           len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))))
+        self.rests.append((hours, sum(map(private_kib, family)),
+                           len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir())), kept_bytes // 1024))
 
     def verdict(self):
         """What rose, by the median of the slopes between any two rests (Theil and Sen): one rest at which
@@ -233,12 +237,17 @@ class Keeping:
         rests = self.rests[len(self.rests) // 3:]
         if len(rests) < 2:
             return {"too short to judge": True}
-        mib_per_hour = statistics.median((b[1] - a[1]) / 1024 / (b[0] - a[0])
-                                         for a, b in itertools.combinations(rests, 2))
+
+        def slope(kib):
+            return statistics.median((kib(b) - kib(a)) / 1024 / (b[0] - a[0])
+                                     for a, b in itertools.combinations(rests, 2))
+
+        mib_per_hour = slope(lambda rest: rest[1] - rest[3])
         descriptors = [rest[2] for rest in rests]
         half = len(descriptors) // 2
         more_descriptors = statistics.median(descriptors[half:]) - statistics.median(descriptors[:half])
         found = {"rests": len(rests), "mib_per_hour": round(mib_per_hour, 2),
+                 "mib_per_hour_with_results": round(slope(lambda rest: rest[1]), 2),
                  "mib": [round(edge(rest[1] for rest in rests) / 1024, 1) for edge in (min, max)],
                  "descriptors": [min(descriptors), max(descriptors)]}
         if len(rests) < LEAST_RESTS:
@@ -274,7 +283,7 @@ def main():
                 keeping.read((time.monotonic() - begun) / 3600, soak.kept_bytes())
             print(json.dumps({"minutes": round((time.monotonic() - begun) / 60, 1), **soak.done,
                               "pages": soak.ring.outcomes_seen(),
-                              **(dict(zip(("hours", "kib", "descriptors"), keeping.rests[-1])) if keeping else {})}),
+                              **(dict(zip(("hours", "kib", "descriptors", "kib_of_results"), keeping.rests[-1])) if keeping else {})}),
                   flush=True)
             soak.start_clients()
         counts = soak.judge()
