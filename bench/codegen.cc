@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/c_peer.h"
 #include "bench/compiled_tree.h"
 #include "bench/contest.h"
@@ -64,11 +65,6 @@ double ThreadMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-double AtShare(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 Result<looptree::Replayed> TreeOf(const looptree::Source& source, const std::string& actions) {

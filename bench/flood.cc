@@ -4,16 +4,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/queue_rig.h"
 #include "bench/result_line.h"
 #include "bench/stub_workers.h"
@@ -118,11 +119,6 @@ struct Waits {
   std::vector<double> accepted_ms;  // from sending a job until it is accepted, which is on disk
 };
 
-double Quantile(std::vector<double> values, double q) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 Result<Waits> Ask(const QueueRig& rig) {
   LF_TRY(auto client, rig.Connect());
   const std::vector<JobSpec> one = {NullJob()};
@@ -168,22 +164,20 @@ Status Run() {
       {"jobs_per_message", kJobs},
       {"others_jobs_per_second", static_cast<double>(flood.accepted()) / cost.seconds},
       {"others_refused", flood.refused()}};
-  for (const auto& [name, q] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {
-    Print({.bench = "flood",
-           .name = fmt::format("list_workers_{}", name),
-           .value = Quantile(beside.listed_ms, q),
-           .unit = "ms",
-           .peer = "nobody else asks for anything",
-           .peer_value = Quantile(alone.listed_ms, q),
-           .details = details});
-    Print({.bench = "flood",
-           .name = fmt::format("one_job_accepted_{}", name),
-           .value = Quantile(beside.accepted_ms, q),
-           .unit = "ms",
-           .peer = "nobody else asks for anything",
-           .peer_value = Quantile(alone.accepted_ms, q),
-           .details = details});
-  }
+  const auto print = [&](std::string_view what, const std::vector<double>& values,
+                         const std::vector<double>& peer_values) {
+    for (const auto& [name, share] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {
+      Print({.bench = "flood",
+             .name = fmt::format("{}_{}", what, name),
+             .value = AtShare(values, share),
+             .unit = "ms",
+             .peer = "nobody else asks for anything",
+             .peer_value = AtShare(peer_values, share),
+             .details = details});
+    }
+  };
+  print("list_workers", beside.listed_ms, alone.listed_ms);
+  print("one_job_accepted", beside.accepted_ms, alone.accepted_ms);
   return {};
 }
 

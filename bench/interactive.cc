@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/result_line.h"
 #include "bench/round_trips.h"
 #include "client/client.h"
@@ -194,11 +195,6 @@ struct Waits {
   std::vector<double> whole_ms;  // from sending the job until it is at a worker
 };
 
-double Quantile(std::vector<double> values, double q) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 // Jobs one at a time, each when the one before it is stored.
 Result<Waits> Interact(const client::LocalCluster& cluster, const Sightings& sightings,
                        std::uint32_t jobs) {
@@ -254,17 +250,17 @@ Status Run(std::uint32_t queued, std::uint32_t jobs) {
   for (const auto& [name, q] : {std::pair{"p50", 0.5}, std::pair{"p99", 0.99}}) {
     Print({.bench = "interactive",
            .name = fmt::format("added_wait_{}", name),
-           .value = Quantile(behind.added_ms, q),
+           .value = AtShare(behind.added_ms, q),
            .unit = "ms beyond the work already leased",
            .peer = "a bare message and its answer over the same sockets at the same time",
-           .peer_value = Quantile(bare_ms, q),
+           .peer_value = AtShare(bare_ms, q),
            .details = details});
     Print({.bench = "interactive",
            .name = fmt::format("sent_to_worker_{}", name),
-           .value = Quantile(behind.whole_ms, q),
+           .value = AtShare(behind.whole_ms, q),
            .unit = "ms",
            .peer = "nothing else queued",
-           .peer_value = Quantile(alone.whole_ms, q),
+           .peer_value = AtShare(alone.whole_ms, q),
            .details = details});
   }
   cluster.Stop();

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/result_line.h"
 #include "bench/timing_core.h"
 #include "common/base/check.h"
@@ -48,11 +49,6 @@ constexpr std::chrono::milliseconds kBetweenFaults{10};
 
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-double AtShare(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
 std::string CodeOf(const std::string& kernel) {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/metrics_page.h"
 #include "bench/page_crowd.h"
 #include "bench/queue_rig.h"
@@ -89,11 +90,6 @@ Result<Round> RunJobs(const QueueRig& rig, const std::vector<JobSpec>& jobs) {
   return round;
 }
 
-double Quantile(std::vector<double> values, double part) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
 struct Side {
   std::vector<double> rates;
   std::vector<double> scrape_ms;
@@ -134,10 +130,10 @@ Status Run(std::uint32_t rounds, std::uint32_t count) {
   Print({.bench = "page",
          .name = fmt::format("null jobs, {} viewers and {} half-open connections", kCrowd.viewers,
                              kCrowd.half_open),
-         .value = Quantile(watched.rates, 0.5),
+         .value = AtShare(watched.rates, 0.5),
          .unit = "jobs/s",
          .peer = beside,
-         .peer_value = Quantile(alone.rates, 0.5),
+         .peer_value = AtShare(alone.rates, 0.5),
          .details = {{"rounds", rounds},
                      {"jobs", count},
                      {"coordinator_cpu_us_per_job", watched.cpu_seconds / rounds / count * 1e6},
@@ -146,13 +142,13 @@ Status Run(std::uint32_t rounds, std::uint32_t count) {
   Print({.bench = "page",
          .name = fmt::format("/metrics p99, {} viewers and {} half-open connections, queue busy",
                              kCrowd.viewers, kCrowd.half_open),
-         .value = Quantile(watched.scrape_ms, 0.99),
+         .value = AtShare(watched.scrape_ms, 0.99),
          .unit = "ms",
          .peer = beside,
-         .peer_value = Quantile(alone.scrape_ms, 0.99),
+         .peer_value = AtShare(alone.scrape_ms, 0.99),
          .details = {{"scrapes", watched.scrape_ms.size()},
-                     {"p50_ms", Quantile(watched.scrape_ms, 0.5)},
-                     {"most_ms", Quantile(watched.scrape_ms, 1)}}});
+                     {"p50_ms", AtShare(watched.scrape_ms, 0.5)},
+                     {"most_ms", AtShare(watched.scrape_ms, 1)}}});
   return {};
 }
 

@@ -29,6 +29,7 @@
 #include <variant>
 #include <vector>
 
+#include "bench/at_share.h"
 #include "bench/corpus.h"
 #include "bench/result_line.h"
 #include "client/client.h"
@@ -66,12 +67,6 @@ struct Figure {
   double gflops = 0;
   Grade grade = Grade::kC;
 };
-
-double AtShare(std::vector<double> values, double share) {
-  if (values.empty()) return std::nan("");
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
 
 // The other cores are kept busy with arithmetic and with streams through memory, in turn.
 class Neighbour {
