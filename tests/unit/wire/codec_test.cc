@@ -33,6 +33,22 @@ TEST(Codec, RequestsRoundTrip) {
       kRequestKinds, [](auto& random, auto kind) { return random.Request(kind); },
       DecodeClientRequest);
 }
+TEST(Codec, TheHeadOfARequestIsReadWithoutTheRest) {
+  using Kind = RequestHead::Kind;
+  const auto head_of = [](ClientMessage message) {
+    return PeekAtRequest(Encode(ClientRequest{.number = 7, .message = std::move(message)}));
+  };
+  for (const auto& [head, kind] : {std::pair{head_of(ClientHello{}), Kind::kHello},
+                                   std::pair{head_of(SubmitJobs{}), Kind::kSubmission},
+                                   std::pair{head_of(ListWorkers{}), Kind::kOther}}) {
+    EXPECT_EQ(head.kind, kind);
+    EXPECT_EQ(head.number, 7u);
+  }
+  const RequestHead unreadable = PeekAtRequest("these are not the bytes of a message");
+  EXPECT_EQ(unreadable.kind, Kind::kOther);
+  EXPECT_EQ(unreadable.number, 0u);
+}
+
 TEST(Codec, RepliesRoundTrip) {
   CheckRoundTrips(
       kReplyKinds, [](auto& random, auto kind) { return random.Reply(kind); },
