@@ -5,10 +5,10 @@
 
 Coordinator, workers and clients are killed, stopped and let go on (SIGSTOP), and every connection goes through a
 proxy that cuts, delays, swallows and reorders. One process, the survivor, is never killed, so that what it keeps
-shows: every half minute the faults rest, all that was submitted finishes, and its memory (what it has
-written, with its children's) and descriptors are read. After a warm-up of a third of the time the one must not
-rise by more than 1 MiB an hour, and for a coordinator by what it keeps of each result, and the other not at all. LOOPFLEET_CHAOS_SEED=N chooses the same faults again. Exit status 0: no
-promise was broken."""
+shows: every half minute the faults rest, all that was submitted finishes, and its memory (what it has written,
+with its children's) and descriptors are read. After a warm-up of a third of the time its memory must not rise by
+more than 1 MiB an hour, besides what a coordinator keeps of each result, nor its descriptors at all.
+LOOPFLEET_CHAOS_SEED=N chooses the same faults again. Exit status 0: no promise was broken."""
 
 import argparse
 import contextlib
@@ -22,6 +22,7 @@ import sqlite3
 import statistics
 import sys
 import time
+import typing
 
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support/chaos")]
@@ -217,19 +218,30 @@ def private_kib(pid):
     return sum(int(fields[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem"))
 
 
+class Rest(typing.NamedTuple):
+    """What the survivor keeps while nothing goes on."""
+
+    hours: float  # since the beginning
+    kib: int
+    descriptors: int
+    kib_of_results: int  # of these
+
+
 class Keeping:
     """What the survivor keeps, from rest to rest."""
 
     def __init__(self, pid):
         self.pid = pid
-        self.rests = []  # (hours, KiB, descriptors, KiB of these that results account for)
+        self.rests = []
 
     def read(self, hours, kept_bytes):
         if not fleet.alive(self.pid):
             raise history.Violation("the survivor has ended")
         family = [self.pid, *descendants(self.pid)]
-        self.rests.append((hours, sum(map(private_kib, family)),
-                           len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir())), kept_bytes // 1024))
+        self.rests.append(Rest(hours=hours, kib=sum(map(private_kib, family)),
+                               descriptors=len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir())),
+                               kib_of_results=kept_bytes // 1024))
+        return self.rests[-1]
 
     def verdict(self):
         """What rose, by the median of the slopes between any two rests (Theil and Sen): one rest at which
@@ -239,16 +251,16 @@ class Keeping:
             return {"too short to judge": True}
 
         def slope(kib):
-            return statistics.median((kib(b) - kib(a)) / 1024 / (b[0] - a[0])
+            return statistics.median((kib(b) - kib(a)) / 1024 / (b.hours - a.hours)
                                      for a, b in itertools.combinations(rests, 2))
 
-        mib_per_hour = slope(lambda rest: rest[1] - rest[3])
-        descriptors = [rest[2] for rest in rests]
+        mib_per_hour = slope(lambda rest: rest.kib - rest.kib_of_results)
+        descriptors = [rest.descriptors for rest in rests]
         half = len(descriptors) // 2
         more_descriptors = statistics.median(descriptors[half:]) - statistics.median(descriptors[:half])
         found = {"rests": len(rests), "mib_per_hour": round(mib_per_hour, 2),
-                 "mib_per_hour_with_results": round(slope(lambda rest: rest[1]), 2),
-                 "mib": [round(edge(rest[1] for rest in rests) / 1024, 1) for edge in (min, max)],
+                 "mib_per_hour_with_results": round(slope(lambda rest: rest.kib), 2),
+                 "mib": [round(edge(rest.kib for rest in rests) / 1024, 1) for edge in (min, max)],
                  "descriptors": [min(descriptors), max(descriptors)]}
         if len(rests) < LEAST_RESTS:
             return {"too short to judge": True, **found}
@@ -279,12 +291,11 @@ def main():
             while time.monotonic() < rest_at:
                 soak.once()
             soak.rest()
+            said = {"minutes": round((time.monotonic() - begun) / 60, 1), **soak.done,
+                    "pages": soak.ring.outcomes_seen()}
             if keeping:
-                keeping.read((time.monotonic() - begun) / 3600, soak.kept_bytes())
-            print(json.dumps({"minutes": round((time.monotonic() - begun) / 60, 1), **soak.done,
-                              "pages": soak.ring.outcomes_seen(),
-                              **(dict(zip(("hours", "kib", "descriptors", "kib_of_results"), keeping.rests[-1])) if keeping else {})}),
-                  flush=True)
+                said |= keeping.read((time.monotonic() - begun) / 3600, soak.kept_bytes())._asdict()
+            print(json.dumps(said), flush=True)
             soak.start_clients()
         counts = soak.judge()
     if keeping:
