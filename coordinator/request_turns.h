@@ -2,10 +2,10 @@
 // RequestTurns: what clients asked and nobody has looked at yet. A submission takes the event loop
 // from microseconds to a tenth of a second, so whose turn it is goes by time and not by messages:
 // next is a request of the client that has had the least, whatever its connections and however many
-// requests it sent. Who asks for little waits for one request of another, and what is asked over
-// one connection is answered in its order. A client that is alone has all the time there is.
+// requests it sent. Who asks for little waits for one request of another, and what one client asks
+// is answered in its order. A client that is alone has all the time there is.
 //
-// Invariant: exactly the clients that wait for something, and have no turn, are in `ready_`, once.
+// Invariant: exactly the clients that wait for something, and have no turn, are in `turns_`, once.
 
 #include <cstddef>
 #include <deque>
