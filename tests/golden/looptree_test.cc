@@ -14,6 +14,7 @@
 #include "client/cli/replay.h"
 #include "common/looptree/text.h"
 #include "common/looptree/walk.h"
+#include "tests/support/paths.h"
 
 namespace loopfleet::client {
 namespace {

@@ -10,6 +10,7 @@
 #include "client/local_cluster.h"
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
+#include "tests/support/paths.h"
 
 namespace loopfleet::client {
 namespace {

@@ -18,6 +18,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
 #include "tests/support/conversation/conversation.h"
+#include "tests/support/paths.h"
 #include "tests/unit/wire/private_directory.h"
 
 namespace loopfleet::client {

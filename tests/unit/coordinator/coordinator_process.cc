@@ -22,6 +22,7 @@
 #include "common/base/unique_fd.h"
 #include "common/job/outcome_json.h"
 #include "common/looptree/key.h"
+#include "tests/support/paths.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -10,6 +10,7 @@
 #include <map>
 #include <string_view>
 
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "storage/thinning.h"
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

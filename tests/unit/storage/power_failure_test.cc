@@ -8,6 +8,7 @@
 
 #include "common/base/random.h"
 #include "tests/support/crash_vfs.h"
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

@@ -9,6 +9,7 @@
 #include "storage/retention_table.h"
 #include "storage/thinning.h"
 #include "tests/support/crash_vfs.h"
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

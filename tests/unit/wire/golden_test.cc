@@ -19,6 +19,7 @@
 #include "common/wire/codec.h"
 #include "schema/client.capnp.h"
 #include "schema/worker.capnp.h"
+#include "tests/support/paths.h"
 #include "tests/unit/wire/fixed_messages.h"
 
 namespace loopfleet::wire {

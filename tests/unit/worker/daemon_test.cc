@@ -22,6 +22,7 @@
 #include "common/base/unique_fd.h"
 #include "common/wire/codec.h"
 #include "common/wire/socket.h"
+#include "tests/support/paths.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/portable_c/c_library.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/looptree/text.h"
+#include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
