@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is needed, builds, and runs every test; ctest's summary comes last. Tests that failed,
-# if they are few, run once more, alone, and are named: what fails then as well is broken, and so is
-# the run; what passes is a test that a loud host can disturb and that wants mending. A promise that was
-# broken under faults, or a crash, is never tried again: what shows it is left in
-# build/PRESET/broken_promises. The exit status is that of the last ctest. Arguments go to ctest (which then runs once), as in: tests/run.sh -L unit
+# Installs what is needed, builds, and runs every test; then prints where the time went, and ctest's
+# summary last. If few tests failed they run once more, alone, and are named: a test that fails again is
+# broken, and so is the run; one that passes is disturbed by a loud host and needs mending. A promise
+# broken under faults, or a crash, is never tried again: its evidence is left in
+# build/PRESET/broken_promises. The exit status is that of the last ctest. Arguments go to ctest (which
+# then runs once), as in: tests/run.sh -L unit
 #   LOOPFLEET_PRESET=release   which preset of CMakePresets.json to use
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,8 +20,13 @@ cmake --build --preset "$preset" --parallel "$(nproc)"
 failed=build/$preset/Testing/Temporary/LastTestsFailed.log
 broken=build/$preset/broken_promises
 rm -rf "$failed" "$broken"
-ctest --preset "$preset" --parallel 2 "$@" && exit
-status=$?
+times=$PWD/build/$preset/test_times.xml
+log=build/$preset/ctest.log
+status=0
+ctest --preset "$preset" --parallel 2 --output-junit "$times" "$@" | tee "$log" || status=$?
+tests/test_times.py "$times" || true
+grep -E '^[0-9]+% tests passed|^Total Test time' "$log" || true
+if ((status == 0)); then exit; fi
 
 if [[ -d $broken ]]; then
   printf '\nA promise was broken; histories, databases and seeds are in %s\n' "$broken"

@@ -16,12 +16,10 @@ import time
 import unittest
 
 # None of these is reached unless something is wrong, on a machine many times slower than this one too.
-READY_LIMIT_S = 120
-STOP_LIMIT_S = 120
+READY_LIMIT_S = 60
+STOP_LIMIT_S = 60
 COMMAND_LIMIT_S = 300
-WAIT_LIMIT_S = 120
-# How long a loud host may take to leave a core alone for a few milliseconds.
-QUIET_LIMIT_S = 600
+WAIT_LIMIT_S = 60
 # How often a figure that the host was too busy for is asked for again, and by which commands. What only
 # reads says the same each time: a figure that somebody else did not get is no reason to ask again.
 MEASURING_TRIES = 30

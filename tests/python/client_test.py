@@ -349,16 +349,19 @@ def test_an_asynchronous_loop_that_is_left_cancels_the_rest(cluster, client):
                 while (await asking.batches(1))[0]["batch"] == before:
                     await asyncio.sleep(0.01)
                 working.cancel()
-            while True:
-                (newest,) = await asking.batches(1)
-                if newest["batch"] != before and newest["state"] in ("cancelled", "finished"):
-                    break
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while True:
+                    (newest,) = await asking.batches(1)
+                    if newest["batch"] != before and newest["state"] in ("cancelled", "finished"):
+                        break
+                    await asyncio.sleep(0.01)
             return newest, [outcome async for outcome in asking.outcomes(newest["batch"])]
 
-    for depth, how in enumerate(("break", "timeout", "cancel"), start=512):
-        # Jobs of its own, which no answer is stored of, and seconds of them.
-        many = [(f"benchmark://mm-v0/mm128_{n}_{depth}", []) for n in range(64, 1064)]
+    client.evaluate(MM)
+    # The first is answered at once; the others wait for a worker that does not exist.
+    held = [{"benchmark": benchmark, "actions": actions, "labels": ["held"]} for benchmark, actions in small_jobs(1000)]
+    many = [MM, *held]
+    for how in ("break", "timeout", "cancel"):
         before = client.batches(1)[0]["batch"]
         newest, outcomes = asyncio.run(leave(how, many))
         assert newest["state"] == "cancelled" and newest["job_count"] == len(many), how

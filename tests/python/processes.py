@@ -12,7 +12,7 @@ def alive(pid):
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
 
 
-def wait_until(condition, what, limit_s=300):
+def wait_until(condition, what, limit_s=60):
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, what

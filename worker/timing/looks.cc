@@ -156,22 +156,25 @@ bool Looks::IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreei
 double Looks::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }
 
 bool Looks::IsCut() const {
-  if (looks_.empty() || !std::ranges::all_of(looks_, [](const Look& look) {
-        return look.samples.end == SamplingEnd::kCut;
-      })) {
-    return false;
-  }
-  // Nothing but samples that were accepted cut.
-  constexpr std::size_t kLeast = 2;
-  if (!std::ranges::all_of(looks_,
-                           [](const Look& look) { return look.accepted_ns.size() >= kLeast; })) {
-    return false;
-  }
+  const auto is_shown = [&](const Look& look) {
+    constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
+    return look.samples.end == SamplingEnd::kCut &&
+           (look.accepted_ns.size() >= kLeast || IsCutBeyondDoubt(look));
+  };
+  if (looks_.empty() || !std::ranges::all_of(looks_, is_shown)) return false;
+  return looks_.size() >= 2 || IsCutBeyondDoubt(looks_.front());
+}
+
+bool Looks::IsCutBeyondDoubt(const Look& look) const {
   constexpr double kBeyondDoubt = 2;
-  const Look& first = looks_.front();
-  const bool is_beyond_doubt = MedianWithInterval(first.accepted_ns).low * first.to_reference >
-                               kBeyondDoubt * static_cast<double>(spec_.cut_above_ns);
-  return looks_.size() >= 2 || is_beyond_doubt;
+  constexpr std::size_t kLeast = 2;
+  const auto bound = static_cast<double>(spec_.cut_above_ns);
+  const auto is_above = [&](double ns, double factor) {
+    return ns * look.to_reference > factor * bound;
+  };
+  if (is_above(QuickestUnpreempted(look.samples), kMostContention)) return true;
+  return look.accepted_ns.size() >= kLeast &&
+         is_above(MedianWithInterval(look.accepted_ns).low, kBeyondDoubt);
 }
 
 std::optional<Nanos> Looks::NextIn() const {

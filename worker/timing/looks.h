@@ -57,7 +57,7 @@ class Looks {
   std::optional<Nanos> NextIn() const;
 
   // A run surely takes longer than the job's bound, at the reference clock: two moments say so, or
-  // one says twice the bound.
+  // one says twice the bound, or ten times where the core was contended.
   bool IsCut() const;
   std::size_t sample_count() const;
   // The figure, with times at the reference clock (0: as the wall has them), or UNSTABLE_TIMING.
@@ -90,6 +90,8 @@ class Looks {
   std::vector<std::size_t> Agreeing() const;
   bool IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
+  // One moment is enough.
+  bool IsCutBeyondDoubt(const Look& look) const;
 
   const JobSpec spec_;
   const Options options_;

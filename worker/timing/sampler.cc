@@ -275,13 +275,16 @@ class Sampling {
     return MedianWithInterval(accepted_).spread() > policy_.precision;
   }
 
-  // Contention only ever makes a run longer, so contended samples prove nothing here.
+  // Contention makes a run longer: contended samples prove it only where they are so far above the
+  // bound that no contention explains it.
   bool IsSurelyAboveCut() const {
+    if (policy_.cut_above_ns == 0) return false;
     constexpr std::size_t kLeast = 2;
-    if (policy_.cut_above_ns == 0 || accepted_.size() < kLeast) return false;
     const bool is_scaled = policy_.reference_mhz > 0 && samples_.clock_before_mhz > 0;
     const double scale = is_scaled ? samples_.clock_before_mhz / policy_.reference_mhz : 1;
-    return MedianWithInterval(accepted_).low * scale > static_cast<double>(policy_.cut_above_ns);
+    const auto bound = static_cast<double>(policy_.cut_above_ns);
+    if (QuickestUnpreempted(samples_) * scale > kMostContention * bound) return true;
+    return accepted_.size() >= kLeast && MedianWithInterval(accepted_).low * scale > bound;
   }
 
   const SamplingPolicy& policy_;

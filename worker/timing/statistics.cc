@@ -63,6 +63,17 @@ Interval MedianWithInterval(std::vector<double> samples) {
   return IntervalOfSorted(samples);
 }
 
+double QuickestUnpreempted(const Samples& samples) {
+  double quickest = 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < samples.ns.size(); ++i) {
+    if ((samples.flags[i] & ~kSampleContended) != 0) continue;
+    quickest = count == 0 ? samples.ns[i] : std::min(quickest, samples.ns[i]);
+    ++count;
+  }
+  return count >= 2 ? quickest : 0;
+}
+
 double MedianOf(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

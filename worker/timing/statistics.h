@@ -32,6 +32,12 @@ struct Interval {
 // one sample, all above 0.
 Interval MedianWithInterval(std::vector<double> samples);
 
+// How many times longer contention is taken to make a run, at most.
+inline constexpr double kMostContention = 10;
+// ns of one run in the quickest repetition that was neither preempted nor throttled, contended or
+// not; 0: there are fewer than two of them.
+double QuickestUnpreempted(const Samples& samples);
+
 // The middle one, of an even number the upper; 0 of none.
 double MedianOf(std::vector<double> values);
 

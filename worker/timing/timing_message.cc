@@ -9,7 +9,7 @@ namespace loopfleet::worker {
 namespace {
 
 constexpr std::uint64_t kMaxGroups = 1'000;  // of probes in a DeviceReading
-constexpr std::ptrdiff_t kLeastToCut = 2;    // accepted samples
+constexpr std::ptrdiff_t kLeastToCut = 2;    // samples, accepted or contended
 
 bool IsAmount(double value) { return std::isfinite(value) && value >= 0; }
 bool IsAboveZero(double value) { return std::isfinite(value) && value > 0; }
@@ -113,7 +113,9 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
       IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
       IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz) &&
       (samples.end != SamplingEnd::kCut ||
-       std::ranges::count(samples.flags, std::uint8_t{kSampleAccepted}) >= kLeastToCut);
+       std::ranges::count_if(samples.flags, [](auto flag) {
+         return (flag & ~kSampleContended) == 0;
+       }) >= kLeastToCut);
   if (!can_be) return std::nullopt;
   return samples;
 }

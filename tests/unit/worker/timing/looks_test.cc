@@ -286,6 +286,16 @@ TEST(LooksTest, BeyondDoubtIsAtTheReferenceClock) {
   EXPECT_FALSE(is_cut(3000));  // 176 ns
 }
 
+TEST(LooksTest, AContendedMomentCutsWhatIsTenTimesAboveTheBound) {
+  Samples samples = LookOf({1'010, 1'020});
+  samples.end = SamplingEnd::kCut;
+  for (std::uint8_t& flag : samples.flags) flag = kSampleContended;
+  EXPECT_TRUE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
+  EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 102}).IsCut());
+  samples.flags[0] = kSamplePreempted;  // one is left
+  EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
+}
+
 // A sampler never says so; who forges its answer might.
 TEST(LooksTest, NothingIsCutByWhatWasNotAccepted) {
   Samples samples = LookOf({500});

@@ -334,6 +334,15 @@ TEST(SamplerTest, ContentionAloneCutsNothing) {
   EXPECT_EQ(core.Take(policy).end, SamplingEnd::kDone);
 }
 
+TEST(SamplerTest, WhatNoContentionExplainsIsCutOnAContendedCore) {
+  ScriptedCore core{.run_ns = 900'000};
+  core.slowdown = [](std::uint64_t) { return 1.5; };
+  const Samples samples = core.Take(FirstLook({.cut_above_ns = 100'000}));  // 13.5 times
+  EXPECT_EQ(samples.end, SamplingEnd::kCut);
+  EXPECT_EQ(samples.ns.size(), 2U);
+  EXPECT_EQ(core.Take(FirstLook({.cut_above_ns = 200'000})).end, SamplingEnd::kDone);
+}
+
 TEST(SamplerTest, WhatIsNearTheBoundIsMeasured) {
   ScriptedCore core{.run_ns = 1'005'000};
   core.extra_ns = [](std::size_t repetition) { return repetition % 2 * 20'000; };
