@@ -76,7 +76,10 @@ TEST(TimingMessageTest, SamplesThatCannotBeAreJunk) {
   EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = 0.5; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.slowdown = kNan; }));
   EXPECT_TRUE(is_junk([](Samples& s) { s.clock_before_mhz = -1; }));
-  EXPECT_TRUE(is_junk([](Samples& s) { s.flags[0] = kSamplePreempted; }));  // cut by one sample
+  EXPECT_TRUE(is_junk([](Samples& s) {  // cut by one sample
+    s.flags[0] = kSamplePreempted;
+    s.flags[1] = kSamplePreempted;
+  }));
   EXPECT_FALSE(is_junk([](Samples& s) {
     s.flags[0] = kSamplePreempted;
     s.end = SamplingEnd::kDone;
