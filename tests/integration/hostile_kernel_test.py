@@ -2,6 +2,7 @@
 the job behind is measured and right. The kernels are tests/support/faulty_worker/hostile.c; the first
 dimension of a matrix product says which one the worker makes instead of the right one."""
 
+import os
 import pathlib
 import signal
 import unittest
@@ -9,7 +10,7 @@ import unittest
 import fleet
 from fleet import Fleet
 
-RUNS = 20
+RUNS = int(os.environ.get("LOOPFLEET_HOSTILE_RUNS", "8"))  # of each kind
 # A hang costs its limit each time, so hangs have workers of their own with a short one, of what hangs.
 # Anything else takes milliseconds, and on a busy machine longer: that must not pass for a hang.
 SHORT_RUN = ("--run-limit-ms", "250", "--compile-limit-ms", "60000")

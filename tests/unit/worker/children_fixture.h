@@ -23,7 +23,7 @@ namespace loopfleet::worker {
 // but the machine may be busy, and none of these may ever be taken for a hang.
 inline constexpr std::chrono::seconds kPatience{60};
 // How long a child that hangs is waited for. What is asked beside it has to be done by then, too.
-inline constexpr std::chrono::milliseconds kHangLimit{15'000};
+inline constexpr std::chrono::milliseconds kHangLimit{5'000};
 
 class ChildrenFixture : public testing::Test {
  protected:
