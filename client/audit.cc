@@ -97,7 +97,8 @@ Witness WitnessOf(const Outcome& outcome, Keys keys) {
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys) {
   const Evaluation& evaluation = outcome.evaluation;
   if (outcome.source != OutcomeSource::kMeasured || !evaluation.conditions) return std::nullopt;
-  Opinion opinion{.witness = WitnessOf(outcome, keys), .job = outcome.job};
+  Opinion opinion{
+      .witness = WitnessOf(outcome, keys), .worker = outcome.worker, .job = outcome.job};
   if (!evaluation.ok()) {
     opinion.failure = evaluation.failure();
     if (IsCut(opinion)) opinion.cut_above_ns = spec.cut_above_ns;

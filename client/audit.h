@@ -54,7 +54,8 @@ Witness WitnessOf(const Outcome& outcome, Keys keys);
 // What one witness says of a job.
 struct Opinion {
   Witness witness;
-  JobId job;  // whose outcome says it
+  std::string worker;  // its name, for people
+  JobId job;           // whose outcome says it
   std::optional<Failure> failure;
   double elapsed_ns = 0;  // unless it failed, with its interval
   double low_ns = 0;

@@ -240,23 +240,26 @@ std::string SummaryText(const AuditReport& report) {
   if (const std::size_t none = report.Count(Came::kNotMeasured); none > 0) {
     text += fmt::format(", {} could not be measured again", none);
   }
-  return text + fmt::format(" (--seed {} draws them again)\n", report.seed);
+  if (!report.batches.empty()) {
+    text += fmt::format("; measured again in batch {}", fmt::join(report.batches, " and "));
+  }
+  return text + fmt::format("; --seed {} draws them again\n", report.seed);
 }
 
 void PrintText(const AuditReport& report) {
   fmt::print("{}", SummaryText(report));
   if (report.audited.empty()) return;
-  Table hosts({"HOST", "COMPARED", "AGREE", "DISAGREE", "ODD QUICKER", "ODD SLOWER", "ODD FAILURE",
-               "NO SECOND HOST"});
+  Table witnesses({"WITNESS", "COMPARED", "AGREE", "DISAGREE", "ODD QUICKER", "ODD SLOWER",
+                   "ODD FAILURE", "NO SECOND HOST"});
   for (const auto& [name, tally] : TallyOf(report)) {
-    hosts.Add({name, std::to_string(tally.compared), std::to_string(tally.agree),
-               std::to_string(tally.disagree), std::to_string(tally.quicker),
-               std::to_string(tally.slower), std::to_string(tally.other),
-               std::to_string(tally.no_second_host)});
+    witnesses.Add({name, std::to_string(tally.compared), std::to_string(tally.agree),
+                   std::to_string(tally.disagree), std::to_string(tally.quicker),
+                   std::to_string(tally.slower), std::to_string(tally.other),
+                   std::to_string(tally.no_second_host)});
   }
-  fmt::print("\n{}", hosts.Text());
+  fmt::print("\n{}", witnesses.Text());
   if (report.Count(Came::kDisagrees) == 0) return;
-  Table rows({"JOB", "HOST", "SAYS", "ODD", "FLAGGED", "BENCHMARK"});
+  Table rows({"JOB", "WORKER", "SAYS", "ODD", "FLAGGED", "BENCHMARK"});
   for (const Audited& audited : report.audited) {
     if (audited.came != Came::kDisagrees) continue;
     const auto& opinions = audited.what.opinions;
@@ -264,8 +267,7 @@ void PrintText(const AuditReport& report) {
     for (std::size_t i = 0; i < opinions.size(); ++i) {
       const bool is_flagged =
           std::ranges::find(audited.flagged, opinions[i].job) != audited.flagged.end();
-      rows.Add({fmt::format("{}", opinions[i].job), opinions[i].witness.name(),
-                FigureText(opinions[i]),
+      rows.Add({fmt::format("{}", opinions[i].job), opinions[i].worker, FigureText(opinions[i]),
                 !odd              ? "?"
                 : odd->which == i ? "yes"
                                   : "",
@@ -278,7 +280,9 @@ void PrintText(const AuditReport& report) {
 Json OpinionJson(const Opinion& opinion) {
   const bool ok = !opinion.failure;
   return Json{{"job", fmt::format("{}", opinion.job)},
-              {"host", opinion.witness.name()},
+              {"witness", opinion.witness.name()},
+              {"worker", opinion.worker},
+              {"host", opinion.witness.host},
               {"elapsed_ns", ok ? Json(opinion.elapsed_ns) : Json(nullptr)},
               {"low_ns", ok ? Json(opinion.low_ns) : Json(nullptr)},
               {"high_ns", ok ? Json(opinion.high_ns) : Json(nullptr)},
@@ -313,16 +317,16 @@ void PrintJson(const AuditReport& report) {
             {"not_measured", report.Count(Came::kNotMeasured)}};
   json["batches"] = Json::array();
   for (const BatchId batch : report.batches) json["batches"].push_back(batch.value);
-  json["hosts"] = Json::array();
+  json["witnesses"] = Json::array();
   for (const auto& [name, tally] : TallyOf(report)) {
-    json["hosts"].push_back({{"host", name},
-                             {"compared", tally.compared},
-                             {"agree", tally.agree},
-                             {"disagree", tally.disagree},
-                             {"odd_quicker", tally.quicker},
-                             {"odd_slower", tally.slower},
-                             {"odd_failure", tally.other},
-                             {"no_second_host", tally.no_second_host}});
+    json["witnesses"].push_back({{"witness", name},
+                                 {"compared", tally.compared},
+                                 {"agree", tally.agree},
+                                 {"disagree", tally.disagree},
+                                 {"odd_quicker", tally.quicker},
+                                 {"odd_slower", tally.slower},
+                                 {"odd_failure", tally.other},
+                                 {"no_second_host", tally.no_second_host}});
   }
   json["disagreements"] = Json::array();
   for (const Audited& audited : report.audited) {

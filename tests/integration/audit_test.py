@@ -101,7 +101,7 @@ class Audit(unittest.TestCase):
         batch = wrong["job"].split(".")[0]
         report = self.audit("--batch", batch, expect=1)
         (found,) = report["disagreements"]
-        self.assertEqual([says["host"] for says in found["says"]], ["bad", "good"])
+        self.assertEqual([says["witness"] for says in found["says"]], ["bad", "good"])
         self.assertEqual(found["says"][0]["error"]["code"], "WRONG_OUTPUT")
         self.assertIsNone(found["says"][1]["error"])
         self.assertIsNone(found["odd"], "two hosts: nobody can tell")
@@ -118,7 +118,7 @@ class Audit(unittest.TestCase):
         (found,) = report["disagreements"]
         self.assertEqual(found["odd"], wrong["job"])
         self.assertEqual(found["flagged"], [wrong["job"]])
-        bad, = (host for host in report["hosts"] if host["host"] == "bad")
+        bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
         self.assertEqual((bad["compared"], bad["disagree"], bad["odd_failure"]), (1, 1, 1))
 
     def test_the_worker_whose_figures_nobody_repeats_is_found(self):
@@ -133,7 +133,7 @@ class Audit(unittest.TestCase):
         (found,) = report["disagreements"]
         self.assertEqual(found["odd"], slow["job"], found)
         self.assertIn(slow["job"], self.flagged())
-        bad, = (host for host in report["hosts"] if host["host"] == "bad")
+        bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
         self.assertEqual(bad["odd_slower"], 1)
 
         text = self.command("audit", "--batch", slow["job"].split(".")[0])
