@@ -324,6 +324,16 @@ Answer<wire::WorkerList> Client::SetDrain(const wire::SetDrain& set) {
   return Ask<wire::WorkerList>(set, Nanos{0});
 }
 
+Answer<void> Client::FlagResults(std::span<const JobId> jobs, const std::string& reason) {
+  while (!jobs.empty()) {
+    const auto some = jobs.first(std::min<std::size_t>(jobs.size(), wire::kMaxFlagsPerMessage));
+    LF_TRY_VOID(Ask<wire::Accepted>(
+        wire::FlagResults{.jobs = {some.begin(), some.end()}, .reason = reason}, Nanos{0}));
+    jobs = jobs.subspan(some.size());
+  }
+  return {};
+}
+
 Answer<wire::FleetInfo> Client::ShowFleet(const wire::ShowFleet& show) {
   return Ask<wire::FleetInfo>(show, Nanos{0});
 }

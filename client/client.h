@@ -90,6 +90,9 @@ class Client {
   Answer<wire::WorkerList> ListWorkers();
   // Those that it concerns, as they are then; on disk when this returns.
   Answer<wire::WorkerList> SetDrain(const wire::SetDrain& set);
+  // What was stored for these jobs answers nothing any more; on disk when this returns. Needs an
+  // admin's key where there are keys. Any number of jobs, in bounded messages.
+  Answer<void> FlagResults(std::span<const JobId> jobs, const std::string& reason);
   // The fleet in numbers, and its events after one.
   Answer<wire::FleetInfo> ShowFleet(const wire::ShowFleet& show);
   // Outcomes of all batches, page by page.

@@ -201,6 +201,26 @@ struct QuestionVisitor {
     OnSetDrain(turn, asker, set);
   }
 
+  void operator()(const wire::FlagResults& flag) const {
+    if (!turn.state.clients.ClientOf(asker.peer, key)) {
+      return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+    }
+    for (const JobId job : flag.jobs) {
+      if (turn.state.jobs.Find(job) != nullptr) {
+        return Refuse(turn, asker, FailureCode::kNotFound,
+                      fmt::format("job {} has no outcome to flag yet", job));
+      }
+    }
+    for (const JobId job : flag.jobs) {
+      turn.writes.push_back(
+          storage::ResultDoubted{.job = job, .flagged_at = turn.now.wall, .reason = flag.reason});
+    }
+    turn.commit.flags.emplace_back(
+        asker, wire::Accepted{.batch = flag.jobs.front().batch,
+                              .first_index = flag.jobs.front().index,
+                              .job_count = static_cast<std::uint32_t>(flag.jobs.size())});
+  }
+
   void operator()(const wire::ListOutcomes& list) const {
     turn.effects.push_back(AnswerFromStorage{.peer = asker.peer,
                                              .number = asker.number,

@@ -47,6 +47,7 @@ struct OutcomeCommit {
   std::optional<BatchId> cancels;
   bool is_piece = false;  // of many endings: the next one waits for it (ending_transitions.h)
   std::vector<std::pair<Asker, std::string>> drains;  // who set or ended which
+  std::vector<std::pair<Asker, wire::Accepted>> flags;  // what their askers are told
 };
 
 using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;

@@ -158,6 +158,7 @@ void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
     changed.insert(batch.id);
   }
   for (const auto& [asker, target] : commit.drains) ReplyWithConcerned(turn, asker, target);
+  for (const auto& [asker, accepted] : commit.flags) Reply(turn, asker, accepted);
   for (const BatchId id : changed) {
     for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
       ReplyToWaiter(turn, waiter);

@@ -100,7 +100,8 @@ struct Submission {
 using ClientQuestion =
     std::variant<wire::ClientHello, wire::FetchOutcomes, wire::CancelBatch, wire::ListBatches,
                  wire::ShowBatch, wire::ShowJob, wire::ListWorkers, wire::ExplainJob,
-                 wire::SetDrain, wire::ListOutcomes, wire::ShowFleet, wire::UnknownMember>;
+                 wire::SetDrain, wire::ListOutcomes, wire::ShowFleet, wire::FlagResults,
+                 wire::UnknownMember>;
 struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/wire/hardware_label.h"
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -52,6 +54,7 @@ void Identify(const wire::Sender& sender, wire::WorkerHello& hello) {
   if (sender.standing != Standing::kAuthorized) return;
   hello.worker = WorkerIdOf(sender.principal, hello.worker);
   hello.name = fmt::format("{}/{}", sender.principal.name, hello.name);
+  hello.labels.push_back(fmt::format("{}{}", wire::kKeyLabel, sender.principal.name));
 }
 
 void Identify(const wire::Sender& sender, wire::SetDrain& set) {

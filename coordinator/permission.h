@@ -48,6 +48,8 @@ inline constexpr Need kNeedOf<wire::ListOutcomes> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::ShowFleet> = Need::kClient;
 template <>
+inline constexpr Need kNeedOf<wire::FlagResults> = Need::kAdmin;
+template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =
     Need::kClient;  // it is told that it is unknown
 

@@ -30,6 +30,7 @@ struct ClientRequest {
     setDrain @11 :SetDrain;         # needs the role admin where there are roles
     listOutcomes @12 :ListOutcomes;
     showFleet @13 :ShowFleet;
+    flagResults @14 :FlagResults;   # needs the role admin where there are roles
   }
 }
 
@@ -78,6 +79,13 @@ struct ShowFleet {
   maxEvents @1 :UInt32 = 100;    # above 1,000 refused; 0: none
 }
 
+struct FlagResults {
+  # What was stored for these jobs answers no later job. Answered with `accepted` (batch and firstIndex
+  # of the first job, jobCount jobs) once it is on disk. A job that stored nothing is passed over.
+  jobs @0 :List(Job.JobId);  # 1 to 256
+  reason @1 :Text;           # for people; at most 512 bytes
+}
+
 # ---- coordinator -> client ------------------------------------------------------------------------
 
 struct CoordinatorReply {
@@ -106,7 +114,7 @@ struct Welcome {
 }
 
 struct Accepted {
-  # The jobs are on disk.
+  # The jobs (of flagResults: the flags) are on disk.
   batch @0 :UInt64;
   firstIndex @1 :UInt32;  # of the request's jobs in the batch
   jobCount @2 :UInt32;    # of the request

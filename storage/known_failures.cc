@@ -158,6 +158,14 @@ Status KnownFailures::Suspect(Connection& connection, const ResultsSuspected& su
   return {};
 }
 
+Status KnownFailures::Doubt(Connection& connection, BatchId batch, std::uint64_t sequence) {
+  LF_TRY(Query query,
+         connection.Start("DELETE FROM known_failures WHERE batch = ? AND sequence = ?"));
+  LF_TRY_VOID(query.Add(batch.value).Add(sequence).Run());
+  taken_away_.insert({batch, sequence});
+  return {};
+}
+
 void KnownFailures::Publish() {
   if (added_.empty() && taken_away_.empty()) return;
   std::lock_guard lock(mutex_);

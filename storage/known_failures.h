@@ -54,6 +54,8 @@ class KnownFailures {
              const Entry& entry);
   // Takes away what this worker's drift may have caused. The outcomes that it is about are written.
   Status Suspect(Connection& connection, const ResultsSuspected& suspected);
+  // Takes away the failure that this outcome is, if it is one that is known.
+  Status Doubt(Connection& connection, BatchId batch, std::uint64_t sequence);
   void Publish();  // it is durable
   void Forget();   // it was undone
 

@@ -137,16 +137,21 @@ void OutcomeTable::Forget() {
   answered_rows_.Forget();
 }
 
-Status OutcomeTable::Doubt(const ResultDoubted& doubted) {
+Result<std::optional<std::uint64_t>> OutcomeTable::Doubt(const ResultDoubted& doubted) {
   std::optional<ResultId> result;
+  std::uint64_t sequence = 0;
   {
-    LF_TRY(Query row, connection_.Start("SELECT result FROM outcomes WHERE batch = ? AND idx = ?"));
+    LF_TRY(Query row,
+           connection_.Start("SELECT sequence, result FROM outcomes WHERE batch = ? AND idx = ?"));
     row.Add(doubted.job.batch.value).Add(doubted.job.index);
     LF_TRY(const bool found, row.Next());
-    if (found) result = row.OptionalInt64();
+    if (!found) return std::nullopt;
+    sequence = row.Int<std::uint64_t>();
+    result = row.OptionalInt64();
   }
-  if (!result) return {};
-  return results_.Suspect(*result, doubted.flagged_at, doubted.reason);
+  if (!result) return sequence;
+  LF_TRY_VOID(results_.Suspect(*result, doubted.flagged_at, doubted.reason));
+  return std::nullopt;
 }
 
 Result<std::optional<Outcome>> OutcomeTable::FindAt(BatchId batch, std::uint64_t sequence) {

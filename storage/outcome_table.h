@@ -30,8 +30,9 @@ class OutcomeTable {
   Status Flush();
   void Forget();  // the transaction was undone
 
-  // Flags its measurement, if it has one.
-  Status Doubt(const ResultDoubted& doubted);
+  // Flags its measurement, if it has one. Gives the sequence of an outcome that has none: a
+  // failure.
+  Result<std::optional<std::uint64_t>> Doubt(const ResultDoubted& doubted);
   // By its place. Empty: no such row, or a damaged one.
   Result<std::optional<Outcome>> FindAt(BatchId batch, std::uint64_t sequence);
 

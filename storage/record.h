@@ -112,8 +112,9 @@ struct ResultsSuspected {
   std::string reason;
 };
 
-// One measurement, that of this job, is in doubt: others disagree, or its worker was in quarantine.
-// It answers nothing any more.
+// What was measured for this job, or the failure it met, is in doubt: another host disagrees, or
+// its worker was in quarantine. It answers nothing any more. A job without an outcome is passed
+// over.
 struct ResultDoubted {
   JobId job;
   WallTime flagged_at{};

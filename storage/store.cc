@@ -404,7 +404,9 @@ Status Store::Impl::On(const ResultsSuspected& suspected) {
 
 Status Store::Impl::On(const ResultDoubted& doubted) {
   LF_TRY_VOID(Flush());
-  return outcomes.Doubt(doubted);
+  LF_TRY(const auto failed, outcomes.Doubt(doubted));
+  if (!failed) return {};
+  return keys->failures().Doubt(*connection, doubted.job.batch, *failed);
 }
 
 // Its batch counts it.

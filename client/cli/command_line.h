@@ -72,6 +72,7 @@ class CommandLine {
 };
 
 // Each command, one file for each noun.
+void AddAuditCommand(CommandLine& line);
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);
 void AddCompletionCommands(CommandLine& line);

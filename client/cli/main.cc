@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   AddBatchCommands(line);
   AddCampaignCommands(line);
   AddJobCommands(line);
+  AddAuditCommand(line);
   AddWorkerCommands(line);
   AddFleetCommands(line);
   AddBenchmarkCommands(line);

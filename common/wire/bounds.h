@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kMaxLeasesPerMessage =
     4096;  // granted, held, returned, acknowledged
 inline constexpr std::uint32_t kMaxBatchesPerList = 1000;
 inline constexpr std::uint32_t kMaxWorkersPerList = 10'000;
+inline constexpr std::uint32_t kMaxFlagsPerMessage = 256;  // each may cost a look at all failures
 inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels each they fit
 
 inline constexpr std::uint32_t kMaxEventsPerList = 1000;

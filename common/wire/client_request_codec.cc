@@ -128,6 +128,22 @@ ShowFleet ReadShowFleet(schema::ShowFleet::Reader reader) {
   return {.after_event = reader.getAfterEvent(), .max_events = max};
 }
 
+void WriteFlagResults(const FlagResults& flag, schema::FlagResults::Builder builder) {
+  LF_CHECK(flag.jobs.size() <= kMaxFlagsPerMessage, "{} flags", flag.jobs.size());
+  auto jobs = builder.initJobs(static_cast<unsigned>(flag.jobs.size()));
+  for (unsigned i = 0; i < jobs.size(); ++i) WriteJobId(flag.jobs[i], jobs[i]);
+  builder.setReason(TextOf(FactText(flag.reason)));
+}
+
+FlagResults ReadFlagResults(schema::FlagResults::Reader reader) {
+  FlagResults flag{.reason = ReadFact(reader.getReason(), "the reason of a flag")};
+  for (const auto job : Bounded(reader.getJobs(), kMaxFlagsPerMessage, "the jobs to flag")) {
+    flag.jobs.push_back(ReadJobId(job));
+  }
+  if (flag.jobs.empty()) RefuseMalformed("no jobs to flag");
+  return flag;
+}
+
 struct RequestWriter {
   schema::ClientRequest::Builder builder;
   void operator()(const ClientHello& hello) { WriteHello(hello, builder.initHello()); }
@@ -155,6 +171,7 @@ struct RequestWriter {
     wire.setAfterEvent(show.after_event);
     wire.setMaxEvents(show.max_events);
   }
+  void operator()(const FlagResults& flag) { WriteFlagResults(flag, builder.initFlagResults()); }
   void operator()(const ExplainJob& explain) { WriteJobId(explain.job, builder.initExplainJob()); }
   void operator()(const UnknownMember&) { LF_CHECK(false, "UnknownMember only comes of decoding"); }
 };
@@ -175,6 +192,7 @@ ClientMessage ReadMessage(schema::ClientRequest::Reader reader) {
     case schema::ClientRequest::SET_DRAIN: return ReadSetDrain(reader.getSetDrain());
     case schema::ClientRequest::LIST_OUTCOMES: return ReadListOutcomes(reader.getListOutcomes());
     case schema::ClientRequest::SHOW_FLEET: return ReadShowFleet(reader.getShowFleet());
+    case schema::ClientRequest::FLAG_RESULTS: return ReadFlagResults(reader.getFlagResults());
     case schema::ClientRequest::EXPLAIN_JOB:
       return ExplainJob{.job = ReadJobId(reader.getExplainJob())};
   }

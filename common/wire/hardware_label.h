@@ -1,5 +1,6 @@
 #pragma once
-// Labels that a worker has by its hardware, and that nobody can give it: they begin so.
+// Labels that no worker may claim: its hardware gives it `device=`, `isa=` and `host=`, and the
+// coordinator gives it `key=`, the name of the key it came with.
 
 #include <algorithm>
 #include <array>
@@ -7,7 +8,9 @@
 
 namespace loopfleet::wire {
 
-inline constexpr std::array<std::string_view, 3> kHardwareLabels = {"device=", "isa=", "host="};
+inline constexpr std::string_view kKeyLabel = "key=";
+inline constexpr std::array<std::string_view, 4> kHardwareLabels = {
+    "device=", "isa=", "host=", kKeyLabel};
 
 constexpr bool IsHardwareLabel(std::string_view label) {
   return std::ranges::any_of(kHardwareLabels,

@@ -121,16 +121,23 @@ struct ShowFleet {
   friend bool operator==(const ShowFleet&, const ShowFleet&) = default;
 };
 
+// Results and failures stored for these jobs answer no later job. Answered with Accepted (batch and
+// index of the first job, and how many) once that is on disk.
+struct FlagResults {
+  std::vector<JobId> jobs;  // 1 to kMaxFlagsPerMessage; a job that stored nothing is passed over
+  std::string reason;       // for people
+  friend bool operator==(const FlagResults&, const FlagResults&) = default;
+};
+
 // A union member that this version does not know. Answered with UNSUPPORTED, never ignored.
 struct UnknownMember {
   std::uint16_t member = 0;
   friend bool operator==(const UnknownMember&, const UnknownMember&) = default;
 };
 
-using ClientMessage =
-    std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches, ShowBatch,
-                 ShowJob, ListWorkers, ExplainJob, SetDrain, ListOutcomes, ShowFleet,
-                 UnknownMember>;
+using ClientMessage = std::variant<ClientHello, SubmitJobs, FetchOutcomes, CancelBatch, ListBatches,
+                                   ShowBatch, ShowJob, ListWorkers, ExplainJob, SetDrain,
+                                   ListOutcomes, ShowFleet, FlagResults, UnknownMember>;
 
 struct ClientRequest {
   std::uint64_t number = 0;

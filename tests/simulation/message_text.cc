@@ -27,6 +27,9 @@ std::string TextOf(const wire::ListWorkers&) { return "list workers"; }
 std::string TextOf(const wire::SetDrain& m) {
   return fmt::format("{}({})", m.wish == wire::DrainWish::kDrain ? "drain" : "resume", m.target);
 }
+std::string TextOf(const wire::FlagResults& m) {
+  return fmt::format("flag({} jobs from {})", m.jobs.size(), m.jobs.front());
+}
 std::string TextOf(const wire::ListOutcomes& m) {
   return fmt::format("list outcomes(after {}.{})", m.after.batch, m.after.sequence);
 }

@@ -129,6 +129,7 @@ struct ModelDisk::Writer {
 
   Status operator()(const storage::ResultDoubted& doubted) const {
     for (auto& [tree, jobs] : state.measured) std::erase(jobs, doubted.job);
+    for (auto& [tree, jobs] : state.failed) std::erase(jobs, doubted.job);
     return {};
   }
 

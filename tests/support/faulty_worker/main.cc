@@ -1,5 +1,6 @@
 // loopfleet-worker with a compiler that goes wrong on purpose for programs that have a dimension of
-// a certain size; all others are compiled as always. Built with the tests only.
+// a certain size; all others are compiled as always. Built with the tests only. FAULTY_TIER in the
+// environment is the tier it claims: "general" makes it a liar among workers that are none.
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -28,6 +29,8 @@ constexpr std::int64_t kHang = 73;
 constexpr std::int64_t kCompilerCrash = 79;
 constexpr std::int64_t kCompilerHang = 83;
 constexpr std::int64_t kIllegalInstruction = 89;
+// Right and slow: the loops of another schedule than the one asked for, innermost first.
+constexpr std::int64_t kOtherSchedule = 61;
 
 // The object that takes the place of the right one, by the size of a dimension.
 using Objects = std::map<std::int64_t, std::string>;
@@ -53,6 +56,7 @@ class FaultyCompiler final : public Compiler {
     if (HasDim(tree, HOSTILE_COMPILE_BOMB)) {
       for (;;) *static_cast<volatile char*>(std::malloc(std::size_t{16} << 20)) = 1;
     }
+    if (HasDim(tree, kOtherSchedule)) return compiler_->Compile(InsideOut(tree), options);
     std::expected<Kernel, Failure> kernel = compiler_->Compile(tree, options);
     if (!kernel) return kernel;
     for (const auto& [size, object] : objects_) {
@@ -62,6 +66,13 @@ class FaultyCompiler final : public Compiler {
   }
 
  private:
+  static looptree::LoopTree InsideOut(const looptree::LoopTree& tree) {
+    looptree::Schedule schedule = tree.schedule();
+    for (looptree::NodeSchedule& node : schedule) std::ranges::reverse(node.loops);
+    auto built = tree.WithSchedule(std::move(schedule));
+    LF_CHECK(built.has_value(), "{}", built.error().message);
+    return *std::move(built);
+  }
   static bool HasDim(const looptree::LoopTree& tree, std::int64_t size) {
     const auto& dims = tree.program().dims;
     return std::any_of(dims.begin(), dims.end(),
@@ -82,7 +93,8 @@ Backend FaultyBackend() {
   for (std::int64_t size = 0; hostile >> size >> path;) objects[size] = ReadObject(path.c_str());
   LF_CHECK(objects.size() > 4, "{} cannot be read", HOSTILE_OBJECTS);
   Backend backend = CpuBackend();
-  backend.compiler.tier = "faulty";  // its figures are nobody else's
+  const char* const tier = std::getenv("FAULTY_TIER");
+  backend.compiler.tier = tier != nullptr ? tier : "faulty";  // else its figures are nobody else's
   backend.make_compiler = [make = backend.make_compiler, objects] {
     return std::make_unique<FaultyCompiler>(make(), objects);
   };

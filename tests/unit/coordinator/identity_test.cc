@@ -38,6 +38,7 @@ TEST(Identity, WhatAKeyedPeerSaysOfItselfDoesNotCount) {
   EXPECT_NE(first.worker, second.worker) << "nobody takes another key's place";
   EXPECT_NE(first.worker, said);
   EXPECT_EQ(first.name, "node1/host pid 1");
+  EXPECT_EQ(first.labels, std::vector<std::string>{"key=node1"});
   EXPECT_EQ(first.worker, WorkerIdOf({.role = Role::kWorker, .name = "node1"}, said));
 }
 
@@ -50,6 +51,7 @@ TEST(Identity, WithoutKeysItIsAllThereIs) {
   Identify({}, worker);
   EXPECT_EQ(worker.worker, said);
   EXPECT_EQ(worker.name, "host pid 1");
+  EXPECT_TRUE(worker.labels.empty());
   EXPECT_EQ(RoleOf({}), Role::kAdmin);
   EXPECT_FALSE(IsRevoked({}));
 }

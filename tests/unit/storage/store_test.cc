@@ -478,6 +478,20 @@ TEST_F(KnownFailureTest, WhatASlowWorkerMayHaveCausedGoesWhenItTurnsOutToDrift) 
   }
 }
 
+TEST_F(KnownFailureTest, OneInDoubtAnswersNothing) {
+  const Evaluation crash = SomeFailure(FailureCode::kRunCrash);
+  Fail(1, crash);
+  EXPECT_TRUE(Ask(KeyFor(crash)));
+  MustApply({ResultDoubted{.job = {{1}, 0}, .flagged_at = failed_at_, .reason = "an audit"}});
+  EXPECT_FALSE(Ask(KeyFor(crash)));
+  shared_.reset();
+  reader_.reset();
+  Restart();
+  shared_ = StoreReader::Open(path(), store_->result_keys()).value();
+  EXPECT_FALSE(Ask(KeyFor(crash)));
+  EXPECT_FALSE(shared_->ReadOutcomes({1}, 0, 1).value().at(0).evaluation.ok());  // as it was told
+}
+
 TEST_F(KnownFailureTest, WhatAWorkerInQuarantineTookTooLongForIsNotKnown) {
   const auto failure = [](FailureCode code) {
     Evaluation made = SomeFailure(code);

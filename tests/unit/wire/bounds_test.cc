@@ -111,6 +111,7 @@ TEST(Bounds, OfRequests) {
   ExpectMalformed(FetchOutcomes{.max_outcomes = 0}, "max_outcomes");
   ExpectMalformed(FetchOutcomes{.max_outcomes = kMaxOutcomesPerPage + 1}, "max_outcomes");
   ExpectMalformed(ListBatches{.max_batches = kMaxBatchesPerList + 1}, "max_batches");
+  ExpectMalformed(FlagResults{}, "no jobs to flag");
   ClientHello hello{.client = Uuid::Random()};
   hello.capabilities.assign(kMaxLabels + 1, "x");
   ExpectMalformed(hello, "capabilities has 65 entries");
@@ -136,7 +137,7 @@ TEST(Bounds, OfWorkerMessages) {
   ExpectMalformed(with([](auto& h) { h.credit = kMaxLeasesPerMessage + 1; }), "credit is 4097");
   ExpectMalformed(with([](auto& h) { h.held[0].lease = {}; }), "id 0");
   ExpectMalformed(with([](auto& h) { h.hardware.clock_mhz = NAN; }), "clock");
-  for (const char* label : {"device=cuda", "isa=avx512", "host=n1"}) {
+  for (const char* label : {"device=cuda", "isa=avx512", "host=n1", "key=n1"}) {
     ExpectMalformed(with([&](auto& h) { h.labels = {"quiet", label}; }), label);
   }
   ExpectMalformed(Heartbeat{.held = {LeaseId{0}}}, "id 0");

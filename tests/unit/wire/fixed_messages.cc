@@ -202,6 +202,10 @@ Named<ClientRequest> FixedRequests() {
                                 .benchmark_prefix = "benchmark://mm-v0/"}}},
       {"request_show_fleet",
        {.number = 12, .message = ShowFleet{.after_event = 41, .max_events = 20}}},
+      {"request_flag_results",
+       {.number = 13,
+        .message = FlagResults{.jobs = {{.batch = kBatch, .index = 3}, {.batch = kBatch}},
+                               .reason = "an audit"}}},
   };
 }
 

@@ -69,7 +69,8 @@ struct ClientRequest {
     setDrain @11 :Client.SetDrain;
     listOutcomes @12 :Client.ListOutcomes;
     showFleet @13 :Client.ShowFleet;
-    pauseBatch @14 :UInt64;  # new
+    flagResults @14 :Client.FlagResults;
+    pauseBatch @15 :UInt64;  # new
   }
 }
 

@@ -25,7 +25,7 @@ TEST(NewerPeer, UnknownRequest) {
   const auto decoded = DecodeClientRequest(FrameOf(builder));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->number, 12u);
-  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 13u);
+  EXPECT_EQ(std::get<UnknownMember>(decoded->message).member, 14u);
 }
 
 TEST(NewerPeer, UnknownReply) {

@@ -380,6 +380,11 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
         return ShowFleet{
             .after_event = random_.Next(),
             .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
+      case 12: {
+        FlagResults flag{.reason = Text()};
+        for (std::uint64_t i = 0; i <= Below(3); ++i) flag.jobs.push_back(Job());
+        return flag;
+      }
       default: LF_CHECK(false, "no request of kind {}", kind);
     }
   }();

@@ -75,7 +75,8 @@ TEST(WorkerOptionsTest, LabelsAreAList) {
   EXPECT_EQ(Parse({"--labels", "quiet,rack=7"}).value().labels,
             (std::vector<std::string>{"quiet", "rack=7"}));
   const std::string long_one(kMostLabelBytes + 1, 'l');
-  for (const char* wrong : {"isa=avx512", "quiet,host=n1", "device=cuda", long_one.c_str()}) {
+  for (const char* wrong :
+       {"isa=avx512", "quiet,host=n1", "device=cuda", "key=n1", long_one.c_str()}) {
     const NoStart refused = Refusal({"--labels", wrong});
     EXPECT_EQ(refused.exit_code, kExitBadConfig) << wrong;
     EXPECT_NE(refused.text.find("--labels"), std::string::npos) << refused.text;

@@ -1,0 +1,159 @@
+"""`loopfleet audit` finds the worker that others contradict: real processes with a key each, which makes
+two witnesses of one machine."""
+
+import json
+import sqlite3
+import subprocess
+import unittest
+
+import fleet
+
+# What the faulty worker computes wrongly, and what it runs by another schedule than the one asked for.
+WRONG = "benchmark://mm-v0/mm67_16_16"
+SLOW = "benchmark://mm-v0/mm61_61_61"
+GOOD = "benchmark://mm-v0/mm32_32_32"
+
+
+class Audit(unittest.TestCase):
+    def setUp(self):
+        self.cluster = fleet.Fleet(workers=0)  # for its directory; its coordinator is replaced
+        self.addCleanup(self.cluster.__exit__, None, None, None)
+        self.cluster.coordinator.stop()
+        self.dir = self.cluster.dir
+        self.keys = self.dir / "keys"
+        self.database = self.dir / "keyed.db"
+        self.keygen("--role", "coordinator", "--out", self.keys)
+        self.cluster.coordinator = fleet.Daemon(
+            [fleet.program("loopfleet-coordinator"), "--listen-clients", "tcp://127.0.0.1:0",
+             "--listen-workers", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0",
+             "--db", str(self.database), "--keys", str(self.keys)], self.dir / "keyed.log")
+        self.root = self.peer("root", "admin")
+
+    def keygen(self, *arguments):
+        subprocess.run([fleet.program("loopfleet"), "keygen", "--json", *map(str, arguments)],
+                       check=True, capture_output=True, env=fleet.clean_environment())
+
+    def peer(self, name, role):
+        out = self.dir / f"{name}-keys"
+        self.keygen("--role", role, "--name", name, "--out", out, "--authorize", self.keys)
+        return out
+
+    def start_worker(self, name, program="loopfleet-worker", count=1):
+        worker = fleet.Daemon(
+            [fleet.program(program), "--coordinator", self.cluster.coordinator.ready["workers"],
+             "--http", "127.0.0.1:0", "--keys", str(self.peer(name, "worker"))],
+            self.dir / f"worker-{name}.log", {"FAULTY_TIER": "general"})
+        self.cluster.workers.append(worker)
+        fleet.wait_until(
+            lambda: sum(w["state"] == "ready" for w in self.json("worker", "list")) == count,
+            f"{name} is ready")
+        return worker
+
+    def command(self, *arguments, keys=None, stdin=""):
+        return fleet.run([fleet.program("loopfleet"), *arguments], input=stdin,
+                         env=fleet.clean_environment(
+                             LOOPFLEET_ADDRESS=self.cluster.coordinator.ready["clients"],
+                             LOOPFLEET_KEYS=str(keys or self.root)))
+
+    def json(self, *arguments, **options):
+        done = self.command(*arguments, "--json", **options)
+        self.assertTrue(done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def measure(self, *benchmarks):
+        """The outcomes in order; each benchmark in a batch of its own, until it has a figure."""
+        return [self.json("eval", benchmark)[0] for benchmark in benchmarks]
+
+    def audit(self, *arguments, expect, tells_odd=False):
+        """Again while a busy host gives a right kernel no figure, or two right workers different ones."""
+        for _ in range(fleet.MEASURING_TRIES):
+            done = self.command("audit", "--share", "100%", "--json", *arguments)
+            report = json.loads(done.stdout)
+            odd_is_told = all(found["odd"] for found in report["disagreements"])
+            if report["not_measured"] == 0 and (odd_is_told or not tells_odd):
+                break
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return report
+
+    def flagged(self):
+        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as database:
+            return {f"{batch}.{index}" for batch, index in database.execute(
+                "SELECT o.batch, o.idx FROM suspect_results s JOIN outcomes o ON o.result = s.result")}
+
+    def test_the_worker_that_fails_where_another_does_not_is_found(self):
+        faulty = self.start_worker("bad", "loopfleet-worker-faulty")
+        wrong, good = self.measure(WRONG, GOOD)
+        self.assertEqual(wrong["error"]["code"], "WRONG_OUTPUT")
+        self.assertEqual(good["status"], "ok")
+
+        # A lone witness: nothing is measured again, and that is said.
+        report = self.audit(expect=0)
+        self.assertEqual((report["audited"], report["no_second_host"]), (2, 2), report)
+        self.assertEqual(report["batches"], [])
+        again, = self.measure(WRONG)
+        self.assertEqual(again["source"], "stored")
+
+        # Nor is a worker another witness because it started anew.
+        faulty.stop()
+        fleet.wait_until(lambda: not any(w["state"] == "ready" for w in self.json("worker", "list")),
+                         "the worker is gone")
+        self.start_worker("good")
+        batch = wrong["job"].split(".")[0]
+        report = self.audit("--batch", batch, expect=1)
+        (found,) = report["disagreements"]
+        self.assertEqual([says["witness"] for says in found["says"]], ["bad", "good"])
+        self.assertEqual(found["says"][0]["error"]["code"], "WRONG_OUTPUT")
+        self.assertIsNone(found["says"][1]["error"])
+        self.assertIsNone(found["odd"], "two hosts: nobody can tell")
+        self.assertEqual(len(found["flagged"]), 2)
+        self.assertEqual(self.flagged(), {found["says"][1]["job"]})
+
+        # The failure answers nobody any more.
+        mended, = self.measure(WRONG)
+        self.assertEqual((mended["status"], mended["source"]), ("ok", "measured"))
+
+        # A third host tells which of the two it is.
+        self.start_worker("other", count=2)
+        report = self.audit("--batch", batch, expect=1, tells_odd=True)
+        (found,) = report["disagreements"]
+        self.assertEqual(found["odd"], wrong["job"])
+        self.assertEqual(found["flagged"], [wrong["job"]])
+        bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
+        self.assertEqual((bad["compared"], bad["disagree"], bad["odd_failure"]), (1, 1, 1))
+
+    def test_the_worker_whose_figures_nobody_repeats_is_found(self):
+        self.start_worker("bad", "loopfleet-worker-faulty")
+        slow, = self.measure(SLOW)
+        self.assertEqual(slow["status"], "ok")
+        self.start_worker("good", count=2)
+        self.start_worker("other", count=3)
+        report = self.audit("--batch", slow["job"].split(".")[0], "--seed", "1", expect=1,
+                            tells_odd=True)
+        self.assertEqual(report["seed"], 1)
+        (found,) = report["disagreements"]
+        self.assertEqual(found["odd"], slow["job"], found)
+        self.assertIn(slow["job"], self.flagged())
+        bad, = (one for one in report["witnesses"] if one["witness"] == "bad")
+        self.assertEqual(bad["odd_slower"], 1)
+
+        text = self.command("audit", "--batch", slow["job"].split(".")[0])
+        self.assertIn("ODD SLOWER", text.stdout)
+        self.assertEqual(text.returncode, 1)
+
+        # A client may look, and not flag.
+        alice = self.peer("alice", "client")
+        done = self.command("audit", "--batch", slow["job"].split(".")[0], keys=alice)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("an admin's key is needed", done.stderr)
+
+    def test_what_makes_no_sense_is_a_mistake_of_usage(self):
+        for arguments in (["--share", "0%"], ["--share", "two"], ["--since", "1 day"],
+                          ["--batch", "1", "--since", "1h"], ["--share", "101%"]):
+            self.assertEqual(self.command("audit", *arguments).returncode, 2, arguments)
+        # Of nothing, nothing.
+        report = self.audit(expect=0)
+        self.assertEqual((report["jobs"], report["audited"]), (0, 0))
+
+
+if __name__ == "__main__":
+    fleet.main()
