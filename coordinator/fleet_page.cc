@@ -1,7 +1,6 @@
 #include "coordinator/fleet_page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -54,18 +53,6 @@ SiteReply Unanswered(const Error& error) {
                  error.message);
 }
 
-// Why there is no code of a job that there is.
-SiteReply NoCode(const Error& error) {
-  switch (error.kind) {
-    case ErrorKind::kNotFound:
-      return Refusal(501, "UNSUPPORTED",
-                     "code is made by loopfleet-worker, which is not beside the coordinator: "
-                     "`loopfleet job code` makes it where it is");
-    case ErrorKind::kInvalid: return Refusal(404, "NOT_FOUND", error.message);
-    default: return Refusal(503, "BUSY", error.message);
-  }
-}
-
 std::optional<std::uint64_t> Number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -100,10 +87,7 @@ Result<std::unique_ptr<FleetPage>> FleetPage::Start(Parts parts) {
 }
 
 FleetPage::FleetPage(Parts parts, Readers readers)
-    : parts_(std::move(parts)),
-      readers_(std::move(readers)),
-      code_maker_({.program = parts_.worker_program}),
-      thread_([this] { Run(); }) {}
+    : parts_(std::move(parts)), readers_(std::move(readers)), thread_([this] { Run(); }) {}
 
 FleetPage::~FleetPage() {
   {
@@ -233,14 +217,10 @@ SiteReply FleetPage::Api(const monitoring::SiteRequest& request) {
   if (path == "/api/workers") return Workers();
   if (const auto id = After(path, "/api/worker/")) return WorkerOf(*id);
   if (const auto id = After(path, "/api/batch/")) return BatchOf(*id, request.query);
-  if (const auto id = After(path, "/api/job/")) {
-    constexpr std::string_view kCode = "/code";
-    if (!id->ends_with(kCode)) return JobOf(*id);
-    return CodeOf(id->substr(0, id->size() - kCode.size()), request.query);
-  }
+  if (const auto id = After(path, "/api/job/")) return JobOf(*id);
   return NotFound(fmt::format(
       "there is no {}; there are /api/overview, /api/live, /api/workers, /api/worker/ID, "
-      "/api/batch/ID, /api/job/BATCH.INDEX and /api/job/BATCH.INDEX/code?format=NAME",
+      "/api/batch/ID and /api/job/BATCH.INDEX",
       path));
 }
 
@@ -301,42 +281,19 @@ SiteReply FleetPage::BatchOf(std::string_view id, std::string_view query) {
   return JsonReply(json);
 }
 
-Result<FleetPage::FoundJob> FleetPage::Find(std::string_view text) {
+SiteReply FleetPage::JobOf(std::string_view text) {
   const auto dot = text.find('.');
   const auto batch = Number(text.substr(0, dot));
   const auto index = dot == std::string_view::npos ? std::nullopt : Number(text.substr(dot + 1));
   if (!batch || !index || *index > UINT32_MAX) {
-    return Fail(ErrorKind::kNotFound,
-                fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", text));
+    return NotFound(fmt::format("'{}' is not a job: give BATCH.INDEX, for example 12.3", text));
   }
   const JobId id{.batch = BatchId{*batch}, .index = static_cast<std::uint32_t>(*index)};
   const std::lock_guard asking(asking_);
-  LF_TRY(auto stored, readers_.questions->ReadJob(id));
-  if (!stored) return Fail(ErrorKind::kNotFound, fmt::format("there is no job {}", id));
-  return FoundJob{.id = id, .job = *std::move(stored)};
-}
-
-SiteReply FleetPage::JobOf(std::string_view id) {
-  const auto found = Find(id);
-  if (!found) return Unanswered(found.error());
-  return JsonReply(JobViewJson(found->id, found->job));
-}
-
-SiteReply FleetPage::CodeOf(std::string_view id, std::string_view query) {
-  const auto found = Find(id);
-  if (!found) return Unanswered(found.error());
-  const std::vector<std::string_view> formats = CodeMaker::FormatsOf(found->job);
-  const auto format = Parameter(query, "format");
-  if (!format || std::ranges::find(formats, *format) == formats.end()) {
-    return Refusal(400, "MALFORMED", fmt::format("?format= takes {}", fmt::join(formats, ", ")));
-  }
-  const auto code = code_maker_.Make(found->job, *format);
-  if (!code) return NoCode(code.error());
-  return JsonReply({{"job", fmt::format("{}", found->id)},
-                    {"format", *format},
-                    {"code", (*code)->text},
-                    {"whole", (*code)->is_whole},
-                    {"note", (*code)->note.empty() ? Json(nullptr) : Json((*code)->note)}});
+  const auto stored = readers_.questions->ReadJob(id);
+  if (!stored) return Unanswered(stored.error());
+  if (!*stored) return NotFound(fmt::format("there is no job {}", id));
+  return JsonReply(JobViewJson(id, **stored));
 }
 
 }  // namespace loopfleet::coordinator

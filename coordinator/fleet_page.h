@@ -8,7 +8,6 @@
 //   /api/worker/ID       one, with its canaries and noise
 //   /api/batch/ID        one, and its outcomes ?after=SEQUENCE (100 at a time), or ?newest
 //   /api/job/BATCH.INDEX one, as job_view.h says
-//   /api/job/BATCH.INDEX/code?format=NAME  its code, as code_maker.h says
 //
 // One thread of its own looks at the newest snapshot and at the database, and makes the live bytes
 // that all who watch share. It reads through its own connections, at a lower priority. While
@@ -28,7 +27,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "coordinator/code_maker.h"
 #include "coordinator/fleet_history.h"
 #include "coordinator/fleet_snapshot.h"
 #include "coordinator/fleet_view.h"
@@ -47,7 +45,6 @@ class FleetPage final : public monitoring::Site {
     std::filesystem::path database;
     std::function<std::vector<std::string>()> unhealthy;  // what /healthz says
     std::string version;
-    std::filesystem::path worker_program;  // which makes code to be read
   };
   // Its thread runs when this returns. Errors: the database cannot be opened.
   static Result<std::unique_ptr<FleetPage>> Start(Parts parts);
@@ -73,13 +70,7 @@ class FleetPage final : public monitoring::Site {
   monitoring::SiteReply Workers() const;
   monitoring::SiteReply WorkerOf(std::string_view id) const;
   monitoring::SiteReply BatchOf(std::string_view id, std::string_view query);
-  struct FoundJob {
-    JobId id;
-    storage::StoredJob job;
-  };
-  Result<FoundJob> Find(std::string_view id);
   monitoring::SiteReply JobOf(std::string_view id);
-  monitoring::SiteReply CodeOf(std::string_view id, std::string_view query);
 
   const Parts parts_;
   const Readers readers_;
@@ -98,7 +89,6 @@ class FleetPage final : public monitoring::Site {
   OutcomeDigest digest_;
   std::shared_ptr<const std::string> overview_;
 
-  CodeMaker code_maker_;
   std::mutex asking_;
   std::atomic<Instant> asked_at_{Instant{}};
 

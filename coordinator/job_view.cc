@@ -1,15 +1,15 @@
 #include "coordinator/job_view.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/looptree/text.h"
 #include "common/looptree/walk.h"
-#include "coordinator/code_maker.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -17,6 +17,14 @@ namespace {
 using looptree::AgentWalk;
 using looptree::Benchmark;
 using looptree::SimpleWalk;
+
+// The instruction sets that `loopfleet job code --isa` takes.
+constexpr std::array<std::string_view, 4> kVectorSets = {"avx512", "avx2", "baseline", "aarch64"};
+
+const HardwareFacts* HardwareOf(const storage::StoredJob& job) {
+  if (!job.outcome || !job.outcome->evaluation.conditions) return nullptr;
+  return &job.outcome->evaluation.conditions->hardware;
+}
 
 std::string_view NameOf(looptree::RuleSet rules) {
   switch (rules) {
@@ -110,7 +118,28 @@ Json Command(std::string_view what, std::string command) {
   return {{"what", what}, {"command", std::move(command)}};
 }
 
-Json CommandsJson(JobId id, const JobSpec& spec) {
+// What `loopfleet job code` needs besides the job to make code for the CPU that measured it.
+std::string IsaFlag(const storage::StoredJob& job) {
+  const HardwareFacts* hardware = HardwareOf(job);
+  if (hardware == nullptr || hardware->device != DeviceKind::kCpu) return "";
+  const bool is_known = std::ranges::find(kVectorSets, hardware->isa) != kVectorSets.end();
+  return is_known ? fmt::format(" --isa {}", hardware->isa) : "";
+}
+
+void AddCodeCommands(Json& commands, JobId id, const storage::StoredJob& job) {
+  const auto add = [&](std::string_view what, std::string_view format, std::string_view isa) {
+    commands.push_back(
+        Command(what, fmt::format("loopfleet job code {} --format {}{}", id, format, isa)));
+  };
+  const HardwareFacts* hardware = HardwareOf(job);
+  const bool is_gpu = hardware != nullptr && hardware->device == DeviceKind::kCuda;
+  add("its portable C", "c", "");
+  add("its LLVM IR", "llvm-ir", IsaFlag(job));
+  is_gpu ? add("its PTX", "ptx", "") : add("its assembly", "asm", IsaFlag(job));
+}
+
+Json CommandsJson(JobId id, const storage::StoredJob& job) {
+  const JobSpec& spec = job.spec;
   Json line;
   if (const auto* ir = std::get_if<looptree::IrText>(&spec.source)) {
     line["ir"] = ir->text;
@@ -123,14 +152,14 @@ Json CommandsJson(JobId id, const JobSpec& spec) {
   if (spec.rules == looptree::RuleSet::kLoopNest58) line["features"] = "agent58";
   if (spec.merge_all_first) line["merge_all_first"] = true;
   line["every_step"] = true;
-  return Json::array(
-      {Command("every step of its tree",
-               fmt::format("echo {} | loopfleet replay", Quoted(Dump(line)))),
-       Command("its portable C", fmt::format("loopfleet job code {} --format c", id)),
-       Command("its LLVM IR", fmt::format("loopfleet job code {} --format llvm-ir", id)),
-       Command("its assembly", fmt::format("loopfleet job code {} --format asm", id)),
-       Command("where it is and why", fmt::format("loopfleet job explain {}", id)),
-       Command("all that is known of it", fmt::format("loopfleet job show {} --json", id))});
+  Json commands = Json::array();
+  commands.push_back(Command("every step of its tree",
+                             fmt::format("echo {} | loopfleet replay", Quoted(Dump(line)))));
+  AddCodeCommands(commands, id, job);
+  commands.push_back(Command("where it is and why", fmt::format("loopfleet job explain {}", id)));
+  commands.push_back(
+      Command("all that is known of it", fmt::format("loopfleet job show {} --json", id)));
+  return commands;
 }
 
 Json ActionNames(const std::vector<looptree::Action>& actions) {
@@ -155,8 +184,7 @@ Json JobViewJson(JobId id, const storage::StoredJob& job) {
       {"priority", spec.priority},           {"fresh", spec.freshness == Freshness::kMeasureAnew}};
   json["loop_tree"] = TreeJson(spec);
   json["trail"] = TrailJson(spec);
-  json["code_formats"] = CodeMaker::FormatsOf(job);
-  json["commands"] = CommandsJson(id, spec);
+  json["commands"] = CommandsJson(id, job);
   json["outcome"] = job.outcome ? OutcomeJson(*job.outcome) : Json(nullptr);
   return json;
 }

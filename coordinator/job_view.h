@@ -1,7 +1,6 @@
 #pragma once
 // JobView: one job as JSON, as its page shows it: what was asked, the tree that it leads to, every
-// step on the way, its outcome, what there is to read of its code, and the commands that look
-// further. Pure.
+// step on the way, its outcome, and the commands that look further or print its code. Pure.
 
 #include "common/job/outcome_json.h"
 #include "storage/record.h"

@@ -48,13 +48,6 @@ std::string NameOfThisProcess() {
 constexpr int kSiteThreads = 128 + 64;
 constexpr int kHttpThreads = kSiteThreads + 64;
 
-// The daemons are installed side by side.
-std::filesystem::path WorkerProgram() {
-  std::error_code unreadable;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", unreadable);
-  return own.parent_path() / "loopfleet-worker";
-}
-
 // What the page may be asked for by, beside addresses and localhost.
 std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.page_hosts;
@@ -155,8 +148,7 @@ Status Serve(const CoordinatorOptions& options) {
                                             .clock = clock,
                                             .database = options.database,
                                             .unhealthy = [&] { return health.Reasons(); },
-                                            .version = LOOPFLEET_VERSION,
-                                            .worker_program = WorkerProgram()}));
+                                            .version = LOOPFLEET_VERSION}));
   LF_TRY(const auto http,
          monitoring::HttpServer::Start({.listen = options.http,
                                         .build = build,

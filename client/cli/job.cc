@@ -111,7 +111,8 @@ void AddExplain(CommandLine& line, CLI::App& noun) {
   explain.add_flag("--json", flags->json, "print one JSON value");
 }
 
-constexpr std::array<std::string_view, 5> kCodeFormats = {"c", "llvm-ir", "asm", "object", "facts"};
+constexpr std::array<std::string_view, 6> kCodeFormats = {"c",      "llvm-ir", "asm",
+                                                          "object", "facts",   "ptx"};
 constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far beyond the compile limit of workers
 
 struct CodeFlags {
@@ -120,6 +121,13 @@ struct CodeFlags {
   std::string isa;
 };
 
+// What says which GPU measured a job; null: none did.
+const HardwareFacts* GpuOf(const wire::JobInfo& info) {
+  if (!info.outcome || !info.outcome->evaluation.conditions) return nullptr;
+  const HardwareFacts& hardware = info.outcome->evaluation.conditions->hardware;
+  return hardware.device == DeviceKind::kCuda ? &hardware : nullptr;
+}
+
 // Compilers live in workers: the one beside this program is asked.
 Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   LF_TRY(const UniqueFd line, MemoryFile(JobLine(info.spec) + "\n"));
@@ -127,7 +135,12 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
       .argv = {(OwnDirectory() / "loopfleet-worker").native(), "emit", "--format", flags.format},
       .stdin_fd = line.get()};
   if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
-  if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
+  if (const HardwareFacts* gpu = GpuOf(info); gpu != nullptr) {
+    // For the GPU that measured it, unless a CPU's code was asked for.
+    const bool is_for_gpu = flags.isa.empty() && flags.format != "c" && flags.format != "asm" &&
+                            flags.format != "object";
+    if (is_for_gpu) options.argv.insert(options.argv.end(), {"--gpu-arch", gpu->isa});
+  } else if (info.outcome && !info.outcome->evaluation.code_hash.empty()) {
     options.argv.insert(options.argv.end(), {"--code-hash", info.outcome->evaluation.code_hash});
   }
   LF_TRY(Subprocess worker, Subprocess::Start(options));
@@ -171,7 +184,8 @@ void AddCode(CommandLine& line, CLI::App& noun) {
       [flags](const CommandRun& run) { return RunCode(*flags, run); });
   code.add_option("job", flags->job, "BATCH.INDEX")->type_name("JOB")->required();
   code.add_option("--format", flags->format,
-                  "c, llvm-ir, asm, object, or facts about the object as JSON")
+                  "c, llvm-ir, asm, object, facts about the code as JSON, or ptx where a GPU "
+                  "measured the job")
       ->capture_default_str();
   code.add_option("--isa", flags->isa,
                   "host, avx512, avx2, baseline or aarch64; without it the host's");

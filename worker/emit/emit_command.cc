@@ -3,14 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <expected>
 #include <fstream>
 #include <iostream>
@@ -23,13 +18,11 @@
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
 #include "common/looptree/key.h"
-#include "worker/child_confinement.h"
 #include "worker/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/emit/code_request.h"
 #include "worker/gpu/gpu_compiler.h"
 #include "worker/gpu/ptx_assembler.h"
-#include "worker/isolation.h"
 #include "worker/portable_c/c_source.h"
 
 namespace loopfleet::worker {
@@ -76,7 +69,6 @@ struct Flags {
   std::string actions;
   std::uint32_t threads = 1;
   std::string code_hash;  // of a row: say whether this is its code
-  bool is_sealed = false;
 };
 
 int Complain(int code, std::string_view text) {
@@ -103,9 +95,6 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--code-hash", flags.code_hash,
                  "A row's code_hash: say on standard error whether the host makes the same code");
-  app.add_flag("--sealed", flags.is_sealed,
-               "Give up all rights before compiling, as the compilers of a worker do; standard "
-               "output has to be a socket");
   app.footer(
       "Without --benchmark and --ir, one job line is read from standard input, as `loopfleet\n"
       "submit` takes it; fields that do not change the code are passed over.");
@@ -241,7 +230,6 @@ Result<std::optional<GpuArch>> GpuAskedFor(Format format, const Flags& flags) {
   return arch;
 }
 
-// Made before all rights are given up: making one reads what the host says of itself.
 struct Compilers {
   std::unique_ptr<CpuCompiler> cpu;
   std::unique_ptr<CpuCompiler> host;  // to compare with a row; none: there is no row
@@ -278,43 +266,6 @@ void CompareWithRow(const std::string& wanted, const looptree::LoopTree& tree,
              made, wanted, facts.llvm, facts.tier, facts.revision);
 }
 
-// ---- where the code goes
-
-// Whoever asked for a sealed one waits a moment, and no more.
-constexpr std::uint64_t kSealedSeconds = 10;
-constexpr int kSealedNice = 10;
-
-// From here on this process can compute, and write what it has to say. Gives the descriptor for it.
-Result<int> Seal() {
-  const Isolation isolation = ProbeIsolation();
-  (void)::setpriority(PRIO_PROCESS, 0, kSealedNice);  // refused: it is only less polite
-  LF_TRY(const int out, Confine(ChildRole::kCompiler, {}, STDOUT_FILENO, ::getppid()));
-  LimitProcessorTime({.wall_seconds = kSealedSeconds});
-  LF_TRY_VOID(SealProcess(ChildRole::kCompiler, isolation, out));
-  return out;
-}
-
-bool IsSocket(int fd) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
-}
-
-// sendmsg() is what a sealed process may write with.
-bool SendAll(int socket, std::string_view text) {
-  while (!text.empty()) {
-    iovec part{const_cast<char*>(text.data()), text.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(sent));
-  }
-  return true;
-}
-
 bool PrintAll(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
@@ -340,22 +291,10 @@ int EmitMain(int argc, const char* const* argv) {
   if (!isa) return Complain(kExitUsage, isa.error().message);
   const auto gpu = GpuAskedFor(*format, flags);
   if (!gpu) return Complain(kExitUsage, gpu.error().message);
-  if (flags.is_sealed && *format == Format::kCubin) {
-    return Complain(kExitUsage, "--sealed: not with --format cubin, which opens a library");
-  }
-  if (flags.is_sealed && !IsSocket(STDOUT_FILENO)) {
-    return Complain(kExitUsage, "--sealed: standard output is no socket");
-  }
   const Result<JobSpec> spec = SpecFrom(flags);
   if (!spec) return Complain(kExitUsage, spec.error().message);
   const auto compilers = MakeCompilers(flags, *isa, *gpu);
   if (!compilers) return Complain(kExitFailed, compilers.error().message);
-  std::optional<int> sealed_out;
-  if (flags.is_sealed) {
-    const auto out = Seal();
-    if (!out) return Complain(kExitFailed, out.error().message);
-    sealed_out = *out;
-  }
   const auto failed = [](const Failure& failure) {
     return Complain(kExitFailed, fmt::format("{}: {}", InfoOf(failure.code).name, failure.message));
   };
@@ -369,7 +308,7 @@ int EmitMain(int argc, const char* const* argv) {
   if (compilers->host != nullptr) {
     CompareWithRow(flags.code_hash, replayed->tree, options, *compilers->host);
   }
-  if (!(sealed_out ? SendAll(*sealed_out, *code) : PrintAll(*code))) {
+  if (!PrintAll(*code)) {
     return Complain(kExitFailed, "standard output cannot be written");
   }
   return kExitOk;

@@ -1,8 +1,6 @@
 #pragma once
 // `loopfleet-worker emit`: the code of a job, as C, LLVM IR, assembly, an object file, or the facts
-// about it. Needs no coordinator: the code is made, never run. With --sealed it first gives up what
-// a worker's compilers give up (child_confinement.h, isolation.h), for whoever asks about trees of
-// others.
+// about it. Needs no coordinator: the code is made, never run.
 
 namespace loopfleet::worker {
 

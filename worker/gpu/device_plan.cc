@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "worker/cpu/direct_writes.h"
-#include "worker/gpu/quads.h"
-#include "worker/gpu/sum_choice.h"
 #include "worker/gpu/tile_choice.h"
 #include "worker/lowering/parallel_loops.h"
 
@@ -96,7 +93,6 @@ class StageMaker {
   void AddFills(const std::vector<Step>& fills);
   StageMapping MappingOf(const Step& step);
   std::optional<ThreadMapping> ThreadsOf(const LoopStep& root) const;
-  void TakeQuads(ThreadMapping& threads) const;
   StageMapping TeamOf(const LoopStep& root) const;
   bool HoldsParallel(const std::vector<Step>& steps) const;
   bool IsAnnotatedStep(const LoopStep& step) const {
@@ -123,24 +119,14 @@ void StageMaker::AddFills(const std::vector<Step>& fills) {
 void StageMaker::AddRoot(const Step& step) {
   Stage stage{.step = &step, .mapping = MappingOf(step)};
   const auto* loop = std::get_if<LoopStep>(&step.what);
-  const auto* sum = std::get_if<SumMapping>(&stage.mapping);
-  const bool own_start = sum != nullptr || std::holds_alternative<TileMapping>(stage.mapping) ||
+  const bool own_start = std::holds_alternative<TileMapping>(stage.mapping) ||
                          std::holds_alternative<PointMapping>(stage.mapping);
   if (loop != nullptr && !own_start) AddFills(loop->prepare);
   SizeStage(stage);
   PlacePrivate(stage);
   ChooseRegisters(stage);
   NoteEffects(stage);
-  std::optional<Stage> second;
-  if (sum != nullptr && sum->part == SumMapping::Part::kFirst) {
-    SumMapping parts = *sum;
-    parts.part = SumMapping::Part::kSecond;
-    parts.quads.clear();
-    second = Stage{.step = &step, .mapping = std::move(parts)};
-    SizeStage(*second);
-  }
   device_.stages.push_back(std::move(stage));
-  if (second) device_.stages.push_back(*std::move(second));
 }
 
 bool StageMaker::HoldsParallel(const std::vector<Step>& steps) const {
@@ -163,31 +149,7 @@ std::optional<ThreadMapping> StageMaker::ThreadsOf(const LoopStep& root) const {
   }
   threads.group = ParallelGroup(plan_, *step);
   threads.iterations = MostIterations(plan_, threads.group);
-  threads.threads = threads.iterations;
-  TakeQuads(threads);
   return threads;
-}
-
-// Not where a thread would have to run loops four times, and only while all that lives within the
-// four iterations has registers.
-void StageMaker::TakeQuads(ThreadMapping& threads) const {
-  std::vector<const LoopStep*> group = threads.group;
-  while (group.size() > 1 && MostIterations(plan_, group.back()->loop) == 1) group.pop_back();
-  const LoopId innermost = group.back()->loop;
-  const auto line = StraightLineOf(plan_, group.back()->steps);
-  if (!line) return;
-  std::set<BufferId> own;  // of one iteration
-  for (const Body* body : *line) {
-    for (const Access* access : AccessesOf(*body)) {
-      if (plan_.buffers[access->buffer].per_thread) own.insert(access->buffer);
-    }
-  }
-  if (static_cast<std::int64_t>(own.size()) * kQuad > kRegisterElements) return;
-  if (!RunsInQuads(plan_, own, *line, innermost)) return;
-  const std::int64_t count = MostIterations(plan_, innermost);
-  threads.group = std::move(group);
-  threads.threads = threads.iterations / count * ((count + kQuad - 1) / kQuad);
-  threads.quads = *line;
 }
 
 StageMapping StageMaker::TeamOf(const LoopStep& root) const {
@@ -208,7 +170,6 @@ StageMapping StageMaker::MappingOf(const Step& step) {
   }
   auto nest = NestAt(*root);
   if (!nest.has_value() || !PointsAreIndependent(plan_, *nest)) return TeamOf(*root);
-  if (auto sum = ChooseSum(plan_, *nest)) return *std::move(sum);
   if (auto tile = ChooseTile(plan_, *nest)) return *std::move(tile);
   return PointsOf(plan_, *std::move(nest));
 }
@@ -228,19 +189,12 @@ void StageMaker::SizeStage(Stage& stage) const {
     stage.blocks = BlocksFor((work + stage.block_threads - 1) / stage.block_threads);
   };
   if (const auto* threads = std::get_if<ThreadMapping>(&stage.mapping)) {
-    one_each(threads->threads);
+    one_each(threads->iterations);
   } else if (const auto* points = std::get_if<PointMapping>(&stage.mapping)) {
     one_each(points->points);
   } else if (const auto* tile = std::get_if<TileMapping>(&stage.mapping)) {
     stage.block_threads = static_cast<std::uint32_t>(tile->x.threads * tile->y.threads);
     stage.blocks = static_cast<std::uint32_t>(tile->blocks);
-  } else if (const auto* sum = std::get_if<SumMapping>(&stage.mapping)) {
-    const bool is_second = sum->part == SumMapping::Part::kSecond;
-    const std::int64_t work = is_second ? sum->blocks : sum->numbers;
-    // Halved until one is left.
-    stage.block_threads = static_cast<std::uint32_t>(std::bit_ceil(
-        static_cast<std::uint64_t>(std::clamp<std::int64_t>(work, kWarp, kMostBlockThreads))));
-    stage.blocks = static_cast<std::uint32_t>(sum->points.points * (is_second ? 1 : sum->blocks));
   } else {
     const auto& team = std::get<TeamMapping>(stage.mapping);
     stage.blocks = BlocksFor(team.iterations);
@@ -308,8 +262,6 @@ void StageMaker::PlaceSlots() {
   std::int64_t bytes = 0;
   for (const Stage& stage : device_.stages) {
     bytes = std::max(bytes, stage.slots * stage.private_bytes);
-    const auto* sum = std::get_if<SumMapping>(&stage.mapping);
-    if (sum != nullptr) bytes = std::max(bytes, (sum->partial_bytes() + 63) / 64 * 64);
   }
   device_.scratch_bytes = plan_.scratch_bytes + static_cast<std::uint64_t>(bytes);
 }
@@ -484,18 +436,11 @@ std::string DescribeStages(const DevicePlan& device) {
   for (const Stage& stage : device.stages) {
     text += fmt::format("{} x {}: ", stage.blocks, stage.block_threads);
     if (const auto* threads = std::get_if<ThreadMapping>(&stage.mapping)) {
-      text +=
-          fmt::format("{} threads{}", threads->threads, threads->quads.empty() ? "" : " by fours");
+      text += fmt::format("{} threads", threads->iterations);
     } else if (const auto* points = std::get_if<PointMapping>(&stage.mapping)) {
       text += fmt::format("{} points", points->points);
     } else if (const auto* team = std::get_if<TeamMapping>(&stage.mapping)) {
       text += fmt::format("team, {} iterations", team->iterations);
-    } else if (const auto* sum = std::get_if<SumMapping>(&stage.mapping)) {
-      const char* const part = sum->part == SumMapping::Part::kAll     ? "sums"
-                               : sum->part == SumMapping::Part::kFirst ? "parts of sums"
-                                                                       : "sums of parts";
-      text +=
-          fmt::format("{} {}{}", sum->points.points, part, sum->quads.empty() ? "" : " by fours");
     } else {
       const auto& tile = std::get<TileMapping>(stage.mapping);
       text += fmt::format("tile {}x{}, {}x{} each, depth {}, {} staged", tile.y.block, tile.x.block,

@@ -14,7 +14,6 @@
 #include "common/job/failure.h"
 #include "common/looptree/loop_tree.h"
 #include "worker/cpu/nest.h"
-#include "worker/gpu/quads.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {
@@ -30,10 +29,6 @@ struct ThreadMapping {
   std::vector<const LoopStep*> around;
   std::vector<const LoopStep*> group;  // outermost first
   std::int64_t iterations = 1;         // of the group, tails included
-  // What four neighbouring iterations of the innermost loop are, which one thread has together;
-  // none: it has one.
-  StraightLine quads;
-  std::int64_t threads = 1;
 };
 
 // A nest without a tile: a thread for each point of its loops that do not reduce.
@@ -85,32 +80,15 @@ struct TileMapping {
   TileAxis y;
   std::vector<TileAxis> others;  // one element of each in a block
   std::vector<LoopId> reduced;   // outermost first
-  bool ragged = false;  // a thread has four elements along x, the last one of a line perhaps less
-  std::int64_t depth = 1;    // steps of the innermost one between two barriers
-  bool whole_depth = false;  // its extent is always a multiple of that
-  std::int64_t in_a_row = 1;  // of those steps, written out; divides depth
+  std::int64_t depth = 1;        // steps of the innermost one between two barriers
+  bool whole_depth = false;      // its extent is always a multiple of that
+  std::int64_t in_a_row = 1;     // of those steps, written out; divides depth
   std::vector<StagedOperand> staged;
   std::int64_t shared_elements = 0;
   std::int64_t blocks = 1;
 };
 
-// A nest of few points with long sums: many threads add up each, in one kernel or two.
-struct SumMapping {
-  enum class Part : std::uint8_t {
-    kAll,     // a block adds up a whole sum
-    kFirst,   // some blocks a sum, each a part of it, kept in the scratch area
-    kSecond,  // a block adds up those parts
-  };
-  PointMapping points;
-  std::int64_t numbers = 1;  // of terms, or of quads of them, tails included
-  StraightLine quads;        // not empty: four terms have one number
-  std::int64_t blocks = 1;   // to a point, of the first kernel
-  Part part = Part::kAll;
-  std::int64_t partial_bytes() const { return part == Part::kAll ? 0 : points.points * blocks * 4; }
-};
-
-using StageMapping =
-    std::variant<ThreadMapping, PointMapping, TeamMapping, TileMapping, SumMapping>;
+using StageMapping = std::variant<ThreadMapping, PointMapping, TeamMapping, TileMapping>;
 
 // Where a thread (ThreadMapping) or block (TeamMapping) has its own intermediates.
 enum class PrivatePlace : std::uint8_t {

@@ -12,7 +12,6 @@
 
 #include "common/base/check.h"
 #include "worker/gpu/float_math.h"
-#include "worker/gpu/quads.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -46,7 +45,7 @@ std::optional<std::uint32_t> FusedProduct(const Body& body) {
   return readers == 1 ? std::optional(product->statement) : std::nullopt;
 }
 
-Value* Combined(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
+Value* Combine(llvm::IRBuilderBase& builder, Op op, Value* a, Value* b) {
   switch (op) {
     case Op::kAdd: return builder.CreateFAdd(a, b);
     case Op::kMultiply: return builder.CreateFMul(a, b);
@@ -65,7 +64,7 @@ Value* Compute(llvm::IRBuilderBase& builder, Op op, const std::vector<Value*>& o
     case Op::kMax: {
       Value* result = operands[0];
       for (std::size_t i = 1; i < operands.size(); ++i) {
-        result = Combined(builder, op, result, operands[i]);
+        result = Combine(builder, op, result, operands[i]);
       }
       return result;
     }
@@ -217,39 +216,19 @@ void DeviceWalk::Count(Value* start, Value* limit, Value* step, Unroll unroll,
   builder_.SetInsertPoint(done);
 }
 
-DeviceWalk::Unroll DeviceWalk::UnrollOf(LoopId id) {
-  const PlanLoop& loop = plan_.loops[id];
-  const bool is_annotated = loop.annotation == looptree::Annotation::kUnroll;
-  const auto extent = ConstantOf(extents_[loop.dim]);
-  if (is_annotated && loop.ref.has_value() && extent.has_value() && *extent > loop.step) {
-    effective_.insert(*loop.ref);
-  }
-  return is_annotated || stage_.unrolled.contains(id) ? Unroll::kYes : Unroll::kNo;
-}
-
 void DeviceWalk::RunLoop(LoopId id, const std::function<void()>& iteration) {
   const PlanLoop& loop = plan_.loops[id];
-  Count(Constant(0), extents_[loop.dim], Constant(loop.step), UnrollOf(id), [&](Value* offset) {
-    const Entered entered = Enter(id, offset);
-    iteration();
-    Leave(entered);
-  });
-}
-
-void DeviceWalk::RunLoopInQuads(LoopId id, const std::function<void()>& quad,
-                                const std::function<void()>& single) {
-  Value* extent = extents_[plan_.loops[id].dim];
-  Value* in_quads = builder_.CreateAnd(extent, Constant(-kQuad));
-  const auto at = [&](const std::function<void()>& iteration) {
-    return [this, id, &iteration](Value* offset) {
-      const Entered entered = Enter(id, offset);
-      iteration();
-      Leave(entered);
-    };
-  };
-  Count(Constant(0), in_quads, Constant(kQuad), UnrollOf(id), at(quad));
-  // Three at most: written out, if it is known how many.
-  Count(in_quads, extent, Constant(1), Unroll::kYes, at(single));
+  const bool unroll =
+      stage_.unrolled.contains(id) || loop.annotation == looptree::Annotation::kUnroll;
+  const bool asked_for = loop.annotation == looptree::Annotation::kUnroll && loop.ref.has_value();
+  const auto extent = ConstantOf(extents_[loop.dim]);
+  if (asked_for && extent.has_value() && *extent > loop.step) effective_.insert(*loop.ref);
+  Count(Constant(0), extents_[loop.dim], Constant(loop.step), unroll ? Unroll::kYes : Unroll::kNo,
+        [&](Value* offset) {
+          const Entered entered = Enter(id, offset);
+          iteration();
+          Leave(entered);
+        });
 }
 
 void DeviceWalk::If(Value* condition, const std::function<void()>& then) {
@@ -272,13 +251,11 @@ Value* DeviceWalk::And(Value* a, Value* b) const {
 }
 
 Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Value* number,
-                                 std::vector<Entered>& entered, std::int64_t together) {
+                                 std::vector<Entered>& entered) {
   // Each loop's own number first, as the outer ones have to be entered first.
   Values indices(loops.size());
-  const auto together_in = [&](std::size_t i) { return i + 1 == loops.size() ? together : 1; };
   for (std::size_t i = loops.size(); i-- > 0;) {
-    const std::int64_t iterations = MostIterations(plan_, loops[i]->loop);
-    const std::int64_t count = (iterations + together_in(i) - 1) / together_in(i);
+    const std::int64_t count = MostIterations(plan_, loops[i]->loop);
     if (count == 1) {
       indices[i] = Constant(0);
     } else if (i == 0) {
@@ -291,7 +268,7 @@ Value* DeviceWalk::EnterNumbered(const std::vector<const LoopStep*>& loops, Valu
   Value* exists = nullptr;
   for (std::size_t i = 0; i < loops.size(); ++i) {
     const PlanLoop& loop = plan_.loops[loops[i]->loop];
-    Value* offset = builder_.CreateMul(indices[i], Constant(loop.step * together_in(i)));
+    Value* offset = builder_.CreateMul(indices[i], Constant(loop.step));
     Value* extent = extents_[loop.dim];
     // The greatest extent has all iterations; a smaller one may lack some.
     if (loop.extents.size() > 1) exists = And(exists, builder_.CreateICmpSLT(offset, extent));
@@ -310,22 +287,20 @@ Value* DeviceWalk::Pointer(const Access& access, std::int64_t elements) const {
       builder_.getInt64(static_cast<std::uint64_t>(place.elements + elements)));
 }
 
-Value* DeviceWalk::Register(const Access& access, std::int64_t elements) {
-  Value*& variable =
-      registers_[{access.buffer, places_.at(&access).elements + elements, iteration_}];
+Value* DeviceWalk::Register(const Access& access) {
+  Value*& variable = registers_[{access.buffer, places_.at(&access).elements}];
   if (variable == nullptr) variable = NewVariable(nullptr);
   return variable;
 }
 
-Value* DeviceWalk::Load(const Access& access, std::int64_t elements) {
-  if (stage_.registers.contains(access.buffer)) return Get(Register(access, elements));
-  return builder_.CreateAlignedLoad(builder_.getFloatTy(), Pointer(access, elements),
-                                    llvm::Align(4));
+Value* DeviceWalk::Load(const Access& access) {
+  if (stage_.registers.contains(access.buffer)) return Get(Register(access));
+  return builder_.CreateAlignedLoad(builder_.getFloatTy(), Pointer(access), llvm::Align(4));
 }
 
-void DeviceWalk::Store(Value* value, const Access& access, std::int64_t elements) {
-  if (stage_.registers.contains(access.buffer)) return Set(Register(access, elements), value);
-  builder_.CreateAlignedStore(value, Pointer(access, elements), llvm::Align(4));
+void DeviceWalk::Store(Value* value, const Access& access) {
+  if (stage_.registers.contains(access.buffer)) return Set(Register(access), value);
+  builder_.CreateAlignedStore(value, Pointer(access), llvm::Align(4));
 }
 
 Value* DeviceWalk::NewVariable(Value* initial) {
@@ -391,13 +366,9 @@ Value* DeviceWalk::Accumulate(const Statement& reduction, const BodyValues& valu
                                     {values.left, values.right, accumulator});
   }
   for (Value* operand : values.last_operands) {
-    accumulator = Combined(builder_, reduction.op, accumulator, operand);
+    accumulator = Combine(builder_, reduction.op, accumulator, operand);
   }
   return accumulator;
-}
-
-Value* DeviceWalk::Combine(Op op, Value* a, Value* b) const {
-  return Combined(builder_, op, a, b);
 }
 
 void DeviceWalk::RunBody(const Body& body) {

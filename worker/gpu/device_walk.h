@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <tuple>
 #include <vector>
 
 #include "worker/gpu/device_plan.h"
@@ -36,7 +35,6 @@ class DeviceWalk {
   // ---- loops
   llvm::Value* Constant(std::int64_t value) const;  // i32
   llvm::Value* extent(looptree::DimId dim) const { return extents_[dim]; }
-  llvm::Value* offset(LoopId loop) const { return offsets_[loop]; }  // of one that is entered
   // Takes one iteration: what follows stands at `offset` of the loop. Undone by Leave.
   struct Entered {
     LoopId loop = 0;
@@ -48,10 +46,6 @@ class DeviceWalk {
   void Leave(const Entered& entered);
   // The whole loop, one iteration after the other.
   void RunLoop(LoopId loop, const std::function<void()>& iteration);
-  // The same by fours (quads.h), for a loop with a step of one element: `quad` stands at the first
-  // of four, `single` at each of those left over.
-  void RunLoopInQuads(LoopId loop, const std::function<void()>& quad,
-                      const std::function<void()>& single);
   // for (i = start; i < limit; i += step). Written out if the numbers are constants and one
   // iteration is all there is, or `unroll`. kNever: nor is the assembler to write it out.
   enum class Unroll { kNo, kYes, kNever };
@@ -63,22 +57,17 @@ class DeviceWalk {
   llvm::Value* And(llvm::Value* a, llvm::Value* b) const;
 
   // Shares out the iterations of loops, numbered through with the innermost fastest, and enters
-  // that with the given number. Gives the condition that there is one; null: always. `together`: of
-  // the innermost loop, whose step is one element then, so many iterations have one number, and the
-  // first of them is entered.
+  // that with the given number. Gives the condition that there is one; null: always.
   llvm::Value* EnterNumbered(const std::vector<const LoopStep*>& loops, llvm::Value* number,
-                             std::vector<Entered>& entered, std::int64_t together = 1);
+                             std::vector<Entered>& entered);
 
   // Annotated loops that were written out.
   const std::set<looptree::TreeRef>& effective() const { return effective_; }
 
   // ---- memory
   llvm::Value* Pointer(const Access& access, std::int64_t elements = 0) const;
-  // So many elements further on.
-  llvm::Value* Load(const Access& access, std::int64_t elements = 0);
-  void Store(llvm::Value* value, const Access& access, std::int64_t elements = 0);
-  // Private buffers in registers are those of this one of a thread's iterations from here on.
-  void TakeIteration(std::int64_t iteration) { iteration_ = iteration; }
+  llvm::Value* Load(const Access& access);
+  void Store(llvm::Value* value, const Access& access);
 
   // ---- operations
   // What operand `operand` of a statement is here; the default loads it.
@@ -95,8 +84,6 @@ class DeviceWalk {
   // The reduction's next value after `accumulator`.
   llvm::Value* Accumulate(const Statement& reduction, const BodyValues& values,
                           llvm::Value* accumulator);
-  // a `op` b, of an operation that reduces.
-  llvm::Value* Combine(looptree::Op op, llvm::Value* a, llvm::Value* b) const;
   // The body as it stands: loads, operations, stores, reduction in memory.
   void RunBody(const Body& body);
   // Of the loops in `once`, those entered stand at their first iteration; null: all do.
@@ -117,9 +104,7 @@ class DeviceWalk {
   void AddAccess(const Access& access, const Values& buffers);
   // offset * stride, 64 bits wide, for an offset below `limit`.
   llvm::Value* Distance(llvm::Value* offset, std::int64_t stride, std::int64_t limit) const;
-  llvm::Value* Register(const Access& access, std::int64_t elements);
-  // Whether it is written out wherever its extent is a constant. Notes that it was asked for.
-  Unroll UnrollOf(LoopId loop);
+  llvm::Value* Register(const Access& access);
 
   llvm::IRBuilderBase& builder_;
   const KernelPlan& plan_;
@@ -128,8 +113,7 @@ class DeviceWalk {
   Values offsets_;  // by LoopId
   std::map<const Access*, Place> places_;
   std::map<LoopId, std::vector<std::pair<const Access*, std::int64_t>>> users_;
-  std::map<std::tuple<BufferId, std::int64_t, std::int64_t>, llvm::Value*> registers_;
-  std::int64_t iteration_ = 0;
+  std::map<std::pair<BufferId, std::int64_t>, llvm::Value*> registers_;
   Values variables_;
   std::set<looptree::TreeRef> effective_;
 };

@@ -12,7 +12,7 @@
 
 namespace loopfleet::worker {
 
-// As kPolicyName is for the CPU: change it with anything that changes what a figure means.
+// As kPolicyName is for the CPU: change it only when a figure means something else.
 inline constexpr std::string_view kGpuPolicyName = "cuda5to15x2ms-v2";
 
 // What a job asks for, over the defaults.

@@ -7,7 +7,6 @@
 
 #include "worker/gpu/device_walk.h"
 #include "worker/gpu/stage_emitter.h"
-#include "worker/gpu/sum_emitter.h"
 #include "worker/gpu/tile_emitter.h"
 
 namespace loopfleet::worker {
@@ -34,16 +33,13 @@ class StageFunctionEmitter {
     DeviceWalk walk(builder_, device_.plan, stage_, Buffers());
     if (const auto* tile = std::get_if<TileMapping>(&stage_.mapping)) {
       TileEmitter(builder_, abi_, device_.plan, *tile, walk).Emit();
-    } else if (const auto* sum = std::get_if<SumMapping>(&stage_.mapping)) {
-      Value* partials = sum->part == SumMapping::Part::kAll ? nullptr : BehindPlan();
-      SumEmitter(builder_, abi_, device_.plan, stage_, *sum, partials, walk).Emit();
     } else {
       StageEmitter emitter(builder_, abi_, device_.plan, stage_, walk);
-      std::visit(
-          Overloaded{[&](const ThreadMapping& threads) { emitter.Emit(threads); },
-                     [&](const PointMapping& points) { emitter.Emit(points); },
-                     [&](const TeamMapping& team) { emitter.Emit(team); }, [](const auto&) {}},
-          stage_.mapping);
+      std::visit(Overloaded{[&](const ThreadMapping& threads) { emitter.Emit(threads); },
+                            [&](const PointMapping& points) { emitter.Emit(points); },
+                            [&](const TeamMapping& team) { emitter.Emit(team); },
+                            [](const TileMapping&) {}},
+                 stage_.mapping);
     }
     builder_.CreateRetVoid();
     walk.PromoteVariables();
@@ -83,11 +79,6 @@ class StageFunctionEmitter {
     return function_->getArg(tensors);
   }
 
-  // The part of it that stages have for themselves.
-  Value* BehindPlan() {
-    return Bytes(Scratch(), static_cast<std::int64_t>(device_.plan.scratch_bytes));
-  }
-
   bool NeedsPrivateMemory() const {
     for (BufferId id = 0; id < device_.plan.buffers.size(); ++id) {
       if (device_.plan.buffers[id].per_thread && !stage_.registers.contains(id)) return true;
@@ -111,7 +102,8 @@ class StageFunctionEmitter {
     }
     Value* bytes = builder_.CreateMul(builder_.CreateZExt(slot, builder_.getInt64Ty()),
                                       builder_.getInt64(stage_.private_bytes));
-    return builder_.CreateGEP(builder_.getInt8Ty(), BehindPlan(), bytes);
+    Value* slots = Bytes(Scratch(), static_cast<std::int64_t>(device_.plan.scratch_bytes));
+    return builder_.CreateGEP(builder_.getInt8Ty(), slots, bytes);
   }
 
   const DevicePlan& device_;

@@ -2,8 +2,6 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "worker/gpu/quads.h"
-
 namespace loopfleet::worker {
 namespace {
 
@@ -39,20 +37,14 @@ void StageEmitter::ForBlock(std::int64_t count, const Numbered& run) {
 }
 
 void StageEmitter::Emit(const ThreadMapping& threads) {
-  ForGrid(threads.threads, [&](Value* number) {
+  ForGrid(threads.iterations, [&](Value* number) {
     const std::function<void(std::size_t)> inside = [&](std::size_t level) {
       if (level < threads.around.size()) {
         return walk_.RunLoop(threads.around[level]->loop, [&] { inside(level + 1); });
       }
       std::vector<DeviceWalk::Entered> entered;
-      const LoopStep& innermost = *threads.group.back();
-      Value* exists =
-          walk_.EnterNumbered(threads.group, number, entered, threads.quads.empty() ? 1 : kQuad);
-      walk_.If(exists, [&] {
-        if (threads.quads.empty()) return RunSerial(innermost.steps);
-        quads_.RunUpToFour(threads.quads, entered.back(), QuadEmitter::Iterations::kOfTheirOwn,
-                           [&] { RunSerial(innermost.steps); });
-      });
+      Value* exists = walk_.EnterNumbered(threads.group, number, entered);
+      walk_.If(exists, [&] { RunSerial(threads.group.back()->steps); });
       while (!entered.empty()) {
         walk_.Leave(entered.back());
         entered.pop_back();
@@ -103,13 +95,6 @@ void StageEmitter::RunSerial(const std::vector<Step>& steps) {
       }
     }
     RunSerial(loop->prepare);
-    const auto line = StraightLineOf(plan_, loop->steps);
-    if (line && RunsInQuads(plan_, stage_.registers, *line, loop->loop)) {
-      walk_.RunLoopInQuads(
-          loop->loop, [&] { quads_.Run(*line, loop->loop, QuadEmitter::Iterations::kOfOneThread); },
-          [&] { RunSerial(loop->steps); });
-      continue;
-    }
     walk_.RunLoop(loop->loop, [&] { RunSerial(loop->steps); });
   }
 }
@@ -133,15 +118,6 @@ void StageEmitter::RunPoint(const PointMapping& points, Value* number) {
 }
 
 void StageEmitter::RunReducing(const PointMapping& points, std::size_t level, Value* accumulator) {
-  const bool is_innermost =
-      level + 1 == points.serial.size() && points.nest.loops.back() == points.serial.back();
-  const StraightLine line = {points.nest.body};
-  if (is_innermost && RunsInQuads(plan_, stage_.registers, line, points.serial.back()->loop)) {
-    const LoopId loop = points.serial.back()->loop;
-    return walk_.RunLoopInQuads(
-        loop, [&] { quads_.Run(line, loop, QuadEmitter::Iterations::kOfOneThread, accumulator); },
-        [&] { RunReducing(points, level + 1, accumulator); });
-  }
   if (level < points.serial.size()) {
     return walk_.RunLoop(points.serial[level]->loop,
                          [&] { RunReducing(points, level + 1, accumulator); });

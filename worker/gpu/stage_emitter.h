@@ -8,7 +8,6 @@
 #include "worker/gpu/device_abi.h"
 #include "worker/gpu/device_plan.h"
 #include "worker/gpu/device_walk.h"
-#include "worker/gpu/quad_emitter.h"
 
 namespace loopfleet::worker {
 
@@ -16,12 +15,7 @@ class StageEmitter {
  public:
   StageEmitter(llvm::IRBuilderBase& builder, DeviceAbi& abi, const KernelPlan& plan,
                const Stage& stage, DeviceWalk& walk)
-      : builder_(builder),
-        abi_(abi),
-        plan_(plan),
-        stage_(stage),
-        walk_(walk),
-        quads_(builder, plan, stage, walk) {}
+      : builder_(builder), abi_(abi), plan_(plan), stage_(stage), walk_(walk) {}
 
   void Emit(const ThreadMapping& threads);
   void Emit(const PointMapping& points);
@@ -46,7 +40,6 @@ class StageEmitter {
   const KernelPlan& plan_;
   const Stage& stage_;
   DeviceWalk& walk_;
-  QuadEmitter quads_;
 };
 
 }  // namespace loopfleet::worker

@@ -96,12 +96,10 @@ void SizePointwise(TileAxis& x, TileAxis& y, bool has_vector) {
   y.block = std::clamp<std::int64_t>(kMostBlockThreads / Up(x.block, x.each), 1, y.extent);
 }
 
-// As if the extent were a multiple of four; where it is none, the last thread of a line goes one by
-// one.
 bool HasVector(const Nest& nest, const KernelPlan& plan, const TileAxis& axis) {
-  return axis.extent >= 4 && std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
-           return MovesByFours(plan, nest, *access, axis.loop, 4);
-         });
+  return std::ranges::any_of(AccessesOf(*nest.body), [&](const Access* access) {
+    return MovesByFours(plan, nest, *access, axis.loop, axis.extent);
+  });
 }
 
 std::int64_t DepthOf(const PlanLoop& loop) {
@@ -218,7 +216,6 @@ std::optional<TileMapping> ChooseTile(const KernelPlan& plan, const Nest& nest) 
   }
   if (tile.reduced.empty()) {
     SizePointwise(tile.x, tile.y, HasVector(nest, plan, tile.x));
-    tile.ragged = tile.x.each == 4 && tile.x.extent % 4 != 0;
   } else {
     SizeReducing(tile.x, tile.y, x_dim, y_inside);
   }

@@ -69,14 +69,15 @@ void TileEmitter::EnterBlock() {
 
 void TileEmitter::Emit() {
   EnterBlock();
+  const Body& body = *tile_.nest.body;
   const Statement* reduction = tile_.nest.reduction();
   if (reduction == nullptr) {
-    if (!tile_.ragged) return EmitPoints();
-    Value* is_whole = InRange(tile_.x, x_, tile_.x.each - 1);
-    is_whole_ = true;
-    walk_.If(is_whole, [&] { EmitPoints(); });
-    is_whole_ = false;
-    walk_.If(builder_.CreateNot(is_whole), [&] { EmitPoints(); });
+    Loaded loaded;
+    StoreAll([&](std::int64_t x, std::int64_t y) {
+      const auto values = walk_.Evaluate(
+          body, [&](const Access& access) { return Operand(access, x, y, nullptr, loaded); });
+      return values.values.back();
+    });
     return;
   }
   const auto identity = static_cast<float>(ReductionIdentity(reduction->op));
@@ -89,21 +90,6 @@ void TileEmitter::Emit() {
   StoreAll([&](std::int64_t x, std::int64_t y) {
     return walk_.Get(accumulators_[static_cast<std::size_t>(y * tile_.x.each + x)]);
   });
-}
-
-void TileEmitter::EmitPoints() {
-  Loaded loaded;
-  StoreAll([&](std::int64_t x, std::int64_t y) {
-    const auto values = walk_.Evaluate(*tile_.nest.body, [&](const Access& access) {
-      return Operand(access, x, y, nullptr, loaded);
-    });
-    return values.values.back();
-  });
-}
-
-bool TileEmitter::IsWide(const Access& access) const {
-  return tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, access, tile_.x.loop,
-                                              is_whole_ ? tile_.x.each : tile_.x.extent);
 }
 
 void TileEmitter::RunReduced(std::size_t level) {
@@ -162,8 +148,8 @@ TileEmitter::Slice TileEmitter::SliceOf(const StagedOperand& staged) {
   const std::int64_t in_row = (staged.axis_fastest ? axis.block : tile_.depth) / unit;
   Value* operand = walk_.Pointer(*staged.access);
   // Then a thread's portions lie some whole rows apart: one address leads to all.
-  const bool is_even = threads % in_row == 0 &&
-                       (staged.axis_fastest ? tile_.whole_depth : !HangsOver(axis));
+  const bool is_even =
+      threads % in_row == 0 && (staged.axis_fastest ? tile_.whole_depth : !HangsOver(axis));
   Slice slice{.staged = &staged, .portions = {}};
   for (std::int64_t first = 0; first < total; first += threads) {
     Portion portion;
@@ -219,8 +205,7 @@ void TileEmitter::Fetch(const Slice& slice, Value* depth_start, Value* depth_ext
         step = Smaller(builder_.CreateAdd(depth_start, portion.step),
                        builder_.CreateSub(depth_extent, walk_.Constant(1)));
       }
-      at = builder_.CreateGEP(builder_.getFloatTy(), portion.from,
-                              Wide(step, staged.depth_stride));
+      at = builder_.CreateGEP(builder_.getFloatTy(), portion.from, Wide(step, staged.depth_stride));
     }
     Value* further = builder_.getInt64(static_cast<std::uint64_t>(portion.further));
     Value* from = builder_.CreateGEP(builder_.getFloatTy(), at, further);
@@ -286,9 +271,8 @@ Value* TileEmitter::FromShared(const StagedOperand& staged, std::int64_t index, 
   const std::int64_t first = index / group * group;
   Value*& of_thread = thread_shared_[&staged];
   if (of_thread == nullptr) {
-    Value* place =
-        builder_.CreateAdd(builder_.CreateMul(depth.first, walk_.Constant(staged.pitch)),
-                           builder_.CreateMul(here.thread, walk_.Constant(group)));
+    Value* place = builder_.CreateAdd(builder_.CreateMul(depth.first, walk_.Constant(staged.pitch)),
+                                      builder_.CreateMul(here.thread, walk_.Constant(group)));
     of_thread = builder_.CreateGEP(builder_.getFloatTy(), shared_, place);
   }
   const std::int64_t further =
@@ -333,7 +317,8 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
   if (depth != nullptr && staged != tile_.staged.end()) {
     return FromShared(*staged, staged->along_x ? x : y, *depth, loaded);
   }
-  const bool vector = along_x == 1 && IsWide(access);
+  const bool vector = tile_.x.group() == 4 && along_x == 1 &&
+                      MovesByFours(plan_, tile_.nest, access, tile_.x.loop, tile_.x.extent);
   const Position at_y = PositionOf(tile_.y, y_, y, 1);
   if (!vector) {
     Value* from = Pointer(access, PositionOf(tile_.x, x_, x, 1), at_y);
@@ -353,7 +338,8 @@ Value* TileEmitter::Operand(const Access& access, std::int64_t x, std::int64_t y
 
 void TileEmitter::StoreAll(const std::function<Value*(std::int64_t x, std::int64_t y)>& value) {
   const Access& target = *tile_.nest.body->statements.back().target;
-  const bool vector = IsWide(target);
+  const bool vector =
+      tile_.x.group() == 4 && MovesByFours(plan_, tile_.nest, target, tile_.x.loop, tile_.x.extent);
   const std::int64_t width = vector ? 4 : 1;
   // All values first: loads need no thread to exist, only stores do.
   std::vector<Value*> values;

@@ -36,12 +36,7 @@ class TileEmitter {
   using Loaded = std::map<std::tuple<const Access*, std::int64_t, std::int64_t>, llvm::Value*>;
 
   void EnterBlock();
-  bool HangsOver(const TileAxis& axis) const {
-    return axis.extent % axis.block != 0 && !(is_whole_ && &axis == &tile_.x);
-  }
-  // Four elements of it along x lie side by side, aligned.
-  bool IsWide(const Access& access) const;
-  void EmitPoints();
+  bool HangsOver(const TileAxis& axis) const { return axis.extent % axis.block != 0; }
   // Of the thread's element `index`, or of the four from it on.
   Position PositionOf(const TileAxis& axis, const Here& here, std::int64_t index,
                       std::int64_t width) const;
@@ -93,10 +88,9 @@ class TileEmitter {
   DeviceWalk& walk_;
   Here x_;
   Here y_;
-  bool is_whole_ = false;  // here all elements that the thread has along x exist
   llvm::Value* shared_ = nullptr;
   std::map<const StagedOperand*, llvm::Value*> thread_shared_;  // at Depth::first, of this thread
-  std::vector<llvm::Value*> accumulators_;  // by y * x.each + x
+  std::vector<llvm::Value*> accumulators_;                      // by y * x.each + x
 };
 
 }  // namespace loopfleet::worker

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "worker/timing/statistics.h"
-#include "worker/timing/switch_mark.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -96,22 +95,9 @@ bool HostCoreProbe::BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) {
 }
 
 std::uint64_t HostCoreProbe::Preemptions() {
-  constexpr int kMostBelieved = 64;
-  const bool stands = SwitchMark::IsStanding();
-  if (stands && mark_ == Mark::kGoes && ++believed_ < kMostBelieved) return preemptions_;
-  believed_ = 0;
-  SwitchMark::Set();  // before the system is asked: what comes in between makes it fall
   rusage usage{};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return 0;
-  const auto preemptions = static_cast<std::uint64_t>(usage.ru_nivcsw);
-  const auto switches = preemptions + static_cast<std::uint64_t>(usage.ru_nvcsw);
-  if (switches_ != 0) {
-    if (stands && preemptions != preemptions_) mark_ = Mark::kStays;
-    if (!stands && switches != switches_ && mark_ == Mark::kUntried) mark_ = Mark::kGoes;
-  }
-  preemptions_ = preemptions;
-  switches_ = switches;
-  return preemptions_;
+  return static_cast<std::uint64_t>(usage.ru_nivcsw);
 }
 
 std::uint64_t HostCoreProbe::ProcessorNs() {

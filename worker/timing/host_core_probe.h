@@ -19,9 +19,7 @@ class HostCoreProbe final : public CoreProbe {
   std::uint64_t EmptyNs() const;
   bool BecomesQuiet(double quiet_ns, std::uint64_t patience_ns) override;
   double ClockMhz() override;
-  // A few ns where there was none since the last call, else 0.3 us; 0 where the system does not
-  // tell. One within a system call may be told some calls later.
-  std::uint64_t Preemptions() override;
+  std::uint64_t Preemptions() override;  // 0.3 us; 0 where the system does not tell
   std::uint64_t ProcessorNs() override;  // 0.3 us
 
   std::uint64_t steps() const { return steps_; }
@@ -36,13 +34,6 @@ class HostCoreProbe final : public CoreProbe {
   std::uint64_t steps_ = 1;
   double clock_mhz_ = 0;  // as it was read last; 0: not yet
   std::uint64_t clock_read_ns_ = 0;
-  std::uint64_t preemptions_ = 0;  // as the system told them last
-  std::uint64_t switches_ = 0;     // of all kinds; 0: not asked yet
-  // A mark is believed once it was seen to go when the thread was off its core. It is looked into
-  // now and then, and one that stayed over a preemption ends that for good.
-  enum class Mark : std::uint8_t { kUntried, kGoes, kStays };
-  Mark mark_ = Mark::kUntried;
-  int believed_ = 0;  // times in a row
 };
 
 }  // namespace loopfleet::worker

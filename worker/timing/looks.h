@@ -19,10 +19,12 @@
 
 namespace loopfleet::worker {
 
-// The name of the default policy (2 to 5 looks of 5 to 20 repetitions of 60 us, ended when two
-// agree, unless a third can make an A of it), part of what a stored result is looked up by: change
-// it with anything that changes what a figure means. (Precision and budget only say when to stop:
-// they are not part of it.)
+// The name of the default policy: 2 to 5 looks of 5 to 20 repetitions of 60 us, ended when two
+// agree, unless a third can make an A of it. Stored results are looked up by it, so a new name
+// empties the store for every job. Change it only when a figure means something else: another
+// statistic, other work in the timed region, another state of the caches, another clock. Rules that
+// decide when to look, how long to wait or when to stop (precision and budget among them), and what
+// the probes cost, keep the name.
 inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
 class Looks {

@@ -198,15 +198,6 @@ export interface Job {
   asked: { rules: string; threads: number; cache: string; labels: string[]; priority: number; fresh: boolean };
   loop_tree: string | null;
   trail: { action: string; legal: boolean; loop_tree: string | null }[];
-  code_formats: string[];
   commands: { what: string; command: string }[];
   outcome: Outcome | null;
-}
-
-export interface Code {
-  job: string;
-  format: string;
-  code: string;
-  whole: boolean;
-  note: string | null;
 }

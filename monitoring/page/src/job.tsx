@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { Chart } from "./chart";
-import type { Code, Job, Outcome } from "./facts";
+import type { Job, Outcome } from "./facts";
 import { benchmarkName, duration, Figure, Grade, percent, State } from "./figure";
 import { useAnswer } from "./live";
 import { Facts } from "./table";
@@ -149,34 +149,6 @@ function Trail({ job }: { job: Job }) {
   );
 }
 
-const FORMATS: Record<string, string> = { c: "C", "llvm-ir": "LLVM IR", asm: "assembly", ptx: "PTX" };
-
-function GeneratedCode({ job }: { job: Job }) {
-  const [format, setFormat] = useState(job.code_formats[0] ?? "c");
-  // Before its outcome is there the code is this host's, after it the measuring worker's.
-  const { answer, error } = useAnswer<Code>(`/api/job/${job.job}/code?format=${format}`, job.state);
-  return (
-    <section aria-labelledby="code-title">
-      <h2 id="code-title">Code</h2>
-      <div class="trail" role="group" aria-label="What to show of its code">
-        {job.code_formats.map((one) => (
-          <button key={one} aria-pressed={one === format} onClick={() => setFormat(one)}>
-            {FORMATS[one] ?? one}
-          </button>
-        ))}
-      </div>
-      <p class="note">
-        {answer && !answer.whole
-          ? "The beginning of it; all of it by the command below."
-          : (answer?.note ?? (format === "c" ? "The tree as plain C, in the order of its loops." : "Made anew from its actions."))}
-      </p>
-      <pre class="code" tabIndex={0} data-format={answer?.format} aria-label="Code">
-        {answer ? answer.code : (error ?? "…")}
-      </pre>
-    </section>
-  );
-}
-
 function Command({ what, command }: { what: string; command: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
@@ -217,7 +189,6 @@ export function JobPage({ id, turn }: { id: string; turn: unknown }) {
       <Trail job={job} />
       {job.outcome ? <Stages outcome={job.outcome} /> : null}
       {job.outcome ? <Samples outcome={job.outcome} /> : null}
-      {job.loop_tree ? <GeneratedCode key={job.job} job={job} /> : null}
       <section aria-labelledby="commands-title">
         <h2 id="commands-title">Look further</h2>
         <ul class="commands">

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace loopfleet::coordinator {
 namespace {
 
@@ -59,6 +63,35 @@ TEST(JobView, CommandsSurviveAShell) {
       view["commands"][0]["command"],
       R"(echo '{"ir":"it'\''s $(not) `run`","actions":[],"every_step":true}' | loopfleet replay)");
   EXPECT_TRUE(view["loop_tree"].is_null());
+}
+
+storage::StoredJob MeasuredOn(DeviceKind device, std::string isa) {
+  storage::StoredJob job = Asked({});
+  job.outcome.emplace();
+  auto& hardware = job.outcome->evaluation.conditions.emplace().hardware;
+  hardware.device = device;
+  hardware.isa = std::move(isa);
+  return job;
+}
+
+std::vector<std::string> CodeCommands(const storage::StoredJob& job) {
+  std::vector<std::string> commands;
+  for (const Json& one : JobViewJson({{1}, 2}, job)["commands"]) {
+    const auto command = one["command"].get<std::string>();
+    if (command.starts_with("loopfleet job code 1.2 ")) commands.push_back(command.substr(23));
+  }
+  return commands;
+}
+
+TEST(JobView, CodeIsPrintedForTheDeviceThatMeasuredIt) {
+  using Commands = std::vector<std::string>;
+  EXPECT_EQ(CodeCommands(Asked({})), (Commands{"--format c", "--format llvm-ir", "--format asm"}));
+  EXPECT_EQ(CodeCommands(MeasuredOn(DeviceKind::kCpu, "avx2")),
+            (Commands{"--format c", "--format llvm-ir --isa avx2", "--format asm --isa avx2"}));
+  EXPECT_EQ(CodeCommands(MeasuredOn(DeviceKind::kCpu, "of tomorrow")),
+            (Commands{"--format c", "--format llvm-ir", "--format asm"}));
+  EXPECT_EQ(CodeCommands(MeasuredOn(DeviceKind::kCuda, "sm_90")),
+            (Commands{"--format c", "--format llvm-ir", "--format ptx"}));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "common/looptree/benchmark.h"
 #include "common/looptree/walk.h"
-#include "tests/unit/worker/gpu/long_sums.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 
 namespace loopfleet::worker {
@@ -21,15 +20,12 @@ std::string StagesOf(const std::string& uri, const std::string& actions) {
   return DescribeStages(PlanDevice(replayed.value().tree).value());
 }
 
-TEST(DevicePlan, ThreadsForThreadedLoops) {
-  // Four neighbours to a thread, the last of which has what is left.
+TEST(DevicePlan, AThreadForEachIterationOfThreadedLoops) {
   EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/1000", ""),
-            "1 x 256: 250 threads by fours, 192 B local, 3 in registers\n");
-  EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/1025", ""),
-            "2 x 256: 257 threads by fours, 192 B local, 3 in registers\n");
+            "4 x 256: 1000 threads, 192 B local, 3 in registers\n");
+  // a in 333 r 1 [thread] of 3: a' is not split, and starts at multiples of three.
   EXPECT_EQ(StagesOf("benchmark://loop_tool-cuda-v0/3", ""),
             "1 x 32: 3 threads, 192 B local, 3 in registers\n");
-  // a in 333 r 1 [thread] of 3: a' is not split, and starts at multiples of three.
   const std::string tail =
       StagesOf("benchmark://loop_tool-cuda-v0/1000", "toggle_mode,up,toggle_mode,up,up");
   EXPECT_EQ(tail, "2 x 256: 334 threads, 192 B local, 3 in registers\n");
@@ -47,22 +43,6 @@ TEST(DevicePlan, OrdersOfAMatrixProduct) {
   // m, n, k: neighbours along n join in.
   EXPECT_EQ(StagesOf("benchmark://mm-v0/mm64_256_64", "down,swap_down"),
             "128 x 128: tile 1x128, 1x1 each, depth 16, 0 staged\n");
-}
-
-TEST(DevicePlan, ManyThreadsToALongSum) {
-  // A million terms: 256 blocks of 256 threads, four terms at a time, then one block.
-  EXPECT_EQ(DescribeStages(PlanDevice(LongSums{.terms = 1 << 20}.Tree()).value()),
-            "256 x 256: 1 parts of sums by fours\n1 x 256: 1 sums of parts\n");
-  EXPECT_EQ(DescribeStages(PlanDevice(LongSums{.sums = 200, .terms = 1 << 13}.Tree()).value()),
-            "400 x 256: 200 parts of sums by fours\n200 x 32: 200 sums of parts\n");
-  EXPECT_EQ(DescribeStages(PlanDevice(LongSums{.terms = 5000, .shift = 1}.Tree()).value()),
-            "1 x 256: 1 sums by fours\n");
-  // Enough points, or short sums: as before.
-  EXPECT_EQ(
-      DescribeStages(PlanDevice(LongSums{.sums = 257, .terms = 5000}.Tree()).value()).find("sums"),
-      std::string::npos);
-  EXPECT_EQ(DescribeStages(PlanDevice(LongSums{.terms = 4095}.Tree()).value()).find("sums"),
-            std::string::npos);
 }
 
 TEST(DevicePlan, ATileOfTheTree) {

@@ -101,8 +101,7 @@ class WrongAbi final : public DeviceAbi {
 
 bool Waits(const Stage& stage) {
   if (const auto* tile = std::get_if<TileMapping>(&stage.mapping)) return !tile->staged.empty();
-  return std::holds_alternative<TeamMapping>(stage.mapping) ||
-         std::holds_alternative<SumMapping>(stage.mapping);
+  return std::holds_alternative<TeamMapping>(stage.mapping);
 }
 
 }  // namespace

@@ -92,32 +92,6 @@ TEST(GpuCompiler, MovesFourAtATimeWhereAligned) {
   EXPECT_NE(kernel.ptx.find("st.global.v4.f32"), std::string::npos);
 }
 
-TEST(GpuCompiler, ThreadsMoveFourAtATimeWhereAligned) {
-  const auto ptx = [](const char* actions) {
-    return CompilerFor(GpuArch{80})
-        ->Compile(Walked("benchmark://loop_tool-cuda-v0/8388607", actions))
-        .value()
-        .ptx;
-  };
-  // One element in each iteration, and what is left over one by one.
-  const std::string threads = ptx("");
-  EXPECT_NE(threads.find("ld.global.nc.v4.f32"), std::string::npos) << threads;
-  EXPECT_NE(threads.find("st.global.v4.f32"), std::string::npos);
-  EXPECT_NE(threads.find("st.global.f32"), std::string::npos);
-  // Three: nothing is aligned.
-  const std::string threes = ptx("toggle_mode,up,toggle_mode,up,up");
-  EXPECT_EQ(threes.find(".v4."), std::string::npos) << threes;
-}
-
-// A million terms, in two kernels.
-TEST(GpuCompiler, ALongSumHasTwoStages) {
-  const auto kernel = CompilerFor(GpuArch{80})->Compile(LongSums{.terms = 1 << 20}.Tree()).value();
-  ASSERT_EQ(kernel.launches.size(), 2U);
-  EXPECT_EQ(kernel.launches[0].blocks, 256U);
-  EXPECT_EQ(kernel.launches[1].blocks, 1U);
-  EXPECT_EQ(kernel.scratch_bytes, 256 * 4U);
-}
-
 class Assembled : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {

@@ -20,7 +20,7 @@ struct LongSums {
   looptree::LoopTree Tree() const;
 };
 
-// One block to a sum and several, with tails, aligned and not.
+// With tails, aligned and not.
 std::vector<LongSums> AllLongSums();
 
 }  // namespace loopfleet::worker
