@@ -15,7 +15,7 @@
 #include "bench/result_line.h"
 #include "common/looptree/benchmark.h"
 #include "common/looptree/walk.h"
-#include "worker/gpu/device_plan.h"
+#include "worker/gpu/device_planner.h"
 #include "worker/gpu/gpu_compiler.h"
 #include "worker/gpu/ptx_assembler.h"
 

@@ -43,4 +43,11 @@ Answer<void> BatchWriter::Send(wire::BatchEnd end) {
   return {};
 }
 
+Answer<BatchId> Client::Submit(std::span<const JobSpec> jobs) {
+  BatchWriter writer(*this);
+  for (const JobSpec& job : jobs) LF_TRY_VOID(writer.Add(job));
+  LF_TRY_VOID(writer.Finish());
+  return writer.batch();
+}
+
 }  // namespace loopfleet::client

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "client/batch_writer.h"
 #include "common/wire/codec.h"
 
 namespace loopfleet::client {
@@ -249,13 +248,6 @@ Answer<void> Client::Pause(Nanos duration) {
 
 Answer<wire::Accepted> Client::SubmitMessage(wire::SubmitJobs message) {
   return Ask<wire::Accepted>(std::move(message), Nanos{0});
-}
-
-Answer<BatchId> Client::Submit(std::span<const JobSpec> jobs) {
-  BatchWriter writer(*this);
-  for (const JobSpec& job : jobs) LF_TRY_VOID(writer.Add(job));
-  LF_TRY_VOID(writer.Finish());
-  return writer.batch();
 }
 
 Answer<wire::OutcomePage> Client::Fetch(BatchId batch, std::uint64_t after_sequence, Nanos wait) {

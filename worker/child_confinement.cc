@@ -17,7 +17,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "worker/child_message.h"
+#include "worker/last_words.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -149,8 +149,7 @@ void LimitProcessorTime(const ProcessorTime& time) {
 void ProcessorTimeLimit::Renew(const ProcessorTime& time, Instant now) {
   constexpr std::chrono::seconds kHolds(1);
   if (time == granted_ && now - granted_at_ < kHolds) return;
-  LimitProcessorTime(
-      {.wall_seconds = time.wall_seconds + kHolds.count(), .threads = time.threads});
+  LimitProcessorTime({.wall_seconds = time.wall_seconds + kHolds.count(), .threads = time.threads});
   granted_ = time;
   granted_at_ = now;
 }

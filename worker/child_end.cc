@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "worker/child_message.h"
 #include "worker/isolation.h"
+#include "worker/last_words.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -32,8 +32,8 @@ ChildEnd FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
-    // Not by us, and no child may do it to itself (isolation.cc): by the system, for want of memory,
-    // or by somebody on this host.
+    // Not by us, and no child may do it to itself (isolation.cc): by the system, for want of
+    // memory, or by somebody on this host.
     if (signal == SIGKILL) return {.cause = Cause::kMemory};
     if (signal == SIGSYS) return {.cause = Cause::kForbidden, .number = -1};
     return {.cause = Cause::kSignal, .number = signal};

@@ -8,7 +8,7 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "worker/child_message.h"
+#include "worker/last_words.h"
 #include "worker/nursery.h"
 
 namespace loopfleet::worker {

@@ -18,8 +18,8 @@ enum class ReplyTag : std::uint8_t {
   kTimed,
   kDevice,
   kCanary,
-  kCrashed,
-  kForbiddenCall = 0xfc
+  kCrashed = static_cast<std::uint8_t>(LastWordTag::kCrashed),
+  kForbiddenCall = static_cast<std::uint8_t>(LastWordTag::kForbiddenCall),
 };
 
 void PutBuffers(ByteWriter& writer, const std::vector<PlacedBuffer>& buffers) {
@@ -358,34 +358,6 @@ std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes) {
   }
   if (!reader.AtEnd()) return std::nullopt;
   return reply;
-}
-
-namespace {
-
-void EncodeLastWord(ReplyTag tag, std::int32_t number, char* bytes) {
-  static_assert(kLastWordBytes == sizeof tag + sizeof number);
-  bytes[0] = static_cast<char>(tag);
-  std::memcpy(bytes + sizeof tag, &number, sizeof number);
-}
-
-}  // namespace
-
-void EncodeForbiddenCall(std::int32_t system_call, char* bytes) {
-  EncodeLastWord(ReplyTag::kForbiddenCall, system_call, bytes);
-}
-
-void EncodeCrashed(std::int32_t signal, char* bytes) {
-  EncodeLastWord(ReplyTag::kCrashed, signal, bytes);
-}
-
-std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes) {
-  ByteReader reader(bytes);
-  const auto tag = reader.Get<std::uint8_t>();
-  const ForbiddenCall call{.system_call = reader.Get<std::int32_t>()};
-  if (!reader.AtEnd() || tag != static_cast<std::uint8_t>(ReplyTag::kForbiddenCall)) {
-    return std::nullopt;
-  }
-  return call;
 }
 
 }  // namespace loopfleet::worker

@@ -14,6 +14,7 @@
 #include "common/job/failure.h"
 #include "worker/buffer_layout.h"
 #include "worker/kernel.h"
+#include "worker/last_words.h"
 #include "worker/slot_time.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
@@ -25,13 +26,6 @@ inline constexpr std::size_t kMaxRequestBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxCompileReplyBytes = std::size_t{64} << 20;  // mostly the object
 inline constexpr std::size_t kMaxExecutorReplyBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxKernelBuffers = 1024;
-
-// Exit codes by which a child says why it gives up.
-inline constexpr int kExitOk = 0;              // its channel was closed
-inline constexpr int kExitOutOfMemory = 12;    // an allocation failed
-inline constexpr int kExitNotConfined = 70;    // it could not give up its rights
-inline constexpr int kExitForbiddenCall = 31;  // it made a system call that is not allowed
-inline constexpr int kExitBadRequest = 76;     // the daemon sent what cannot be read: a bug
 
 // ---- compiler -----------------------------------------------------------------------------------
 
@@ -145,15 +139,6 @@ struct CanaryReply {
   std::uint64_t number = 0;
   std::optional<CanaryReading> reading;  // empty: there was no memory for them
 };
-// Sent by a child of any kind in the place of its reply, right before it ends.
-struct ForbiddenCall {
-  std::int32_t system_call = 0;  // its number on this architecture
-};
-// Sent by a child that runs kernels in the place of its reply, when a signal is about to end it: so
-// the next one need not wait until this one has gone.
-struct Crashed {
-  std::int32_t signal = 0;  // 1 to 64
-};
 using ExecutorReply =
     std::variant<RunDone, Timed, DeviceReply, CanaryReply, Crashed, ForbiddenCall>;
 
@@ -161,12 +146,5 @@ std::string Encode(const ExecutorRequest& request);
 std::optional<ExecutorRequest> DecodeExecutorRequest(std::string_view bytes);
 std::string Encode(const ExecutorReply& reply);
 std::optional<ExecutorReply> DecodeExecutorReply(std::string_view bytes);
-
-// Encode(ForbiddenCall) and Encode(Crashed) for signal handlers; `bytes` has room for so many.
-inline constexpr std::size_t kLastWordBytes = 5;
-void EncodeForbiddenCall(std::int32_t system_call, char* bytes);
-void EncodeCrashed(std::int32_t signal, char* bytes);
-// The same message among the compiler's replies.
-std::optional<ForbiddenCall> DecodeForbiddenCall(std::string_view bytes);
 
 }  // namespace loopfleet::worker

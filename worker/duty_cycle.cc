@@ -6,19 +6,6 @@
 
 namespace loopfleet::worker {
 
-std::string_view ActivityName(Activity activity) {
-  switch (activity) {
-    case Activity::kIdle: return "idle";
-    case Activity::kWait: return "wait";
-    case Activity::kCompile: return "compile";
-    case Activity::kVerify: return "verify";
-    case Activity::kMeasure: return "measure";
-    case Activity::kCanary: return "canary";
-    case Activity::kLost: return "lost";
-  }
-  LF_CHECK(false, "activity {}", static_cast<int>(activity));
-}
-
 DutyCycle::DutyCycle(const Clock& clock, OnSpent on_spent)
     : clock_(clock), on_spent_(std::move(on_spent)), until_(clock.Now()) {}
 

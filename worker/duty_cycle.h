@@ -12,20 +12,9 @@
 #include <string_view>
 
 #include "common/base/clock.h"
+#include "worker/slot_time.h"
 
 namespace loopfleet::worker {
-
-enum class Activity : std::uint8_t {
-  kIdle,     // no job is here
-  kWait,     // jobs are here; other workers of this host have the core, or nothing has begun yet
-  kCompile,  // the slot is empty: the job that is furthest is being rebuilt and compiled
-  kVerify,   // the slot is empty: the job that is furthest is being verified
-  kMeasure,  // a kernel is on the slot, and its figure was worth it
-  kCanary,   // kernels that are always the same
-  kLost,     // a kernel was on the slot, and there is no figure: crashed, too long, too contended
-};
-inline constexpr std::size_t kActivities = 7;
-std::string_view ActivityName(Activity activity);
 
 class DutyCycle {
  public:

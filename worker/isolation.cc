@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "common/base/check.h"
-#include "worker/child_message.h"
+#include "worker/last_words.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -22,7 +22,7 @@ extern "C" {
 
 #include "common/base/check.h"
 #include "worker/byte_codec.h"
-#include "worker/child_message.h"
+#include "worker/last_words.h"
 
 namespace loopfleet::worker {
 namespace {

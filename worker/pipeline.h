@@ -33,10 +33,6 @@
 
 namespace loopfleet::worker {
 
-// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
-// batches. Those of SlotStep say what that goes on.
-inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
-
 class Pipeline final : public LeaseRunner {
  public:
   struct Options {
@@ -96,7 +92,7 @@ class Pipeline final : public LeaseRunner {
     Nanos run_took;  // Verified::run_took
     Instant waits_since;
     Looks looks;
-    SlotTime outside;  // of its looks
+    SlotTime outside;             // of its looks
     Preparations::Mark begun_at;  // of the look under way
     bool had_all_cores = true;    // nothing was prepared on its other cores during its looks
   };

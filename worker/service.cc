@@ -13,10 +13,9 @@
 #include "common/job/outcome_json.h"
 #include "monitoring/http_server.h"
 #include "worker/child_end.h"
-#include "worker/duty_cycle.h"
-#include "worker/pipeline.h"
 #include "worker/pulse.h"
 #include "worker/session.h"
+#include "worker/slot_time.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/base/check.h"
+
 namespace loopfleet::worker {
 
 std::string_view SlotStepLabel(SlotStep step) {
@@ -26,6 +28,19 @@ void SlotTime::LimitTo(std::uint64_t most_ns) {
 SlotTime& SlotTime::operator+=(const SlotTime& other) {
   for (std::size_t i = 0; i < kSlotSteps; ++i) ns[i] += other.ns[i];
   return *this;
+}
+
+std::string_view ActivityName(Activity activity) {
+  switch (activity) {
+    case Activity::kIdle: return "idle";
+    case Activity::kWait: return "wait";
+    case Activity::kCompile: return "compile";
+    case Activity::kVerify: return "verify";
+    case Activity::kMeasure: return "measure";
+    case Activity::kCanary: return "canary";
+    case Activity::kLost: return "lost";
+  }
+  LF_CHECK(false, "activity {}", static_cast<int>(activity));
 }
 
 }  // namespace loopfleet::worker

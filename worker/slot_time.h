@@ -35,4 +35,21 @@ struct SlotTime {
   friend bool operator==(const SlotTime&, const SlotTime&) = default;
 };
 
+// What the slot's time goes on: at every moment exactly one of these.
+enum class Activity : std::uint8_t {
+  kIdle,     // no job is here
+  kWait,     // jobs are here; other workers of this host have the core, or nothing has begun yet
+  kCompile,  // the slot is empty: the job that is furthest is being rebuilt and compiled
+  kVerify,   // the slot is empty: the job that is furthest is being verified
+  kMeasure,  // a kernel is on the slot, and its figure was worth it
+  kCanary,   // kernels that are always the same
+  kLost,     // a kernel was on the slot, and there is no figure: crashed, too long, too contended
+};
+inline constexpr std::size_t kActivities = 7;
+std::string_view ActivityName(Activity activity);
+
+// The label, beside those of the stages, for what a kernel takes of the slot outside its timed
+// batches. Those of SlotStep say what that goes on.
+inline constexpr std::string_view kSlotOverheadLabel = "slot_overhead";
+
 }  // namespace loopfleet::worker

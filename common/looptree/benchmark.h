@@ -12,14 +12,11 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/looptree/dialect.h"
 #include "common/looptree/loop_tree.h"
 #include "common/looptree/rejection.h"
 
 namespace loopfleet::looptree {
-
-enum class Dialect : std::uint8_t { kSimple, kAgent };
-// What the benchmark asks to run on. Only loop_tool-cuda-v0 asks for a GPU by name.
-enum class Target : std::uint8_t { kCpu, kCuda };
 
 struct BenchmarkUri {
   std::string text;

@@ -8,29 +8,8 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/program_facts.h"
-#include "common/looptree/tree_builder.h"
 
 namespace loopfleet::looptree {
-
-Checked<LoopTree> LoopTree::Build(std::shared_ptr<const Program> program, Schedule schedule,
-                                  const Limits& limits) {
-  if (schedule.size() != program->nodes.size()) {
-    return Reject(
-        RejectionCode::kInvalidBenchmark,
-        fmt::format("{} operations but {} schedules", program->nodes.size(), schedule.size()));
-  }
-  std::vector<double> priorities(schedule.size());
-  std::transform(schedule.begin(), schedule.end(), priorities.begin(),
-                 [](const NodeSchedule& node) { return node.priority; });
-  LF_TRY(auto facts, ProgramFacts::Of(*program, priorities, limits));
-  return BuildTree(std::move(program), std::move(facts), std::move(schedule), limits);
-}
-
-Checked<LoopTree> LoopTree::WithSchedule(Schedule schedule, const Limits& limits) const {
-  LF_CHECK(schedule.size() == body_->schedule.size(), "{} schedules for {} operations",
-           schedule.size(), body_->schedule.size());
-  return BuildTree(body_->program, body_->facts, std::move(schedule), limits);
-}
 
 std::vector<TreeRef> LoopTree::Children(std::optional<TreeRef> parent) const {
   std::vector<TreeRef> children;

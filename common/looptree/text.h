@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/looptree/benchmark.h"
+#include "common/looptree/dialect.h"
 #include "common/looptree/loop_tree.h"
 
 namespace loopfleet::looptree {

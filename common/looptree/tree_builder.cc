@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/looptree/checked_math.h"
 
@@ -369,6 +370,26 @@ Checked<LoopTree> BuildTree(std::shared_ptr<const Program> program,
                             std::shared_ptr<const ProgramFacts> facts, Schedule schedule,
                             const Limits& limits) {
   return TreeBuilder::Build(std::move(program), std::move(facts), std::move(schedule), limits);
+}
+
+Checked<LoopTree> LoopTree::Build(std::shared_ptr<const Program> program, Schedule schedule,
+                                  const Limits& limits) {
+  if (schedule.size() != program->nodes.size()) {
+    return Reject(
+        RejectionCode::kInvalidBenchmark,
+        fmt::format("{} operations but {} schedules", program->nodes.size(), schedule.size()));
+  }
+  std::vector<double> priorities(schedule.size());
+  std::transform(schedule.begin(), schedule.end(), priorities.begin(),
+                 [](const NodeSchedule& node) { return node.priority; });
+  LF_TRY(auto facts, ProgramFacts::Of(*program, priorities, limits));
+  return BuildTree(std::move(program), std::move(facts), std::move(schedule), limits);
+}
+
+Checked<LoopTree> LoopTree::WithSchedule(Schedule schedule, const Limits& limits) const {
+  LF_CHECK(schedule.size() == body_->schedule.size(), "{} schedules for {} operations",
+           schedule.size(), body_->schedule.size());
+  return BuildTree(body_->program, body_->facts, std::move(schedule), limits);
 }
 
 }  // namespace loopfleet::looptree

@@ -12,6 +12,7 @@
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
+#include "worker/cpu/cpu_isa.h"
 #include "worker/kernel.h"
 #include "worker/lowering/kernel_plan.h"
 
@@ -19,10 +20,6 @@ namespace loopfleet::worker {
 
 // Changes whenever the code made for some tree may change: stored results are looked up by it.
 inline constexpr const char* kLoweringRevision = "cpu-5";
-
-// Which vector instructions kernels may use, or another processor altogether. Anything but kHost is
-// for reading, tests and comparisons.
-enum class CpuIsa : std::uint8_t { kHost, kAvx512, kAvx2, kBaseline, kAArch64 };
 
 struct CpuCompilerOptions {
   CpuIsa isa = CpuIsa::kHost;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/base/result.h"
-#include "worker/cpu/cpu_compiler.h"
+#include "worker/cpu/cpu_isa.h"
 #include "worker/cpu/vector_shape.h"
 
 namespace llvm {

@@ -118,10 +118,6 @@ struct DevicePlan {
   std::set<looptree::TreeRef> effective;  // annotated loops that changed something
 };
 
-// LIMIT_FOOTPRINT or LIMIT_UNROLL.
-std::expected<DevicePlan, Failure> PlanDevice(const looptree::LoopTree& tree,
-                                              const PlanLimits& limits = {});
-
 // True if a thread can have each point of the nest's loops that do not reduce.
 bool PointsAreIndependent(const KernelPlan& plan, const Nest& nest);
 PointMapping PointsOf(const KernelPlan& plan, Nest nest);

@@ -16,7 +16,7 @@
 #include "common/base/check.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/gpu/device_abi.h"
-#include "worker/gpu/device_plan.h"
+#include "worker/gpu/device_planner.h"
 #include "worker/gpu/module_emitter.h"
 #include "worker/lowering/annotation_effects.h"
 

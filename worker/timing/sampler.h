@@ -11,6 +11,7 @@
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
 #include "worker/timing/core_probe.h"
+#include "worker/timing/samples.h"
 #include "worker/timing/stopwatch.h"
 
 namespace loopfleet::worker {
@@ -72,41 +73,6 @@ class IterationRunner {
   // Takes everything that the kernel uses out of the caches.
   virtual void EvictCaches() = 0;
 };
-
-enum class SamplingEnd : std::uint8_t {
-  kDone,
-  kCut,  // a run surely takes longer than cut_above_ns
-};
-
-// The first wait of a look for a quiet moment.
-struct QuietWait {
-  std::uint64_t bound_ns = 0;  // what it was allowed; 0: there was none
-  std::uint64_t took_ns = 0;
-  bool has_helped = false;  // the core was quiet at its end, and through the repetition behind it
-  friend bool operator==(const QuietWait&, const QuietWait&) = default;
-};
-
-struct Samples {
-  SamplingEnd end = SamplingEnd::kDone;
-  std::uint64_t iterations = 0;     // runs in each repetition
-  std::vector<double> ns;           // wall time of one run, in the order they were taken
-  std::vector<std::uint8_t> flags;  // SampleFlag bits, one for each
-  // Throughput probes in cycles: the quickest of them, and the median of those beside contended
-  // repetitions relative to a quiet core (1 where there are none).
-  double probe_cycles = 0;
-  double slowdown = 1;
-  double clock_before_mhz = 0;  // 0: not known
-  double clock_after_mhz = 0;
-  QuietWait first_wait;
-  friend bool operator==(const Samples&, const Samples&) = default;
-};
-
-// The time that the repetitions of these samples took.
-inline double TotalNs(const Samples& samples) {
-  double total = 0;
-  for (const double ns : samples.ns) total += ns * static_cast<double>(samples.iterations);
-  return total;
-}
 
 // What the sampler measures with.
 struct Instruments {

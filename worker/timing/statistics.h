@@ -8,7 +8,7 @@
 
 #include "common/job/failure.h"
 #include "common/job/measurement.h"
-#include "worker/timing/sampler.h"
+#include "worker/timing/samples.h"
 
 namespace loopfleet::worker {
 

@@ -1,8 +1,6 @@
 // What runs where: the rules of docs/LOWERING.md, "GPU", on trees for which they can be worked out
 // by hand.
 
-#include "worker/gpu/device_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,6 +8,7 @@
 #include "common/looptree/benchmark.h"
 #include "common/looptree/walk.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
+#include "worker/gpu/device_planner.h"
 
 namespace loopfleet::worker {
 namespace {

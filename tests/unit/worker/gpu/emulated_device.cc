@@ -23,6 +23,7 @@
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/target.h"
 #include "worker/gpu/device_abi.h"
+#include "worker/gpu/device_planner.h"
 #include "worker/gpu/module_emitter.h"
 
 namespace loopfleet::worker {

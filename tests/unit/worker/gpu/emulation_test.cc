@@ -17,6 +17,7 @@
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
+#include "worker/gpu/device_planner.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,0 +1,18 @@
+#pragma once
+// The device planner: from a tree to the launches that compute it (docs/LOWERING.md, "GPU"). A pure
+// function: the same tree always gives the same plan.
+
+#include <expected>
+
+#include "common/job/failure.h"
+#include "common/looptree/loop_tree.h"
+#include "worker/gpu/device_plan.h"
+#include "worker/lowering/kernel_plan.h"
+
+namespace loopfleet::worker {
+
+// LIMIT_FOOTPRINT or LIMIT_UNROLL.
+std::expected<DevicePlan, Failure> PlanDevice(const looptree::LoopTree& tree,
+                                              const PlanLimits& limits = {});
+
+}  // namespace loopfleet::worker
