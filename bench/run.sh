@@ -67,6 +67,6 @@ fi
   cmake --build --preset release --parallel "$(nproc)" --target "${targets[@]}"
 } >&2
 if [[ $name == python ]]; then
-  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python bench/python.py "$@"
+  PYTHONPATH=build/release/python LOOPFLEET_BIN=build/release/bin exec build/python/bin/python bench/cases/python.py "$@"
 fi
 exec "build/release/bin/bench_$name" "$@"

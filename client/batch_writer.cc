@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "client/request_id.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::client {
 namespace {

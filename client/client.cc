@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::client {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "client/json_line.h"
 #include "common/base/suggestion.h"
-#include "common/looptree/limits.h"
-#include "common/wire/codec.h"
+#include "common/looptree/program/limits.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::client {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "common/base/log_level.h"
 #include "common/base/settings.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/socket.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/log.h"
-#include "coordinator/limits.h"
+#include "coordinator/core/contract/limits.h"
 #include "monitoring/site.h"
 
 namespace loopfleet::coordinator {

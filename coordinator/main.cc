@@ -24,9 +24,9 @@
 #include "common/base/signal_watcher.h"
 #include "common/job/outcome_json.h"
 #include "coordinator/coordinator_options.h"
-#include "coordinator/event_loop.h"
-#include "coordinator/fleet_page.h"
-#include "coordinator/gatekeeper.h"
+#include "coordinator/page/fleet_page.h"
+#include "coordinator/shell/event_loop.h"
+#include "coordinator/shell/key_watcher.h"
 #include "monitoring/http_server.h"
 #include "storage/store.h"
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 namespace {

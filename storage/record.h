@@ -55,7 +55,8 @@ struct JobFinished {
   bool in_doubt = false;
 };
 
-// A measurement that was made earlier, or a failure that is known (storage/known_failures.h).
+// A measurement that was made earlier, or a failure that is known
+// (storage/result_index/known_failures.h).
 struct StoredResult {
   Evaluation evaluation;  // of a stored one, the stages are zero: they belong to its job
   std::string worker;     // that measured it

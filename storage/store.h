@@ -42,7 +42,7 @@ struct StoreOptions {
   // How far the log grows before it is folded into the file, in pages of 4 KiB: pages that many
   // groups change are written back once. 32 MiB.
   std::uint32_t log_pages = 8192;
-  // Results in memory before they are sealed into a run (storage/result_keys.h).
+  // Results in memory before they are sealed into a run (storage/result_index/result_keys.h).
   std::size_t run_entries = 262'144;
 };
 
@@ -90,8 +90,9 @@ class Store {
   //   kUnavailable  somebody else held the database for longer than kBusyWait
   Status Apply(std::span<const Write> writes);
 
-  // The next step of a pass that takes raw samples from old results (storage/thinning.h), in a
-  // transaction of its own: a few milliseconds. On an error nothing has changed, the pass neither.
+  // The next step of a pass that takes raw samples from old results
+  // (storage/sqlite/maintenance/thinning.h), in a transaction of its own: a few milliseconds. On an
+  // error nothing has changed, the pass neither.
   //   as of Apply()
   Status Thin(Thinning& pass, WallTime now);
 

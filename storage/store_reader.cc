@@ -4,14 +4,14 @@
 
 #include <utility>
 
-#include "storage/batch_table.h"
-#include "storage/conditions_table.h"
-#include "storage/job_table.h"
-#include "storage/migrations.h"
-#include "storage/outcome_table.h"
-#include "storage/result_keys.h"
-#include "storage/result_table.h"
-#include "storage/sqlite.h"
+#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/migrations.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/job_table.h"
+#include "storage/sqlite/tables/outcome_table.h"
+#include "storage/sqlite/tables/result_table.h"
 #include "storage/unfinished_jobs.h"
 
 namespace loopfleet::storage {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "storage/job_table.h"
-#include "storage/outcome_table.h"
 #include "storage/record.h"
+#include "storage/sqlite/tables/job_table.h"
+#include "storage/sqlite/tables/outcome_table.h"
 
 namespace loopfleet::storage {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "common/base/result.h"
-#include "worker/backend.h"
+#include "worker/backend/backend.h"
 #include "worker/worker_config.h"
 
 namespace loopfleet::worker {

@@ -3,7 +3,7 @@
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
 #include "worker/emit/emit_command.h"
-#include "worker/gpu/gpu_daemon.h"
+#include "worker/gpu/device/gpu_daemon.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "emit") {

@@ -15,9 +15,9 @@
 #include "common/base/settings.h"
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
+#include "common/wire/codec/utf8.h"
 #include "common/wire/hardware_label.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/utf8.h"
+#include "common/wire/keys/key_directory.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -15,24 +15,24 @@
 #include <variant>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/c_peer.h"
-#include "bench/compiled_tree.h"
-#include "bench/contest.h"
-#include "bench/corpus.h"
-#include "bench/gemm_peers.h"
-#include "bench/llvm_o3.h"
-#include "bench/numpy_peer.h"
-#include "bench/programs.h"
-#include "bench/result_line.h"
-#include "bench/schedule_search.h"
+#include "bench/corpus/corpus.h"
+#include "bench/corpus/programs.h"
+#include "bench/peers/c_peer.h"
+#include "bench/peers/gemm_peers.h"
+#include "bench/peers/llvm_o3.h"
+#include "bench/peers/numpy_peer.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/compiled_tree.h"
+#include "bench/rigs/contest.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/schedule_search.h"
 #include "client/scratch_dir.h"
-#include "common/looptree/text.h"
-#include "common/looptree/transform.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/transform.h"
 #include "worker/cpu/cpu_compiler.h"
-#include "worker/hardware.h"
-#include "worker/thread_pool.h"
+#include "worker/host/hardware.h"
+#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::bench {
 namespace {
@@ -419,7 +419,7 @@ Result<void> Run(const Options& options) {
     for (const int size : {512, 1024}) LF_TRY_VOID(RunStrides(tools, size));
   }
   if (options.Has("article") || options.Has("add")) {
-    auto numpy = NumpyPeer::Start(LOOPFLEET_SOURCE_DIR "/bench/numpy_peer.py");
+    auto numpy = NumpyPeer::Start(LOOPFLEET_SOURCE_DIR "/bench/peers/numpy_peer.py");
     if (!numpy)
       fmt::print(stderr, "codegen: no numpy to compare with: {}\n", numpy.error().message);
     NumpyPeer* peer = numpy ? &*numpy : nullptr;

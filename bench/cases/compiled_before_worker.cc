@@ -1,17 +1,17 @@
-// A worker for bench/evaluations.cc: compiles each tree once and answers the same tree from then on
-// without compiling. What is evaluated a second time thus costs what it would cost with a compiler
-// that takes no time; linking, which every compiler has to do, is still done.
+// A worker for bench/cases/evaluations.cc: compiles each tree once and answers the same tree from
+// then on without compiling. What is evaluated a second time thus costs what it would cost with a
+// compiler that takes no time; linking, which every compiler has to do, is still done.
 
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "common/looptree/text.h"
-#include "worker/backend.h"
+#include "common/looptree/text/text.h"
+#include "worker/backend/backend.h"
 #include "worker/cpu/cpu_backend.h"
 #include "worker/daemon.h"
-#include "worker/gpu/gpu_daemon.h"
+#include "worker/gpu/device/gpu_daemon.h"
 
 namespace loopfleet::bench {
 namespace {

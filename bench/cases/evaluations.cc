@@ -24,11 +24,11 @@
 #include <variant>
 #include <vector>
 
-#include "bench/c_peer.h"
-#include "bench/corpus.h"
-#include "bench/halide_peer.h"
-#include "bench/metrics_page.h"
-#include "bench/result_line.h"
+#include "bench/corpus/corpus.h"
+#include "bench/peers/c_peer.h"
+#include "bench/peers/halide_peer.h"
+#include "bench/rigs/metrics_page.h"
+#include "bench/rigs/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"

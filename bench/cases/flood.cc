@@ -14,13 +14,13 @@
 #include <variant>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/queue_rig.h"
-#include "bench/result_line.h"
-#include "bench/stub_workers.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/queue_rig.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/stub_workers.h"
 #include "client/request_id.h"
 #include "common/base/check.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/nvrtc_peer.h"
-#include "bench/result_line.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
-#include "worker/gpu/device_planner.h"
-#include "worker/gpu/gpu_compiler.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "bench/peers/nvrtc_peer.h"
+#include "bench/rigs/result_line.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "worker/gpu/codegen/device_planner.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -20,14 +20,14 @@
 #include <thread>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/result_line.h"
-#include "bench/round_trips.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/round_trips.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/base/check.h"
-#include "common/looptree/key.h"
-#include "common/wire/codec.h"
+#include "common/looptree/tree/key.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -3,8 +3,6 @@
 // turns; and how long it takes until the next kernel runs after one that crashed or hung. Real
 // children, several kernels in their hands as in a worker's.
 
-#include "worker/isolation.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,22 +16,23 @@
 #include <utility>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/result_line.h"
-#include "bench/timing_core.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/timing_core.h"
 #include "common/base/check.h"
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "monitoring/host/core_plan.h"
-#include "worker/arena.h"
-#include "worker/code_arena.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/executor_child.h"
-#include "worker/executor_process.h"
-#include "worker/hardware.h"
-#include "worker/nursery.h"
+#include "worker/host/hardware.h"
+#include "worker/processes/executor_child.h"
+#include "worker/processes/executor_process.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/sandbox/syscall_filter.h"
 #include "worker/timing/core_kernels.h"
 #include "worker/timing/host_core_probe.h"
+#include "worker/verification/code_arena.h"
+#include "worker/verification/guarded_buffers.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -15,12 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/metrics_page.h"
-#include "bench/page_crowd.h"
-#include "bench/queue_rig.h"
-#include "bench/result_line.h"
-#include "bench/stub_workers.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/metrics_page.h"
+#include "bench/rigs/page_crowd.h"
+#include "bench/rigs/queue_rig.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/stub_workers.h"
 
 namespace loopfleet::bench {
 namespace {

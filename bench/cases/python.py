@@ -19,7 +19,7 @@ from loopfleet.envs import LoopTuneEnv, WalkVectorEnv
 
 MM = "benchmark://mm64_256_16_range-v0/mm64_64_64"
 WALK = ["down", "down", "split_16", "up", "split_4", "swap_up", "down", "down", "unroll", "up", "up", "split_2",
-        "down", "down", "vectorize", "up", "swap_down", "down", "up", "down"]  # 20 actions, as in bench/queue.cc
+        "down", "down", "vectorize", "up", "swap_down", "down", "up", "down"]  # 20 actions, as in bench/cases/queue.cc
 
 
 def emit(case, value, unit, peer=None, peer_value=None):
@@ -94,7 +94,7 @@ class Uneven:
 def bench_messages(outcome):
     jobs = [loopfleet.job(MM, WALK) for _ in range(1000)]
     request = os.urandom(16)
-    samples = min(15, len(outcome.samples_ns))  # as in bench/queue.cc
+    samples = min(15, len(outcome.samples_ns))  # as in bench/cases/queue.cc
     rows = 1000  # in one frame: as many as 1 MiB holds, as the coordinator cuts them
     while len(page := _core.encode_page(1, 1, [outcome] * rows, samples)) > 1 << 20:
         rows //= 2

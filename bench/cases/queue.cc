@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "bench/queue_case.h"
+#include "bench/cases/queue_case.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "bench/queue_case.h"
-#include "bench/queue_rig.h"
-#include "bench/result_line.h"
-#include "bench/stub_workers.h"
+#include "bench/cases/queue_case.h"
+#include "bench/rigs/queue_rig.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/stub_workers.h"
 #include "common/base/check.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::bench {
 namespace {

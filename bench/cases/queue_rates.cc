@@ -10,15 +10,15 @@
 #include <thread>
 #include <vector>
 
-#include "bench/disk_peer.h"
-#include "bench/queue_case.h"
-#include "bench/queue_peers.h"
-#include "bench/queue_rig.h"
-#include "bench/redis_peer.h"
-#include "bench/result_line.h"
-#include "bench/stub_workers.h"
+#include "bench/cases/queue_case.h"
+#include "bench/peers/disk_peer.h"
+#include "bench/peers/queue_peers.h"
+#include "bench/peers/redis_peer.h"
+#include "bench/rigs/queue_rig.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/stub_workers.h"
 #include "client/request_id.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -5,10 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "bench/queue_case.h"
-#include "bench/queue_rig.h"
-#include "bench/result_line.h"
-#include "bench/stub_workers.h"
+#include "bench/cases/queue_case.h"
+#include "bench/rigs/queue_rig.h"
+#include "bench/rigs/result_line.h"
+#include "bench/rigs/stub_workers.h"
 
 namespace loopfleet::bench {
 namespace {

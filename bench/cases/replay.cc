@@ -2,7 +2,7 @@
 // beside what the original was measured to need for the same, and how long the slowest of 10^5
 // hostile lines keeps `loopfleet replay` busy. One thread, no I/O.
 
-#include "client/cli/replay.h"
+#include "client/cli/commands/replay.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/result_line.h"
+#include "bench/rigs/result_line.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "common/looptree/features.h"
-#include "common/looptree/key.h"
-#include "common/looptree/walk.h"
-#include "tests/unit/client/cli/hostile_line.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/features/features.h"
+#include "common/looptree/tree/key.h"
+#include "tests/unit/client/cli/commands/hostile_line.h"
 
 namespace loopfleet::bench {
 namespace {

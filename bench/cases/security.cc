@@ -41,15 +41,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bench/metrics_page.h"
-#include "bench/result_line.h"
+#include "bench/rigs/metrics_page.h"
+#include "bench/rigs/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"
-#include "common/base/subprocess.h"
 #include "common/base/random.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/key_file.h"
+#include "common/base/subprocess.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/keys/key_file.h"
 
 namespace loopfleet::bench {
 namespace {

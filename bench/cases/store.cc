@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/result_line.h"
-#include "bench/table_peer.h"
+#include "bench/peers/table_peer.h"
+#include "bench/rigs/result_line.h"
 #include "common/base/random.h"
 #include "storage/store_reader.h"
 

@@ -29,9 +29,9 @@
 #include <variant>
 #include <vector>
 
-#include "bench/at_share.h"
-#include "bench/corpus.h"
-#include "bench/result_line.h"
+#include "bench/corpus/corpus.h"
+#include "bench/rigs/at_share.h"
+#include "bench/rigs/result_line.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "client/scratch_dir.h"

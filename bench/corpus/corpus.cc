@@ -1,4 +1,4 @@
-#include "bench/corpus.h"
+#include "bench/corpus/corpus.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "client/job_line.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "common/looptree/key.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <string_view>
 
-#include "bench/corpus.h"
-#include "bench/programs.h"
+#include "bench/corpus/corpus.h"
+#include "bench/corpus/programs.h"
 #include "client/job_line.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::bench {
 namespace {

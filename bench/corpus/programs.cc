@@ -1,4 +1,4 @@
-#include "bench/programs.h"
+#include "bench/corpus/programs.h"
 
 #include <algorithm>
 #include <memory>

@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "bench/peer_connection.h"
-#include "bench/queue_peers.h"
-#include "bench/scratch_directory.h"
+#include "bench/peers/peer_connection.h"
+#include "bench/peers/queue_peers.h"
+#include "bench/rigs/scratch_directory.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {

@@ -1,4 +1,4 @@
-#include "bench/c_peer.h"
+#include "bench/peers/c_peer.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/aligned_buffer.h"
+#include "bench/rigs/aligned_buffer.h"
 #include "common/base/result.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::bench {
 

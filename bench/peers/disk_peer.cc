@@ -1,4 +1,4 @@
-#include "bench/disk_peer.h"
+#include "bench/peers/disk_peer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/scratch_directory.h"
+#include "bench/rigs/scratch_directory.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::bench {

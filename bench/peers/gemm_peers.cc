@@ -1,4 +1,4 @@
-#include "bench/gemm_peers.h"
+#include "bench/peers/gemm_peers.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

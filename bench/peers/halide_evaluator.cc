@@ -3,7 +3,7 @@
 //
 //   bench_halide_evaluator SCHEDULES SECONDS
 //
-// SCHEDULES has a line of JSON for each (bench/halide_peer.cc writes them); what evaluating
+// SCHEDULES has a line of JSON for each (bench/peers/halide_peer.cc writes them); what evaluating
 // all of them took goes to the file SECONDS. Nothing but the first element is verified.
 
 #include <Halide.h>

@@ -1,4 +1,4 @@
-#include "bench/halide_peer.h"
+#include "bench/peers/halide_peer.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <vector>
 
-#include "bench/c_peer.h"
+#include "bench/peers/c_peer.h"
 #include "client/local_cluster.h"
 #include "common/base/subprocess.h"
 

@@ -1,4 +1,4 @@
-#include "bench/llvm_o3.h"
+#include "bench/peers/llvm_o3.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>

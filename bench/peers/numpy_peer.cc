@@ -1,4 +1,4 @@
-#include "bench/numpy_peer.h"
+#include "bench/peers/numpy_peer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,13 +1,13 @@
 #pragma once
 // NumpyPeer: a python process that runs numpy's side of a contest when told to:
-// bench/numpy_peer.py.
+// bench/peers/numpy_peer.py.
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
-#include "common/base/subprocess.h"
 #include "common/base/result.h"
+#include "common/base/subprocess.h"
 #include "common/base/unique_fd.h"
 
 namespace loopfleet::bench {

@@ -1,4 +1,4 @@
-"""The numpy side of bench/codegen: reads lines "CASE SIZE RUNS", runs the case so many times, and
+"""The numpy side of bench/cases/codegen: reads lines "CASE SIZE RUNS", runs the case so many times, and
 answers with the nanoseconds that one run took. The first answer is numpy's version.
 
   broadcast_nk  K   sum over k of max(A[m,k] * B[k,n], 0), M=33, N=48: broadcast, k in the middle

@@ -1,4 +1,4 @@
-#include "bench/nvrtc_peer.h"
+#include "bench/peers/nvrtc_peer.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

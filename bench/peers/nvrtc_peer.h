@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/base/result.h"
-#include "worker/gpu/device_plan.h"
-#include "worker/gpu/gpu_arch.h"
+#include "worker/gpu/codegen/device_plan.h"
+#include "worker/gpu/codegen/gpu_arch.h"
 
 namespace loopfleet::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/peer_connection.h"
+#include "bench/peers/peer_connection.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "bench/redis_peer.h"
+#include "bench/peers/redis_peer.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "bench/peer_connection.h"
-#include "bench/scratch_directory.h"
+#include "bench/peers/peer_connection.h"
+#include "bench/rigs/scratch_directory.h"
 #include "common/base/subprocess.h"
 
 namespace loopfleet::bench {

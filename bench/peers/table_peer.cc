@@ -1,4 +1,4 @@
-#include "bench/table_peer.h"
+#include "bench/peers/table_peer.h"
 
 #include <array>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "bench/aligned_buffer.h"
+#include "bench/rigs/aligned_buffer.h"
 
 #include <sys/mman.h>
 

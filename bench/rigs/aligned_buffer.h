@@ -1,6 +1,6 @@
 #pragma once
-// Buffer: float32 on a multiple of 64 bytes, as worker/kernel.h asks, in huge pages where it is
-// large, as a worker's are.
+// Buffer: float32 on a multiple of 64 bytes, as worker/backend/kernel.h asks, in huge pages where
+// it is large, as a worker's are.
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "bench/compiled_tree.h"
+#include "bench/rigs/compiled_tree.h"
 
 #include <fmt/format.h>
 

@@ -5,13 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "bench/aligned_buffer.h"
+#include "bench/rigs/aligned_buffer.h"
 #include "common/base/result.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/tree/loop_tree.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/thread_pool.h"
+#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/contest.h"
+#include "bench/rigs/contest.h"
 
 #include <algorithm>
 #include <chrono>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/quiet_core.h"
+#include "bench/rigs/quiet_core.h"
 #include "common/base/clock.h"
 
 namespace loopfleet::bench {

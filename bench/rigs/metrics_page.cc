@@ -1,4 +1,4 @@
-#include "bench/metrics_page.h"
+#include "bench/rigs/metrics_page.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "bench/page_crowd.h"
+#include "bench/rigs/page_crowd.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "bench/process_time.h"
+#include "bench/rigs/process_time.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "bench/queue_rig.h"
+#include "bench/rigs/queue_rig.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/process_time.h"
+#include "bench/rigs/process_time.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "bench/scratch_directory.h"
+#include "bench/rigs/scratch_directory.h"
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/job/job_spec.h"

@@ -1,9 +1,9 @@
-#include "bench/quiet_core.h"
+#include "bench/rigs/quiet_core.h"
 
-#include "worker/hardware.h"
+#include "worker/host/hardware.h"
+#include "worker/timing/device_health.h"
 #include "worker/timing/device_meter.h"
-#include "worker/timing/device_watch.h"
-#include "worker/timing/looks.h"
+#include "worker/timing/measurement_rounds.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::bench {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "bench/timing_core.h"
+#include "bench/rigs/timing_core.h"
 #include "common/base/clock.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"

@@ -1,4 +1,4 @@
-#include "bench/result_line.h"
+#include "bench/rigs/result_line.h"
 
 #include <fmt/format.h>
 

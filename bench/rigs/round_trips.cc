@@ -1,4 +1,4 @@
-#include "bench/round_trips.h"
+#include "bench/rigs/round_trips.h"
 
 #include <chrono>
 #include <string>

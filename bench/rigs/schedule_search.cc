@@ -1,4 +1,4 @@
-#include "bench/schedule_search.h"
+#include "bench/rigs/schedule_search.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "common/base/random.h"
-#include "common/looptree/key.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::bench {
 namespace {

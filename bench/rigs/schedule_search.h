@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/compiled_tree.h"
-#include "bench/quiet_core.h"
+#include "bench/rigs/compiled_tree.h"
+#include "bench/rigs/quiet_core.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/looptree/action.h"
-#include "common/looptree/benchmark.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/datasets/benchmark.h"
 
 namespace loopfleet::bench {
 

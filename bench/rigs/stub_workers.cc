@@ -1,4 +1,4 @@
-#include "bench/stub_workers.h"
+#include "bench/rigs/stub_workers.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 
 #include "common/base/check.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
-#include "common/wire/codec.h"
+#include "common/looptree/tree/key.h"
+#include "common/wire/codec/codec.h"
 #include "common/wire/message.h"
 
 namespace loopfleet::bench {

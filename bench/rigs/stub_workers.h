@@ -10,7 +10,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::bench {
 

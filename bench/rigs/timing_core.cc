@@ -1,4 +1,4 @@
-#include "bench/timing_core.h"
+#include "bench/rigs/timing_core.h"
 
 #include "common/base/check.h"
 

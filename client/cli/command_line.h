@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/wire/key_directory.h"
+#include "common/wire/keys/key_directory.h"
 
 namespace loopfleet::client {
 

@@ -14,7 +14,7 @@
 #include "client/outcome_json.h"
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 
 namespace loopfleet::python {
 

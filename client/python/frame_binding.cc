@@ -15,7 +15,7 @@
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
 #include "common/base/check.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::python {
 namespace {

@@ -22,7 +22,7 @@
 #include "client/outcome_json.h"
 #include "client/python/conversion.h"
 #include "common/job/failure.h"
-#include "common/looptree/action.h"
+#include "common/looptree/actions/action.h"
 
 namespace loopfleet::python {
 namespace {

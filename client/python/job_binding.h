@@ -8,7 +8,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
-#include "common/wire/outcome_columns.h"
+#include "common/wire/codec/outcome_columns.h"
 
 namespace loopfleet::python {
 

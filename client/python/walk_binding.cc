@@ -15,17 +15,17 @@
 #include <variant>
 #include <vector>
 
-#include "client/observation.h"
 #include "client/python/conversion.h"
 #include "client/python/job_binding.h"
+#include "client/replay/observation.h"
 #include "common/base/random.h"
 #include "common/base/suggestion.h"
-#include "common/looptree/action.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/features.h"
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/features/features.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::python {
 namespace {

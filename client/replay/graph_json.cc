@@ -1,4 +1,4 @@
-#include "client/graph_json.h"
+#include "client/replay/graph_json.h"
 
 #include <map>
 #include <utility>

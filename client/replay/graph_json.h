@@ -11,7 +11,7 @@
 // order, as the original makes its vectors: a loop's are longer than an operation's.
 
 #include "client/outcome_json.h"
-#include "common/looptree/graph.h"
+#include "common/looptree/features/graph.h"
 
 namespace loopfleet::client {
 

@@ -1,4 +1,4 @@
-#include "client/observation.h"
+#include "client/replay/observation.h"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,13 @@
 #include <array>
 #include <utility>
 
-#include "client/graph_json.h"
+#include "client/replay/graph_json.h"
 #include "common/base/result.h"
 #include "common/base/suggestion.h"
-#include "common/looptree/annotation_text.h"
-#include "common/looptree/graph.h"
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
+#include "common/looptree/features/graph.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/annotation_text.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::client {
 namespace {

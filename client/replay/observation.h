@@ -13,8 +13,8 @@
 
 #include "client/outcome_json.h"
 #include "common/job/failure.h"
-#include "common/looptree/features.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/features/features.h"
 
 namespace loopfleet::client {
 

@@ -1,4 +1,4 @@
-#include "client/cli/replay_request.h"
+#include "client/replay/replay_request.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "client/observation.h"
+#include "client/replay/observation.h"
 #include "common/job/failure.h"
-#include "common/looptree/action.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
 
 namespace loopfleet::client {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/rejection.h"
 
 namespace loopfleet {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/action.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
 
 namespace loopfleet {
 

@@ -16,7 +16,7 @@
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
 #include "common/job/stage.h"
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet {
 

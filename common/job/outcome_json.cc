@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "common/looptree/action.h"
+#include "common/looptree/actions/action.h"
 
 namespace loopfleet {
 namespace {

@@ -1,4 +1,4 @@
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 #include <fmt/format.h>
 
@@ -8,18 +8,18 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/audit_transitions.h"
-#include "coordinator/client_charge.h"
-#include "coordinator/client_reply.h"
-#include "coordinator/client_transitions.h"
-#include "coordinator/drain_transitions.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/expiry_transitions.h"
-#include "coordinator/flow_transitions.h"
-#include "coordinator/job_transitions.h"
-#include "coordinator/lending_transitions.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/worker_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/expiry.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/lending.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/rebalance.h"
+#include "coordinator/core/handlers/audit_transitions.h"
+#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/handlers/on_drain.h"
+#include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/state/client_charge.h"
+#include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/effect.h"
-#include "coordinator/event.h"
-#include "coordinator/limits.h"
-#include "coordinator/state.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/contract/limits.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

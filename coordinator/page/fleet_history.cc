@@ -1,4 +1,4 @@
-#include "coordinator/fleet_history.h"
+#include "coordinator/page/fleet_history.h"
 
 #include <algorithm>
 #include <ranges>

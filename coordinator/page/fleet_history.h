@@ -13,7 +13,7 @@
 
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
-#include "coordinator/fleet_snapshot.h"
+#include "coordinator/shell/fleet_snapshot.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {

@@ -1,4 +1,4 @@
-#include "coordinator/fleet_page.h"
+#include "coordinator/page/fleet_page.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/wire/fleet_json.h"
-#include "coordinator/job_view.h"
+#include "common/wire/codec/fleet_json.h"
+#include "coordinator/page/job_view.h"
 #include "monitoring/page_file.h"
 
 namespace loopfleet::coordinator {

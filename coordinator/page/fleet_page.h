@@ -27,9 +27,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "coordinator/fleet_history.h"
-#include "coordinator/fleet_snapshot.h"
-#include "coordinator/fleet_view.h"
+#include "coordinator/page/fleet_history.h"
+#include "coordinator/page/fleet_view.h"
+#include "coordinator/shell/fleet_snapshot.h"
 #include "monitoring/live_feed.h"
 #include "monitoring/site.h"
 #include "storage/recent_outcomes.h"

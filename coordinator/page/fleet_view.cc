@@ -1,4 +1,4 @@
-#include "coordinator/fleet_view.h"
+#include "coordinator/page/fleet_view.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "common/wire/fleet_json.h"
-#include "coordinator/stored_answers.h"
+#include "common/wire/codec/fleet_json.h"
+#include "coordinator/shell/storage_queries.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/job/outcome_json.h"
-#include "coordinator/fleet_history.h"
-#include "coordinator/fleet_snapshot.h"
+#include "coordinator/page/fleet_history.h"
+#include "coordinator/shell/fleet_snapshot.h"
 #include "storage/recent_outcomes.h"
 #include "storage/record.h"
 

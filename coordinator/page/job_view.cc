@@ -1,4 +1,4 @@
-#include "coordinator/job_view.h"
+#include "coordinator/page/job_view.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::coordinator {
 namespace {

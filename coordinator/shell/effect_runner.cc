@@ -1,12 +1,12 @@
-#include "coordinator/effect_runner.h"
+#include "coordinator/shell/effect_runner.h"
 
 #include <cstddef>
 #include <utility>
 
 #include "common/base/failpoint.h"
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
-#include "coordinator/limits.h"
+#include "common/wire/codec/codec.h"
+#include "coordinator/core/contract/limits.h"
 
 namespace loopfleet::coordinator {
 namespace {

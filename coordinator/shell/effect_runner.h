@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/socket.h"
-#include "coordinator/effect.h"
-#include "coordinator/event.h"
-#include "coordinator/observer.h"
-#include "coordinator/read_turns.h"
-#include "coordinator/storage_thread.h"
-#include "coordinator/stored_answers.h"
+#include "common/wire/transport/socket.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/shell/observer.h"
+#include "coordinator/shell/read_turns.h"
+#include "coordinator/shell/storage_queries.h"
+#include "coordinator/shell/storage_thread.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/event_loop.h"
+#include "coordinator/shell/event_loop.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,10 +6,10 @@
 
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
-#include "common/wire/codec.h"
-#include "common/wire/submission_digest.h"
-#include "coordinator/identity.h"
-#include "coordinator/stored_answers.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/submission_digest.h"
+#include "coordinator/shell/identity.h"
+#include "coordinator/shell/storage_queries.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/fleet_record.h"
+#include "coordinator/shell/fleet_record.h"
 
 #include <fmt/format.h>
 

@@ -12,8 +12,8 @@
 #include "common/base/clock.h"
 #include "common/job/failure.h"
 #include "common/wire/message.h"
-#include "coordinator/effect.h"
-#include "coordinator/event_feed.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/shell/event_feed.h"
 
 namespace loopfleet::coordinator {
 

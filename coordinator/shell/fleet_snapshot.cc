@@ -1,10 +1,10 @@
-#include "coordinator/fleet_snapshot.h"
+#include "coordinator/shell/fleet_snapshot.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/client_transitions.h"
-#include "coordinator/explanation.h"
+#include "coordinator/core/handlers/explanation.h"
+#include "coordinator/core/handlers/on_client.h"
 
 namespace loopfleet::coordinator {
 namespace {

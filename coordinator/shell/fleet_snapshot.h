@@ -14,8 +14,8 @@
 
 #include "common/base/clock.h"
 #include "common/wire/message.h"
-#include "coordinator/core.h"
-#include "coordinator/tally.h"
+#include "coordinator/core/core.h"
+#include "coordinator/shell/tally.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/health.h"
+#include "coordinator/shell/health.h"
 
 #include <fmt/format.h>
 

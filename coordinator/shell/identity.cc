@@ -1,4 +1,4 @@
-#include "coordinator/identity.h"
+#include "coordinator/shell/identity.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

@@ -1,4 +1,4 @@
-#include "coordinator/admission.h"
+#include "coordinator/shell/job_resolver.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::coordinator {
 namespace {

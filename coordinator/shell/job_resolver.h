@@ -16,9 +16,9 @@
 
 #include "common/base/clock.h"
 #include "common/job/job_spec.h"
-#include "coordinator/event.h"
-#include "coordinator/log_pause.h"
-#include "coordinator/state.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/state/state.h"
+#include "coordinator/shell/log_rate_limit.h"
 #include "monitoring/metrics.h"
 #include "storage/store_reader.h"
 
@@ -27,7 +27,7 @@ namespace loopfleet::coordinator {
 // Under which conditions a stored result answers: those of the workers of now that may run the job.
 // One that has an affinity is answered only by what its worker measured; if it has none yet, by
 // what any worker measured that is there, which becomes its worker (BindStored in
-// queue_transitions.h). Of one message.
+// queueing.h). Of one message.
 class StoredConditions {
  public:
   StoredConditions() = default;  // nobody is there: nothing is looked up

@@ -1,4 +1,4 @@
-#include "coordinator/gatekeeper.h"
+#include "coordinator/shell/key_watcher.h"
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/wire/handshakes.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/role.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/keys/role.h"
+#include "common/wire/transport/handshakes.h"
 
 namespace loopfleet::coordinator {
 namespace {

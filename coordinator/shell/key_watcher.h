@@ -20,9 +20,9 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "common/wire/authenticator.h"
-#include "common/wire/socket.h"
-#include "coordinator/event.h"
+#include "common/wire/transport/authenticator.h"
+#include "common/wire/transport/socket.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/observer.h"
+#include "coordinator/shell/observer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/base/log.h"
-#include "coordinator/retry_rules.h"
+#include "coordinator/core/rules/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {

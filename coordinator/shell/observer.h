@@ -1,10 +1,10 @@
 #pragma once
 // Observer: what the core says it did, as metrics, log lines and events; and the fleet's gauges.
 
-#include "coordinator/core.h"
-#include "coordinator/effect.h"
-#include "coordinator/fleet_record.h"
-#include "coordinator/tally.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/core.h"
+#include "coordinator/shell/fleet_record.h"
+#include "coordinator/shell/tally.h"
 #include "monitoring/metrics.h"
 
 namespace loopfleet::coordinator {

@@ -1,4 +1,4 @@
-#include "coordinator/read_turns.h"
+#include "coordinator/shell/read_turns.h"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
-#include "coordinator/effect.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

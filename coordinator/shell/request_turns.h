@@ -17,8 +17,8 @@
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
-#include "common/wire/socket.h"
-#include "coordinator/event.h"
+#include "common/wire/transport/socket.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/sample_retention.h"
+#include "coordinator/shell/sample_retention.h"
 
 #include "common/base/log.h"
 

@@ -1,15 +1,16 @@
 #pragma once
 // SampleRetention: takes the raw samples of old results away, as --keep-samples-days says, a short
 // step at a time: back to back while there is nothing to write, one a second while there is. Each
-// pass is on record in the database (storage/thinning.h) and in the log. The storage thread's own.
+// pass is on record in the database (storage/sqlite/maintenance/thinning.h) and in the log. The
+// storage thread's own.
 
 #include <chrono>
 #include <optional>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "storage/sqlite/maintenance/thinning.h"
 #include "storage/store.h"
-#include "storage/thinning.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/stored_answers.h"
+#include "coordinator/shell/storage_queries.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
-#include "coordinator/explanation.h"
-#include "coordinator/limits.h"
+#include "common/wire/codec/codec.h"
+#include "coordinator/core/contract/limits.h"
+#include "coordinator/core/handlers/explanation.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "common/wire/message.h"
-#include "coordinator/effect.h"
+#include "coordinator/core/contract/effect.h"
 #include "storage/record.h"
 #include "storage/store_reader.h"
 

@@ -1,4 +1,4 @@
-#include "coordinator/storage_thread.h"
+#include "coordinator/shell/storage_thread.h"
 
 #include <algorithm>
 #include <utility>

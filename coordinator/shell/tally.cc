@@ -1,4 +1,4 @@
-#include "coordinator/tally.h"
+#include "coordinator/shell/tally.h"
 
 #include <variant>
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "coordinator/effect.h"
+#include "coordinator/core/contract/effect.h"
 
 namespace loopfleet::coordinator {
 

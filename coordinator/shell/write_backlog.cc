@@ -1,4 +1,4 @@
-#include "coordinator/write_backlog.h"
+#include "coordinator/shell/write_backlog.h"
 
 #include <algorithm>
 #include <iterator>

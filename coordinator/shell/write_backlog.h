@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "coordinator/effect.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,11 +1,11 @@
-#include "storage/known_failures.h"
+#include "storage/result_index/known_failures.h"
 
 #include <algorithm>
 #include <cstring>
 #include <unordered_set>
 #include <utility>
 
-#include "storage/result_keys.h"
+#include "storage/result_index/result_keys.h"
 
 namespace loopfleet::storage {
 

@@ -18,9 +18,9 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "storage/conditions_table.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/conditions_table.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/result_keys.h"
+#include "storage/result_index/result_keys.h"
 
 #include <xxhash.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "storage/damage.h"
+#include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 namespace {

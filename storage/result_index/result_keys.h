@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "storage/conditions_table.h"
-#include "storage/known_failures.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/result_index/known_failures.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/conditions_table.h"
 
 namespace loopfleet::storage {
 

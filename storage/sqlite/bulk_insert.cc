@@ -1,9 +1,9 @@
-#include "storage/row_feed.h"
+#include "storage/sqlite/bulk_insert.h"
 
 #include <cstring>
 #include <utility>
 
-#include "storage/row_bytes.h"
+#include "storage/sqlite/row_bytes.h"
 
 namespace loopfleet::storage {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

@@ -1,8 +1,9 @@
 #pragma once
-// Migrations: brings a database to the schema of this version (storage/migrations/*.sql, built in).
+// Migrations: brings a database to the schema of this version (storage/sqlite/migrations/*.sql,
+// built in).
 
 #include "common/base/result.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "storage/row_bytes.h"
-#include "storage/row_feed.h"
+#include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/row_bytes.h"
 
 namespace loopfleet::storage {
 namespace {

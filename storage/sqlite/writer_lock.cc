@@ -1,4 +1,4 @@
-#include "storage/writer_lock.h"
+#include "storage/sqlite/writer_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

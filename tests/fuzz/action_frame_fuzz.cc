@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "common/base/check.h"
-#include "common/looptree/walk.h"
-#include "common/wire/codec.h"
+#include "common/looptree/actions/walk.h"
+#include "common/wire/codec/codec.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace loopfleet {

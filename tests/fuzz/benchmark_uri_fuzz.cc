@@ -3,10 +3,10 @@
 #include <string>
 
 #include "common/base/check.h"
-#include "common/looptree/key.h"
-#include "common/looptree/limits.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/program/limits.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace lt = loopfleet::looptree;

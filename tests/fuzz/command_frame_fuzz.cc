@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "common/base/check.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "common/base/check.h"
-#include "common/looptree/features.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/features/features.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace loopfleet::looptree {

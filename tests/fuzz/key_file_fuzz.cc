@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "common/base/check.h"
-#include "common/wire/key_file.h"
+#include "common/wire/keys/key_file.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

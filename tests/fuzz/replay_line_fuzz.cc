@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "client/cli/commands/replay.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/replay.h"
 #include "common/base/check.h"
 #include "common/job/failure.h"
 #include "tests/fuzz/fuzz_target.h"

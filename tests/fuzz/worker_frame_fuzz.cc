@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "common/base/check.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace loopfleet {

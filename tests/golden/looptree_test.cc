@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/replay.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "client/cli/commands/replay.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::client {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "client/cli/commands/replay.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/replay.h"
-#include "client/observation.h"
+#include "client/replay/observation.h"
 
 namespace loopfleet::client {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "common/base/result.h"
 #include "tests/gpu/device_bench.h"
-#include "worker/compiler_process.h"
-#include "worker/gpu/gpu_children.h"
-#include "worker/gpu/gpu_probe.h"
-#include "worker/gpu/gpu_process.h"
-#include "worker/isolation.h"
-#include "worker/reference_process.h"
+#include "worker/gpu/device/gpu_children.h"
+#include "worker/gpu/device/gpu_probe.h"
+#include "worker/gpu/device/gpu_process.h"
+#include "worker/processes/compiler_process.h"
+#include "worker/processes/reference_process.h"
+#include "worker/sandbox/syscall_filter.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {

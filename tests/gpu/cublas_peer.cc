@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/gpu/shared_library.h"
+#include "worker/gpu/codegen/shared_library.h"
 
 namespace loopfleet::worker {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/base/result.h"
-#include "worker/gpu/driver.h"
+#include "worker/gpu/device/cuda_driver.h"
 
 namespace loopfleet::worker {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
-#include "worker/gpu/gpu_canary.h"
+#include "worker/gpu/device/gpu_canary.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "tests/gpu/options.h"
 #include "tests/gpu/report.h"
-#include "worker/gpu/device_sampler.h"
-#include "worker/gpu/device_sensors.h"
-#include "worker/gpu/driver.h"
-#include "worker/gpu/gpu_compiler.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
+#include "worker/gpu/device/cuda_driver.h"
+#include "worker/gpu/device/device_sampler.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/nvml.h"
 
 namespace loopfleet::worker {
 

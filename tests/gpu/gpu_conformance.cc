@@ -38,11 +38,11 @@
 #include "tests/gpu/timed_parts.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
-#include "worker/gpu/driver.h"
-#include "worker/gpu/gpu_canary.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/gpu_meter.h"
-#include "worker/gpu/gpu_probe.h"
+#include "worker/gpu/device/cuda_driver.h"
+#include "worker/gpu/device/gpu_canary.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/gpu_meter.h"
+#include "worker/gpu/device/gpu_probe.h"
 
 namespace loopfleet::worker {
 namespace {

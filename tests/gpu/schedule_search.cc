@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "common/base/random.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/key.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/action.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 

@@ -14,7 +14,7 @@
 #include "tests/gpu/cublas_peer.h"
 #include "tests/gpu/schedule_search.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
-#include "worker/gpu/clock_ramp.h"
+#include "worker/gpu/device/clock_ramp.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {

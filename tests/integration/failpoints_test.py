@@ -58,7 +58,7 @@ class FailpointsTest(unittest.TestCase):
         root = pathlib.Path(__file__).parents[2]
         named = set()
         for folder in ("coordinator", "storage"):
-            for source in (root / folder).glob("*.cc"):
+            for source in (root / folder).rglob("*.cc"):
                 for part in source.read_text(encoding="utf-8").split('LF_FAILPOINT("')[1:]:
                     named.add(part.split('"')[0])
         self.assertEqual(named, set(AT_START + AT_WORK))

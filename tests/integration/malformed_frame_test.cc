@@ -8,8 +8,8 @@
 
 #include "client/client.h"
 #include "client/local_cluster.h"
-#include "common/wire/codec.h"
-#include "common/wire/socket.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/transport/socket.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::client {

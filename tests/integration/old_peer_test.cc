@@ -15,11 +15,11 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/base/subprocess.h"
-#include "common/wire/codec.h"
-#include "common/wire/socket.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/transport/socket.h"
 #include "tests/support/conversation/conversation.h"
 #include "tests/support/paths.h"
-#include "tests/unit/wire/private_directory.h"
+#include "tests/unit/wire/keys/private_directory.h"
 
 namespace loopfleet::client {
 namespace {

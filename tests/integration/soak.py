@@ -36,7 +36,7 @@ import tcp_proxy  # noqa: E402
 REST_EVERY_S = 30
 LEAST_RESTS = 20  # fewer say nothing of an hour
 MOST_MIB_PER_HOUR = 1
-# A coordinator remembers where each result is in 2 bytes (storage/result_keys.h). Memory rises in steps, each
+# A coordinator remembers where each result is in 2 bytes (storage/result_index/result_keys.h). Memory rises in steps, each
 # time that 262,144 of them are put in order, by 1.4 MiB and not by half of one, and is flat between them.
 KEPT_BYTES_PER_RESULT = 6
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
-#include "coordinator/limits.h"
+#include "coordinator/core/contract/limits.h"
 
 namespace loopfleet::simulation {
 

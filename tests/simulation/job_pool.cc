@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "coordinator/admission.h"
+#include "coordinator/shell/job_resolver.h"
 
 namespace loopfleet::simulation {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/job/job_spec.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/fault_mix.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "tests/simulation/dice.h"
 
 namespace loopfleet::simulation {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 #include "tests/simulation/agenda.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/fault_mix.h"

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "tests/simulation/agenda.h"
-#include "tests/simulation/checker.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/rules/checker.h"
 #include "tests/simulation/trace.h"
 
 namespace loopfleet::simulation {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/wire/codec.h"
-#include "common/wire/submission_digest.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/submission_digest.h"
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {

@@ -10,14 +10,14 @@
 #include <variant>
 #include <vector>
 
-#include "coordinator/core.h"
-#include "coordinator/write_backlog.h"
+#include "coordinator/core/core.h"
+#include "coordinator/shell/write_backlog.h"
 #include "tests/simulation/agenda.h"
-#include "tests/simulation/checker.h"
-#include "tests/simulation/disk.h"
+#include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/network.h"
-#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/planted/planted_bug.h"
+#include "tests/simulation/rules/checker.h"
 #include "tests/simulation/trace.h"
 
 namespace loopfleet::simulation {

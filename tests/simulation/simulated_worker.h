@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "tests/simulation/agenda.h"
-#include "tests/simulation/checker.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/rules/checker.h"
 #include "tests/simulation/trace.h"
-#include "worker/conversation.h"
-#include "worker/lease_runner.h"
+#include "worker/coordinator_link/lease_runner.h"
+#include "worker/coordinator_link/protocol.h"
 
 namespace loopfleet::simulation {
 

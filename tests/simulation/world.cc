@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "tests/simulation/model_disk.h"
+#include "tests/simulation/disk/model_disk.h"
+#include "tests/simulation/disk/store_disk.h"
 #include "tests/simulation/simulated_client.h"
 #include "tests/simulation/simulated_coordinator.h"
 #include "tests/simulation/simulated_worker.h"
-#include "tests/simulation/store_disk.h"
 
 namespace loopfleet::simulation {
 namespace {

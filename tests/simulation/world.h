@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "tests/simulation/checker.h"
 #include "tests/simulation/fault_mix.h"
-#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/planted/planted_bug.h"
+#include "tests/simulation/rules/checker.h"
 #include "tests/simulation/trace.h"
 
 namespace loopfleet::simulation {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "common/job/hardware_facts.h"
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/code_hash.h"
+#include "worker/backend/code_hash.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>

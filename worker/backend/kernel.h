@@ -9,7 +9,7 @@
 // between runs.
 //
 // A kernel with `threads` > 1 finds behind those pointers one more: that of a ParallelFor
-// (worker/parallel_for.h), which runs its parallel loops. Others do not look at it.
+// (worker/verification/parallel_for.h), which runs its parallel loops. Others do not look at it.
 
 #include <cstdint>
 #include <expected>
@@ -19,7 +19,7 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 

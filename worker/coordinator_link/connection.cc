@@ -1,10 +1,10 @@
-#include "worker/session.h"
+#include "worker/coordinator_link/connection.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::worker {
 

@@ -1,8 +1,8 @@
 #pragma once
 // Session: this worker's connection to its coordinator, and the loop that serves it. What is said,
-// and when, is the Conversation's to decide (worker/conversation.h). A coordinator that goes away
-// is waited for without end. Belongs to the thread that calls Run; RequestDrain may be called from
-// any.
+// and when, is the Conversation's to decide (worker/coordinator_link/protocol.h). A coordinator
+// that goes away is waited for without end. Belongs to the thread that calls Run; RequestDrain may
+// be called from any.
 
 #include <atomic>
 #include <chrono>
@@ -13,11 +13,11 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 #include "monitoring/metrics.h"
-#include "worker/conversation.h"
-#include "worker/lease_runner.h"
-#include "worker/pulse.h"
+#include "worker/coordinator_link/lease_runner.h"
+#include "worker/coordinator_link/liveness.h"
+#include "worker/coordinator_link/protocol.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/lease_book.h"
+#include "worker/coordinator_link/lease_book.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "worker/conversation.h"
+#include "worker/coordinator_link/protocol.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
 // Conversation: what a worker says to its coordinator, and when. A state machine: it knows no
-// socket, thread or clock, so that the same code runs in the daemon (worker/session.h) and in the
-// simulation (tests/simulation). One thread at a time.
+// socket, thread or clock, so that the same code runs in the daemon
+// (worker/coordinator_link/connection.h) and in the simulation (tests/simulation). One thread at a
+// time.
 
 #include <chrono>
 #include <cstdint>
@@ -14,8 +15,8 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/wire/message.h"
-#include "worker/lease_runner.h"
-#include "worker/timing/device_watch.h"
+#include "worker/coordinator_link/lease_runner.h"
+#include "worker/timing/device_health.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/service.h"
+#include "worker/coordinator_link/service.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,10 +12,10 @@
 #include "common/base/service_manager.h"
 #include "common/job/outcome_json.h"
 #include "monitoring/http_server.h"
-#include "worker/child_end.h"
-#include "worker/pulse.h"
-#include "worker/session.h"
-#include "worker/slot_time.h"
+#include "worker/coordinator_link/connection.h"
+#include "worker/coordinator_link/liveness.h"
+#include "worker/sandbox/exit_reason.h"
+#include "worker/timing/slot_time.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "worker/cpu/loop_state.h"
-#include "worker/cpu/nest.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 

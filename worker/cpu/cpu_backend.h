@@ -1,7 +1,8 @@
 #pragma once
-// The CPU as a device of a worker: CpuCompiler and Linker behind the recipes of worker/backend.h.
+// The CPU as a device of a worker: CpuCompiler and Linker behind the recipes of
+// worker/backend/backend.h.
 
-#include "worker/backend.h"
+#include "worker/backend/backend.h"
 
 namespace loopfleet::worker {
 

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/cpu/direct_writes.h"
 #include "worker/cpu/kernel_emitter.h"
 #include "worker/cpu/object_cache.h"
 #include "worker/cpu/object_writer.h"
@@ -23,6 +22,7 @@
 #include "worker/cpu/strip_mining.h"
 #include "worker/cpu/target.h"
 #include "worker/lowering/annotation_effects.h"
+#include "worker/lowering/direct_writes.h"
 
 namespace loopfleet::worker {
 namespace {

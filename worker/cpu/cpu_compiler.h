@@ -12,8 +12,8 @@
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
+#include "worker/backend/kernel.h"
 #include "worker/cpu/cpu_isa.h"
-#include "worker/kernel.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "worker/backend/kernel.h"
 #include "worker/cpu/block_emitter.h"
 #include "worker/cpu/body_emitter.h"
 #include "worker/cpu/loop_state.h"
-#include "worker/cpu/nest.h"
 #include "worker/cpu/parallel_emitter.h"
-#include "worker/kernel.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -410,7 +410,8 @@ void SetAttributes(const VectorShape& shape, llvm::Function& function) {
   function.addFnAttr("prefer-vector-width", bits);
 }
 
-// The start of each plan buffer, from the pointers that the caller passes (worker/kernel.h).
+// The start of each plan buffer, from the pointers that the caller passes
+// (worker/backend/kernel.h).
 Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   std::uint64_t next = 0;
@@ -433,7 +434,7 @@ Values BufferStarts(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value*
   return starts;
 }
 
-// Behind the buffers (worker/kernel.h).
+// Behind the buffers (worker/backend/kernel.h).
 Value* ParallelForOf(llvm::IRBuilderBase& builder, const KernelPlan& plan, Value* passed) {
   llvm::Type* pointer = builder.getPtrTy();
   Value* slot = builder.CreateGEP(pointer, passed, builder.getInt64(BufferSpecsOf(plan).size()));

@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "common/looptree/loop_tree.h"
-#include "worker/cpu/vector_shape.h"
+#include "common/looptree/tree/loop_tree.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/vector_shape.h"
 
 namespace llvm {
 class Module;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 #include "worker/lowering/scratch_layout.h"
 
 namespace loopfleet::worker {

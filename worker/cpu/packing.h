@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "worker/cpu/vector_shape.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/vector_shape.h"
 
 namespace loopfleet::worker {
 

@@ -1,7 +1,7 @@
 #pragma once
 // ParallelEmitter: a parallel loop, with those that it holds and nothing else, as a function of its
 // own that runs a part of the iterations, and a call that has all parts run
-// (worker/parallel_for.h).
+// (worker/verification/parallel_for.h).
 //
 // The iterations of the group are numbered through, and a part is a range of numbers. Within it the
 // innermost loop of the group is an ordinary loop over fewer elements, so vectors and register

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-#include "worker/cache_size.h"
+#include "worker/host/cache_size.h"
 
 namespace loopfleet::worker {
 namespace {

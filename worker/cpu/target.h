@@ -5,7 +5,7 @@
 
 #include "common/base/result.h"
 #include "worker/cpu/cpu_isa.h"
-#include "worker/cpu/vector_shape.h"
+#include "worker/lowering/vector_shape.h"
 
 namespace llvm {
 class LLVMTargetMachine;

@@ -17,12 +17,12 @@
 
 #include "common/base/suggestion.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
-#include "worker/code_hash.h"
+#include "common/looptree/tree/key.h"
+#include "worker/backend/code_hash.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/emit/code_request.h"
-#include "worker/gpu/gpu_compiler.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
 #include "worker/portable_c/c_source.h"
 
 namespace loopfleet::worker {

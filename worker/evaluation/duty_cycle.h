@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
-#include "worker/slot_time.h"
+#include "worker/timing/slot_time.h"
 
 namespace loopfleet::worker {
 

@@ -9,7 +9,7 @@
 
 #include "common/job/measurement.h"
 #include "monitoring/host/host_inspection.h"
-#include "worker/isolation.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 

@@ -1,11 +1,11 @@
-#include "worker/job_rebuild.h"
+#include "worker/evaluation/job_rebuild.h"
 
 #include <fmt/format.h>
 
 #include <optional>
 #include <utility>
 
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/pipeline.h"
+#include "worker/evaluation/pipeline.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "worker/code_hash.h"
-#include "worker/job_rebuild.h"
+#include "worker/backend/code_hash.h"
+#include "worker/evaluation/job_rebuild.h"
 
 namespace loopfleet::worker {
 Pipeline::Pipeline(const Options& options, const Parts& parts, Conditions conditions,

@@ -2,7 +2,7 @@
 // Pipeline: leases in, reports out. Some threads prepare ahead (rebuild the tree, have it compiled,
 // run it once and verify what it wrote); one has the timing slot. What is prepared ahead is
 // bounded: code is made and verified ahead of time, never timed ahead. A kernel is looked at in
-// several moments (worker/timing/looks.h); between them others have the slot.
+// several moments (worker/timing/measurement_rounds.h); between them others have the slot.
 
 #include <chrono>
 #include <deque>
@@ -19,17 +19,17 @@
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
-#include "worker/arena.h"
-#include "worker/code_arena.h"
-#include "worker/compiler_process.h"
-#include "worker/lease_book.h"
-#include "worker/lease_runner.h"
-#include "worker/preparations.h"
-#include "worker/reference_process.h"
-#include "worker/slot_account.h"
-#include "worker/timing/device_watch.h"
-#include "worker/timing_slot.h"
-#include "worker/workload.h"
+#include "worker/coordinator_link/lease_book.h"
+#include "worker/coordinator_link/lease_runner.h"
+#include "worker/evaluation/preparations.h"
+#include "worker/evaluation/slot_account.h"
+#include "worker/processes/compiler_process.h"
+#include "worker/processes/reference_process.h"
+#include "worker/processes/timing_slot.h"
+#include "worker/timing/device_health.h"
+#include "worker/verification/code_arena.h"
+#include "worker/verification/guarded_buffers.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/repeat_watch.h"
+#include "worker/evaluation/repeat_watch.h"
 
 #include <algorithm>
 #include <cmath>

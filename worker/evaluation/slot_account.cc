@@ -1,4 +1,4 @@
-#include "worker/slot_account.h"
+#include "worker/evaluation/slot_account.h"
 
 #include <cstddef>
 #include <optional>

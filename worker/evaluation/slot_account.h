@@ -8,9 +8,9 @@
 #include "common/base/clock.h"
 #include "common/job/outcome.h"
 #include "monitoring/metrics.h"
-#include "worker/duty_cycle.h"
-#include "worker/lease_book.h"
-#include "worker/repeat_watch.h"
+#include "worker/coordinator_link/lease_book.h"
+#include "worker/evaluation/duty_cycle.h"
+#include "worker/evaluation/repeat_watch.h"
 
 namespace loopfleet::worker {
 

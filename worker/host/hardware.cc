@@ -1,4 +1,4 @@
-#include "worker/hardware.h"
+#include "worker/host/hardware.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "worker/cache_size.h"
+#include "worker/host/cache_size.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/looptree/access.h"
+#include "common/looptree/interpreter/access.h"
 
 namespace loopfleet::worker {
 namespace {

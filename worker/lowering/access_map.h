@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 

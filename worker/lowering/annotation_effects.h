@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/cpu/direct_writes.h"
+#include "worker/lowering/direct_writes.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 namespace {

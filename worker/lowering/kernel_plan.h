@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/kernel.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/backend/kernel.h"
 #include "worker/lowering/parallel_loops.h"
 
 namespace loopfleet::worker {

@@ -1,4 +1,4 @@
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 #include <algorithm>
 #include <bit>

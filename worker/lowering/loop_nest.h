@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/cpu/vector_shape.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/vector_shape.h"
 
 namespace loopfleet::worker {
 

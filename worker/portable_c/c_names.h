@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::worker {
 

@@ -12,7 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "worker/portable_c/c_names.h"
 
 namespace loopfleet::worker {

@@ -3,17 +3,18 @@
 // tree: for reading what a schedule does, and for running it where we have no code generator.
 //
 // The file describes itself in a comment (program, loops, buffers with shapes and sizes) and
-// defines one function of the same convention as every kernel (worker/kernel.h). It compiles
-// without a warning under `cc -std=c11 -Wall -Wextra -Werror -pedantic`, keeps the loops in the
-// order of the tree, each with its L number, and computes what the tree means (docs/LOWERING.md) in
-// plain scalar code: no vectors, no register blocks, annotations only as comments.
+// defines one function of the same convention as every kernel (worker/backend/kernel.h). It
+// compiles without a warning under `cc -std=c11 -Wall -Wextra -Werror -pedantic`, keeps the loops
+// in the order of the tree, each with its L number, and computes what the tree means
+// (docs/LOWERING.md) in plain scalar code: no vectors, no register blocks, annotations only as
+// comments.
 
 #include <expected>
 #include <string>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/kernel.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/backend/kernel.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

@@ -1,11 +1,11 @@
-#include "worker/child_message.h"
+#include "worker/processes/child_message.h"
 
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "common/wire/bounds.h"
-#include "worker/byte_codec.h"
+#include "worker/sandbox/byte_codec.h"
 #include "worker/timing/timing_message.h"
 
 namespace loopfleet::worker {

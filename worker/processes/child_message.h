@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "worker/buffer_layout.h"
-#include "worker/kernel.h"
-#include "worker/last_words.h"
-#include "worker/slot_time.h"
+#include "worker/backend/kernel.h"
+#include "worker/sandbox/last_words.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"
+#include "worker/timing/slot_time.h"
+#include "worker/verification/buffer_layout.h"
 
 namespace loopfleet::worker {
 

@@ -1,12 +1,12 @@
-#include "worker/compiler_child.h"
+#include "worker/processes/compiler_child.h"
 
 #include <cstdlib>
 #include <new>
 #include <utility>
 
-#include "common/looptree/text.h"
-#include "worker/child_confinement.h"
-#include "worker/child_message.h"
+#include "common/looptree/text/text.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/confinement.h"
 
 namespace loopfleet::worker {
 namespace {

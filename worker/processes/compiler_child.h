@@ -2,9 +2,9 @@
 // What runs in a compiler child: trees in as IR text, linked kernels or failures out, until the
 // channel ends.
 
-#include "worker/channel.h"
-#include "worker/isolation.h"
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
+#include "worker/sandbox/channel.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 

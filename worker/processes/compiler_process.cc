@@ -1,11 +1,11 @@
-#include "worker/compiler_process.h"
+#include "worker/processes/compiler_process.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -10,12 +10,12 @@
 #include <optional>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/child_end.h"
-#include "worker/child_message.h"
-#include "worker/code_arena.h"
-#include "worker/kernel.h"
-#include "worker/nursery.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/backend/kernel.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/exit_reason.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/verification/code_arena.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/executor_child.h"
+#include "worker/processes/executor_child.h"
 
 #include <algorithm>
 #include <array>
@@ -10,17 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include "worker/child_confinement.h"
-#include "worker/child_message.h"
-#include "worker/hardware.h"
-#include "worker/mapped_buffers.h"
-#include "worker/thread_pool.h"
+#include "worker/host/hardware.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/confinement.h"
 #include "worker/timing/cache_evictor.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/core_kernels.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/host_core_probe.h"
 #include "worker/timing/stopwatch.h"
+#include "worker/verification/mapped_buffers.h"
+#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -271,7 +271,7 @@ class Executor {
         memory_.push_back(buffer);
       }
     }
-    // Behind the buffers (worker/kernel.h). Only kernels for several threads look there.
+    // Behind the buffers (worker/backend/kernel.h). Only kernels for several threads look there.
     pointers_.push_back(reinterpret_cast<float*>(const_cast<ParallelFor*>(pool_.parallel_for())));
     ResetArithmetic();
     ForgetFetchedCode();

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "worker/channel.h"
-#include "worker/isolation.h"
+#include "worker/sandbox/channel.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/executor_process.h"
+#include "worker/processes/executor_process.h"
 
 #include <algorithm>
 #include <span>

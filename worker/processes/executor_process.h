@@ -16,11 +16,11 @@
 #include <optional>
 
 #include "common/job/failure.h"
-#include "worker/arena.h"
-#include "worker/child_message.h"
-#include "worker/compiler_process.h"
-#include "worker/nursery.h"
-#include "worker/workload.h"
+#include "worker/processes/child_message.h"
+#include "worker/processes/compiler_process.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/verification/guarded_buffers.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 

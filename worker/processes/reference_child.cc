@@ -1,15 +1,15 @@
-#include "worker/reference_child.h"
+#include "worker/processes/reference_child.h"
 
 #include <cstdlib>
 #include <new>
 #include <optional>
 #include <utility>
 
-#include "common/looptree/text.h"
-#include "worker/child_confinement.h"
-#include "worker/child_message.h"
-#include "worker/mapped_buffers.h"
-#include "worker/workload.h"
+#include "common/looptree/text/text.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/confinement.h"
+#include "worker/verification/mapped_buffers.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -2,8 +2,8 @@
 // What runs in a reference child: computes what programs mean, into memory that the daemon shares,
 // until the channel ends.
 
-#include "worker/channel.h"
-#include "worker/isolation.h"
+#include "worker/sandbox/channel.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 

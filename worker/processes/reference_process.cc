@@ -1,9 +1,9 @@
-#include "worker/reference_process.h"
+#include "worker/processes/reference_process.h"
 
 #include <utility>
 
-#include "common/looptree/text.h"
-#include "worker/child_message.h"
+#include "common/looptree/text/text.h"
+#include "worker/processes/child_message.h"
 
 namespace loopfleet::worker {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/compiler_process.h"
-#include "worker/nursery.h"
-#include "worker/shared_memory.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/processes/compiler_process.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/verification/shared_memory.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/slot_lock.h"
+#include "worker/processes/slot_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

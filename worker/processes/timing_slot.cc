@@ -1,4 +1,4 @@
-#include "worker/timing_slot.h"
+#include "worker/processes/timing_slot.h"
 
 #include <fmt/format.h>
 

@@ -16,8 +16,8 @@
 #include "common/job/failure.h"
 #include "common/job/measurement.h"
 #include "common/job/stage.h"
-#include "worker/executor_process.h"
-#include "worker/slot_lock.h"
+#include "worker/processes/executor_process.h"
+#include "worker/processes/slot_lock.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/child_confinement.h"
+#include "worker/sandbox/confinement.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "worker/last_words.h"
+#include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/child_end.h"
+#include "worker/sandbox/exit_reason.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "worker/isolation.h"
-#include "worker/last_words.h"
+#include "worker/sandbox/last_words.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 namespace {
@@ -32,7 +32,7 @@ ChildEnd FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
-    // Not by us, and no child may do it to itself (isolation.cc): by the system, for want of
+    // Not by us, and no child may do it to itself (syscall_filter.cc): by the system, for want of
     // memory, or by somebody on this host.
     if (signal == SIGKILL) return {.cause = Cause::kMemory};
     if (signal == SIGSYS) return {.cause = Cause::kForbidden, .number = -1};

@@ -8,8 +8,8 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "worker/last_words.h"
-#include "worker/nursery.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/nursery.h"
+#include "worker/sandbox/fork_server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ extern "C" {
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/byte_codec.h"
-#include "worker/last_words.h"
+#include "worker/sandbox/byte_codec.h"
+#include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
 namespace {

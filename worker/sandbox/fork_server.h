@@ -19,8 +19,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "worker/channel.h"
-#include "worker/child_confinement.h"
+#include "worker/sandbox/channel.h"
+#include "worker/sandbox/confinement.h"
 
 namespace loopfleet::worker {
 

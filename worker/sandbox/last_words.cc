@@ -1,8 +1,8 @@
-#include "worker/last_words.h"
+#include "worker/sandbox/last_words.h"
 
 #include <cstring>
 
-#include "worker/byte_codec.h"
+#include "worker/sandbox/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/isolation.h"
+#include "worker/sandbox/syscall_filter.h"
 
 #include <fmt/format.h>
 #include <seccomp.h>
@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "common/base/check.h"
-#include "worker/last_words.h"
+#include "worker/sandbox/last_words.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,13 +1,13 @@
 #pragma once
 // Isolation: how far kernels and compilers are kept from the rest of the host. The rest of
-// confinement (child_confinement.h) needs nothing of the host; this part may be missing.
+// confinement (confinement.h) needs nothing of the host; this part may be missing.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "common/base/result.h"
-#include "worker/child_confinement.h"
+#include "worker/sandbox/confinement.h"
 
 namespace loopfleet::worker {
 

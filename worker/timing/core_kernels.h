@@ -17,7 +17,7 @@ struct CoreKernels {
   std::uint64_t flop_per_step;
   // Cycles of a step of either on a quiet core with two units that begin a fused multiply-add of
   // such vectors in every cycle: no processor with this instruction set has more, and with one it
-  // takes twice as long (OnQuietCore in quiet_level.h). 0: not known.
+  // takes twice as long (OnQuietCore in contention_baseline.h). 0: not known.
   double least_cycles_per_step;
   // The sum of `count` floats: a stream of reads. `count` is a multiple of 256.
   float (*read)(const float* data, std::size_t count);

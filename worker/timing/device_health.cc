@@ -1,4 +1,4 @@
-#include "worker/timing/device_watch.h"
+#include "worker/timing/device_health.h"
 
 #include <fmt/format.h>
 

@@ -15,9 +15,9 @@
 #include "common/job/measurement.h"
 #include "common/job/plausibility.h"
 #include "worker/timing/canary.h"
+#include "worker/timing/contention_baseline.h"
 #include "worker/timing/device_meter.h"
-#include "worker/timing/looks.h"
-#include "worker/timing/quiet_level.h"
+#include "worker/timing/measurement_rounds.h"
 #include "worker/timing/quiet_patience.h"
 #include "worker/timing/sampler.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "worker/timing/canary.h"
+#include "worker/timing/contention_baseline.h"
 #include "worker/timing/host_core_probe.h"
-#include "worker/timing/quiet_level.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {

@@ -1,4 +1,4 @@
-#include "worker/slot_time.h"
+#include "worker/timing/slot_time.h"
 
 #include <algorithm>
 #include <numeric>

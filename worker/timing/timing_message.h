@@ -3,7 +3,7 @@
 // Replies come from a process that runs hostile code: reading one bounds everything, and the
 // reader's ok() is false for junk.
 
-#include "worker/byte_codec.h"
+#include "worker/sandbox/byte_codec.h"
 #include "worker/timing/canary.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/sampler.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/code_arena.h"
+#include "worker/verification/code_arena.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

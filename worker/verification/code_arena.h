@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/kernel.h"
-#include "worker/shared_memory.h"
+#include "worker/backend/kernel.h"
+#include "worker/verification/shared_memory.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/arena.h"
+#include "worker/verification/guarded_buffers.h"
 
 #include <algorithm>
 #include <atomic>

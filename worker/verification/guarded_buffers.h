@@ -14,9 +14,9 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "worker/buffer_layout.h"
-#include "worker/shared_memory.h"
-#include "worker/verification.h"
+#include "worker/verification/buffer_layout.h"
+#include "worker/verification/shared_memory.h"
+#include "worker/verification/verification.h"
 
 namespace loopfleet::worker {
 

@@ -1,11 +1,11 @@
-#include "worker/input_draw.h"
+#include "worker/verification/input_draw.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "common/looptree/program_facts.h"
-#include "common/looptree/value_range.h"
+#include "common/looptree/interpreter/value_range.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::worker {
 namespace {

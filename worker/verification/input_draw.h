@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/program.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::worker {
 

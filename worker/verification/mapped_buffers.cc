@@ -1,4 +1,4 @@
-#include "worker/mapped_buffers.h"
+#include "worker/verification/mapped_buffers.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/buffer_layout.h"
+#include "worker/verification/buffer_layout.h"
 
 namespace loopfleet::worker {
 

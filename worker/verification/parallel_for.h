@@ -1,6 +1,6 @@
 #pragma once
 // ParallelFor: how generated code runs a parallel loop: the C interface between a kernel and the
-// threads of the process that runs it. worker/thread_pool.h is one.
+// threads of the process that runs it. worker/verification/thread_pool.h is one.
 
 #include <cstdint>
 

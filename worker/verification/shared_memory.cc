@@ -1,4 +1,4 @@
-#include "worker/shared_memory.h"
+#include "worker/verification/shared_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

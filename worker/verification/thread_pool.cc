@@ -1,4 +1,4 @@
-#include "worker/thread_pool.h"
+#include "worker/verification/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>

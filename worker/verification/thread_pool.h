@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "worker/parallel_for.h"
+#include "worker/verification/parallel_for.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/verification.h"
+#include "worker/verification/verification.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/workload.h"
+#include "worker/verification/workload.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "common/looptree/interpret.h"
-#include "worker/input_draw.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "worker/verification/input_draw.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -16,10 +16,10 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/buffer_layout.h"
-#include "worker/shared_memory.h"
-#include "worker/verification.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/verification/buffer_layout.h"
+#include "worker/verification/shared_memory.h"
+#include "worker/verification/verification.h"
 
 namespace loopfleet::worker {
 

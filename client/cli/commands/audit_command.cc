@@ -1,8 +1,6 @@
 // `loopfleet audit`: measures a share of the stored results again on other hosts, shows what
 // disagrees, and flags it so that it answers no later job.
 
-#include "client/audit.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,13 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/age.h"
+#include "client/audit.h"
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/outcome_text.h"
-#include "client/cli/progress_bar.h"
-#include "client/cli/table.h"
+#include "client/cli/text/age.h"
+#include "client/cli/text/outcome_text.h"
+#include "client/cli/text/progress_bar.h"
+#include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "client/cli/command_line.h"
+#include "client/cli/commands/follow.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/follow.h"
-#include "client/cli/outcome_text.h"
-#include "client/cli/table.h"
+#include "client/cli/text/outcome_text.h"
+#include "client/cli/text/table.h"
 #include "client/outcome_json.h"
-#include "common/wire/fleet_json.h"
+#include "common/wire/codec/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {

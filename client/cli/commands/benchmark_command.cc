@@ -1,5 +1,3 @@
-#include "common/looptree/benchmark.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +10,14 @@
 
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/outcome_text.h"
-#include "client/cli/table.h"
+#include "client/cli/text/outcome_text.h"
+#include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "common/base/random.h"
 #include "common/base/result.h"
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::client {
 namespace {

@@ -7,16 +7,16 @@
 #include <memory>
 #include <string>
 
-#include "client/cli/age.h"
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/outcome_text.h"
-#include "client/cli/table.h"
+#include "client/cli/text/age.h"
+#include "client/cli/text/outcome_text.h"
+#include "client/cli/text/table.h"
 #include "client/outcome_json.h"
-#include "storage/database_check.h"
-#include "storage/snapshot.h"
+#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/sqlite/maintenance/snapshot.h"
+#include "storage/sqlite/maintenance/thinning.h"
 #include "storage/store.h"
-#include "storage/thinning.h"
 
 namespace loopfleet::client {
 namespace {

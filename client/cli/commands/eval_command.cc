@@ -10,7 +10,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/outcome_text.h"
+#include "client/cli/text/outcome_text.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
 

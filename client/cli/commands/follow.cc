@@ -1,4 +1,4 @@
-#include "client/cli/follow.h"
+#include "client/cli/commands/follow.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/progress_bar.h"
+#include "client/cli/text/progress_bar.h"
 #include "client/outcome_json.h"
 
 namespace loopfleet::client {

@@ -16,8 +16,8 @@
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
 #include "client/outcome_json.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/key_file.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/keys/key_file.h"
 
 namespace loopfleet::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/replay.h"
+#include "client/cli/commands/replay.h"
 
 #include <fmt/format.h>
 
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "client/cli/exit_code.h"
-#include "client/cli/line_reader.h"
-#include "client/cli/replay_request.h"
+#include "client/cli/text/line_reader.h"
 #include "client/job_line.h"
-#include "client/observation.h"
+#include "client/replay/observation.h"
+#include "client/replay/replay_request.h"
 #include "common/base/result.h"
 
 namespace loopfleet::client {

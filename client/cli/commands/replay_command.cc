@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "client/cli/command_line.h"
+#include "client/cli/commands/replay.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/replay.h"
-#include "client/cli/table.h"
-#include "client/observation.h"
+#include "client/cli/text/table.h"
+#include "client/replay/observation.h"
 
 namespace loopfleet::client {
 namespace {

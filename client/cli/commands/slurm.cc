@@ -1,4 +1,4 @@
-#include "client/cli/slurm.h"
+#include "client/cli/commands/slurm.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "common/job/job_spec.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::client {
 namespace {

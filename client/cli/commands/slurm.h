@@ -1,7 +1,8 @@
 #pragma once
 // Slurm's side of `loopfleet fleet`: what is said to sbatch, squeue and scancel, and what squeue's
-// answer means. Values only; who calls those programs is fleet.cc. A set of workers that was asked
-// for together is one job array, here called an allocation; each worker is one of its tasks.
+// answer means. Values only; who calls those programs is slurm_command.cc. A set of workers that
+// was asked for together is one job array, here called an allocation; each worker is one of its
+// tasks.
 
 #include <chrono>
 #include <cstdint>

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "client/cli/command_line.h"
+#include "client/cli/commands/slurm.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/slurm.h"
-#include "client/cli/table.h"
+#include "client/cli/text/table.h"
 #include "client/local_cluster.h"
 #include "client/outcome_json.h"
 #include "common/base/subprocess.h"
-#include "common/wire/fleet_json.h"
+#include "common/wire/codec/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {

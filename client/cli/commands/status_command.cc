@@ -12,9 +12,9 @@
 #include "client/cli/command_line.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/fleet_text.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/terminal.h"
+#include "client/cli/text/fleet_text.h"
+#include "client/cli/text/terminal.h"
 
 namespace loopfleet::client {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "client/batch_writer.h"
 #include "client/cli/command_line.h"
+#include "client/cli/commands/follow.h"
 #include "client/cli/connection.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/follow.h"
-#include "client/cli/line_reader.h"
-#include "client/cli/outcome_text.h"
+#include "client/cli/text/line_reader.h"
+#include "client/cli/text/outcome_text.h"
 #include "client/job_line.h"
 #include "client/outcome_json.h"
 

@@ -1,4 +1,4 @@
-#include "client/cli/age.h"
+#include "client/cli/text/age.h"
 
 #include <fmt/format.h>
 

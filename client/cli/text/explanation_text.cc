@@ -1,12 +1,12 @@
-#include "client/cli/explanation_text.h"
+#include "client/cli/text/explanation_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
-#include "client/cli/table.h"
-#include "common/wire/fleet_json.h"
+#include "client/cli/text/table.h"
+#include "common/wire/codec/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/cli/fleet_text.h"
+#include "client/cli/text/fleet_text.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 #include <ctime>
 #include <utility>
 
-#include "client/cli/table.h"
-#include "common/wire/fleet_json.h"
+#include "client/cli/text/table.h"
+#include "common/wire/codec/fleet_json.h"
 
 namespace loopfleet::client {
 namespace {

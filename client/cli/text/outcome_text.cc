@@ -1,4 +1,4 @@
-#include "client/cli/outcome_text.h"
+#include "client/cli/text/outcome_text.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -6,8 +6,8 @@
 #include <chrono>
 #include <vector>
 
-#include "common/looptree/action.h"
-#include "common/looptree/text.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::client {
 namespace {

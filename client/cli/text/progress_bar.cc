@@ -1,4 +1,4 @@
-#include "client/cli/progress_bar.h"
+#include "client/cli/text/progress_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "client/cli/table.h"
+#include "client/cli/text/table.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "client/cli/terminal.h"
+#include "client/cli/text/terminal.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/fleet_text.h"
+#include "client/cli/text/fleet_text.h"
 
 namespace loopfleet::client {
 

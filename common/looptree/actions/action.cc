@@ -1,4 +1,4 @@
-#include "common/looptree/action.h"
+#include "common/looptree/actions/action.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/base/result.h"
 #include "common/base/suggestion.h"
-#include "common/looptree/number_text.h"
+#include "common/looptree/program/number_text.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/rejection.h"
 
 namespace loopfleet::looptree {
 

@@ -5,9 +5,9 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/move.h"
-#include "common/looptree/transform.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/move.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/transform.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/looptree/move.h"
+#include "common/looptree/actions/move.h"
 
 #include <algorithm>
 

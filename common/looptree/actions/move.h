@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

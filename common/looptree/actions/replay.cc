@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -1,6 +1,6 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
 
 namespace loopfleet::looptree {
 

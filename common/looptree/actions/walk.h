@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "common/looptree/action.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/simple_tree.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "common/looptree/tree/simple_tree.h"
 
 namespace loopfleet::looptree {
 

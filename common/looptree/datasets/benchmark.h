@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/looptree/dialect.h"
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/rejection.h"
+#include "common/looptree/tree/dialect.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -6,10 +6,10 @@
 #include "common/base/check.h"
 #include "common/base/result.h"
 #include "common/base/suggestion.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/dataset_rules.h"
-#include "common/looptree/number_text.h"
-#include "common/looptree/text.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/datasets/dataset_rules.h"
+#include "common/looptree/program/number_text.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/looptree/benchmark.h"
-#include "common/looptree/limits.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/program/limits.h"
+#include "common/looptree/program/rejection.h"
 
 namespace loopfleet::looptree {
 

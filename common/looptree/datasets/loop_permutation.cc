@@ -1,4 +1,4 @@
-#include "common/looptree/loop_permutation.h"
+#include "common/looptree/datasets/loop_permutation.h"
 
 #include <numeric>
 

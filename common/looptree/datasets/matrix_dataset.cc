@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/dataset_rules.h"
-#include "common/looptree/loop_permutation.h"
-#include "common/looptree/program_builder.h"
+#include "common/looptree/datasets/dataset_rules.h"
+#include "common/looptree/datasets/loop_permutation.h"
+#include "common/looptree/tree/program_builder.h"
 
 namespace loopfleet::looptree {
 namespace {

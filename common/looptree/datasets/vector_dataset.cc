@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/dataset_rules.h"
-#include "common/looptree/number_text.h"
-#include "common/looptree/simple_tree.h"
+#include "common/looptree/datasets/dataset_rules.h"
+#include "common/looptree/program/number_text.h"
+#include "common/looptree/tree/simple_tree.h"
 
 namespace loopfleet::looptree {
 namespace {

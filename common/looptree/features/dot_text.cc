@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "common/looptree/graph.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/features/graph.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {

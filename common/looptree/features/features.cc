@@ -1,4 +1,4 @@
-#include "common/looptree/features.h"
+#include "common/looptree/features/features.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/program_facts.h"
-#include "common/looptree/stride.h"
+#include "common/looptree/program/program_facts.h"
+#include "common/looptree/tree/stride.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "common/looptree/action.h"
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/actions/action.h"
+#include "common/looptree/program/rejection.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

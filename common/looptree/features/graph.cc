@@ -1,11 +1,11 @@
-#include "common/looptree/graph.h"
+#include "common/looptree/features/graph.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "common/looptree/stride.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/stride.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/access.h"
+#include "common/looptree/interpreter/access.h"
 
 #include <algorithm>
 

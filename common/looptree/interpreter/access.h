@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/base/check.h"
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::looptree {
 

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/looptree/access.h"
-#include "common/looptree/arithmetic.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/lanes.h"
-#include "common/looptree/program_facts.h"
-#include "common/looptree/value_range.h"
+#include "common/looptree/interpreter/access.h"
+#include "common/looptree/interpreter/arithmetic.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/interpreter/lanes.h"
+#include "common/looptree/interpreter/value_range.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {

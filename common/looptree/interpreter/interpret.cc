@@ -1,4 +1,4 @@
-#include "common/looptree/interpret.h"
+#include "common/looptree/interpreter/interpret.h"
 
 #include <algorithm>
 #include <array>
@@ -6,10 +6,10 @@
 #include <map>
 
 #include "common/base/check.h"
-#include "common/looptree/access.h"
-#include "common/looptree/arithmetic.h"
-#include "common/looptree/dim_set.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/interpreter/access.h"
+#include "common/looptree/interpreter/arithmetic.h"
+#include "common/looptree/program/dim_set.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -1,9 +1,9 @@
-#include "common/looptree/lanes.h"
+#include "common/looptree/interpreter/lanes.h"
 
 #include <cmath>
 
 #include "common/base/check.h"
-#include "common/looptree/arithmetic.h"
+#include "common/looptree/interpreter/arithmetic.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/value_range.h"
+#include "common/looptree/interpreter/value_range.h"
 
 #include <algorithm>
 #include <cmath>

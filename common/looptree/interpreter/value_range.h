@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "common/looptree/program.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/number_text.h"
+#include "common/looptree/program/number_text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 #include <algorithm>
 #include <array>

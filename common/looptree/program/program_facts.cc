@@ -1,4 +1,4 @@
-#include "common/looptree/program_facts.h"
+#include "common/looptree/program/program_facts.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
+#include "common/looptree/program/checked_math.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <iterator>
 
-#include "common/looptree/annotation_text.h"
-#include "common/looptree/number_text.h"
-#include "common/looptree/text.h"
-#include "common/looptree/view_text.h"
+#include "common/looptree/program/number_text.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/text/view_text.h"
+#include "common/looptree/tree/annotation_text.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/looptree/dialect.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/dialect.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

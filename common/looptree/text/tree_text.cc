@@ -2,8 +2,8 @@
 
 #include <iterator>
 
-#include "common/looptree/annotation_text.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/annotation_text.h"
 
 namespace loopfleet::looptree {
 namespace {

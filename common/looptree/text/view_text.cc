@@ -1,4 +1,4 @@
-#include "common/looptree/view_text.h"
+#include "common/looptree/text/view_text.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
-#include "common/looptree/dim_set.h"
-#include "common/looptree/number_text.h"
+#include "common/looptree/program/checked_math.h"
+#include "common/looptree/program/dim_set.h"
+#include "common/looptree/program/number_text.h"
 
 namespace loopfleet::looptree {
 namespace {

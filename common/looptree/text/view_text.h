@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/looptree/program.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/program/rejection.h"
 
 namespace loopfleet::looptree {
 

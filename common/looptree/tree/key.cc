@@ -1,4 +1,4 @@
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "common/looptree/annotation_text.h"
-#include "common/looptree/number_text.h"
+#include "common/looptree/program/number_text.h"
+#include "common/looptree/tree/annotation_text.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

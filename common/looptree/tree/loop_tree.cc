@@ -1,4 +1,4 @@
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 

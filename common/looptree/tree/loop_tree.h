@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "common/looptree/limits.h"
-#include "common/looptree/program.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/limits.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/program/rejection.h"
 
 namespace loopfleet::looptree {
 

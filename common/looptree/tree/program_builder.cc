@@ -1,4 +1,4 @@
-#include "common/looptree/program_builder.h"
+#include "common/looptree/tree/program_builder.h"
 
 #include <algorithm>
 #include <memory>

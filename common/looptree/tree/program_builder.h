@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/limits.h"
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/program.h"
-#include "common/looptree/rejection.h"
+#include "common/looptree/program/limits.h"
+#include "common/looptree/program/program.h"
+#include "common/looptree/program/rejection.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/simple_tree.h"
+#include "common/looptree/tree/simple_tree.h"
 
 #include <utility>
 

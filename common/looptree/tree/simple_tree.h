@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/stride.h"
+#include "common/looptree/tree/stride.h"
 
 namespace loopfleet::looptree {
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <optional>
 
-#include "common/looptree/dim_set.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/program/dim_set.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/transform.h"
+#include "common/looptree/tree/transform.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -1,4 +1,4 @@
-#include "common/looptree/tree_builder.h"
+#include "common/looptree/tree/tree_builder.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "common/looptree/checked_math.h"
+#include "common/looptree/program/checked_math.h"
 
 namespace loopfleet::looptree {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "common/looptree/loop_tree.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/program/program_facts.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::looptree {
 

@@ -2,10 +2,10 @@
 
 #include <xxhash.h>
 
-#include "common/wire/codec.h"
-#include "common/wire/facts_codec.h"
-#include "common/wire/hello_codec.h"
-#include "common/wire/job_codec.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/hello_codec.h"
+#include "common/wire/codec/job_codec.h"
 
 namespace loopfleet::wire {
 namespace {

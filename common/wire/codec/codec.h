@@ -13,8 +13,8 @@
 #include <variant>
 
 #include "common/job/failure.h"
+#include "common/wire/codec/outcome_columns.h"
 #include "common/wire/message.h"
-#include "common/wire/outcome_columns.h"
 
 namespace loopfleet::wire {
 

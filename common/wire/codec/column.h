@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/wire/frame.h"
-#include "common/wire/outcome_columns.h"
+#include "common/wire/codec/frame.h"
+#include "common/wire/codec/outcome_columns.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {

@@ -1,12 +1,12 @@
 // Coordinator to client.
 
-#include "common/wire/codec.h"
-#include "common/wire/column.h"
-#include "common/wire/facts_codec.h"
-#include "common/wire/hello_codec.h"
-#include "common/wire/job_codec.h"
-#include "common/wire/outcome_codec.h"
-#include "common/wire/utf8.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/column.h"
+#include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/hello_codec.h"
+#include "common/wire/codec/job_codec.h"
+#include "common/wire/codec/outcome_codec.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,12 +1,12 @@
-#include "common/wire/evaluation_codec.h"
+#include "common/wire/codec/evaluation_codec.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "common/wire/column.h"
-#include "common/wire/facts_codec.h"
-#include "common/wire/utf8.h"
+#include "common/wire/codec/column.h"
+#include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 namespace {

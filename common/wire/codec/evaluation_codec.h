@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/job/outcome.h"
-#include "common/wire/outcome_columns.h"
+#include "common/wire/codec/outcome_columns.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {

@@ -1,9 +1,9 @@
-#include "common/wire/facts_codec.h"
+#include "common/wire/codec/facts_codec.h"
 
 #include <limits>
 
-#include "common/wire/job_codec.h"
-#include "common/wire/utf8.h"
+#include "common/wire/codec/job_codec.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/job/hardware_facts.h"
 #include "common/job/outcome.h"
 #include "common/wire/bounds.h"
-#include "common/wire/field.h"
+#include "common/wire/codec/field.h"
 #include "schema/outcome.capnp.h"
 
 namespace loopfleet::wire {

@@ -1,8 +1,8 @@
-#include "common/wire/field.h"
+#include "common/wire/codec/field.h"
 
 #include <algorithm>
 
-#include "common/wire/utf8.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/bounds.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
-#include "common/wire/frame.h"
+#include "common/wire/bounds.h"
+#include "common/wire/codec/frame.h"
 
 namespace loopfleet::wire {
 

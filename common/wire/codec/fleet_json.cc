@@ -1,4 +1,4 @@
-#include "common/wire/fleet_json.h"
+#include "common/wire/codec/fleet_json.h"
 
 #include <fmt/chrono.h>
 

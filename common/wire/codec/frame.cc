@@ -1,4 +1,4 @@
-#include "common/wire/frame.h"
+#include "common/wire/codec/frame.h"
 
 #include <fmt/format.h>
 #include <kj/io.h>
@@ -10,7 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/bounds.h"
-#include "common/wire/utf8.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,7 +1,7 @@
-#include "common/wire/hello_codec.h"
+#include "common/wire/codec/hello_codec.h"
 
 #include "common/wire/bounds.h"
-#include "common/wire/facts_codec.h"
+#include "common/wire/codec/facts_codec.h"
 
 namespace loopfleet::wire {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/field.h"
+#include "common/wire/codec/field.h"
 #include "common/wire/message.h"
 #include "schema/client.capnp.h"
 

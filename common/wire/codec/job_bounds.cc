@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "common/looptree/limits.h"
+#include "common/looptree/program/limits.h"
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
-#include "common/wire/utf8.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/utf8.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,6 +1,6 @@
-#include "common/wire/job_codec.h"
+#include "common/wire/codec/job_codec.h"
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
-#include "common/wire/field.h"
+#include "common/wire/codec/field.h"
 #include "schema/job.capnp.h"
 
 namespace loopfleet::wire {

@@ -1,10 +1,10 @@
-#include "common/wire/outcome_codec.h"
+#include "common/wire/codec/outcome_codec.h"
 
-#include "common/wire/codec.h"
-#include "common/wire/column.h"
-#include "common/wire/evaluation_codec.h"
-#include "common/wire/facts_codec.h"
-#include "common/wire/job_codec.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/column.h"
+#include "common/wire/codec/evaluation_codec.h"
+#include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/job_codec.h"
 
 namespace loopfleet::wire {
 namespace {

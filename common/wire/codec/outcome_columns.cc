@@ -1,4 +1,4 @@
-#include "common/wire/outcome_columns.h"
+#include "common/wire/codec/outcome_columns.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "common/wire/submission_digest.h"
+#include "common/wire/codec/submission_digest.h"
 
 #include <capnp/message.h>
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "common/wire/codec.h"
-#include "common/wire/job_codec.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/job_codec.h"
 
 namespace loopfleet::wire {
 namespace {

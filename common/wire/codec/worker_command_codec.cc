@@ -1,8 +1,8 @@
 // Coordinator to worker.
 
-#include "common/wire/codec.h"
-#include "common/wire/hello_codec.h"
-#include "common/wire/job_codec.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/hello_codec.h"
+#include "common/wire/codec/job_codec.h"
 #include "schema/worker.capnp.h"
 
 namespace loopfleet::wire {

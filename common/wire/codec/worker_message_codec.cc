@@ -1,12 +1,12 @@
 // Worker to coordinator.
 
-#include "common/wire/codec.h"
-#include "common/wire/column.h"
-#include "common/wire/evaluation_codec.h"
-#include "common/wire/facts_codec.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/codec/column.h"
+#include "common/wire/codec/evaluation_codec.h"
+#include "common/wire/codec/facts_codec.h"
+#include "common/wire/codec/hello_codec.h"
+#include "common/wire/codec/job_codec.h"
 #include "common/wire/hardware_label.h"
-#include "common/wire/hello_codec.h"
-#include "common/wire/job_codec.h"
 #include "schema/worker.capnp.h"
 
 namespace loopfleet::wire {

@@ -1,4 +1,4 @@
-#include "common/wire/key.h"
+#include "common/wire/keys/key.h"
 
 #include <fmt/format.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "common/wire/key_directory.h"
+#include "common/wire/keys/key_directory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/wire/key.h"
-#include "common/wire/key_file.h"
-#include "common/wire/role.h"
+#include "common/wire/keys/key.h"
+#include "common/wire/keys/key_file.h"
+#include "common/wire/keys/role.h"
 
 namespace loopfleet::wire {
 

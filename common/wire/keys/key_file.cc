@@ -1,4 +1,4 @@
-#include "common/wire/key_file.h"
+#include "common/wire/keys/key_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

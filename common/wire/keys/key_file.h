@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "common/wire/key.h"
-#include "common/wire/role.h"
+#include "common/wire/keys/key.h"
+#include "common/wire/keys/role.h"
 
 namespace loopfleet::wire {
 

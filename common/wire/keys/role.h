@@ -1,6 +1,6 @@
 #pragma once
 // Role: what a key is for. Who may do what with it is decided at the coordinator
-// (coordinator/permission.h); which roles a socket lets in, in authenticator.h.
+// (coordinator/core/rules/permission.h); which roles a socket lets in, in authenticator.h.
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "common/wire/authenticator.h"
+#include "common/wire/transport/authenticator.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/wire/authenticator_impl.h"
-#include "common/wire/handshakes.h"
-#include "common/wire/socket_impl.h"
+#include "common/wire/transport/authenticator_impl.h"
+#include "common/wire/transport/handshakes.h"
+#include "common/wire/transport/socket_impl.h"
 
 namespace loopfleet::wire {
 namespace {

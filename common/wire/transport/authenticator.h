@@ -17,9 +17,9 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "common/wire/key.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/role.h"
+#include "common/wire/keys/key.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/keys/role.h"
 
 namespace loopfleet::wire {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/wire/authenticator.h"
-#include "common/wire/known_addresses.h"
+#include "common/wire/transport/authenticator.h"
+#include "common/wire/transport/known_addresses.h"
 
 namespace loopfleet::wire {
 

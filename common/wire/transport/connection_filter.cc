@@ -1,4 +1,4 @@
-#include "common/wire/connection_filter.h"
+#include "common/wire/transport/connection_filter.h"
 
 #include <fmt/format.h>
 #include <linux/filter.h>

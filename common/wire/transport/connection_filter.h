@@ -9,8 +9,8 @@
 #include <span>
 
 #include "common/base/result.h"
-#include "common/wire/arrivals.h"
-#include "common/wire/known_addresses.h"
+#include "common/wire/transport/arrivals.h"
+#include "common/wire/transport/known_addresses.h"
 
 namespace loopfleet::wire {
 

@@ -1,4 +1,4 @@
-#include "common/wire/descriptor_reserve.h"
+#include "common/wire/transport/descriptor_reserve.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "common/wire/endpoint.h"
+#include "common/wire/transport/endpoint.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 namespace {

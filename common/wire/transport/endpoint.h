@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "common/base/result.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "common/wire/authenticator.h"
+#include "common/wire/transport/authenticator.h"
 
 namespace loopfleet::wire {
 

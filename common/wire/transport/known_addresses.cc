@@ -1,4 +1,4 @@
-#include "common/wire/known_addresses.h"
+#include "common/wire/transport/known_addresses.h"
 
 #include <arpa/inet.h>
 

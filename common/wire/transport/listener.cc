@@ -1,4 +1,4 @@
-#include "common/wire/listener.h"
+#include "common/wire/transport/listener.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "common/wire/endpoint.h"
+#include "common/wire/transport/endpoint.h"
 
 namespace loopfleet::wire {
 

@@ -1,4 +1,4 @@
-#include "common/wire/porch.h"
+#include "common/wire/transport/porch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

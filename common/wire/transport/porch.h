@@ -16,11 +16,11 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
-#include "common/wire/arrivals.h"
-#include "common/wire/connection_filter.h"
-#include "common/wire/descriptor_reserve.h"
-#include "common/wire/known_addresses.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/arrivals.h"
+#include "common/wire/transport/connection_filter.h"
+#include "common/wire/transport/descriptor_reserve.h"
+#include "common/wire/transport/known_addresses.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 

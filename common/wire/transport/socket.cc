@@ -1,4 +1,4 @@
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 #include <fmt/format.h>
 #include <zmq.hpp>
@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/wire/authenticator_impl.h"
 #include "common/wire/bounds.h"
-#include "common/wire/endpoint.h"
-#include "common/wire/listener.h"
-#include "common/wire/porch.h"
-#include "common/wire/socket_impl.h"
-#include "common/wire/unread_bytes.h"
+#include "common/wire/transport/authenticator_impl.h"
+#include "common/wire/transport/endpoint.h"
+#include "common/wire/transport/listener.h"
+#include "common/wire/transport/porch.h"
+#include "common/wire/transport/socket_impl.h"
+#include "common/wire/transport/unread_bytes.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -17,9 +17,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/wire/authenticator.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/role.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/keys/role.h"
+#include "common/wire/transport/authenticator.h"
 
 namespace loopfleet::wire {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 

@@ -1,4 +1,4 @@
-#include "common/wire/unread_bytes.h"
+#include "common/wire/transport/unread_bytes.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 

@@ -14,7 +14,7 @@
 #include "common/job/quarantine.h"
 #include "common/job/stage.h"
 #include "common/wire/message.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {

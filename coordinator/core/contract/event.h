@@ -13,9 +13,9 @@
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
+#include "common/wire/keys/role.h"
 #include "common/wire/message.h"
-#include "common/wire/role.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {
@@ -35,7 +35,7 @@ using KeyText = std::string;
 // Names one Persist effect; given out in ascending order.
 using Token = std::uint64_t;
 
-// ---- what is known about a job when it is submitted (admission.h finds it out)
+// ---- what is known about a job when it is submitted (job_resolver.h finds it out)
 // -------------------
 
 struct ToMeasure {

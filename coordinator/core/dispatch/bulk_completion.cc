@@ -1,10 +1,10 @@
-#include "coordinator/ending_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "coordinator/job_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
 
 namespace loopfleet::coordinator {
 namespace {

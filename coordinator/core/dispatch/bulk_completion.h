@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

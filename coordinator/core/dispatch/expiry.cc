@@ -1,4 +1,4 @@
-#include "coordinator/expiry_transitions.h"
+#include "coordinator/core/dispatch/expiry.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "coordinator/explanation.h"
-#include "coordinator/job_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/handlers/explanation.h"
 
 namespace loopfleet::coordinator {
 namespace {

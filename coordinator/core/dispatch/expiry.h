@@ -1,7 +1,7 @@
 #pragma once
 // Jobs that end because time has passed.
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/job_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/audit_transitions.h"
-#include "coordinator/client_charge.h"
-#include "coordinator/expiry_transitions.h"
-#include "coordinator/lending_transitions.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/retry_transitions.h"
+#include "coordinator/core/dispatch/expiry.h"
+#include "coordinator/core/dispatch/lending.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/retry.h"
+#include "coordinator/core/handlers/audit_transitions.h"
+#include "coordinator/core/state/client_charge.h"
 
 namespace loopfleet::coordinator {
 namespace {

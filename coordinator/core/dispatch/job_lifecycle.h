@@ -15,7 +15,7 @@
 
 #include "common/job/ids.h"
 #include "common/job/outcome.h"
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,12 +1,12 @@
-#include "coordinator/lending_transitions.h"
+#include "coordinator/core/dispatch/lending.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "coordinator/job_transitions.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/retry_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/retry.h"
 
 namespace loopfleet::coordinator {
 namespace {

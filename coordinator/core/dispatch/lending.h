@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

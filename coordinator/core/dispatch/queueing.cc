@@ -1,11 +1,11 @@
-#include "coordinator/queue_transitions.h"
+#include "coordinator/core/dispatch/queueing.h"
 
 #include <string>
 #include <utility>
 
-#include "coordinator/audit_transitions.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/expiry_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/expiry.h"
+#include "coordinator/core/handlers/audit_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,12 +1,12 @@
-#include "coordinator/flow_transitions.h"
+#include "coordinator/core/dispatch/rebalance.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "coordinator/job_transitions.h"
-#include "coordinator/placement.h"
-#include "coordinator/queue_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

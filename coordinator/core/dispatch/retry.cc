@@ -1,15 +1,15 @@
-#include "coordinator/retry_transitions.h"
+#include "coordinator/core/dispatch/retry.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/job_transitions.h"
-#include "coordinator/lending_transitions.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/retry_rules.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/lending.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/rules/retry_rules.h"
 
 namespace loopfleet::coordinator {
 namespace {

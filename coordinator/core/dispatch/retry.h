@@ -5,7 +5,7 @@
 // A job that asks for one worker by `affinity` is never tried elsewhere: it would answer another
 // question.
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

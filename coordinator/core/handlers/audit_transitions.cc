@@ -1,4 +1,4 @@
-#include "coordinator/audit_transitions.h"
+#include "coordinator/core/handlers/audit_transitions.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/client_transitions.h"
-#include "coordinator/job_transitions.h"
-#include "coordinator/placement.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/retry_transitions.h"
-#include "coordinator/worker_transitions.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/retry.h"
+#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

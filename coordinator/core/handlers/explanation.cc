@@ -1,4 +1,4 @@
-#include "coordinator/explanation.h"
+#include "coordinator/core/handlers/explanation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/base/suggestion.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/lending_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/lending.h"
 
 namespace loopfleet::coordinator {
 namespace {

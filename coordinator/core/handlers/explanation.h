@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/wire/message.h"
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

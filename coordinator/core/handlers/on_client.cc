@@ -1,4 +1,4 @@
-#include "coordinator/client_transitions.h"
+#include "coordinator/core/handlers/on_client.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <map>
 #include <utility>
 
-#include "coordinator/client_reply.h"
-#include "coordinator/drain_transitions.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/explanation.h"
-#include "coordinator/permission.h"
-#include "coordinator/worker_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/handlers/explanation.h"
+#include "coordinator/core/handlers/on_drain.h"
+#include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/rules/permission.h"
+#include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {

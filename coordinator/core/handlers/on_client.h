@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

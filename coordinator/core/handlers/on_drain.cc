@@ -1,4 +1,4 @@
-#include "coordinator/drain_transitions.h"
+#include "coordinator/core/handlers/on_drain.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "common/base/suggestion.h"
-#include "coordinator/client_reply.h"
-#include "coordinator/client_transitions.h"
-#include "coordinator/flow_transitions.h"
+#include "coordinator/core/dispatch/rebalance.h"
+#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/client_charge.h"
-#include "coordinator/client_reply.h"
-#include "coordinator/client_transitions.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/job_transitions.h"
-#include "coordinator/queue_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/state/client_charge.h"
+#include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,4 +1,4 @@
-#include "coordinator/worker_transitions.h"
+#include "coordinator/core/handlers/on_worker.h"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/audit_transitions.h"
-#include "coordinator/client_transitions.h"
-#include "coordinator/drain_transitions.h"
-#include "coordinator/ending_transitions.h"
-#include "coordinator/flow_transitions.h"
-#include "coordinator/job_transitions.h"
-#include "coordinator/lending_transitions.h"
-#include "coordinator/queue_transitions.h"
-#include "coordinator/report_check.h"
-#include "coordinator/retry_transitions.h"
+#include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/lending.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/rebalance.h"
+#include "coordinator/core/dispatch/retry.h"
+#include "coordinator/core/handlers/audit_transitions.h"
+#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/handlers/on_drain.h"
+#include "coordinator/core/handlers/report_validation.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {

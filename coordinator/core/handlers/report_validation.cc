@@ -1,4 +1,4 @@
-#include "coordinator/report_check.h"
+#include "coordinator/core/handlers/report_validation.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "common/job/outcome.h"
-#include "coordinator/job_table.h"
-#include "coordinator/worker_registry.h"
+#include "coordinator/core/tables/job_table.h"
+#include "coordinator/core/tables/worker_registry.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/audit.h"
+#include "coordinator/core/rules/audit.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "common/wire/keys/role.h"
 #include "common/wire/message.h"
-#include "common/wire/role.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
 
 #include <fmt/format.h>
 

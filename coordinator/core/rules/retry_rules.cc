@@ -1,4 +1,4 @@
-#include "coordinator/retry_rules.h"
+#include "coordinator/core/rules/retry_rules.h"
 
 #include <algorithm>
 #include <array>

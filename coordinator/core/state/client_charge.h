@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 

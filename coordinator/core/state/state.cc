@@ -1,11 +1,11 @@
-#include "coordinator/state.h"
+#include "coordinator/core/state/state.h"
 
 #include <algorithm>
 #include <map>
 
 #include "common/base/check.h"
-#include "coordinator/audit_transitions.h"
-#include "coordinator/queue_transitions.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/handlers/audit_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
-// them together. Changed by transitions only (*_transitions.cc).
+// them together. Changed by core/handlers and core/dispatch only.
 
 #include <array>
 #include <cstdint>
@@ -12,25 +12,25 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "coordinator/affinity_table.h"
-#include "coordinator/audit_table.h"
-#include "coordinator/batch_table.h"
-#include "coordinator/client_load.h"
-#include "coordinator/client_table.h"
-#include "coordinator/commit_ledger.h"
-#include "coordinator/deadline_table.h"
-#include "coordinator/effect.h"
-#include "coordinator/event.h"
-#include "coordinator/in_flight_table.h"
-#include "coordinator/job_table.h"
-#include "coordinator/lease_table.h"
-#include "coordinator/limits.h"
-#include "coordinator/ready_queue.h"
-#include "coordinator/retry_table.h"
-#include "coordinator/unserved_table.h"
-#include "coordinator/waiter_table.h"
-#include "coordinator/wall_history.h"
-#include "coordinator/worker_registry.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/contract/limits.h"
+#include "coordinator/core/tables/affinity_table.h"
+#include "coordinator/core/tables/audit_table.h"
+#include "coordinator/core/tables/batch_table.h"
+#include "coordinator/core/tables/client_table.h"
+#include "coordinator/core/tables/client_usage.h"
+#include "coordinator/core/tables/deadline_table.h"
+#include "coordinator/core/tables/job_table.h"
+#include "coordinator/core/tables/lease_table.h"
+#include "coordinator/core/tables/long_poll_table.h"
+#include "coordinator/core/tables/pending_commits.h"
+#include "coordinator/core/tables/ready_queue.h"
+#include "coordinator/core/tables/retry_table.h"
+#include "coordinator/core/tables/single_flight_table.h"
+#include "coordinator/core/tables/unschedulable_table.h"
+#include "coordinator/core/tables/wall_history.h"
+#include "coordinator/core/tables/worker_registry.h"
 
 namespace loopfleet::coordinator {
 
@@ -46,7 +46,7 @@ struct Offered {
   std::uint64_t rank = 0;
 };
 
-// Which workers are lent jobs, and which demands are left to them (lending_transitions.h).
+// Which workers are lent jobs, and which demands are left to them (lending.h).
 struct Lending {
   Instant since{};  // they drift, or longer
   std::vector<Uuid> workers;
@@ -54,7 +54,7 @@ struct Lending {
   std::map<Demand, bool> left;
 };
 
-// What one event began to end, and later ones go on with (ending_transitions.h). Those who are owed
+// What one event began to end, and later ones go on with (bulk_completion.h). Those who are owed
 // an answer are in the InFlightTable.
 struct Endings {
   std::deque<BatchId> cancelled;  // that have, or had a moment ago, jobs without an outcome

@@ -1,4 +1,4 @@
-#include "coordinator/affinity_table.h"
+#include "coordinator/core/tables/affinity_table.h"
 
 #include "common/base/check.h"
 

@@ -20,8 +20,8 @@
 
 #include "common/base/clock.h"
 #include "common/job/ids.h"
-#include "coordinator/audit.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/rules/audit.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/batch_table.h"
+#include "coordinator/core/tables/batch_table.h"
 
 #include <utility>
 

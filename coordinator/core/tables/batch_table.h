@@ -14,7 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 
@@ -38,7 +38,7 @@ struct Batch {
   std::uint64_t finished = 0;   // outcomes made: the last sequence number given out
   std::uint64_t durable = 0;    // outcomes on disk: what readers see
   std::deque<Submission> held;  // further messages, waiting for the one on its way
-  // What its client's load has of it (client_load.h): jobs without an outcome, held ones too.
+  // What its client's load has of it (client_usage.h): jobs without an outcome, held ones too.
   std::uint64_t pending_jobs = 0;
   std::uint64_t pending_bytes = 0;
 

@@ -1,4 +1,4 @@
-#include "coordinator/client_table.h"
+#include "coordinator/core/tables/client_table.h"
 
 #include <algorithm>
 #include <cstring>

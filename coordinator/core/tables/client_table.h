@@ -16,7 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,11 +1,11 @@
-#include "coordinator/client_load.h"
+#include "coordinator/core/tables/client_usage.h"
 
 #include <algorithm>
 #include <chrono>
 #include <variant>
 
 #include "common/base/check.h"
-#include "common/looptree/action.h"
+#include "common/looptree/actions/action.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,4 +1,4 @@
-#include "coordinator/job_table.h"
+#include "coordinator/core/tables/job_table.h"
 
 #include <utility>
 

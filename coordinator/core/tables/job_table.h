@@ -21,11 +21,11 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "common/job/outcome.h"
-#include "common/looptree/key.h"
-#include "coordinator/event.h"
-#include "coordinator/in_flight_table.h"
-#include "coordinator/ready_queue.h"
-#include "coordinator/retry_table.h"
+#include "common/looptree/tree/key.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/tables/ready_queue.h"
+#include "coordinator/core/tables/retry_table.h"
+#include "coordinator/core/tables/single_flight_table.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/lease_table.h"
+#include "coordinator/core/tables/lease_table.h"
 
 #include "common/base/check.h"
 

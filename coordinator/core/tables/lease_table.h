@@ -19,7 +19,7 @@ namespace loopfleet::coordinator {
 
 enum class LeaseStage : std::uint8_t { kRunning, kReported };
 
-// kLent: to a worker in quarantine (lending_transitions.h).
+// kLent: to a worker in quarantine (lending.h).
 enum class Terms : bool { kTrusted, kLent };
 inline constexpr std::uint64_t kLentBit = std::uint64_t{1} << 63;
 constexpr Terms TermsOf(LeaseId lease) {

@@ -1,4 +1,4 @@
-#include "coordinator/waiter_table.h"
+#include "coordinator/core/tables/long_poll_table.h"
 
 #include <utility>
 

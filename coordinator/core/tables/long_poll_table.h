@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/wire/message.h"
-#include "coordinator/client_table.h"
+#include "coordinator/core/tables/client_table.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/commit_ledger.h"
+#include "coordinator/core/tables/pending_commits.h"
 
 #include <utility>
 

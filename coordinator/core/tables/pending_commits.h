@@ -15,9 +15,9 @@
 
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
-#include "coordinator/client_table.h"
-#include "coordinator/event.h"
-#include "coordinator/in_flight_table.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/tables/client_table.h"
+#include "coordinator/core/tables/single_flight_table.h"
 
 namespace loopfleet::coordinator {
 
@@ -45,7 +45,7 @@ struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
   std::optional<BatchId> cancels;
-  bool is_piece = false;  // of many endings: the next one waits for it (ending_transitions.h)
+  bool is_piece = false;  // of many endings: the next one waits for it (bulk_completion.h)
   std::vector<std::pair<Asker, std::string>> drains;  // who set or ended which
   std::vector<std::pair<Asker, wire::Accepted>> flags;  // what their askers are told
 };

@@ -32,7 +32,7 @@
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/in_flight_table.h"
+#include "coordinator/core/tables/single_flight_table.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -35,7 +35,7 @@
 #include "common/base/uuid.h"
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {

@@ -1,4 +1,4 @@
-#include "coordinator/unserved_table.h"
+#include "coordinator/core/tables/unschedulable_table.h"
 
 #include <algorithm>
 #include <utility>

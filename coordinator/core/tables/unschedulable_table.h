@@ -8,9 +8,9 @@
 #include <map>
 
 #include "common/base/clock.h"
-#include "coordinator/placement.h"
-#include "coordinator/ready_queue.h"
-#include "coordinator/worker_registry.h"
+#include "coordinator/core/rules/placement.h"
+#include "coordinator/core/tables/ready_queue.h"
+#include "coordinator/core/tables/worker_registry.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/wall_history.h"
+#include "coordinator/core/tables/wall_history.h"
 
 #include <algorithm>
 #include <chrono>

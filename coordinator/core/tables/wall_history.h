@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "common/base/clock.h"
-#include "coordinator/event.h"
+#include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {
 

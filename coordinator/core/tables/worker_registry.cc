@@ -1,9 +1,9 @@
-#include "coordinator/worker_registry.h"
+#include "coordinator/core/tables/worker_registry.h"
 
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
 

@@ -26,9 +26,9 @@
 #include "common/job/job_spec.h"
 #include "common/job/quarantine.h"
 #include "common/wire/message.h"
-#include "coordinator/audit.h"
-#include "coordinator/event.h"
-#include "coordinator/placement.h"
+#include "coordinator/core/contract/event.h"
+#include "coordinator/core/rules/audit.h"
+#include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
 
@@ -53,7 +53,7 @@ struct Worker {
   double canary_ratio = 0;
   Instant drifts_since{};              // meaningful while its canaries drift
   Instant quarantined_at{};            // meaningful while it is in quarantine
-  bool lent_since_quarantine = false;  // a job (lending_transitions.h)
+  bool lent_since_quarantine = false;  // a job (lending.h)
   std::uint64_t nothing_lent_at = 0;   // ReadyQueue::changes() when nothing was left to it; 0: look
   std::deque<MeasuredJob> in_doubt;
   // What it says of itself, and what is said of it: they make its state (StateOf).

@@ -1,4 +1,4 @@
-// What the coordinator's /api answers (coordinator/fleet_view.cc, job_view.cc; common/wire/fleet_json.cc).
+// What the coordinator's /api answers (coordinator/page/fleet_view.cc, job_view.cc; common/wire/codec/fleet_json.cc).
 
 export interface Noise {
   measured: number;

@@ -1,12 +1,12 @@
-#include "storage/database_check.h"
+#include "storage/sqlite/maintenance/database_check.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "storage/migrations.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/migrations.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/outcome_salvage.h"
+#include "storage/sqlite/maintenance/outcome_salvage.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "storage/damage.h"
-#include "storage/row_feed.h"
+#include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 namespace {

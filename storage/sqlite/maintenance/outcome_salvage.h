@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "storage/batch_table.h"
-#include "storage/outcome_table.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/batch_table.h"
+#include "storage/sqlite/tables/outcome_table.h"
 
 namespace loopfleet::storage {
 

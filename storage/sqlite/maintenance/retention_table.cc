@@ -1,4 +1,4 @@
-#include "storage/retention_table.h"
+#include "storage/sqlite/maintenance/retention_table.h"
 
 #include <algorithm>
 

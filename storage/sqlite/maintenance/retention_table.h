@@ -1,12 +1,12 @@
 #pragma once
 // RetentionTable: what was taken away from old results, and by what rule: a row for each pass
-// (storage/thinning.h) that changed anything.
+// (storage/sqlite/maintenance/thinning.h) that changed anything.
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "storage/result_table.h"
-#include "storage/sqlite.h"
-#include "storage/thinning.h"
+#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/result_table.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/snapshot.h"
+#include "storage/sqlite/maintenance/snapshot.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "common/base/unique_fd.h"
-#include "storage/migrations.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/migrations.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 namespace {

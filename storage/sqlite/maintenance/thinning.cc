@@ -1,12 +1,12 @@
-#include "storage/thinning.h"
+#include "storage/sqlite/maintenance/thinning.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
 
-#include "storage/migrations.h"
-#include "storage/retention_table.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/maintenance/retention_table.h"
+#include "storage/sqlite/migrations.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 namespace {

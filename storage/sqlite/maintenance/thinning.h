@@ -14,7 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "storage/result_keys.h"
+#include "storage/result_index/result_keys.h"
 
 namespace loopfleet::storage {
 

@@ -2,7 +2,7 @@
 -- a new file. docs/DATABASE.md tells the same story with examples.
 --
 -- Conventions: times of day are nanoseconds since 1970-01-01T00:00:00Z; durations end in _ns; 64-bit
--- unsigned values keep their bits. `checksum` is XXH3-64 of the columns before it (storage/sqlite.cc)
+-- unsigned values keep their bits. `checksum` is XXH3-64 of the columns before it (storage/sqlite/sqlite.cc)
 -- and is compared before a row is used.
 
 -- One row: who may write.

@@ -1,4 +1,4 @@
-#include "storage/batch_table.h"
+#include "storage/sqlite/tables/batch_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "storage/damage.h"
+#include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "common/base/result.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

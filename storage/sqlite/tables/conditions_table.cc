@@ -1,9 +1,9 @@
-#include "storage/conditions_table.h"
+#include "storage/sqlite/tables/conditions_table.h"
 
 #include <functional>
 #include <string>
 
-#include "storage/damage.h"
+#include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 namespace {

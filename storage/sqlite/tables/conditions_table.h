@@ -10,7 +10,7 @@
 #include "common/base/result.h"
 #include "common/job/outcome.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

@@ -1,6 +1,6 @@
-#include "storage/device_state_table.h"
+#include "storage/sqlite/tables/device_state_table.h"
 
-#include "storage/damage.h"
+#include "storage/sqlite/damage.h"
 
 namespace loopfleet::storage {
 

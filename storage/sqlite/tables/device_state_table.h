@@ -6,8 +6,8 @@
 
 #include "common/base/result.h"
 #include "common/job/measurement.h"
-#include "storage/result_keys.h"
-#include "storage/sqlite.h"
+#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

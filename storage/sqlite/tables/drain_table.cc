@@ -1,4 +1,4 @@
-#include "storage/drain_table.h"
+#include "storage/sqlite/tables/drain_table.h"
 
 namespace loopfleet::storage {
 

@@ -6,7 +6,7 @@
 
 #include "common/base/result.h"
 #include "storage/record.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/job_table.h"
+#include "storage/sqlite/tables/job_table.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "storage/damage.h"
-#include "storage/job_text.h"
+#include "storage/sqlite/damage.h"
+#include "storage/sqlite/tables/job_text.h"
 
 namespace loopfleet::storage {
 namespace {

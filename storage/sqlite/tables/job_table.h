@@ -8,8 +8,8 @@
 #include "common/job/ids.h"
 #include "common/job/job_spec.h"
 #include "storage/record.h"
-#include "storage/row_feed.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/job_text.h"
+#include "storage/sqlite/tables/job_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

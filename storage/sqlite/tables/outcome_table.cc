@@ -1,4 +1,4 @@
-#include "storage/outcome_table.h"
+#include "storage/sqlite/tables/outcome_table.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <limits>
 #include <string>
 
-#include "storage/damage.h"
-#include "storage/job_text.h"
-#include "storage/row_bytes.h"
+#include "storage/sqlite/damage.h"
+#include "storage/sqlite/row_bytes.h"
+#include "storage/sqlite/tables/job_text.h"
 
 namespace loopfleet::storage {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
-#include "storage/conditions_table.h"
-#include "storage/job_table.h"
-#include "storage/result_table.h"
-#include "storage/row_feed.h"
-#include "storage/sqlite.h"
+#include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/job_table.h"
+#include "storage/sqlite/tables/result_table.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "storage/result_table.h"
+#include "storage/sqlite/tables/result_table.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "storage/damage.h"
-#include "storage/job_text.h"
+#include "storage/sqlite/damage.h"
+#include "storage/sqlite/tables/job_text.h"
 
 namespace loopfleet::storage {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "common/base/result.h"
 #include "common/job/outcome.h"
-#include "storage/conditions_table.h"
-#include "storage/device_state_table.h"
 #include "storage/record.h"
-#include "storage/result_keys.h"
-#include "storage/row_feed.h"
-#include "storage/sqlite.h"
-#include "storage/thinning.h"
+#include "storage/result_index/result_keys.h"
+#include "storage/sqlite/bulk_insert.h"
+#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/sqlite.h"
+#include "storage/sqlite/tables/conditions_table.h"
+#include "storage/sqlite/tables/device_state_table.h"
 
 namespace loopfleet::storage {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/crash_vfs.h"
+#include "tests/simulation/disk/crash_vfs.h"
 
 #include <sqlite3.h>
 

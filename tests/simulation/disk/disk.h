@@ -8,8 +8,8 @@
 
 #include "common/base/result.h"
 #include "common/wire/message.h"
-#include "coordinator/admission.h"
-#include "coordinator/effect.h"
+#include "coordinator/core/contract/effect.h"
+#include "coordinator/shell/job_resolver.h"
 #include "storage/record.h"
 #include "tests/simulation/dice.h"
 

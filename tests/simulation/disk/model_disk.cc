@@ -1,11 +1,11 @@
-#include "tests/simulation/model_disk.h"
+#include "tests/simulation/disk/model_disk.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "coordinator/explanation.h"
-#include "storage/known_failures.h"
+#include "coordinator/core/handlers/explanation.h"
+#include "storage/result_index/known_failures.h"
 #include "tests/simulation/job_pool.h"
 
 namespace loopfleet::simulation {

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "coordinator/client_table.h"
-#include "tests/simulation/disk.h"
+#include "coordinator/core/tables/client_table.h"
+#include "tests/simulation/disk/disk.h"
 
 namespace loopfleet::simulation {
 

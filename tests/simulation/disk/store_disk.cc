@@ -1,12 +1,12 @@
-#include "tests/simulation/store_disk.h"
+#include "tests/simulation/disk/store_disk.h"
 
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/observer.h"
-#include "storage/sqlite.h"
+#include "coordinator/shell/observer.h"
+#include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::simulation {
 namespace {

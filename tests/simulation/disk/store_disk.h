@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <memory>
 
-#include "coordinator/admission.h"
-#include "coordinator/stored_answers.h"
+#include "coordinator/shell/job_resolver.h"
+#include "coordinator/shell/storage_queries.h"
 #include "storage/store.h"
 #include "storage/store_reader.h"
-#include "tests/simulation/crash_vfs.h"
-#include "tests/simulation/disk.h"
+#include "tests/simulation/disk/crash_vfs.h"
+#include "tests/simulation/disk/disk.h"
 
 namespace loopfleet::simulation {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/planted_audit_bug.h"
+#include "tests/simulation/planted/planted_audit_bug.h"
 
 #include <set>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/planted/planted_bug.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "tests/simulation/planted_audit_bug.h"
-#include "tests/simulation/planted_disk_bug.h"
-#include "tests/simulation/planted_queue_bug.h"
+#include "tests/simulation/planted/planted_audit_bug.h"
+#include "tests/simulation/planted/planted_disk_bug.h"
+#include "tests/simulation/planted/planted_queue_bug.h"
 
 namespace loopfleet::simulation {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "coordinator/core.h"
-#include "tests/simulation/disk.h"
+#include "coordinator/core/core.h"
+#include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 
 namespace loopfleet::simulation {

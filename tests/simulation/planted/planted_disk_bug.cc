@@ -1,8 +1,8 @@
-#include "tests/simulation/planted_disk_bug.h"
+#include "tests/simulation/planted/planted_disk_bug.h"
 
 #include <utility>
 
-#include "tests/simulation/store_disk.h"
+#include "tests/simulation/disk/store_disk.h"
 
 namespace loopfleet::simulation {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/simulation/planted_queue_bug.h"
+#include "tests/simulation/planted/planted_queue_bug.h"
 
 #include <algorithm>
 #include <set>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/simulation/planted_bug.h"
+#include "tests/simulation/planted/planted_bug.h"
 
 namespace loopfleet::simulation {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/audit_rules.h"
+#include "tests/simulation/rules/audit_rules.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 #include "common/wire/message.h"
 #include "storage/record.h"
 #include "tests/simulation/fault_mix.h"

@@ -1,8 +1,8 @@
-#include "tests/simulation/checker.h"
+#include "tests/simulation/rules/checker.h"
 
 #include <algorithm>
 
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {

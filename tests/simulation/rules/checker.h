@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "common/wire/message.h"
-#include "coordinator/event.h"
-#include "tests/simulation/audit_rules.h"
-#include "tests/simulation/disk.h"
+#include "coordinator/core/contract/event.h"
+#include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
-#include "tests/simulation/lease_rules.h"
-#include "tests/simulation/queue_rules.h"
-#include "tests/simulation/violations.h"
+#include "tests/simulation/rules/audit_rules.h"
+#include "tests/simulation/rules/lease_rules.h"
+#include "tests/simulation/rules/queue_rules.h"
+#include "tests/simulation/rules/violations.h"
 
 namespace loopfleet::simulation {
 

@@ -1,4 +1,4 @@
-#include "tests/simulation/doubt_rules.h"
+#include "tests/simulation/rules/doubt_rules.h"
 
 namespace loopfleet::simulation {
 

@@ -1,11 +1,11 @@
-#include "tests/simulation/lease_rules.h"
+#include "tests/simulation/rules/lease_rules.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
 #include "tests/simulation/message_text.h"
 
 namespace loopfleet::simulation {

@@ -1,4 +1,4 @@
-#include "tests/simulation/queue_rules.h"
+#include "tests/simulation/rules/queue_rules.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "coordinator/lease_table.h"
-#include "coordinator/placement.h"
+#include "coordinator/core/rules/placement.h"
+#include "coordinator/core/tables/lease_table.h"
 #include "tests/simulation/job_pool.h"
 
 namespace loopfleet::simulation {

@@ -1,12 +1,12 @@
 // loopfleet-recording-client: a client of the product's own library that writes down all that it
-// asks and sees, for tests/support/history.py to judge. Each line of its file is a JSON object with
-// "op":
+// asks and sees, for tests/support/chaos/history.py to judge. Each line of its file is a JSON
+// object with "op":
 //   submit    before a message of jobs is sent: request id, first job's tag
 //   accepted  the coordinator said that they are on disk: request id, batch, first index, jobs
 //   refused   the call ended without that: request id, code or why
 //   outcomes  a page: [sequence, index, tag, "ok" or the failure's code, is_right, digest], the
-//             digest over all of an outcome; right is what loopfleet-stub-fleet makes of the job, or
-//             with --measured what a real worker may
+//             digest over all of an outcome; right is what loopfleet-stub-fleet makes of the job,
+//             or with --measured what a real worker may
 //   finished  the batch was seen to be finished, with that many jobs
 // Two ways to run it: submitting until standard input ends (or SIGTERM) and then until all that it
 // submitted has finished; or --audit, which reads every batch there is, whoever submitted it.
@@ -28,8 +28,8 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
-#include "common/wire/codec.h"
+#include "common/looptree/tree/key.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::client {
 namespace {

@@ -1,10 +1,11 @@
-// loopfleet-stub-fleet: workers that say what real ones say (worker/conversation.h is the real
-// one's) and measure nothing: a lease is answered after a fixed time with a result that can be told
-// from the job, so that a result that lands on another job shows. All of them on one thread, which
-// makes a thousand workers cheap. Standard output tells, a JSON line each: when all are welcomed by
-// an epoch of the coordinator, when its first lease arrives, and at the end how many jobs were run
-// and how many of them again; with --tell-leases also which jobs are taken, and which are taken away
-// again. SIGUSR1 has every job end at once, from then on; SIGTERM ends the fleet.
+// loopfleet-stub-fleet: workers that say what real ones say (worker/coordinator_link/protocol.h is
+// the real one's) and measure nothing: a lease is answered after a fixed time with a result that
+// can be told from the job, so that a result that lands on another job shows. All of them on one
+// thread, which makes a thousand workers cheap. Standard output tells, a JSON line each: when all
+// are welcomed by an epoch of the coordinator, when its first lease arrives, and at the end how
+// many jobs were run and how many of them again; with --tell-leases also which jobs are taken, and
+// which are taken away again. SIGUSR1 has every job end at once, from then on; SIGTERM ends the
+// fleet.
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -27,11 +28,11 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/key.h"
-#include "common/wire/codec.h"
-#include "common/wire/key_directory.h"
-#include "common/wire/socket.h"
-#include "worker/conversation.h"
+#include "common/looptree/tree/key.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/keys/key_directory.h"
+#include "common/wire/transport/socket.h"
+#include "worker/coordinator_link/protocol.h"
 
 namespace loopfleet::worker {
 namespace {

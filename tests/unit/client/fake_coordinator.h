@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::client {
 

@@ -8,9 +8,9 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/program_facts.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/program/program_facts.h"
 
 namespace loopfleet::looptree {
 

@@ -10,8 +10,8 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

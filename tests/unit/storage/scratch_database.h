@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "storage/sqlite.h"
+#include "storage/sqlite/sqlite.h"
 #include "storage/store.h"
 #include "storage/store_reader.h"
 

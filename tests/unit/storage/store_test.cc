@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "storage/database_check.h"
+#include "storage/sqlite/maintenance/database_check.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

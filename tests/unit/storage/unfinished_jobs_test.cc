@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "storage/database_check.h"
+#include "storage/sqlite/maintenance/database_check.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

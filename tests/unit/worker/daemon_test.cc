@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
-#include "common/wire/codec.h"
-#include "common/wire/socket.h"
+#include "common/wire/codec/codec.h"
+#include "common/wire/transport/socket.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::worker {

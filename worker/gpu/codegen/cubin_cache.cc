@@ -1,4 +1,4 @@
-#include "worker/gpu/cubin_cache.h"
+#include "worker/gpu/codegen/cubin_cache.h"
 
 #include <utility>
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/device_abi.h"
+#include "worker/gpu/codegen/device_abi.h"
 
 #include <fmt/format.h>
 #include <llvm/IR/Constants.h>
@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 namespace {

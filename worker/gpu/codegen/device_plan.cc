@@ -1,4 +1,4 @@
-#include "worker/gpu/device_plan.h"
+#include "worker/gpu/codegen/device_plan.h"
 
 #include <fmt/format.h>
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/cpu/nest.h"
+#include "common/looptree/tree/loop_tree.h"
 #include "worker/lowering/kernel_plan.h"
+#include "worker/lowering/loop_nest.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/device_planner.h"
+#include "worker/gpu/codegen/device_planner.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "common/base/check.h"
 #include "common/base/result.h"
-#include "worker/cpu/direct_writes.h"
-#include "worker/gpu/tile_choice.h"
+#include "worker/gpu/codegen/tile_choice.h"
+#include "worker/lowering/direct_writes.h"
 #include "worker/lowering/parallel_loops.h"
 
 namespace loopfleet::worker {

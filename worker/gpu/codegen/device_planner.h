@@ -5,8 +5,8 @@
 #include <expected>
 
 #include "common/job/failure.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/gpu/device_plan.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/gpu/codegen/device_plan.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

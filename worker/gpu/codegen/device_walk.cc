@@ -1,4 +1,4 @@
-#include "worker/gpu/device_walk.h"
+#include "worker/gpu/codegen/device_walk.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Dominators.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/gpu/float_math.h"
+#include "worker/gpu/codegen/float_math.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "worker/gpu/device_plan.h"
+#include "worker/gpu/codegen/device_plan.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace llvm {

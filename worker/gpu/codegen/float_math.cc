@@ -1,4 +1,4 @@
-#include "worker/gpu/float_math.h"
+#include "worker/gpu/codegen/float_math.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>

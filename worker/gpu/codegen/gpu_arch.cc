@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_arch.h"
+#include "worker/gpu/codegen/gpu_arch.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
-#include "worker/gpu/gpu_backend.h"
+#include "worker/gpu/codegen/gpu_backend.h"
 
 #include <memory>
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/gpu/cubin_cache.h"
-#include "worker/gpu/gpu_compiler.h"
-#include "worker/gpu/gpu_image.h"
+#include "worker/gpu/codegen/cubin_cache.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/codegen/gpu_image.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -2,8 +2,8 @@
 // GpuBackend: what compiler children of a GPU worker make kernels with: trees to PTX by LLVM, PTX
 // to cubins by nvJitLink, remembered. Kernel::object and CodeImage::bytes are a GpuImage each.
 
-#include "worker/backend.h"
-#include "worker/gpu/gpu_arch.h"
+#include "worker/backend/backend.h"
+#include "worker/gpu/codegen/gpu_arch.h"
 
 namespace loopfleet::worker {
 

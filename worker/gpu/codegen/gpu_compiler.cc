@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_compiler.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
 
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
@@ -15,9 +15,9 @@
 
 #include "common/base/check.h"
 #include "worker/cpu/object_writer.h"
-#include "worker/gpu/device_abi.h"
-#include "worker/gpu/device_planner.h"
-#include "worker/gpu/module_emitter.h"
+#include "worker/gpu/codegen/device_abi.h"
+#include "worker/gpu/codegen/device_planner.h"
+#include "worker/gpu/codegen/module_emitter.h"
 #include "worker/lowering/annotation_effects.h"
 
 namespace loopfleet::worker {

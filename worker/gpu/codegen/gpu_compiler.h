@@ -9,9 +9,9 @@
 #include "common/base/result.h"
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/gpu/gpu_arch.h"
-#include "worker/gpu/gpu_kernel.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/gpu/codegen/gpu_arch.h"
+#include "worker/gpu/codegen/gpu_kernel.h"
 #include "worker/lowering/kernel_plan.h"
 
 namespace loopfleet::worker {

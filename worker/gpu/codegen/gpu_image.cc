@@ -1,6 +1,6 @@
-#include "worker/gpu/gpu_image.h"
+#include "worker/gpu/codegen/gpu_image.h"
 
-#include "worker/byte_codec.h"
+#include "worker/sandbox/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "worker/gpu/gpu_kernel.h"
+#include "worker/gpu/codegen/gpu_kernel.h"
 
 namespace loopfleet::worker {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

@@ -1,13 +1,13 @@
-#include "worker/gpu/module_emitter.h"
+#include "worker/gpu/codegen/module_emitter.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <vector>
 
-#include "worker/gpu/device_walk.h"
-#include "worker/gpu/stage_emitter.h"
-#include "worker/gpu/tile_emitter.h"
+#include "worker/gpu/codegen/device_walk.h"
+#include "worker/gpu/codegen/stage_emitter.h"
+#include "worker/gpu/codegen/tile_emitter.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "common/looptree/loop_tree.h"
-#include "worker/gpu/device_abi.h"
-#include "worker/gpu/device_plan.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/gpu/codegen/device_abi.h"
+#include "worker/gpu/codegen/device_plan.h"
 
 namespace llvm {
 class Module;

@@ -1,4 +1,4 @@
-#include "worker/gpu/no_driver.h"
+#include "worker/gpu/codegen/no_driver.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/gpu/ptx_assembler.h"
-#include "worker/gpu/shared_library.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
+#include "worker/gpu/codegen/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "worker/gpu/gpu_arch.h"
+#include "worker/gpu/codegen/gpu_arch.h"
 
 namespace loopfleet::worker {
 

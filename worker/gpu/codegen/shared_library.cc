@@ -1,4 +1,4 @@
-#include "worker/gpu/shared_library.h"
+#include "worker/gpu/codegen/shared_library.h"
 
 #include <dlfcn.h>
 

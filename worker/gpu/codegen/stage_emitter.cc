@@ -1,4 +1,4 @@
-#include "worker/gpu/stage_emitter.h"
+#include "worker/gpu/codegen/stage_emitter.h"
 
 #include <llvm/IR/IRBuilder.h>
 

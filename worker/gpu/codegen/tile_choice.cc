@@ -1,4 +1,4 @@
-#include "worker/gpu/tile_choice.h"
+#include "worker/gpu/codegen/tile_choice.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "worker/gpu/device_plan.h"
+#include "worker/gpu/codegen/device_plan.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/tile_emitter.h"
+#include "worker/gpu/codegen/tile_emitter.h"
 
 #include <llvm/IR/IRBuilder.h>
 

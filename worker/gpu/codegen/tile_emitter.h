@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "worker/gpu/device_abi.h"
-#include "worker/gpu/device_plan.h"
-#include "worker/gpu/device_walk.h"
+#include "worker/gpu/codegen/device_abi.h"
+#include "worker/gpu/codegen/device_plan.h"
+#include "worker/gpu/codegen/device_walk.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/clock_ramp.h"
+#include "worker/gpu/device/clock_ramp.h"
 
 #include <chrono>
 #include <cmath>

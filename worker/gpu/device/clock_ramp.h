@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "common/job/failure.h"
-#include "worker/gpu/gpu_device.h"
+#include "worker/gpu/device/gpu_device.h"
 
 namespace loopfleet::worker {
 

@@ -1,13 +1,14 @@
 // The real CudaDriver. The declarations stand here as cuda.h has them: the driver's functions keep
 // their meaning under the names with _v2 and so on.
 
+#include "worker/gpu/device/cuda_driver.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <utility>
 
-#include "worker/gpu/driver.h"
-#include "worker/gpu/shared_library.h"
+#include "worker/gpu/codegen/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/gpu/device_sampler.h"
+#include "worker/gpu/device/device_sampler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/gpu/clock_ramp.h"
+#include "worker/gpu/device/clock_ramp.h"
 #include "worker/timing/statistics.h"
 
 namespace loopfleet::worker {

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "common/job/failure.h"
-#include "worker/gpu/device_sensors.h"
-#include "worker/gpu/gpu_device.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/nvml.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {

@@ -1,10 +1,10 @@
-#include "worker/gpu/gpu_canary.h"
+#include "worker/gpu/device/gpu_canary.h"
 
 #include <utility>
 
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
-#include "worker/gpu/gpu_compiler.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
 
 namespace loopfleet::worker {
 namespace {

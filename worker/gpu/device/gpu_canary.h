@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/looptree/interpret.h"
-#include "worker/gpu/gpu_arch.h"
-#include "worker/gpu/gpu_kernel.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "worker/gpu/codegen/gpu_arch.h"
+#include "worker/gpu/codegen/gpu_kernel.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_child.h"
+#include "worker/gpu/device/gpu_child.h"
 
 #include <csignal>
 #include <memory>
@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "worker/child_message.h"
-#include "worker/gpu/device_sampler.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/gpu_image.h"
-#include "worker/gpu/gpu_message.h"
-#include "worker/gpu/gpu_probe.h"
-#include "worker/mapped_buffers.h"
+#include "worker/gpu/codegen/gpu_image.h"
+#include "worker/gpu/device/device_sampler.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/gpu_message.h"
+#include "worker/gpu/device/gpu_probe.h"
+#include "worker/processes/child_message.h"
+#include "worker/verification/mapped_buffers.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,13 +1,13 @@
-#include "worker/gpu/gpu_children.h"
+#include "worker/gpu/device/gpu_children.h"
 
 #include <memory>
 
 #include "common/base/check.h"
-#include "worker/compiler_child.h"
-#include "worker/gpu/gpu_child.h"
-#include "worker/gpu/gpu_image.h"
-#include "worker/gpu/no_driver.h"
-#include "worker/reference_child.h"
+#include "worker/gpu/codegen/gpu_image.h"
+#include "worker/gpu/codegen/no_driver.h"
+#include "worker/gpu/device/gpu_child.h"
+#include "worker/processes/compiler_child.h"
+#include "worker/processes/reference_child.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstdint>
 
-#include "worker/gpu/gpu_backend.h"
-#include "worker/gpu/gpu_canary.h"
-#include "worker/isolation.h"
-#include "worker/nursery.h"
+#include "worker/gpu/codegen/gpu_backend.h"
+#include "worker/gpu/device/gpu_canary.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 

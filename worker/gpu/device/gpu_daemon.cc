@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_daemon.h"
+#include "worker/gpu/device/gpu_daemon.h"
 
 #include <fmt/format.h>
 
@@ -13,13 +13,13 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "monitoring/registry.h"
-#include "worker/gpu/gpu_children.h"
-#include "worker/gpu/gpu_judge.h"
-#include "worker/gpu/gpu_pipeline.h"
-#include "worker/hardware.h"
-#include "worker/isolation.h"
-#include "worker/memory_share.h"
-#include "worker/service.h"
+#include "worker/coordinator_link/service.h"
+#include "worker/evaluation/memory_share.h"
+#include "worker/gpu/device/gpu_children.h"
+#include "worker/gpu/device/gpu_judge.h"
+#include "worker/gpu/device/gpu_pipeline.h"
+#include "worker/host/hardware.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 namespace {

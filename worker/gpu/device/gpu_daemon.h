@@ -1,10 +1,11 @@
 #pragma once
 // GpuDaemon: a worker on a CUDA device: the same nursery, session and service as on the CPU
-// (worker/service.h), with a child that has the device in the place of those that run code here.
+// (worker/coordinator_link/service.h), with a child that has the device in the place of those that
+// run code here.
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
-#include "worker/gpu/gpu_probe.h"
+#include "worker/gpu/device/gpu_probe.h"
 #include "worker/worker_config.h"
 
 namespace loopfleet::worker {

@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_device.h"
+#include "worker/gpu/device/gpu_device.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "worker/verification.h"
+#include "worker/verification/verification.h"
 
 namespace loopfleet::worker {
 namespace {

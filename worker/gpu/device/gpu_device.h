@@ -17,9 +17,9 @@
 
 #include "common/base/result.h"
 #include "common/job/failure.h"
-#include "common/looptree/interpret.h"
-#include "worker/gpu/driver.h"
-#include "worker/gpu/gpu_kernel.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "worker/gpu/codegen/gpu_kernel.h"
+#include "worker/gpu/device/cuda_driver.h"
 
 namespace loopfleet::worker {
 
@@ -67,8 +67,8 @@ class GpuDevice {
 
   using Inputs = std::span<const std::span<const float>>;
   using Outputs = std::span<const std::span<float>>;
-  // Inputs in, outputs and scratch full of poison (worker/verification.h), one run, outputs out.
-  // RUN_TIMEOUT, RUN_CRASH.
+  // Inputs in, outputs and scratch full of poison (worker/verification/verification.h), one run,
+  // outputs out. RUN_TIMEOUT, RUN_CRASH.
   std::expected<void, Failure> Run(Loaded& kernel, Inputs inputs, Outputs outputs);
   std::expected<std::vector<looptree::Tensor>, Failure> Run(
       Loaded& kernel, const std::vector<looptree::Tensor>& inputs);

@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_judge.h"
+#include "worker/gpu/device/gpu_judge.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "worker/timing/looks.h"
+#include "worker/timing/measurement_rounds.h"
 
 namespace loopfleet::worker {
 

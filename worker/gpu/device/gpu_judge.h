@@ -8,7 +8,7 @@
 #include "common/job/job_spec.h"
 #include "common/job/measurement.h"
 #include "common/job/plausibility.h"
-#include "worker/gpu/device_sampler.h"
+#include "worker/gpu/device/device_sampler.h"
 
 namespace loopfleet::worker {
 

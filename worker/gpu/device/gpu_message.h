@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "worker/buffer_layout.h"
-#include "worker/gpu/device_sampler.h"
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
+#include "worker/gpu/device/device_sampler.h"
+#include "worker/verification/buffer_layout.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_meter.h"
+#include "worker/gpu/device/gpu_meter.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/gpu/clock_ramp.h"
+#include "worker/gpu/device/clock_ramp.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/job/failure.h"
 #include "common/job/hardware_facts.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
+#include "worker/gpu/device/gpu_device.h"
 
 namespace loopfleet::worker {
 

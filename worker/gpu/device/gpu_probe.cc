@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_probe.h"
+#include "worker/gpu/device/gpu_probe.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -12,12 +12,12 @@
 #include <memory>
 #include <utility>
 
-#include "worker/byte_codec.h"
-#include "worker/channel.h"
-#include "worker/gpu/gpu_canary.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/gpu_meter.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
+#include "worker/gpu/device/gpu_canary.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/gpu_meter.h"
+#include "worker/sandbox/byte_codec.h"
+#include "worker/sandbox/channel.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "common/base/result.h"
 #include "common/job/hardware_facts.h"
-#include "worker/gpu/device_sensors.h"
-#include "worker/gpu/driver.h"
-#include "worker/gpu/gpu_backend.h"
+#include "worker/gpu/codegen/gpu_backend.h"
+#include "worker/gpu/device/cuda_driver.h"
+#include "worker/gpu/device/nvml.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/gpu/gpu_process.h"
+#include "worker/gpu/device/gpu_process.h"
 
 #include <array>
 #include <utility>

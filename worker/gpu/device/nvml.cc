@@ -1,13 +1,14 @@
 // OpenNvml. The few declarations that are used of nvml.h stand here: no header is needed to build.
 
+#include "worker/gpu/device/nvml.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "worker/gpu/device_sensors.h"
-#include "worker/gpu/shared_library.h"
+#include "worker/gpu/codegen/shared_library.h"
 
 namespace loopfleet::worker {
 namespace {

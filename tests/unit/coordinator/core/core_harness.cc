@@ -1,4 +1,4 @@
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 #include <fmt/format.h>
 

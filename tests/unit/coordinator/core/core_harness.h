@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 namespace loopfleet::coordinator {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/core.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "coordinator/core/core.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

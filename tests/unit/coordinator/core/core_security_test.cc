@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <variant>
 
-#include "coordinator/permission.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "coordinator/core/rules/permission.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

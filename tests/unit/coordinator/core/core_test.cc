@@ -1,10 +1,10 @@
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "coordinator/core.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "coordinator/core/core.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

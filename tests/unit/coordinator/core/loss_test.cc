@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/audit.h"
-#include "tests/unit/coordinator/core_harness.h"
-#include "tests/unit/coordinator/honest_noise.h"
+#include "coordinator/core/rules/audit.h"
+#include "tests/unit/coordinator/core/core_harness.h"
+#include "tests/unit/coordinator/core/honest_noise.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "common/base/random.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,4 +1,4 @@
-#include "coordinator/fleet_view.h"
+#include "coordinator/page/fleet_view.h"
 
 #include <gtest/gtest.h>
 

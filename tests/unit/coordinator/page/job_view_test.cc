@@ -1,4 +1,4 @@
-#include "coordinator/job_view.h"
+#include "coordinator/page/job_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tests/unit/coordinator/coordinator_process.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/unique_fd.h"
 #include "common/job/outcome_json.h"
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::coordinator {

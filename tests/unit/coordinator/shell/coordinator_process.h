@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 namespace loopfleet::coordinator {
 

@@ -1,11 +1,11 @@
-#include "coordinator/event_feed.h"
+#include "coordinator/shell/event_feed.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,6 +1,6 @@
-#include "coordinator/fleet_snapshot.h"
+#include "coordinator/shell/fleet_snapshot.h"
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

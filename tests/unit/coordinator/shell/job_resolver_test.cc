@@ -1,10 +1,10 @@
-#include "coordinator/admission.h"
+#include "coordinator/shell/job_resolver.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 
 namespace loopfleet::coordinator {
 namespace {

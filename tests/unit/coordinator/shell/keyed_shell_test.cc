@@ -14,10 +14,10 @@
 
 #include "common/base/check.h"
 #include "common/wire/bounds.h"
-#include "common/wire/key_file.h"
-#include "coordinator/permission.h"
-#include "tests/unit/coordinator/coordinator_process.h"
-#include "tests/unit/wire/fixed_messages.h"
+#include "common/wire/keys/key_file.h"
+#include "coordinator/core/rules/permission.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,4 +1,4 @@
-#include "coordinator/log_pause.h"
+#include "coordinator/shell/log_rate_limit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "coordinator/read_turns.h"
+#include "coordinator/shell/read_turns.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

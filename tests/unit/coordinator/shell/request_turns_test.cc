@@ -1,4 +1,4 @@
-#include "coordinator/request_turns.h"
+#include "coordinator/shell/request_turns.h"
 
 #include <gtest/gtest.h>
 

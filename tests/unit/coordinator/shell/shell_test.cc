@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/wire/bounds.h"
-#include "common/wire/codec.h"
-#include "tests/unit/coordinator/coordinator_process.h"
-#include "tests/unit/wire/raw_peer.h"
+#include "common/wire/codec/codec.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
+#include "tests/unit/wire/transport/raw_peer.h"
 
 namespace loopfleet::coordinator {
 namespace {

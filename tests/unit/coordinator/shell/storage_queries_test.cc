@@ -1,11 +1,11 @@
-#include "coordinator/stored_answers.h"
+#include "coordinator/shell/storage_queries.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "storage/store.h"
-#include "tests/unit/coordinator/coordinator_process.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
 
 namespace loopfleet::coordinator {
 namespace {

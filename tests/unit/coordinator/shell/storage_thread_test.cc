@@ -1,4 +1,4 @@
-#include "coordinator/storage_thread.h"
+#include "coordinator/shell/storage_thread.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,11 +7,11 @@
 #include <memory>
 #include <tuple>
 
-#include "coordinator/health.h"
-#include "coordinator/observer.h"
+#include "coordinator/shell/health.h"
+#include "coordinator/shell/observer.h"
 #include "storage/store_reader.h"
 #include "tests/support/crash_vfs.h"
-#include "tests/unit/coordinator/coordinator_process.h"
+#include "tests/unit/coordinator/shell/coordinator_process.h"
 
 namespace loopfleet::coordinator {
 namespace {

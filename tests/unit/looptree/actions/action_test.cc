@@ -1,4 +1,4 @@
-#include "common/looptree/action.h"
+#include "common/looptree/actions/action.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

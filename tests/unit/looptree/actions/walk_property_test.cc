@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/looptree/key.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/random_walk.h"
 
 namespace loopfleet::looptree {

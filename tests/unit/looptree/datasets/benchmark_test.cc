@@ -1,10 +1,10 @@
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::looptree {
 namespace {

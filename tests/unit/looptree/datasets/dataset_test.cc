@@ -4,10 +4,10 @@
 #include <numeric>
 #include <set>
 
-#include "common/looptree/benchmark.h"
-#include "common/looptree/key.h"
-#include "common/looptree/loop_permutation.h"
-#include "common/looptree/text.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/datasets/loop_permutation.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -1,9 +1,9 @@
-#include "common/looptree/features.h"
+#include "common/looptree/features/features.h"
 
 #include <gtest/gtest.h>
 
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -1,12 +1,12 @@
-#include "common/looptree/graph.h"
+#include "common/looptree/features/graph.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "common/looptree/stride.h"
-#include "common/looptree/transform.h"
+#include "common/looptree/tree/stride.h"
+#include "common/looptree/tree/transform.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/looptree/interpret.h"
+#include "common/looptree/interpreter/interpret.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "common/looptree/interpret.h"
+#include "common/looptree/interpreter/interpret.h"
 #include "tests/unit/looptree/random_walk.h"
 
 namespace loopfleet::looptree {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "common/looptree/key.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "common/looptree/features.h"
-#include "common/looptree/key.h"
+#include "common/looptree/features/features.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/random_walk.h"
 
 namespace loopfleet::looptree {

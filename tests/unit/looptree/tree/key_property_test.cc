@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "common/looptree/key.h"
+#include "common/looptree/tree/key.h"
 #include "tests/unit/looptree/random_walk.h"
 
 namespace loopfleet::looptree {

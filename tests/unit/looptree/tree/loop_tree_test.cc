@@ -1,8 +1,8 @@
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 #include <gtest/gtest.h>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

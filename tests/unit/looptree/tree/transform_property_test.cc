@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "common/looptree/interpret.h"
-#include "common/looptree/text.h"
-#include "common/looptree/transform.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/transform.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -1,8 +1,8 @@
-#include "common/looptree/transform.h"
+#include "common/looptree/tree/transform.h"
 
 #include <gtest/gtest.h>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/looptree/programs.h"
 
 namespace loopfleet::looptree {

@@ -1,7 +1,7 @@
 // Where results are looked for: the newest first, across what is in memory and in runs, and nothing
 // is lost between the two.
 
-#include "storage/result_keys.h"
+#include "storage/result_index/result_keys.h"
 
 #include <fmt/format.h>
 

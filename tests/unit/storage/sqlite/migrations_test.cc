@@ -1,12 +1,12 @@
 // Which files are opened, and what is said of the others.
 
-#include "storage/migrations.h"
+#include "storage/sqlite/migrations.h"
 
 #include <fmt/format.h>
 
 #include <fstream>
 
-#include "storage/thinning.h"
+#include "storage/sqlite/maintenance/thinning.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"

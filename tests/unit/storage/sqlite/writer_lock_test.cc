@@ -1,6 +1,6 @@
 // One writer: the second is refused, and one that was overtaken commits nothing.
 
-#include "storage/writer_lock.h"
+#include "storage/sqlite/writer_lock.h"
 
 #include <signal.h>
 #include <sys/wait.h>

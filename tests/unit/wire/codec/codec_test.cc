@@ -1,11 +1,11 @@
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "tests/unit/wire/fixed_messages.h"
-#include "tests/unit/wire/random_messages.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
+#include "tests/unit/wire/codec/random_messages.h"
 
 namespace loopfleet::wire {
 namespace {

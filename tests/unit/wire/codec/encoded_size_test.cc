@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "common/wire/codec.h"
-#include "tests/unit/wire/random_messages.h"
+#include "common/wire/codec/codec.h"
+#include "tests/unit/wire/codec/random_messages.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/wire/fixed_messages.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
 
 namespace loopfleet::wire {
 namespace {

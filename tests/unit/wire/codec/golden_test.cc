@@ -16,11 +16,11 @@
 #include <string>
 #include <variant>
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "schema/client.capnp.h"
 #include "schema/worker.capnp.h"
 #include "tests/support/paths.h"
-#include "tests/unit/wire/fixed_messages.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "common/base/random.h"
-#include "common/wire/codec.h"
-#include "tests/unit/wire/fixed_messages.h"
+#include "common/wire/codec/codec.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
 
 namespace loopfleet::wire {
 namespace {

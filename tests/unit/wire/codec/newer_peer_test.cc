@@ -5,8 +5,8 @@
 #include <capnp/serialize.h>
 #include <gtest/gtest.h>
 
-#include "common/wire/codec.h"
-#include "tests/unit/wire/newer.capnp.h"
+#include "common/wire/codec/codec.h"
+#include "tests/unit/wire/codec/newer.capnp.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/wire/random_messages.h"
+#include "tests/unit/wire/codec/random_messages.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,12 +1,12 @@
-#include "common/wire/submission_digest.h"
+#include "common/wire/codec/submission_digest.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <vector>
 
-#include "common/wire/codec.h"
-#include "tests/unit/wire/fixed_messages.h"
+#include "common/wire/codec/codec.h"
+#include "tests/unit/wire/codec/fixed_messages.h"
 
 namespace loopfleet::wire {
 namespace {

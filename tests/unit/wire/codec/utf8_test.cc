@@ -1,4 +1,4 @@
-#include "common/wire/utf8.h"
+#include "common/wire/codec/utf8.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Key files and directories: what is read, what is refused, and what the refusal says to do.
 
-#include "common/wire/key_file.h"
+#include "common/wire/keys/key_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 
 #include "common/base/unique_fd.h"
-#include "common/wire/key_directory.h"
-#include "tests/unit/wire/private_directory.h"
+#include "common/wire/keys/key_directory.h"
+#include "tests/unit/wire/keys/private_directory.h"
 
 namespace loopfleet::wire {
 namespace {

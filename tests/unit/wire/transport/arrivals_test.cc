@@ -1,4 +1,4 @@
-#include "common/wire/arrivals.h"
+#include "common/wire/transport/arrivals.h"
 
 #include <gtest/gtest.h>
 

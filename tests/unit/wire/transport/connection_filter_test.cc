@@ -1,6 +1,6 @@
 // The filter in a real kernel, over loopback: every address of 127.0.0.0/8 is this machine's.
 
-#include "common/wire/connection_filter.h"
+#include "common/wire/transport/connection_filter.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/wire/listener.h"
-#include "tests/unit/wire/knocking_peer.h"
+#include "common/wire/transport/listener.h"
+#include "tests/unit/wire/transport/knocking_peer.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -13,11 +13,11 @@
 #include <string>
 
 #include "common/base/check.h"
-#include "common/wire/authenticator.h"
-#include "common/wire/socket.h"
-#include "common/wire/socket_impl.h"
-#include "tests/unit/wire/private_directory.h"
-#include "tests/unit/wire/raw_peer.h"
+#include "common/wire/transport/authenticator.h"
+#include "common/wire/transport/socket.h"
+#include "common/wire/transport/socket_impl.h"
+#include "tests/unit/wire/keys/private_directory.h"
+#include "tests/unit/wire/transport/raw_peer.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/wire/descriptor_reserve.h"
+#include "common/wire/transport/descriptor_reserve.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/base/unique_fd.h"
-#include "common/wire/listener.h"
+#include "common/wire/transport/listener.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "common/wire/socket.h"
-#include "tests/unit/wire/private_directory.h"
+#include "common/wire/transport/socket.h"
+#include "tests/unit/wire/keys/private_directory.h"
 
 namespace loopfleet::wire {
 namespace {

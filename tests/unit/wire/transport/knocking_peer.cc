@@ -1,4 +1,4 @@
-#include "tests/unit/wire/knocking_peer.h"
+#include "tests/unit/wire/transport/knocking_peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // A guarded socket while strangers knock without end, and while a whole fleet comes back.
 
-#include "common/wire/porch.h"
+#include "common/wire/transport/porch.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/wire/authenticator.h"
-#include "common/wire/socket.h"
-#include "tests/unit/wire/knocking_peer.h"
+#include "common/wire/transport/authenticator.h"
+#include "common/wire/transport/socket.h"
+#include "tests/unit/wire/transport/knocking_peer.h"
 
 namespace loopfleet::wire {
 namespace {

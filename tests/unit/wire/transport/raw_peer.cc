@@ -1,4 +1,4 @@
-#include "tests/unit/wire/raw_peer.h"
+#include "tests/unit/wire/transport/raw_peer.h"
 
 #include <arpa/inet.h>
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-#include "common/wire/socket.h"
+#include "common/wire/transport/socket.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 
 #include "common/base/check.h"
 #include "common/wire/bounds.h"
-#include "common/wire/key.h"
-#include "common/wire/listener.h"
-#include "tests/unit/wire/private_directory.h"
-#include "tests/unit/wire/raw_peer.h"
+#include "common/wire/keys/key.h"
+#include "common/wire/transport/listener.h"
+#include "tests/unit/wire/keys/private_directory.h"
+#include "tests/unit/wire/transport/raw_peer.h"
 
 namespace loopfleet::wire {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/fake_backend.h"
+#include "tests/unit/worker/backend/fake_backend.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/base/check.h"
-#include "worker/child_message.h"
+#include "worker/processes/child_message.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "common/looptree/benchmark.h"
-#include "worker/backend.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "worker/backend/backend.h"
 
 namespace loopfleet::worker {
 

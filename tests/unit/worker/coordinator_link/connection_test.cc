@@ -1,4 +1,4 @@
-#include "worker/session.h"
+#include "worker/coordinator_link/connection.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "common/wire/codec.h"
+#include "common/wire/codec/codec.h"
 #include "monitoring/registry.h"
 
 namespace loopfleet::worker {

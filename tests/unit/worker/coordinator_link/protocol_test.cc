@@ -1,4 +1,4 @@
-#include "worker/conversation.h"
+#include "worker/coordinator_link/protocol.h"
 
 #include <gtest/gtest.h>
 

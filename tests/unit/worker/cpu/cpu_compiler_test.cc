@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "common/base/random.h"
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"

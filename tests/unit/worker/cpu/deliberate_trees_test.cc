@@ -6,7 +6,7 @@
 #include <memory>
 #include <sstream>
 
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/lowering/kernel_plan.h"

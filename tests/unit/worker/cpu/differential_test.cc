@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "common/base/random.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/program_zoo.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/portable_c/c_library.h"
 #include "worker/portable_c/c_source.h"

@@ -1,7 +1,7 @@
 #include "tests/unit/worker/cpu/kernel_runner.h"
 
 #include "common/base/check.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 
 namespace loopfleet::worker {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/interpret.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/tree/loop_tree.h"
 #include "worker/cpu/cpu_compiler.h"
 #include "worker/cpu/linker.h"
-#include "worker/thread_pool.h"
+#include "worker/verification/thread_pool.h"
 
 namespace loopfleet::worker {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "tests/unit/worker/cpu/kernel_runner.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/cpu/cpu_backend.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <variant>
 
-#include "common/looptree/transform.h"
-#include "common/looptree/walk.h"
-#include "worker/cpu/direct_writes.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/tree/transform.h"
+#include "worker/lowering/direct_writes.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/looptree/text.h"
-#include "common/looptree/transform.h"
+#include "common/looptree/text/text.h"
+#include "common/looptree/tree/transform.h"
 #include "tests/unit/worker/cpu/fuzz_check.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 

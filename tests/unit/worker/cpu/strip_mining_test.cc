@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/text/text.h"
 
 namespace loopfleet::worker {
 namespace {

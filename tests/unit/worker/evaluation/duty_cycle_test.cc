@@ -1,4 +1,4 @@
-#include "worker/duty_cycle.h"
+#include "worker/evaluation/duty_cycle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/grade_limit.h"
+#include "worker/evaluation/grade_limit.h"
 
 #include <gtest/gtest.h>
 

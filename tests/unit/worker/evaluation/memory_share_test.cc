@@ -1,4 +1,4 @@
-#include "worker/memory_share.h"
+#include "worker/evaluation/memory_share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/pipeline.h"
+#include "worker/evaluation/pipeline.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "monitoring/host/core_plan.h"
 #include "monitoring/registry.h"
-#include "tests/unit/worker/children_fixture.h"
+#include "tests/unit/worker/processes/children_fixture.h"
 
 namespace loopfleet::worker {
 namespace {

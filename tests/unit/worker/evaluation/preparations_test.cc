@@ -1,4 +1,4 @@
-#include "worker/preparations.h"
+#include "worker/evaluation/preparations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/cache_size.h"
+#include "worker/host/cache_size.h"
 
 #include <gtest/gtest.h>
 

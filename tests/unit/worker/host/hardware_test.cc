@@ -1,4 +1,4 @@
-#include "worker/hardware.h"
+#include "worker/host/hardware.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

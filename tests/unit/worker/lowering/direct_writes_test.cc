@@ -1,10 +1,10 @@
-#include "worker/cpu/direct_writes.h"
+#include "worker/lowering/direct_writes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 
 namespace loopfleet::worker {

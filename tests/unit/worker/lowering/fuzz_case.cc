@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "tests/unit/worker/lowering/random_program.h"

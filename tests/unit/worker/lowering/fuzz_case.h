@@ -1,7 +1,7 @@
 #pragma once
 // FuzzCase: one random question to a code generator: a program of some kind in small, odd sizes, a
 // start tree, actions, and how to compile. A case is a line of text too: what a failing test prints
-// and tests/fuzz_case reads again.
+// and the program fuzz_case reads again.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "common/base/random.h"
 #include "common/base/result.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/interpret.h"
+#include "common/looptree/interpreter/interpret.h"
 
 namespace loopfleet::worker {
 

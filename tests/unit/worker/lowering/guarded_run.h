@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/interpret.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/kernel.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

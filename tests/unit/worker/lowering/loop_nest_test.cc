@@ -1,10 +1,10 @@
-#include "worker/cpu/nest.h"
+#include "worker/lowering/loop_nest.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "common/looptree/benchmark.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 
 namespace loopfleet::worker {

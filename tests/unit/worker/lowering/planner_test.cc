@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "common/looptree/benchmark.h"
-#include "common/looptree/text.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 #include "worker/lowering/kernel_plan.h"
 

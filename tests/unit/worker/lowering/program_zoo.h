@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/looptree/loop_tree.h"
+#include "common/looptree/tree/loop_tree.h"
 
 namespace loopfleet::worker {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/base/random.h"
-#include "common/looptree/program.h"
+#include "common/looptree/program/program.h"
 
 namespace loopfleet::worker {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/kernel.h"
+#include "worker/backend/kernel.h"
 
 namespace loopfleet::worker {
 

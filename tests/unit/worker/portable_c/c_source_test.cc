@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/support/paths.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"

@@ -1,11 +1,11 @@
-#include "worker/child_message.h"
+#include "worker/processes/child_message.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "common/base/random.h"
-#include "worker/byte_codec.h"
+#include "worker/sandbox/byte_codec.h"
 
 namespace loopfleet::worker {
 namespace {

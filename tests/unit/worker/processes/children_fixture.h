@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "tests/unit/worker/fake_backend.h"
-#include "worker/code_arena.h"
-#include "worker/compiler_child.h"
-#include "worker/compiler_process.h"
-#include "worker/executor_child.h"
-#include "worker/executor_process.h"
-#include "worker/nursery.h"
-#include "worker/reference_child.h"
+#include "tests/unit/worker/backend/fake_backend.h"
+#include "worker/processes/compiler_child.h"
+#include "worker/processes/compiler_process.h"
+#include "worker/processes/executor_child.h"
+#include "worker/processes/executor_process.h"
+#include "worker/processes/reference_child.h"
+#include "worker/sandbox/fork_server.h"
+#include "worker/verification/code_arena.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/compiler_process.h"
+#include "worker/processes/compiler_process.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "tests/unit/worker/children_fixture.h"
+#include "tests/unit/worker/processes/children_fixture.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/executor_process.h"
+#include "worker/processes/executor_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "common/base/unique_fd.h"
-#include "tests/unit/worker/children_fixture.h"
-#include "tests/unit/worker/workload_here.h"
-#include "worker/workload.h"
+#include "tests/unit/worker/processes/children_fixture.h"
+#include "tests/unit/worker/verification/workload_here.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 namespace {

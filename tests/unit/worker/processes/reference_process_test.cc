@@ -1,11 +1,11 @@
-#include "worker/reference_process.h"
+#include "worker/processes/reference_process.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "tests/unit/worker/children_fixture.h"
-#include "tests/unit/worker/workload_here.h"
+#include "tests/unit/worker/processes/children_fixture.h"
+#include "tests/unit/worker/verification/workload_here.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/timing_slot.h"
+#include "worker/processes/timing_slot.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "monitoring/host/core_plan.h"
-#include "tests/unit/worker/children_fixture.h"
-#include "tests/unit/worker/workload_here.h"
-#include "worker/workload.h"
+#include "tests/unit/worker/processes/children_fixture.h"
+#include "tests/unit/worker/verification/workload_here.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/channel.h"
+#include "worker/sandbox/channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "worker/child_confinement.h"
+#include "worker/sandbox/confinement.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

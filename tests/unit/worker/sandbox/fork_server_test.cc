@@ -1,4 +1,4 @@
-#include "worker/nursery.h"
+#include "worker/sandbox/fork_server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/byte_codec.h"
-#include "worker/isolation.h"
+#include "worker/sandbox/byte_codec.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/isolation.h"
+#include "worker/sandbox/syscall_filter.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "worker/child_message.h"
-#include "worker/nursery.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/fork_server.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/timing/quiet_level.h"
+#include "worker/timing/contention_baseline.h"
 
 #include <gtest/gtest.h>
 

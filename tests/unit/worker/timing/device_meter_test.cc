@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "worker/hardware.h"
+#include "worker/host/hardware.h"
 #include "worker/timing/host_core_probe.h"
 
 namespace loopfleet::worker {

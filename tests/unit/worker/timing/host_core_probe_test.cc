@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-#include "worker/hardware.h"
+#include "worker/host/hardware.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/timing/looks.h"
+#include "worker/timing/measurement_rounds.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/unit/worker/timing/scripted_core.h"
-#include "worker/timing/looks.h"
+#include "worker/timing/measurement_rounds.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/buffer_layout.h"
+#include "worker/verification/buffer_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/shared_memory.h"
+#include "worker/verification/shared_memory.h"
 
 #include <gtest/gtest.h>
 

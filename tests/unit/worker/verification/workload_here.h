@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "worker/workload.h"
+#include "worker/verification/workload.h"
 
 namespace loopfleet::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/workload.h"
+#include "worker/verification/workload.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "common/looptree/interpret.h"
+#include "common/looptree/interpreter/interpret.h"
 #include "tests/unit/looptree/programs.h"
-#include "tests/unit/worker/fake_backend.h"
-#include "tests/unit/worker/workload_here.h"
+#include "tests/unit/worker/backend/fake_backend.h"
+#include "tests/unit/worker/verification/workload_here.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/client/cli/hostile_line.h"
+#include "tests/unit/client/cli/commands/hostile_line.h"
 
 #include <fmt/format.h>
 

@@ -13,9 +13,9 @@
 #include <new>
 #include <sstream>
 
-#include "client/cli/replay.h"
+#include "client/cli/commands/replay.h"
 #include "common/job/failure.h"
-#include "tests/unit/client/cli/hostile_line.h"
+#include "tests/unit/client/cli/commands/hostile_line.h"
 
 namespace {
 

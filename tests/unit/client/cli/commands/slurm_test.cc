@@ -1,4 +1,4 @@
-#include "client/cli/slurm.h"
+#include "client/cli/commands/slurm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What is an age, and what is said of what is none.
 
-#include "client/cli/age.h"
+#include "client/cli/text/age.h"
 
 #include <gtest/gtest.h>
 

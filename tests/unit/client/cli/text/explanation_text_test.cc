@@ -1,4 +1,4 @@
-#include "client/cli/explanation_text.h"
+#include "client/cli/text/explanation_text.h"
 
 #include <gtest/gtest.h>
 

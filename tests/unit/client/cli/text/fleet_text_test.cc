@@ -1,4 +1,4 @@
-#include "client/cli/fleet_text.h"
+#include "client/cli/text/fleet_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "client/cli/line_reader.h"
+#include "client/cli/text/line_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "client/cli/outcome_text.h"
+#include "client/cli/text/outcome_text.h"
 
 #include <gtest/gtest.h>
 

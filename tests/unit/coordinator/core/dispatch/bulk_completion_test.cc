@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

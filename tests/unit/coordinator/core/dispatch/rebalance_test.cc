@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "coordinator/placement.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "coordinator/core/rules/placement.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

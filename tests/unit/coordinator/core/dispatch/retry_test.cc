@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "coordinator/retry_rules.h"
-#include "tests/unit/coordinator/core_harness.h"
+#include "coordinator/core/rules/retry_rules.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

@@ -1,10 +1,10 @@
 // Measurements that are made again by other workers, and what follows when they disagree.
 
-#include "coordinator/audit.h"
+#include "coordinator/core/rules/audit.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/coordinator/core_harness.h"
+#include "tests/unit/coordinator/core/core_harness.h"
 
 namespace loopfleet::coordinator {
 namespace {

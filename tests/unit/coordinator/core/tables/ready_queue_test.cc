@@ -1,4 +1,4 @@
-#include "coordinator/ready_queue.h"
+#include "coordinator/core/tables/ready_queue.h"
 
 #include <gtest/gtest.h>
 

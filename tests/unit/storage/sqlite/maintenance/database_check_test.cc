@@ -1,6 +1,6 @@
 // Every changed row is found out, whatever bit it was; the others are served.
 
-#include "storage/database_check.h"
+#include "storage/sqlite/maintenance/database_check.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <set>
 
 #include "common/base/random.h"
-#include "storage/thinning.h"
+#include "storage/sqlite/maintenance/thinning.h"
 #include "tests/unit/storage/record_samples.h"
 #include "tests/unit/storage/scratch_database.h"
 

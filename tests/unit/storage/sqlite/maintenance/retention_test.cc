@@ -5,9 +5,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "storage/database_check.h"
-#include "storage/retention_table.h"
-#include "storage/thinning.h"
+#include "storage/sqlite/maintenance/database_check.h"
+#include "storage/sqlite/maintenance/retention_table.h"
+#include "storage/sqlite/maintenance/thinning.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"

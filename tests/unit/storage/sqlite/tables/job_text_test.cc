@@ -1,4 +1,4 @@
-#include "storage/job_text.h"
+#include "storage/sqlite/tables/job_text.h"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "common/looptree/benchmark.h"
-#include "common/looptree/walk.h"
+#include "common/looptree/actions/walk.h"
+#include "common/looptree/datasets/benchmark.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
-#include "worker/gpu/device_planner.h"
+#include "worker/gpu/codegen/device_planner.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/gpu/emulated_device.h"
+#include "tests/unit/worker/gpu/codegen/emulated_device.h"
 
 #include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
@@ -17,14 +17,14 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/base/result.h"
-#include "common/looptree/text.h"
+#include "common/looptree/text/text.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "worker/cpu/linker.h"
 #include "worker/cpu/object_writer.h"
 #include "worker/cpu/target.h"
-#include "worker/gpu/device_abi.h"
-#include "worker/gpu/device_planner.h"
-#include "worker/gpu/module_emitter.h"
+#include "worker/gpu/codegen/device_abi.h"
+#include "worker/gpu/codegen/device_planner.h"
+#include "worker/gpu/codegen/module_emitter.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/job/failure.h"
-#include "common/looptree/interpret.h"
-#include "common/looptree/loop_tree.h"
-#include "worker/gpu/device_plan.h"
+#include "common/looptree/interpreter/interpret.h"
+#include "common/looptree/tree/loop_tree.h"
+#include "worker/gpu/codegen/device_plan.h"
 
 namespace loopfleet::worker {
 

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/text.h"
-#include "tests/unit/worker/gpu/emulated_device.h"
-#include "tests/unit/worker/gpu/line_sums.h"
-#include "tests/unit/worker/gpu/long_sums.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/text/text.h"
+#include "tests/unit/worker/gpu/codegen/emulated_device.h"
+#include "tests/unit/worker/gpu/codegen/line_sums.h"
+#include "tests/unit/worker/gpu/codegen/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
-#include "worker/gpu/device_planner.h"
+#include "worker/gpu/codegen/device_planner.h"
 
 namespace loopfleet::worker {
 namespace {

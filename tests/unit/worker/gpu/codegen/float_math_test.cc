@@ -1,6 +1,6 @@
 // exp and log of GPU kernels, against the C library in double precision.
 
-#include "worker/gpu/float_math.h"
+#include "worker/gpu/codegen/float_math.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "tests/unit/worker/gpu/emulated_device.h"
+#include "tests/unit/worker/gpu/codegen/emulated_device.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
 
 namespace loopfleet::worker {

@@ -4,7 +4,7 @@
 // LOOPFLEET_GPU_TREES=200 has so many random trees assembled, in place of a few;
 // LOOPFLEET_GPU_SEED=1 and so on has others.
 
-#include "worker/gpu/gpu_compiler.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@
 
 #include "common/base/random.h"
 #include "common/job/job_spec.h"
-#include "common/looptree/benchmark.h"
-#include "common/looptree/text.h"
-#include "tests/unit/worker/gpu/line_sums.h"
-#include "tests/unit/worker/gpu/long_sums.h"
+#include "common/looptree/datasets/benchmark.h"
+#include "common/looptree/text/text.h"
+#include "tests/unit/worker/gpu/codegen/line_sums.h"
+#include "tests/unit/worker/gpu/codegen/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
-#include "worker/gpu/device_plan.h"
-#include "worker/gpu/ptx_assembler.h"
+#include "worker/gpu/codegen/device_plan.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
 
 namespace loopfleet::worker {
 namespace {

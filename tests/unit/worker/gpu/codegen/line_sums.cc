@@ -1,4 +1,4 @@
-#include "tests/unit/worker/gpu/line_sums.h"
+#include "tests/unit/worker/gpu/codegen/line_sums.h"
 
 #include <fmt/format.h>
 

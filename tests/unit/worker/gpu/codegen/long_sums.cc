@@ -1,4 +1,4 @@
-#include "tests/unit/worker/gpu/long_sums.h"
+#include "tests/unit/worker/gpu/codegen/long_sums.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // The driver is kept out of processes that may not open anything.
 
-#include "worker/gpu/no_driver.h"
+#include "worker/gpu/codegen/no_driver.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@
 #include <functional>
 #include <memory>
 
-#include "worker/child_confinement.h"
-#include "worker/child_message.h"
-#include "worker/gpu/gpu_canary.h"
-#include "worker/gpu/ptx_assembler.h"
-#include "worker/isolation.h"
+#include "worker/gpu/codegen/ptx_assembler.h"
+#include "worker/gpu/device/gpu_canary.h"
+#include "worker/processes/child_message.h"
+#include "worker/sandbox/confinement.h"
+#include "worker/sandbox/syscall_filter.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -10,16 +10,16 @@
 #include <string>
 
 #include "common/base/random.h"
-#include "tests/unit/worker/gpu/line_sums.h"
-#include "tests/unit/worker/gpu/long_sums.h"
+#include "tests/unit/worker/gpu/codegen/line_sums.h"
+#include "tests/unit/worker/gpu/codegen/long_sums.h"
 #include "tests/unit/worker/lowering/fuzz_case.h"
 #include "tests/unit/worker/lowering/guarded_run.h"
 #include "tests/unit/worker/lowering/program_zoo.h"
-#include "worker/gpu/device_sensors.h"
-#include "worker/gpu/gpu_canary.h"
-#include "worker/gpu/gpu_compiler.h"
-#include "worker/gpu/gpu_device.h"
-#include "worker/gpu/gpu_meter.h"
+#include "worker/gpu/codegen/gpu_compiler.h"
+#include "worker/gpu/device/gpu_canary.h"
+#include "worker/gpu/device/gpu_device.h"
+#include "worker/gpu/device/gpu_meter.h"
+#include "worker/gpu/device/nvml.h"
 
 namespace loopfleet::worker {
 namespace {

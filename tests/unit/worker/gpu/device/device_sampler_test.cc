@@ -1,13 +1,13 @@
 // How kernels are timed, on a driver and sensors that do what the test says.
 
-#include "worker/gpu/device_sampler.h"
+#include "worker/gpu/device/device_sampler.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "tests/unit/worker/gpu/fake_driver.h"
+#include "tests/unit/worker/gpu/device/fake_driver.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/gpu/driver.h"
+#include "worker/gpu/device/cuda_driver.h"
 
 namespace loopfleet::worker {
 

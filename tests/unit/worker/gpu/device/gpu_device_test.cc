@@ -1,6 +1,6 @@
 // The life of a device, on a driver that does what the test says.
 
-#include "worker/gpu/gpu_device.h"
+#include "worker/gpu/device/gpu_device.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/worker/gpu/fake_driver.h"
-#include "worker/gpu/gpu_meter.h"
+#include "tests/unit/worker/gpu/device/fake_driver.h"
+#include "worker/gpu/device/gpu_meter.h"
 
 namespace loopfleet::worker {
 namespace {

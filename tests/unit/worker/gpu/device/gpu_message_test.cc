@@ -1,10 +1,10 @@
-#include "worker/gpu/gpu_message.h"
+#include "worker/gpu/device/gpu_message.h"
 
 #include <gtest/gtest.h>
 
-#include "worker/gpu/gpu_daemon.h"
-#include "worker/gpu/gpu_image.h"
-#include "worker/gpu/gpu_judge.h"
+#include "worker/gpu/codegen/gpu_image.h"
+#include "worker/gpu/device/gpu_daemon.h"
+#include "worker/gpu/device/gpu_judge.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,7 +1,7 @@
 // Leases on a GPU whose every step a script decides: what becomes of the job, of those beside it,
 // and of the device.
 
-#include "worker/gpu/gpu_pipeline.h"
+#include "worker/gpu/device/gpu_pipeline.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "monitoring/registry.h"
-#include "tests/unit/worker/gpu/scripted_device.h"
+#include "tests/unit/worker/gpu/device/scripted_device.h"
 
 namespace loopfleet::worker {
 namespace {

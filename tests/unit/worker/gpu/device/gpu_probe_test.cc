@@ -1,7 +1,7 @@
 // What a worker finds out about its device before it starts, on the fake driver (tests/support/
 // fake_cuda) as installations have it that are old or not whole.
 
-#include "worker/gpu/gpu_probe.h"
+#include "worker/gpu/device/gpu_probe.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
 // The life of the child that has the device, as its daemon sees it.
 
-#include "worker/gpu/gpu_process.h"
+#include "worker/gpu/device/gpu_process.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
-#include "tests/unit/worker/gpu/scripted_device.h"
-#include "tests/unit/worker/workload_here.h"
+#include "tests/unit/worker/gpu/device/scripted_device.h"
+#include "tests/unit/worker/verification/workload_here.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/gpu/scripted_device.h"
+#include "tests/unit/worker/gpu/device/scripted_device.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/gpu/gpu_message.h"
-#include "worker/mapped_buffers.h"
+#include "worker/gpu/device/gpu_message.h"
+#include "worker/verification/mapped_buffers.h"
 
 namespace loopfleet::worker {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/unit/worker/children_fixture.h"
+#include "tests/unit/worker/processes/children_fixture.h"
 
 namespace loopfleet::worker {
 
