@@ -76,8 +76,8 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
   std::string keys;
   std::string config_file;
   std::string page = "machine";
-  double drift_patience_s =
-      std::chrono::duration<double>(options.limits.drift_patience).count();
+  std::string audit_percent;
+  std::string drift_patience;
   std::string log_level = "info";
   CLI::App app("The loopfleet coordinator: queues jobs, hands them to workers, keeps outcomes",
                "loopfleet-coordinator");
@@ -103,15 +103,8 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
                  "Days that the raw samples of a result are kept; later they are taken away, a few "
                  "at a time, and its figures stay (docs/DATABASE.md). Not given: for ever")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{36'500}));
-  app.add_option("--audit-percent", options.audit_percent,
-                 "Measured jobs that another worker of the class measures again")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  app.add_option("--drift-patience", drift_patience_s,
-                 "Seconds that workers whose canaries drift are waited for where nobody else could "
-                 "run a job; then it is lent to one of them, and its figure is in doubt")
-      ->check(CLI::Range(0.0, 31'622'400.0))
-      ->capture_default_str();
+  app.add_option("--audit-percent", audit_percent)->group("");    // removed
+  app.add_option("--drift-patience", drift_patience)->group("");  // removed
   app.add_option("--keys", keys,
                  "Directory of the coordinator's key and of those it lets in (loopfleet keygen); "
                  "without it only this machine is served");
@@ -132,8 +125,14 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
       !applied) {
     return BadConfig(applied.error().message);
   }
-  options.limits.drift_patience =
-      std::chrono::milliseconds(static_cast<std::int64_t>(drift_patience_s * 1e3));
+  if (!audit_percent.empty()) {
+    return BadConfig("--audit-percent: the coordinator audits no results any more; `loopfleet "
+                     "audit` measures stored ones again");
+  }
+  if (!drift_patience.empty()) {
+    return BadConfig("--drift-patience: jobs wait for no worker in quarantine any more: it runs at "
+                     "once what no other one could, and its figures are in doubt");
+  }
   options.keys = keys;
   if (!keys.empty()) {
     if (const auto own = wire::LoadCoordinatorKeys(options.keys); !own) {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -115,12 +114,7 @@ Status Serve(const CoordinatorOptions& options) {
   LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
   wire::Wakeup wakeup;
 
-  Limits limits = options.limits;
-  limits.audits_per_10000 = static_cast<std::uint32_t>(std::lround(options.audit_percent * 100));
-  if (limits.audits_per_10000 > 0) {
-    limits.grants_per_audit = std::max(1U, 10'000 / (2 * limits.audits_per_10000));
-  }
-  Core core({.limits = limits, .name = NameOfThisProcess()});
+  Core core({.limits = options.limits, .name = NameOfThisProcess()});
   FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, record);
   StoredAnswers answers(*reader);

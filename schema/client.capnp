@@ -177,7 +177,7 @@ enum WorkerState {
   ready @0;
   draining @1;
   lost @2;
-  quarantined @3;  # its figures are not trusted: it gets no jobs, but those that nobody else could run
+  quarantined @3;  # its figures are in doubt: it gets only jobs that no other worker could run
 }
 
 enum QuarantineCause {
@@ -186,7 +186,7 @@ enum QuarantineCause {
   arithmeticCanary @2;
   secondCacheCanary @3;
   memoryCanary @4;
-  audits @5;             # other workers of its class measured otherwise
+  reservedAudits @5;     # reserved: was audits; read as someCanary
 }
 
 struct WorkerInfo {
@@ -206,13 +206,13 @@ struct WorkerInfo {
   labels @13 :List(Text);       # that jobs may demand of it, "isa=..." and its like too; at most 128 of 768 bytes
   drain @14 :Drain;             # by which an operator drained it; absent: by none
   quarantine @15 :Text;         # why it is in quarantine; empty: it is not; at most 512 bytes
-  audits @16 :UInt32;           # of its measurements, repeated by others
-  disputes @17 :UInt32;         # of those, that came out differently
+  reservedAudits @16 :UInt32;   # reserved: was of its measurements, repeated by others
+  reservedDisputes @17 :UInt32; # reserved: was of those, that came out differently
   hindrances @18 :List(Text);   # as in its hello
   quarantineCause @19 :QuarantineCause;
-  refutedBy @20 :List(Text);    # audits: the workers that agreed against it; at most 8 of 512 bytes
+  reservedRefutedBy @20 :List(Text);  # reserved: was the workers that agreed against it
   quarantinedMs @21 :UInt64;    # for how long; 0: it is not
-  lent @22 :Bool;               # it has been for so long that it gets jobs that nobody else could run
+  reservedLent @22 :Bool;       # reserved: was whether it got jobs in quarantine
 }
 
 struct FleetInfo {

@@ -1,7 +1,6 @@
 #include "common/job/quarantine.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "common/base/check.h"
 
@@ -23,7 +22,6 @@ std::string_view QuarantineCauseName(QuarantineCause cause) {
     case QuarantineCause::kArithmeticCanary: return "arithmetic_canary";
     case QuarantineCause::kSecondCacheCanary: return "second_cache_canary";
     case QuarantineCause::kMemoryCanary: return "memory_canary";
-    case QuarantineCause::kAudits: return "audits";
   }
   LF_CHECK(false, "quarantine cause {}", static_cast<int>(cause));
 }
@@ -48,10 +46,6 @@ std::string QuarantineText(const Quarantine& quarantine) {
     case QuarantineCause::kArithmeticCanary: return took("canaries of arithmetic");
     case QuarantineCause::kSecondCacheCanary: return took("canaries of the second cache");
     case QuarantineCause::kMemoryCanary: return took("canaries of memory");
-    case QuarantineCause::kAudits:
-      return fmt::format("{} of its last {} audits were refuted, the last by {}",
-                         quarantine.refuted, quarantine.audits,
-                         fmt::join(quarantine.refuted_by, " and "));
   }
   LF_CHECK(false, "quarantine cause {}", static_cast<int>(quarantine.cause));
 }

@@ -21,19 +21,14 @@ enum class QuarantineCause : std::uint8_t {
   kArithmeticCanary,
   kSecondCacheCanary,
   kMemoryCanary,
-  kAudits,  // other workers of its class measured otherwise
 };
-inline constexpr std::size_t kQuarantineCauses = 6;
+inline constexpr std::size_t kQuarantineCauses = 5;
 std::string_view QuarantineCauseName(QuarantineCause cause);  // "memory_canary"; "" for none
 QuarantineCause CauseOf(Canary canary);
 
 struct Quarantine {
   QuarantineCause cause = QuarantineCause::kNone;
-  double canary_ratio = 0;              // time of that canary now to when the worker started
-  // kAudits: so many of its last ones were refuted, and who agreed against it, the last time.
-  std::size_t refuted = 0;
-  std::size_t audits = 0;
-  std::vector<std::string> refuted_by;
+  double canary_ratio = 0;  // time of that canary now to when the worker started
 
   explicit operator bool() const { return cause != QuarantineCause::kNone; }
   friend bool operator==(const Quarantine&, const Quarantine&) = default;

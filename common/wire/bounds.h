@@ -25,7 +25,6 @@ inline constexpr std::uint32_t kMaxExplainedWorkers = 20;  // with kMaxLabels ea
 inline constexpr std::uint32_t kMaxEventsPerList = 1000;
 inline constexpr std::uint32_t kMaxFailureCounts = 256;
 inline constexpr std::size_t kMaxKindBytes = 64;  // of an event, and the name of a failure code
-inline constexpr std::size_t kMaxRefuters = 8;  // workers whose audits speak against one
 inline constexpr std::size_t kMaxHindrances = 32;
 inline constexpr std::size_t kMaxHindranceBytes = 256;
 

@@ -241,11 +241,7 @@ struct WorkerInfo {
   std::optional<Drain> drain;     // by an operator
   std::string quarantine;         // why it is in quarantine, for people; "" if it is not
   QuarantineCause quarantine_cause = QuarantineCause::kNone;
-  std::vector<std::string> refuted_by;  // kAudits: who agreed against it; at most kMaxRefuters
   std::uint64_t quarantined_ms = 0;     // for how long; 0: it is not
-  bool is_lent = false;                 // so long that it gets jobs that nobody else could run
-  std::uint32_t audits = 0;       // of its measurements, repeated by others
-  std::uint32_t disputes = 0;     // of those, that came out differently
   std::vector<std::string> hindrances;  // as in its hello
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };

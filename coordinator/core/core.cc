@@ -11,10 +11,8 @@
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/expiry.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
-#include "coordinator/core/dispatch/lending.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/dispatch/rebalance.h"
-#include "coordinator/core/handlers/audit_transitions.h"
 #include "coordinator/core/handlers/on_client.h"
 #include "coordinator/core/handlers/on_drain.h"
 #include "coordinator/core/handlers/on_worker.h"
@@ -212,10 +210,7 @@ void OnTick(Turn& turn) {
   if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
   LoseSilentWorkers(turn);
   RetractFromLoaded(turn);
-  BeginAudits(turn);
-  ExpireAudits(turn);
   ReleaseAffinities(turn);
-  FindLent(turn);
   ExpireUnserved(turn);
   AnswerExpiredWaiters(turn);
   CloseWhatWasLeftOpen(turn);
@@ -263,7 +258,6 @@ Effects Core::On(Event event, Moment now) {
   Turn turn{.state = state_, .now = now};
   ExpireOverdue(turn);  // before: what comes after the deadline comes too late
   std::visit(EventVisitor{turn}, std::move(event));
-  JudgeAudits(turn);
   EndNextPiece(turn);
   GrantLeases(turn);
   PersistOutcomes(turn);

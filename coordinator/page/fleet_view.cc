@@ -116,8 +116,7 @@ std::string WhyOut(const WorkerInfo& worker) {
                        worker.drain->reason.empty() ? "" : ": ", worker.drain->reason);
   }
   if (worker.state == WorkerState::kQuarantined) {
-    return fmt::format("{} in quarantine: {}{}", worker.name, worker.quarantine,
-                       worker.is_lent ? "; it is lent what nobody else could run" : "");
+    return fmt::format("{} in quarantine: {}", worker.name, worker.quarantine);
   }
   if (worker.state == WorkerState::kDraining) return worker.name + " is going down";
   return {};
@@ -199,12 +198,10 @@ Sentence HealthOf(const FleetFacts& facts) {
   const FleetSnapshot& snapshot = facts.snapshot;
   std::size_t present = 0, ready = 0;
   const WorkerInfo* quarantined = nullptr;
-  const WorkerInfo* lent = nullptr;
   for (const WorkerInfo& worker : snapshot.workers) {
     if (worker.state != WorkerState::kLost) ++present;
     if (worker.state == WorkerState::kReady) ++ready;
     if (worker.state == WorkerState::kQuarantined) quarantined = &worker;
-    if (worker.state == WorkerState::kQuarantined && worker.is_lent) lent = &worker;
   }
   const std::size_t queued = snapshot.queued[0] + snapshot.queued[1] + snapshot.queued[2];
   if (!facts.unhealthy.empty()) {
@@ -217,12 +214,12 @@ Sentence HealthOf(const FleetFacts& facts) {
             fmt::format("{} and no worker is connected.", Count(queued, "job waits", "jobs wait")),
             "#/workers"};
   }
-  if (ready == 0 && lent != nullptr) {
+  if (ready == 0 && quarantined != nullptr) {
     return {"bad",
-            fmt::format("Nobody is ready, and {} is lent jobs though in quarantine: {}. Their "
-                        "figures are in doubt.",
-                        lent->name, lent->quarantine),
-            "#/worker/" + lent->worker.ToString()};
+            fmt::format("No worker is ready. {} gets the jobs though it is in quarantine: {}. "
+                        "Their figures are in doubt.",
+                        quarantined->name, quarantined->quarantine),
+            "#/worker/" + quarantined->worker.ToString()};
   }
   if (ready == 0 && queued > 0) {
     return {"bad",

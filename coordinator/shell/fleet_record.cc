@@ -17,12 +17,8 @@ std::string TextOf(const WorkerChanged& changed) {
     case WorkerChange::kLost:
       return changed.leases == 0 ? "" : fmt::format("{} leases go to others", changed.leases);
     case WorkerChange::kQuarantined:
-      return fmt::format("it gets no jobs that anybody else could run: {}",
-                         QuarantineText(changed.quarantine));
-    case WorkerChange::kLent:
-      return fmt::format("{} that nobody else can run, though in quarantine: {}; the figures are "
-                         "in doubt",
-                         changed.leases == 1 ? "a job" : fmt::format("{} jobs", changed.leases),
+      return fmt::format("it gets only jobs that no other worker could run, its figures are in "
+                         "doubt: {}",
                          QuarantineText(changed.quarantine));
     case WorkerChange::kJoined:
     case WorkerChange::kRefused:
@@ -44,7 +40,6 @@ std::string_view NameOf(WorkerChange change) {
     case WorkerChange::kRefused: return "refused";
     case WorkerChange::kQuarantined: return "quarantined";
     case WorkerChange::kReleased: return "released";
-    case WorkerChange::kLent: return "lent";
     case WorkerChange::kDrained: return "drained";
     case WorkerChange::kResumed: return "resumed";
   }

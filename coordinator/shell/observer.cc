@@ -59,9 +59,7 @@ struct ObservationVisitor {
                 changed.leases);
       return;
     }
-    if (changed.change == WorkerChange::kQuarantined) {
-      metrics.Quarantined(QuarantineCauseName(changed.quarantine.cause));
-    }
+    metrics.Quarantined(QuarantineCauseName(changed.quarantine.cause));
     log::Warning("worker.{} worker={} leases={} cause={} reason={}", NameOf(changed.change),
                  changed.name, changed.leases, QuarantineCauseName(changed.quarantine.cause),
                  QuarantineText(changed.quarantine));

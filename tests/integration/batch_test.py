@@ -58,7 +58,7 @@ class BatchTest(unittest.TestCase):
             self.assertGreater(outcome["elapsed_ns"], 0)
             self.assertAlmostEqual(outcome["gflop_per_second"],
                                    outcome["flop_count"] / outcome["elapsed_ns"])
-        # What is on disk says the same. Other batches are the coordinator's own: its audits.
+        # What is on disk says the same. Other batches are the coordinator's own.
         with sqlite3.connect(f"file:{cluster.database}?mode=ro", uri=True) as database:
             rows = database.execute('SELECT "index", tag, status FROM v_results WHERE batch = 1').fetchall()
             sequences = database.execute("SELECT sequence FROM outcomes WHERE batch = 1").fetchall()

@@ -211,7 +211,6 @@ class Fleet:
         self.coordinator = Daemon(
             [program("loopfleet-coordinator"), "--listen-clients", clients, "--listen-workers",
              workers, "--http", "127.0.0.1:0", "--db", str(self.database),
-             "--drift-patience", "0",  # a loud neighbour, whom a lone worker's canaries hear, holds up no test
              *arguments],
             self.dir / "coordinator.log")
         self.address = self.coordinator.ready["clients"]

@@ -156,7 +156,7 @@ class Workers(unittest.TestCase):
             if lost:
                 return False
             self.assertIn("worker.left", (f.dir / "coordinator.log").read_text())
-            # A busy host earns a job (or an audit of it) another turn; the drain earns none.
+            # A busy host earns a job another turn; the drain earns none.
             retries = f.retries()
             self.assertLessEqual(set(retries), {"UNSTABLE_TIMING"})
             self.assertLessEqual(sum(a - 1 for a in attempts), sum(retries.values()), retries)

@@ -48,9 +48,7 @@ class Soak:
 
     def __init__(self, chance):
         self.chance = chance
-        # A worker whose host is loud goes on working.
-        self.ring = arena.Arena(transport="tcp", stubs=False, client_options=self.CLIENTS,
-                                coordinator_arguments=["--drift-patience", "0"])
+        self.ring = arena.Arena(transport="tcp", stubs=False, client_options=self.CLIENTS)
         self.done = {}
         self.proxies = {}
         for name, endpoint in (("workers", self.ring.workers), ("clients", self.ring.clients)):

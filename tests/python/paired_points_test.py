@@ -23,8 +23,7 @@ def two_hosts(daemon, sockets, tmp_path):
     if shutil.which("unshare") is None or subprocess.run([*TWIN, "true"], capture_output=True).returncode != 0:
         pytest.skip("WITHOUT a second host: this system lets nobody name one (unshare --uts)")
     clients, workers = f"ipc://{sockets}/clients", f"ipc://{sockets}/workers"
-    daemon("loopfleet-coordinator", "--listen-clients", clients, "--listen-workers", workers, "--http", "127.0.0.1:0",
-           "--db", str(tmp_path / "x.db"), "--audit-percent", "0")
+    daemon("loopfleet-coordinator", "--listen-clients", clients, "--listen-workers", workers, "--http", "127.0.0.1:0", "--db", str(tmp_path / "x.db"))
     for within in ((), TWIN):
         daemon("loopfleet-worker", "--coordinator", workers, "--http", "127.0.0.1:0", within=within)
     with loopfleet.Client(clients) as client:

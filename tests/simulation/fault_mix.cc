@@ -84,10 +84,9 @@ void DrawCrowd(std::uint64_t seed, FaultMix& mix) {
   mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
 }
 
-// In a few worlds workers drift for good, and where nobody else could run a job they are lent it.
+// In a few worlds workers drift for good, and run what no other could.
 void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 22);
-  mix.limits.drift_patience = milliseconds(dice.Between(500, 8000));
   if (!dice.Chance(0.04)) return;
   mix.drifts_stay = true;
   mix[Fault::kDriftWorker] = 0.1;
@@ -101,29 +100,6 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
 void DrawPieces(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 23);
   if (dice.Chance(0.7)) mix.limits.max_endings_per_turn = dice.Between(1U, 3U);
-}
-
-// In a few worlds a worker claims to be quicker than it is, and whatever is measured is audited.
-void DrawCheats(std::uint64_t seed, FaultMix& mix) {
-  Dice dice(seed, 24);
-  if (!dice.Chance(0.03)) return;
-  mix.cheats = 1;
-  mix.workers = dice.Between(3, 4);
-  mix.cuda_workers = 0;
-  mix.clients = std::max<decltype(mix.clients)>(mix.clients, 2);
-  mix.batches_per_client = 3;
-  mix.most_jobs = 6;
-  mix.fresh = 1;
-  mix.invalid = mix.poison = mix.hang = mix.crash = 0;
-  mix.labelled = mix.bound = mix.hurried = 0;
-  mix.longest_run = milliseconds(50);
-  mix.drifts_stay = false;
-  mix[Fault::kDriftWorker] = mix[Fault::kOperator] = 0;
-  // Ended and started again, it would be two who agree with each other.
-  mix[Fault::kKillWorker] = mix[Fault::kDrainWorker] = 0;
-  mix.limits.audits_per_10000 = 10'000;
-  mix.limits.max_unfinished_jobs = coordinator::Limits{}.max_unfinished_jobs;
-  mix.limits.max_unfinished_batches = coordinator::Limits{}.max_unfinished_batches;
 }
 
 }  // namespace
@@ -166,8 +142,6 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   if (dice.Chance(0.2)) mix.limits.max_held_appends = 1;
   if (dice.Chance(0.1)) mix.limits.max_unfinished_batches = 2;
   if (dice.Chance(0.1)) mix.limits.max_waiters_per_client = 1;
-  if (dice.Chance(0.3)) mix.limits.audits_per_10000 = dice.Between(1000U, 10'000U);
-  mix.limits.grants_per_audit = 1 + mix.limits.audits_per_10000 % 25;
   if (dice.Chance(0.4)) mix.prioritised = 0.5;
   if (dice.Chance(0.3)) mix.labelled = 0.3;
   // Without one that carries it, a job ends by NO_MATCHING_WORKER: rare, for it takes its time.
@@ -181,7 +155,6 @@ FaultMix FaultMix::Draw(std::uint64_t seed) {
   DrawCrowd(seed, mix);
   DrawDrifts(seed, mix);
   DrawPieces(seed, mix);
-  DrawCheats(seed, mix);
   return mix;
 }
 

@@ -81,7 +81,6 @@ struct FaultMix {
   std::size_t affinities = 1;        // that they share
   double hurried = 0;                // share of jobs with a deadline
   double longest_deadline_s = 1;
-  std::size_t cheats = 0;    // of the workers, the first, which claim to be quicker than they are
   bool drifts_stay = false;  // a worker that drifts does so until it ends, also when all is calm
   Nanos longest_run{};
   Nanos latency{};      // of the network, at least

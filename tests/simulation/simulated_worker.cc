@@ -16,8 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What a cheat says a run took of the time that it did.
-constexpr double kCheat = 0.6;
 
 // Several workers share one.
 std::string HostOf(std::size_t index) { return fmt::format("host {}", index / 2); }
@@ -306,14 +304,6 @@ std::optional<wire::Report> SimulatedWorker::RunOf(const wire::Lease& lease) {
       case 7: lie.elapsed_ns = lie.elapsed_low_ns = 0.7 * ns; break;
       default: lie.elapsed_low_ns = ns + 2; break;
     }
-  } else if (index_ < parts_.mix.cheats) {
-    truth = Truth::kCheat;
-    auto& figure = std::get<Measurement>(verdict);
-    for (double* time : {&figure.elapsed_ns, &figure.elapsed_low_ns, &figure.elapsed_high_ns,
-                         &figure.elapsed_min_ns, &figure.elapsed_mean_ns}) {
-      *time *= kCheat;
-    }
-    for (double& sample : figure.samples_ns) sample *= kCheat;
   }
   parts_.checker.WillReport(report, truth, hello_.name);
   return report;

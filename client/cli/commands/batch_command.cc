@@ -50,7 +50,7 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
     table.Add({fmt::format("{}", info.batch), std::string(wire::BatchStateName(info.state)),
                std::to_string(info.job_count), std::to_string(info.finished),
                std::to_string(info.failed), std::to_string(info.from_store),
-               TimeText(info.submitted_at), info.client.is_nil() ? "audit" : "client"});
+               TimeText(info.submitted_at), info.client.is_nil() ? "coordinator" : "client"});
   }
   fmt::print("{}", table.Text());
   return kExitOk;

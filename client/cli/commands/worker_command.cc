@@ -42,9 +42,8 @@ std::string WhyText(const wire::WorkerInfo& info) {
                        info.drain->reason.empty() ? "" : ": ", info.drain->reason);
   }
   if (info.quarantine.empty()) return {};
-  return fmt::format("in quarantine for {:.0f} s: {}{}",
-                     static_cast<double>(info.quarantined_ms) / 1e3, info.quarantine,
-                     info.is_lent ? "; it is lent what nobody else could run" : "");
+  return fmt::format("in quarantine for {:.0f} s: {}",
+                     static_cast<double>(info.quarantined_ms) / 1e3, info.quarantine);
 }
 
 void PrintJson(const std::vector<wire::WorkerInfo>& workers) {
@@ -97,8 +96,6 @@ std::string WorkerText(const wire::WorkerInfo& info) {
                       wire::WorkerStateName(info.state), info.leased_jobs, info.finished_jobs,
                       info.since_heartbeat_ms / 1e3);
   if (const std::string why = WhyText(info); !why.empty()) text += fmt::format("why: {}\n", why);
-  text += fmt::format("audits: {} of its measurements repeated elsewhere, {} disputed\n",
-                      info.audits, info.disputes);
   text += fmt::format("device: {} ({}), reference clock {:.0f} MHz, up to {} threads\n",
                       hardware.model, hardware.isa, hardware.clock_mhz, info.max_threads);
   text += fmt::format("peak: {}; memory read {}, triad {}\n",
@@ -225,7 +222,7 @@ void AddWorkerCommands(CommandLine& line) {
                   wire::DrainWish::kDrain);
   AddDrainCommand(line, noun, flags,
                   {.name = "resume",
-                   .description = "End a drain, or a quarantine that audits led to",
+                   .description = "End a drain",
                    .examples = "loopfleet worker resume build-7"},
                   wire::DrainWish::kResume);
 }

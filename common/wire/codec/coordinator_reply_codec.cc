@@ -38,9 +38,7 @@ constexpr EnumTable kQuarantineCauses{
         std::pair{schema::QuarantineCause::SECOND_CACHE_CANARY,
                   QuarantineCause::kSecondCacheCanary},
         std::pair{schema::QuarantineCause::MEMORY_CANARY, QuarantineCause::kMemoryCanary},
-        std::pair{schema::QuarantineCause::AUDITS, QuarantineCause::kAudits}}};
-
-constexpr TextListBounds kRefuters{.entries = kMaxRefuters, .entry_bytes = kMaxFactBytes};
+        std::pair{schema::QuarantineCause::RESERVED_AUDITS, QuarantineCause::kSomeCanary}}};
 
 // Those it was given, and those by its hardware, which may be as long as facts.
 constexpr TextListBounds kWorkerLabels{.entries = 2 * kMaxLabels, .entry_bytes = 768};
@@ -178,15 +176,7 @@ void WriteWorker(const WorkerInfo& info, schema::WorkerInfo::Builder builder) {
   if (info.drain) WriteDrain(*info.drain, builder.initDrain());
   builder.setQuarantine(TextOf(FactText(info.quarantine)));
   builder.setQuarantineCause(kQuarantineCauses.ToWire(info.quarantine_cause));
-  if (!info.refuted_by.empty()) {
-    LF_CHECK(info.refuted_by.size() <= kMaxRefuters, "{} refuters", info.refuted_by.size());
-    WriteTexts(info.refuted_by,
-               builder.initRefutedBy(static_cast<unsigned>(info.refuted_by.size())));
-  }
   builder.setQuarantinedMs(info.quarantined_ms);
-  builder.setLent(info.is_lent);
-  builder.setAudits(info.audits);
-  builder.setDisputes(info.disputes);
   if (!info.labels.empty()) {
     WriteTexts(info.labels, builder.initLabels(static_cast<unsigned>(info.labels.size())));
   }
@@ -214,11 +204,7 @@ WorkerInfo ReadWorker(schema::WorkerInfo::Reader reader) {
   if (reader.hasDrain()) info.drain = ReadDrain(reader.getDrain());
   info.quarantine = ReadFact(reader.getQuarantine(), "the reason of a quarantine");
   info.quarantine_cause = kQuarantineCauses.FromWire(reader.getQuarantineCause());
-  info.refuted_by = ReadTexts(reader.getRefutedBy(), kRefuters, "who refuted the worker");
   info.quarantined_ms = reader.getQuarantinedMs();
-  info.is_lent = reader.getLent();
-  info.audits = reader.getAudits();
-  info.disputes = reader.getDisputes();
   info.labels = ReadTexts(reader.getLabels(), kWorkerLabels, "the worker's labels");
   info.hindrances = ReadTexts(reader.getHindrances(), kHindranceBounds, "the hindrances");
   return info;

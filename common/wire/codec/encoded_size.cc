@@ -100,7 +100,6 @@ std::size_t EncodedSize(const FleetEvent& event) {
 std::size_t EncodedSize(const WorkerInfo& worker) {
   std::size_t labels = 0;
   for (const std::string& label : worker.labels) labels += kPointerBytes + TextBytes(label);
-  for (const std::string& text : worker.refuted_by) labels += kPointerBytes + FactBytes(text);
   for (const std::string& text : worker.hindrances) labels += kPointerBytes + TextBytes(text);
   return labels + kWorkerBytes + FactBytes(worker.name) + FactBytes(worker.http) +
          HardwareBytes(worker.hardware) + CompilerBytes(worker.compiler) +

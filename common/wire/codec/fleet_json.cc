@@ -57,11 +57,7 @@ Json WorkerJson(const WorkerInfo& info) {
               {"quarantine_cause", info.quarantine_cause == QuarantineCause::kNone
                                        ? Json(nullptr)
                                        : Json(QuarantineCauseName(info.quarantine_cause))},
-              {"refuted_by", info.refuted_by},
               {"quarantined_ms", info.quarantined_ms},
-              {"lent", info.is_lent},
-              {"audits", info.audits},
-              {"disputes", info.disputes},
               {"labels", info.labels},
               {"canary_ratio", info.canary_ratio > 0 ? Json(info.canary_ratio) : Json(nullptr)},
               {"hindrances", info.hindrances},

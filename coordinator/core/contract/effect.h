@@ -128,7 +128,6 @@ enum class WorkerChange : std::uint8_t {
   kRefused,
   kQuarantined,
   kReleased,  // from quarantine
-  kLent,      // it drifts for long, and gets what nobody else could run
   kDrained,   // by an operator
   kResumed,
 };
@@ -136,7 +135,7 @@ struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
   std::string name;
   std::uint32_t leases = 0;  // kept (kReattached), or taken from it (kLeft, kLost)
-  Quarantine quarantine = {};  // why (kQuarantined, kLent)
+  Quarantine quarantine = {};  // why (kQuarantined)
 };
 struct ReportWasImplausible {
   std::string worker;

@@ -53,15 +53,12 @@ struct Limits {
   // How long a job that failed on one worker waits for another one to have a place for it.
   std::chrono::milliseconds retry_elsewhere{2000};
   std::uint32_t max_retries_per_turn = 64;  // looked at; the next turn goes on
-  // Measurements of one worker that are made anew when it turns out to have drifted; what it
-  // measured beside them is only flagged, and measured anew when somebody asks.
+  // Measurements of one worker that are made anew by another one when it turns out to have drifted;
+  // what it measured beside them is only flagged, and measured anew when a client asks.
   std::uint32_t max_remeasured = 256;
   // A worker that began to drift is not steady again before: each time costs storage a look through
   // what it measured.
   std::chrono::milliseconds min_drift{5000};
-  // How long a worker drifts before it is lent jobs that nobody else could run: they would wait for
-  // ever otherwise. What comes of them is in doubt from the beginning.
-  std::chrono::milliseconds drift_patience{60'000};
 
   std::chrono::milliseconds heartbeat{1000};  // how often workers are to be heard
   std::uint32_t missed_heartbeats = 3;        // then a worker is lost
@@ -82,16 +79,7 @@ struct Limits {
   std::chrono::seconds open_batch_idle{3600};
   std::chrono::minutes lost_worker_shown{10};
 
-  // Of 10,000 measured jobs so many are made again by another worker of the class: 2 %.
-  std::uint32_t audits_per_10000 = 200;
-  std::uint32_t max_audits = 256;           // at once; beyond, none is begun
-  // While jobs are queued, at most one of so many grants is an audit's: twice as many as there are
-  // audits in the long run, so that they hardly wait. Up to twice as long it lets jobs of clients go
-  // first that have fewer than audit_row of them waiting.
-  std::uint32_t grants_per_audit = 25;
-  std::uint32_t audit_row = 8;
-  std::chrono::minutes audit_patience{60};
-  std::uint32_t max_drains = 10'000;        // that stand; beyond: BUSY
+  std::uint32_t max_drains = 10'000;  // that stand; beyond: BUSY
 
   // Refilling a worker: not before it has room for so many short jobs, or so much work, at once.
   std::uint32_t refill_jobs = 8;

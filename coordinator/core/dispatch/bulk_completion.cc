@@ -74,8 +74,7 @@ bool IsCancelled(const State& state, JobId job) {
 
 void StartCancelling(Turn& turn, Batch& batch) {
   Revocations revoked;
-  // The coordinator's own have few jobs (Limits::max_audits), which wait in no queue.
-  std::size_t left = IsOwn(batch) ? batch.job_count : turn.limits().max_endings_per_turn;
+  std::size_t left = turn.limits().max_endings_per_turn;
   if (!CancelSome(turn, batch, left, revoked)) {
     CancelRunning(turn, batch.id, revoked);
     turn.state.endings.cancelled.push_back(batch.id);

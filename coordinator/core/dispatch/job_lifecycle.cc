@@ -9,10 +9,8 @@
 
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/expiry.h"
-#include "coordinator/core/dispatch/lending.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/dispatch/retry.h"
-#include "coordinator/core/handlers/audit_transitions.h"
 #include "coordinator/core/state/client_charge.h"
 
 namespace loopfleet::coordinator {
@@ -167,6 +165,13 @@ bool MayGrant(const Turn& turn) {
              state.limits.max_undurable_outcomes;
 }
 
+// Not while jobs that are over are in the way.
+bool AllWasSeen(const Turn& turn) {
+  const State& state = turn.state;
+  return !state.deadlines.Due(turn.now.instant) && state.endings.cancelled.empty() &&
+         turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
+}
+
 // Longest idle first, and nobody gets a second job before everybody with credit got a first: who
 // was given one comes last again.
 void GrantTo(Turn& turn, DeviceKind device) {
@@ -178,11 +183,7 @@ void GrantTo(Turn& turn, DeviceKind device) {
     Worker* worker = state.workers.NextCandidate(device, offered.rank);
     if (worker == nullptr) break;
     const std::uint64_t rank = worker->rank;
-    auto job = TakeDueAudit(turn, *worker);
-    if (!job) {
-      job = TakeNextFor(turn, *worker);
-      if (job) ++state.audits.passed[static_cast<std::size_t>(device)];
-    }
+    const auto job = TakeNextFor(turn, *worker);
     offered.rank = rank;
     if (!job) continue;
     if (MustRunAlone(state.jobs.At(*job))) {
@@ -191,15 +192,40 @@ void GrantTo(Turn& turn, DeviceKind device) {
       granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
     }
   }
-  // While jobs that are over are in the way, nobody has seen all that there is.
-  const bool all_seen = !state.deadlines.Due(turn.now.instant) &&
-                        state.endings.cancelled.empty() &&
-                        turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
-  offered.changes = all_seen ? state.ready.changes() : 0;
+  offered.changes = AllWasSeen(turn) ? state.ready.changes() : 0;
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
     turn.effects.push_back(
         SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
+  }
+}
+
+// Workers in quarantine get what no ready worker could run (placement.h).
+void GrantToLast(Turn& turn) {
+  State& state = turn.state;
+  const std::vector<Uuid> in_quarantine = state.workers.InQuarantine();
+  for (const Uuid& id : in_quarantine) {
+    if (state.ready.size() == 0) return;
+    Worker& worker = *state.workers.Find(id);
+    const std::pair seen{state.ready.changes(), state.workers.changes()};
+    if (!worker.peer || worker.nothing_left_at == seen) continue;
+    wire::Leases leases;
+    while (worker.FreeCredit() > 0 && !worker.reservation) {
+      const auto job = TakeLastFor(turn, worker);
+      if (!job) {
+        if (AllWasSeen(turn)) {
+          worker.nothing_left_at = {state.ready.changes(), state.workers.changes()};
+        }
+        break;
+      }
+      if (MustRunAlone(state.jobs.At(*job))) {
+        RunAlone(turn, worker, *job, leases);
+      } else {
+        leases.leases.push_back(GrantLease(turn, worker, *job));
+      }
+    }
+    if (leases.leases.empty()) continue;
+    turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
   }
 }
 
@@ -229,8 +255,7 @@ LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   Job& job = turn.state.jobs.At(id);
   if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  const Terms terms = QuarantineOf(worker) ? Terms::kLent : Terms::kTrusted;
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant, terms);
+  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
   turn.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);
@@ -273,13 +298,11 @@ void GrantLeases(Turn& turn) {
   if (!MayGrant(turn)) return;
   GrantRetries(turn);
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
-  GrantLent(turn);
-  GrantAudits(turn);
+  GrantToLast(turn);
 }
 
 Job FinishJob(Turn& turn, JobId id, Ending ending) {
   State& state = turn.state;
-  EndAudit(turn, id, nullptr, ending.evaluation);
   Job job = TakeJob(state, id);
   if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
   if (std::holds_alternative<Retrying>(job.progress)) LeaveRetries(turn, job);

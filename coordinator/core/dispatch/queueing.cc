@@ -5,7 +5,6 @@
 
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/expiry.h"
-#include "coordinator/core/handlers/audit_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -96,14 +95,12 @@ ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
 Demand DemandOf(const Job& job) { return DemandOf(job.spec, job.placement); }
 
 void PutInQueue(Turn& turn, Job& job) {
-  if (EnterAudit(turn, job)) return;
   const Demand demand = Enter(turn, job);
   job.progress = Queued{turn.state.ready.PushBack(EnteringOf(turn, job), demand)};
   StandInLine(turn, job);
 }
 
 void PutInFront(Turn& turn, Job& job) {
-  if (EnterAudit(turn, job)) return;
   const Demand demand = Enter(turn, job);
   job.progress = Queued{turn.state.ready.PushFront(EnteringOf(turn, job), demand)};
   StandInLine(turn, job);
@@ -134,10 +131,9 @@ std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker) {
   return next;
 }
 
-std::optional<JobId> TakeLentFor(Turn& turn, const Worker& worker,
-                                 const ReadyQueue::IsWanted& is_wanted) {
-  return TakeWanted(turn,
-                       [&] { return turn.state.ready.PopFor(worker.supply(), is_wanted); });
+std::optional<JobId> TakeLastFor(Turn& turn, const Worker& worker) {
+  const auto is_left = [&](const Demand& demand) { return !turn.state.workers.HasReady(demand); };
+  return TakeWanted(turn, [&] { return turn.state.ready.PopFor(worker.supply(), is_left); });
 }
 
 bool BindAffinity(Turn& turn, const Job& job, const Worker& worker) {

@@ -20,9 +20,9 @@ void LeaveQueue(Turn& turn, const Job& job);
 // The job whose turn it is at this worker, out of the queue; its affinity is bound to the worker.
 // Jobs whose deadline has come, or whose batch is cancelled, end on the way (of very many, some).
 std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker);
-// ... of those with wanted demands, for a worker in quarantine: no affinity is bound to it.
-std::optional<JobId> TakeLentFor(Turn& turn, const Worker& worker,
-                                 const ReadyQueue::IsWanted& is_wanted);
+// ... for a worker in quarantine: of the jobs that no ready worker could run (MayBeGiven). No
+// affinity is bound to it.
+std::optional<JobId> TakeLastFor(Turn& turn, const Worker& worker);
 
 // The job, which shares, has a worker: it leads, and who stands in line for the same leaves it.
 void LeadFlight(Turn& turn, const Job& job);

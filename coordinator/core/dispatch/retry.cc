@@ -7,7 +7,6 @@
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
-#include "coordinator/core/dispatch/lending.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/rules/retry_rules.h"
 
@@ -75,7 +74,8 @@ void GrantElsewhere(Turn& turn, RetryTable::Order order, Instant until, Job& job
 // The worker is still there for this job.
 bool IsReserved(const Turn& turn, const Worker* worker, const Job& job) {
   return worker != nullptr && worker->peer && worker->reservation &&
-         worker->reservation->job == job.id && MayHave(turn, *worker, DemandOf(job));
+         worker->reservation->job == job.id &&
+         MayBeGiven(worker->state, turn.state.workers.HasReady(DemandOf(job)));
 }
 
 void GrantAlone(Turn& turn, RetryTable::Order order, const Uuid& id, Job& job) {

@@ -13,7 +13,7 @@
 
 #include "common/base/suggestion.h"
 #include "coordinator/core/dispatch/bulk_completion.h"
-#include "coordinator/core/dispatch/lending.h"
+#include "coordinator/core/handlers/on_worker.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -147,7 +147,6 @@ std::string QueueText(const wire::JobExplanation& explanation) {
 std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant now) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> quarantined;
-  std::optional<Instant> lent_from;  // when the last of those who drift is lent jobs
   std::size_t others = 0;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state == WorkerState::kLost || !Serves(worker.supply(), demand)) continue;
@@ -161,19 +160,11 @@ std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant n
           Seconds(Milliseconds(now - worker.quarantined_at)),
           QuarantineText(QuarantineOf(worker))));
     }
-    const Instant from = worker.quarantined_at + state.limits.drift_patience;
-    if (worker.refuted_by.empty()) lent_from = std::max(lent_from.value_or(from), from);
   }
   if (quarantined.empty()) return "and none of them takes jobs now: see each one's state";
   std::string text = fmt::format("and none of them is ready: {}", fmt::join(quarantined, "; "));
   if (others > 0) text += fmt::format("; {} or not connected", Count(others, "drains", "drain"));
-  if (!lent_from) return text + "; until an operator resumes it, the job waits";
-  const std::string doubt = "lent to it all the same, of grade C at best and in doubt";
-  if (state.workers.IsLeftToLent(demand, now - state.limits.drift_patience)) {
-    return text + fmt::format("; in its turn the job is {}", doubt);
-  }
-  return text + fmt::format("; if nobody is ready in {}, the job is {}",
-                            Seconds(Milliseconds(*lent_from - now)), doubt);
+  return text + "; in its turn the job is measured there, of grade C at best and in doubt";
 }
 
 std::string WhyQueued(const State& state, const Demand& demand, Instant now,
@@ -236,7 +227,7 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
   explanation.leased_ms = Milliseconds(now - lease.granted_at);
   explanation.reason = fmt::format("leased: {} has had it for {}, attempt {}", explanation.worker,
                                    Seconds(explanation.leased_ms), job.attempts());
-  if (const std::string doubt = DoubtOf(worker, id); !doubt.empty()) {
+  if (const std::string doubt = DoubtOf(worker, lease); !doubt.empty()) {
     explanation.reason +=
         fmt::format("; what comes of it is of grade C at best and in doubt: {}", doubt);
   }
@@ -274,14 +265,6 @@ void ExplainRetrying(const State& state, const Job& job, const Retrying& retryin
                               state.retries.entries().at(retrying.order).what);
 }
 
-void ExplainAuditing(const State& state, const Job& job, wire::JobExplanation& explanation) {
-  const AuditCase& audit = state.audits.cases.at(job.id);
-  explanation.reason = fmt::format(
-      "queued: it repeats a measurement of {} as an audit, and waits for a turn at another worker "
-      "of that hardware",
-      audit.opinions.front().name);
-}
-
 // Every state of a job has its explanation.
 struct ProgressExplainer {
   const State& state;
@@ -297,7 +280,6 @@ struct ProgressExplainer {
   void operator()(const Retrying& retrying) const {
     ExplainRetrying(state, job, retrying, explanation);
   }
-  void operator()(const Auditing&) const { ExplainAuditing(state, job, explanation); }
 };
 
 }  // namespace

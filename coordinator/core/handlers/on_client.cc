@@ -23,7 +23,7 @@ std::uint32_t Milliseconds(Nanos duration) {
 }
 
 wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
-  Quarantine quarantine = QuarantineOf(worker);
+  const Quarantine quarantine = QuarantineOf(worker);
   return {.worker = worker.id(),
           .name = worker.facts.name,
           .state = worker.state,
@@ -41,11 +41,7 @@ wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
           .drain = worker.drain,
           .quarantine = QuarantineText(quarantine),
           .quarantine_cause = quarantine.cause,
-          .refuted_by = std::move(quarantine.refuted_by),
           .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
-          .is_lent = worker.lent_since_quarantine && QuarantineOf(worker),
-          .audits = worker.audits.audits(),
-          .disputes = worker.audits.disputes(),
           .hindrances = worker.facts.hindrances};
 }
 

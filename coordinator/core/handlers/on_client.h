@@ -35,8 +35,8 @@ bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client);
 // Who came with one of these keys is gone.
 void OnKeysRevoked(Turn& turn, const KeysRevoked& event);
 
-// A batch of the coordinator's own, so that nobody is answered; not if there is no room for it.
-std::optional<BatchId> SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
+// A batch of the coordinator's own, so that nobody is answered; dropped if there is no room for it.
+void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
 
 // What became of the jobs of one message, once storage has answered.
 void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit);

@@ -76,7 +76,8 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
                     fmt::format("{} targets are drained, that is the most", state.drains.size()));
     }
   }
-  // To resume what is not drained ends a quarantine; said again after a silence it is no mistake.
+  // Resuming a worker that is not drained changes nothing: said again after a silence it is no
+  // mistake.
   if (set.wish == wire::DrainWish::kResume) {
     state.drains.erase(set.target);
     turn.writes.push_back(storage::WorkersResumed{.target = set.target});
@@ -94,14 +95,7 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
     if (Names(set.target, worker)) concerned.push_back(id);
   }
   for (const Uuid& id : concerned) {
-    Worker& worker = *state.workers.Find(id);
-    // An operator who resumes a worker has looked at it: audits begin anew.
-    if (set.wish == wire::DrainWish::kResume && !worker.refuted_by.empty()) {
-      worker.refuted_by.clear();
-      worker.quarantined_at = turn.now.instant;  // if its canaries drift besides
-      worker.audits.Begin(turn.now.instant);
-    }
-    Update(turn, worker);
+    Update(turn, *state.workers.Find(id));
   }
   turn.commit.drains.emplace_back(asker, set.target);
 }

@@ -256,9 +256,9 @@ void OnSubmission(Turn& turn, Submission submission) {
   StartAccepting(turn, *batch, std::move(submission));
 }
 
-std::optional<BatchId> SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
+void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
   State& state = turn.state;
-  if (jobs.empty() || WhyNoRoomForAnybody(state, nullptr, jobs.size())) return std::nullopt;
+  if (jobs.empty() || WhyNoRoomForAnybody(state, nullptr, jobs.size())) return;
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};
@@ -270,9 +270,7 @@ std::optional<BatchId> SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs)
   state.clients.AddPending({.client = batch.client, .request = submission.request_id},
                            {.digest = submission.digest, .asker = {}});
   ExpectAnswers(turn, submission.jobs);
-  const BatchId id = batch.id;
   StartAccepting(turn, batch, std::move(submission));
-  return id;
 }
 
 void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
@@ -311,9 +309,6 @@ void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& fai
   Batch& batch = state.batches.At(commit.batch);
   batch.job_count -= static_cast<std::uint32_t>(commit.jobs.size());
   ForgetAnswers(turn, commit.jobs);
-  for (std::uint32_t i = 0; i < commit.jobs.size(); ++i) {
-    state.audits.cases.erase({.batch = commit.batch, .index = commit.first_index + i});
-  }
   DischargeJobs(turn, batch, commit.jobs.size(), commit.bytes);
   const Asker asker = state.clients.TakePending(commit.request).asker;
   Refuse(turn, asker, failure.code, failure.message);

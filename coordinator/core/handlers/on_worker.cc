@@ -9,11 +9,9 @@
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
-#include "coordinator/core/dispatch/lending.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/dispatch/rebalance.h"
 #include "coordinator/core/dispatch/retry.h"
-#include "coordinator/core/handlers/audit_transitions.h"
 #include "coordinator/core/handlers/on_client.h"
 #include "coordinator/core/handlers/on_drain.h"
 #include "coordinator/core/handlers/report_validation.h"
@@ -48,8 +46,10 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
   if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
   const bool has_failed_it = std::ranges::find(job.failed_turns, worker.id(),
                                                &FailedTurn::worker) != job.failed_turns.end();
-  return StateOf(worker) != WorkerState::kQuarantined && !has_failed_it &&
-         worker.FreeCredit() > 0 && Serves(worker.supply(), DemandOf(job));
+  const bool is_for_others = StateOf(worker) == WorkerState::kQuarantined &&
+                             state.workers.HasReady(DemandOf(job));
+  return !is_for_others && !has_failed_it && worker.FreeCredit() > 0 &&
+         Serves(worker.supply(), DemandOf(job));
 }
 
 // Whether the job, which another worker was given since the restart, had better go on where it was
@@ -91,7 +91,6 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
   if (is_elsewhere) TakeFromHolder(turn, *job);
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
-  if (std::holds_alternative<Auditing>(job->progress)) state.audits.StopWaiting(job->id);
   if (std::holds_alternative<Following>(job->progress)) {
     state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
@@ -225,10 +224,47 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
           worker.running.size());
 }
 
+// The worker went into quarantine. What it measured within `doubted` is flagged. Ready workers take
+// over what it has, and measure again what it measured lately; what none of them could run stays.
+void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
+  State& state = turn.state;
+  turn.writes.push_back(
+      storage::ResultsSuspected{.worker = worker.facts.name,
+                                .since = state.wall.EarliestSince(turn.now.instant - doubted),
+                                .flagged_at = turn.now.wall,
+                                .reason = fmt::format("the worker went into quarantine: {}",
+                                                      QuarantineText(QuarantineOf(worker)))});
+  state.workers.SetState(worker, StateOf(worker));
+  std::set<LeaseId> taken;
+  for (const LeaseId lease : worker.running) {
+    const Job& job = state.jobs.At(state.leases.Find(lease)->job);
+    if (state.workers.HasReady(DemandOf(job))) taken.insert(lease);
+  }
+  turn.effects.push_back(
+      Observation{WorkerChanged{.change = WorkerChange::kQuarantined,
+                                .name = worker.facts.name,
+                                .leases = static_cast<std::uint32_t>(taken.size()),
+                                .quarantine = QuarantineOf(worker)}});
+  ReturnLeases(turn, taken, LeaseEnd::kUnrun);
+  if (!taken.empty()) {
+    Send(turn, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});
+  }
+  std::vector<AdmittedJob> anew;
+  for (MeasuredJob& measured : worker.in_doubt) {
+    if (measured.reported_at < turn.now.instant - doubted) continue;
+    const Placement placement = std::get<ToMeasure>(measured.job.admission).placement;
+    if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
+    measured.job.spec.freshness = Freshness::kMeasureAnew;
+    anew.push_back(std::move(measured.job));
+  }
+  worker.in_doubt.clear();
+  SubmitOwnBatch(turn, std::move(anew));
+}
+
 void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (worker.canary == wire::CanaryState::kDrifting &&
       heartbeat.canary == wire::CanaryState::kSteady &&
-      turn.now.instant < worker.drifts_since + turn.limits().min_drift) {
+      turn.now.instant < worker.quarantined_at + turn.limits().min_drift) {
     return;  // too early: it says so again
   }
   const auto before = std::exchange(worker.canary, heartbeat.canary);
@@ -246,11 +282,12 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
            worker.in_doubt.front().reported_at < doubt_from) {
       worker.in_doubt.pop_front();
     }
-    if (before != heartbeat.canary) Observe(turn, WorkerChange::kReleased, worker, 0);
+    if (before != heartbeat.canary) {
+      worker.released_at = turn.now.instant;
+      Observe(turn, WorkerChange::kReleased, worker, 0);
+    }
   } else if (before != heartbeat.canary) {
-    worker.drifts_since = turn.now.instant;
-    if (worker.refuted_by.empty()) worker.quarantined_at = turn.now.instant;
-    worker.lent_since_quarantine = false;
+    worker.quarantined_at = turn.now.instant;
     Distrust(turn, worker, steady_since);
   }
 }
@@ -326,15 +363,10 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
   }
   if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
-  std::string doubt = DoubtOf(worker, lease.id);
-  const bool is_lent = !doubt.empty();
+  std::string doubt = DoubtOf(worker, lease);
+  const bool is_doubted = !doubt.empty();
   if (is_measured) NoteContradiction(turn, worker, job);
-  if (is_lent) {
-    PutInDoubt(evaluation, doubt);
-  } else if (is_measured) {
-    ConsiderAudit(turn, worker, job, evaluation.measurement());
-  }
-  EndAudit(turn, job.id, &worker, evaluation);
+  if (is_doubted) PutInDoubt(evaluation, doubt);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
   Job finished = FinishJob(turn, job.id,
@@ -345,7 +377,7 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .lease = lease.id,
                             .queued = lease.granted_at - job.accepted_at,
                             .doubt = std::move(doubt)});
-  if (is_measured && !is_lent) RememberInDoubt(turn, worker, std::move(finished));
+  if (is_measured && !is_doubted) RememberInDoubt(turn, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
 
@@ -423,29 +455,12 @@ struct MessageVisitor {
 
 }  // namespace
 
-void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
-  turn.writes.push_back(
-      storage::ResultsSuspected{.worker = worker.facts.name,
-                                .since = turn.state.wall.EarliestSince(turn.now.instant - doubted),
-                                .flagged_at = turn.now.wall,
-                                .reason = fmt::format("the worker went into quarantine: {}",
-                                                      QuarantineText(QuarantineOf(worker)))});
-  wire::Revoke revoke{.leases = {worker.running.begin(), worker.running.end()}};
-  turn.effects.push_back(Observation{
-      WorkerChanged{.change = WorkerChange::kQuarantined,
-                    .name = worker.facts.name,
-                    .leases = static_cast<std::uint32_t>(revoke.leases.size()),
-                    .quarantine = QuarantineOf(worker)}});
-  ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);
-  if (!revoke.leases.empty() && worker.peer) Send(turn, *worker.peer, std::move(revoke));
-  std::vector<AdmittedJob> anew;
-  for (MeasuredJob& measured : worker.in_doubt) {
-    if (measured.reported_at < turn.now.instant - doubted) continue;
-    measured.job.spec.freshness = Freshness::kMeasureAnew;
-    anew.push_back(std::move(measured.job));
-  }
-  worker.in_doubt.clear();
-  SubmitOwnBatch(turn, std::move(anew));
+std::string DoubtOf(const Worker& worker, const LeaseRecord& lease) {
+  const Quarantine quarantine = QuarantineOf(worker);
+  if (quarantine) return "the worker was in quarantine: " + QuarantineText(quarantine);
+  const bool was_meanwhile = lease.is_adopted ? worker.released_at != Instant{}
+                                              : lease.granted_at < worker.released_at;
+  return was_meanwhile ? "the worker had it while it was in quarantine" : "";
 }
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {

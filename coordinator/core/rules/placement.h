@@ -11,6 +11,7 @@
 #include "common/base/uuid.h"
 #include "common/job/hardware_facts.h"
 #include "common/job/job_spec.h"
+#include "common/wire/message.h"
 
 namespace loopfleet::coordinator {
 
@@ -77,5 +78,13 @@ struct Misfit {
 };
 Misfit MisfitOf(const Supply& supply, const Demand& demand);
 bool Serves(const Supply& supply, const Demand& demand);  // no misfit
+
+// A worker in quarantine is the last candidate: it is given a job only while no ready worker
+// (neither lost, drained nor in quarantine; free or busy) could run that job. What it measures is
+// stored flagged. So a job waits for a better worker that is there, but not for one that may come.
+constexpr bool MayBeGiven(wire::WorkerState state, bool a_ready_worker_could_run_it) {
+  return state == wire::WorkerState::kReady ||
+         (state == wire::WorkerState::kQuarantined && !a_ready_worker_could_run_it);
+}
 
 }  // namespace loopfleet::coordinator

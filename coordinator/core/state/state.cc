@@ -5,7 +5,6 @@
 
 #include "common/base/check.h"
 #include "coordinator/core/dispatch/queueing.h"
-#include "coordinator/core/handlers/audit_transitions.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -111,27 +110,20 @@ void State::CheckInvariants() const {
   workers.CheckInvariants();
   waiters.CheckInvariants();
   unserved.CheckInvariants(workers, ready);
-  CheckAudits(*this);
 
   std::size_t queued = 0;
   std::size_t leased = 0;
   std::size_t expiring = 0;
   std::size_t retrying = 0;
-  std::size_t auditing = 0;
   jobs.ForEachUnordered([&](const Job& job) {
     CheckJob(*this, job);
     queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
     expiring += job.expires_at != Instant::max() ? 1 : 0;
     retrying += std::holds_alternative<Retrying>(job.progress) ? 1 : 0;
-    if (std::holds_alternative<Auditing>(job.progress)) {
-      ++auditing;
-      LF_CHECK(audits.waiting.contains(job.id), "job {} is no audit that waits", job.id);
-    }
   });
   LF_CHECK(queued == ready.size(), "{} jobs say that they are queued", queued);
   LF_CHECK(retrying == retries.size(), "{} jobs say that they are tried again", retrying);
-  LF_CHECK(auditing == audits.waiting.size(), "{} jobs say that they are audits", auditing);
   LF_CHECK(expiring == deadlines.size(), "{} jobs expire, {} are listed", expiring,
            deadlines.size());
   affinities.ForEachWaiting([&](const std::string& affinity, JobId id) {

@@ -16,7 +16,6 @@
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/contract/limits.h"
 #include "coordinator/core/tables/affinity_table.h"
-#include "coordinator/core/tables/audit_table.h"
 #include "coordinator/core/tables/batch_table.h"
 #include "coordinator/core/tables/client_table.h"
 #include "coordinator/core/tables/client_usage.h"
@@ -44,14 +43,6 @@ struct Recovering {
 struct Offered {
   std::uint64_t changes = 0;
   std::uint64_t rank = 0;
-};
-
-// Which workers are lent jobs, and which demands are left to them (lending.h).
-struct Lending {
-  Instant since{};  // they drift, or longer
-  std::vector<Uuid> workers;
-  std::uint64_t changes = 0;  // of the registry, when the following was looked at
-  std::map<Demand, bool> left;
 };
 
 // What one event began to end, and later ones go on with (bulk_completion.h). Those who are owed
@@ -94,8 +85,6 @@ struct State {
   // How far ready jobs were offered: by device, see GrantLeases.
   std::array<Offered, 2> offered;
   RetryTable retries;
-  AuditTable audits;
-  Lending lending;
   InFlightTable in_flight;
   Endings endings;
   LeaseTable leases;

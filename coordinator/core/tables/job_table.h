@@ -2,9 +2,9 @@
 // JobTable: every job that is accepted, on disk, and has no outcome yet.
 //
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
-// made. It is in one of five states, and the other tables agree with it: Queued (in the
+// made. It is in one of four states, and the other tables agree with it: Queued (in the
 // ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
-// InFlightTable), Retrying (in the RetryTable), Auditing (waits in the AuditTable).
+// InFlightTable), Retrying (in the RetryTable).
 
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,7 @@ struct Following {};
 struct Retrying {
   RetryTable::Order order = 0;
 };
-struct Auditing {};
-using JobProgress = std::variant<Following, Queued, Leased, Retrying, Auditing>;
+using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
 
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
 struct FailedTurn {

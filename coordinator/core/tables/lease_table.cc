@@ -7,9 +7,9 @@ namespace {
 
 constexpr int kEpochShift = 40;
 constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << kEpochShift) - 1;
-constexpr std::uint64_t kMaxEpoch = (kLentBit >> kEpochShift) - 1;
-
-std::uint64_t WithoutTerms(LeaseId lease) { return lease.value & ~kLentBit; }
+// The first bit stays free: it had a meaning of its own once, and a worker that is older than this
+// process may come with such a lease. It counts as never granted, so the worker is told to drop it.
+constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << (63 - kEpochShift)) - 1;
 
 }  // namespace
 
@@ -20,23 +20,26 @@ void LeaseTable::StartEpoch(std::uint64_t epoch) {
 
 std::uint64_t LeaseTable::last() const { return (epoch_ << kEpochShift) | counter_; }
 
-LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now, Terms terms) {
+LeaseRecord& LeaseTable::Grant(JobId job, const Uuid& worker, Instant now) {
   LF_CHECK(epoch_ != 0 && counter_ < kMaxCounter, "epoch {}, counter {}", epoch_, counter_);
   ++counter_;
-  return Adopt(LeaseId{last() | (terms == Terms::kLent ? kLentBit : 0)}, job, worker, now);
+  LeaseRecord& lease = Adopt(LeaseId{last()}, job, worker, now);
+  lease.is_adopted = false;
+  return lease;
 }
 
 bool LeaseTable::WasGranted(LeaseId lease) const {
-  return WithoutTerms(lease) != 0 && WithoutTerms(lease) <= last();
+  return lease.value != 0 && lease.value <= last();
 }
 
 bool LeaseTable::IsOfThisRun(LeaseId lease) const {
-  return WithoutTerms(lease) >> kEpochShift == epoch_;
+  return lease.value >> kEpochShift == epoch_;
 }
 
 LeaseRecord& LeaseTable::Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now) {
   const auto [entry, added] = leases_.try_emplace(
-      lease, LeaseRecord{.id = lease, .job = job, .worker = worker, .granted_at = now});
+      lease, LeaseRecord{
+                 .id = lease, .job = job, .worker = worker, .granted_at = now, .is_adopted = true});
   LF_CHECK(added, "lease {} is out already", lease);
   return entry->second;
 }

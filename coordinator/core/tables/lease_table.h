@@ -4,8 +4,7 @@
 // Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists
 // it as running; a kReported one waits for its outcome to become durable, and its job has left the
 // JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24
-// bits, of which the first one says that the job was lent: a worker that comes back with it,
-// whatever became of this process meanwhile, has it lent.
+// bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,26 +18,20 @@ namespace loopfleet::coordinator {
 
 enum class LeaseStage : std::uint8_t { kRunning, kReported };
 
-// kLent: to a worker in quarantine (lending.h).
-enum class Terms : bool { kTrusted, kLent };
-inline constexpr std::uint64_t kLentBit = std::uint64_t{1} << 63;
-constexpr Terms TermsOf(LeaseId lease) {
-  return (lease.value & kLentBit) != 0 ? Terms::kLent : Terms::kTrusted;
-}
-
 struct LeaseRecord {
   LeaseId id;
   JobId job;
   Uuid worker;  // its incarnation: a restarted daemon is another one
   Instant granted_at{};
   LeaseStage stage = LeaseStage::kRunning;
-  bool was_held = false;  // the worker was heard to have it
+  bool was_held = false;    // the worker was heard to have it
+  bool is_adopted = false;  // granted earlier than granted_at; when, is not known
 };
 
 class LeaseTable {
  public:
   void StartEpoch(std::uint64_t epoch);
-  LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now, Terms terms);
+  LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now);
   // Whether this id can have been given out, by this run or an earlier one.
   bool WasGranted(LeaseId lease) const;
   bool IsOfThisRun(LeaseId lease) const;
@@ -56,7 +49,7 @@ class LeaseTable {
   }
 
  private:
-  std::uint64_t last() const;  // the number of the last one, whatever its terms
+  std::uint64_t last() const;
 
   std::unordered_map<LeaseId, LeaseRecord> leases_;  // looked up, never iterated by transitions
   std::uint64_t epoch_ = 0;

@@ -118,11 +118,6 @@ const ReadyQueue::Shelf* ReadyQueue::NextFor(const Supply& supply, const Wants& 
   return whose;
 }
 
-std::size_t ReadyQueue::RowOfNext(const Supply& supply) {
-  const Shelf* whose = NextFor(supply, [](const Demand&) { return true; });
-  return whose == nullptr ? 0 : whose->lane->queued;
-}
-
 std::optional<JobId> ReadyQueue::PopFor(const Supply& supply) {
   return Pop(supply, [](const Demand&) { return true; });
 }

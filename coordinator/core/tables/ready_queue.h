@@ -83,8 +83,6 @@ class ReadyQueue {
   // ... of those with wanted demands.
   using IsWanted = std::function<bool(const Demand&)>;
   std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
-  // Of the client whose turn it is: how many jobs it has waiting; 0: it is nobody's.
-  std::size_t RowOfNext(const Supply& supply);
   // A job of this client took so long: its next ones are expected to.
   void Took(const Uuid& client, Nanos duration);
 

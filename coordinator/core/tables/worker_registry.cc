@@ -21,20 +21,9 @@ WorkerState StateOf(const Worker& worker) {
 }
 
 Quarantine QuarantineOf(const Worker& worker) {
-  if (!worker.refuted_by.empty()) {
-    return {.cause = QuarantineCause::kAudits,
-            .refuted = worker.audits.Strikes(),
-            .audits = worker.audits.remembered(),
-            .refuted_by = worker.refuted_by};
-  }
   if (worker.canary != wire::CanaryState::kDrifting) return {};
   return {.cause = worker.drifting ? CauseOf(*worker.drifting) : QuarantineCause::kSomeCanary,
           .canary_ratio = worker.canary_ratio};
-}
-
-bool IsLent(const Worker& worker, Instant since) {
-  return worker.state == WorkerState::kQuarantined && worker.refuted_by.empty() &&
-         worker.quarantined_at <= since;
 }
 
 Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now) {
@@ -42,9 +31,7 @@ Worker& WorkerRegistry::Welcome(const PeerId& peer, wire::WorkerHello hello, Ins
   if (Worker* other = FindByPeer(peer); other != nullptr && other->id() != hello.worker) {
     Disconnect(*other);  // one connection, one worker
   }
-  const auto [entry, is_new] = workers_.try_emplace(hello.worker);
-  Worker& worker = entry->second;
-  if (is_new) worker.audits.Begin(now);
+  Worker& worker = workers_[hello.worker];
   Unrank(worker);
   if (worker.peer) peers_.erase(*worker.peer);
   worker.facts = std::move(hello);
@@ -118,11 +105,7 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
     worker.reservation.reset();
   }
-  if (worker.rank == 0) {
-    Rerank(worker);
-  } else {
-    NoteIdle(worker);  // who waits already keeps its place
-  }
+  if (worker.rank == 0) Rerank(worker);  // one that waits already keeps its place
 }
 
 void WorkerRegistry::Reserve(Worker& worker, JobId job) {
@@ -163,17 +146,28 @@ bool WorkerRegistry::IsServed(const Demand& demand) const {
   });
 }
 
-bool WorkerRegistry::IsLeftToLent(const Demand& demand, Instant since) const {
-  bool somebody = false;
+WorkerRegistry::LastCandidates& WorkerRegistry::Last() const {
+  if (last_.changes == changes_) return last_;
+  last_ = {.changes = changes_, .in_quarantine = {}, .has_ready = {}};
   for (const auto& [id, worker] : workers_) {
-    // One that audits convicted waits for an operator: nobody waits for it.
-    const bool may_come = worker.state == WorkerState::kReady ||
-                          (worker.state == WorkerState::kQuarantined && worker.refuted_by.empty());
-    if (!may_come || !Serves(worker.supply(), demand)) continue;
-    if (!IsLent(worker, since)) return false;
-    somebody = true;
+    if (worker.state == WorkerState::kQuarantined) last_.in_quarantine.push_back(id);
   }
-  return somebody;
+  return last_;
+}
+
+const std::vector<Uuid>& WorkerRegistry::InQuarantine() const { return Last().in_quarantine; }
+
+bool WorkerRegistry::HasReady(const Demand& demand) const {
+  Demand anywhere = demand;
+  anywhere.only = {};
+  const auto [known, is_new] = Last().has_ready.try_emplace(std::move(anywhere), false);
+  if (is_new) {
+    known->second = std::ranges::any_of(workers_, [&](const auto& entry) {
+      return entry.second.state == WorkerState::kReady &&
+             Serves(entry.second.supply(), known->first);
+    });
+  }
+  return known->second;
 }
 
 std::vector<WorkerKind> WorkerRegistry::KindsFor(const Demand& demand) const {
@@ -219,10 +213,7 @@ bool WorkerRegistry::IsCandidate(const Worker& worker) const {
 }
 
 void WorkerRegistry::Unrank(Worker& worker) {
-  if (worker.rank != 0) {
-    CandidatesOf(worker).erase(worker.rank);
-    newly_idle_[static_cast<std::size_t>(worker.device())].erase(worker.rank);
-  }
+  if (worker.rank != 0) CandidatesOf(worker).erase(worker.rank);
   worker.rank = 0;
 }
 
@@ -231,12 +222,6 @@ void WorkerRegistry::Rerank(Worker& worker) {
   if (!IsCandidate(worker)) return;
   worker.rank = ++last_rank_;
   CandidatesOf(worker).emplace(worker.rank, &worker);
-  NoteIdle(worker);
-}
-
-void WorkerRegistry::NoteIdle(Worker& worker) {
-  if (!worker.running.empty()) return;
-  newly_idle_[static_cast<std::size_t>(worker.device())].emplace(worker.rank, &worker);
 }
 
 void WorkerRegistry::CheckInvariants() const {
@@ -254,12 +239,6 @@ void WorkerRegistry::CheckInvariants() const {
     const auto peer = peers_.find(*worker.peer);
     LF_CHECK(peer != peers_.end() && peer->second == id, "worker {} is not at its connection",
              worker.facts.name);
-  }
-  for (const Ranked& idle : newly_idle_) {
-    for (const auto& [rank, worker] : idle) {
-      LF_CHECK(worker->rank == rank && worker->running.empty(), "worker {} at rank {} idles at {}",
-               worker->facts.name, worker->rank, rank);
-    }
   }
   LF_CHECK(connected == peers_.size(), "{} connected, {} connections", connected, peers_.size());
   LF_CHECK(candidates == candidates_[0].size() + candidates_[1].size(), "{} candidates",

@@ -27,7 +27,6 @@
 #include "common/job/quarantine.h"
 #include "common/wire/message.h"
 #include "coordinator/core/contract/event.h"
-#include "coordinator/core/rules/audit.h"
 #include "coordinator/core/rules/placement.h"
 
 namespace loopfleet::coordinator {
@@ -51,16 +50,14 @@ struct Worker {
   wire::CanaryState canary = wire::CanaryState::kSteady;
   std::optional<Canary> drifting;  // which of them, if it says so
   double canary_ratio = 0;
-  Instant drifts_since{};              // meaningful while its canaries drift
-  Instant quarantined_at{};            // meaningful while it is in quarantine
-  bool lent_since_quarantine = false;  // a job (lending.h)
-  std::uint64_t nothing_lent_at = 0;   // ReadyQueue::changes() when nothing was left to it; 0: look
+  Instant quarantined_at{};  // its canaries drift since; meaningful while it is in quarantine
+  Instant released_at{};     // from its last quarantine; unset: it was in none
+  // While it is in quarantine: changes of the queue and of the registry when nothing was left to it.
+  std::pair<std::uint64_t, std::uint64_t> nothing_left_at;
   std::deque<MeasuredJob> in_doubt;
   // What it says of itself, and what is said of it: they make its state (StateOf).
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator
-  AuditRecord audits;
-  std::vector<std::string> refuted_by;  // if any: the audits that put it in quarantine are theirs
   // For one job alone: nothing else is granted to it until that job has had its turn.
   struct Reservation {
     JobId job;
@@ -101,9 +98,6 @@ WorkerKind KindOf(const wire::WorkerHello& facts);
 wire::WorkerState StateOf(const Worker& worker);
 // Why it is not trusted, whether or not it drains besides.
 Quarantine QuarantineOf(const Worker& worker);
-// It drifts since `since` or longer, and nothing else keeps it from work: it may be lent what
-// nobody else could run.
-bool IsLent(const Worker& worker, Instant since);
 
 class WorkerRegistry {
  public:
@@ -129,13 +123,10 @@ class WorkerRegistry {
 
   // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
   Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
-  // Candidates that have begun to idle since this was last forgotten, by rank.
-  using Ranked = std::map<std::uint64_t, Worker*>;
-  const Ranked& newly_idle(DeviceKind device) const {
-    return newly_idle_[static_cast<std::size_t>(device)];
-  }
-  void ForgetNewlyIdle(DeviceKind device) { newly_idle_[static_cast<std::size_t>(device)].clear(); }
-  // Also one in quarantine: it comes back once its canaries do, so its jobs wait.
+  // Whether a ready worker could run it, whatever its affinity is bound to (MayBeGiven).
+  bool HasReady(const Demand& demand) const;
+  const std::vector<Uuid>& InQuarantine() const;
+  // By one that is ready or in quarantine.
   bool IsServed(const Demand& demand) const;
   std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
   std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
@@ -145,28 +136,33 @@ class WorkerRegistry {
   const std::map<Uuid, Worker>& all() const { return workers_; }
   std::size_t size() const { return workers_.size(); }
   std::size_t CountIn(wire::WorkerState state) const;
-  // Nobody is ready for it, and everybody who could become so has been drifting since `since` or
-  // longer.
-  bool IsLeftToLent(const Demand& demand, Instant since) const;
   // Grows whenever a worker comes, goes, or becomes something else, or its connection does.
   std::uint64_t changes() const { return changes_; }
   void CheckInvariants() const;
 
  private:
+  using Ranked = std::map<std::uint64_t, Worker*>;
+  // Remembered until the next change: a thousand demands times ten thousand workers are not looked
+  // at again for each event.
+  struct LastCandidates {
+    std::uint64_t changes = 0;  // when the following was looked at
+    std::vector<Uuid> in_quarantine;
+    std::map<Demand, bool> has_ready;
+  };
+  LastCandidates& Last() const;
   Ranked& CandidatesOf(const Worker& worker) {
     return candidates_[static_cast<std::size_t>(worker.device())];
   }
   bool IsCandidate(const Worker& worker) const;
-  void NoteIdle(Worker& worker);  // if it does, and is a candidate
   void Unrank(Worker& worker);
   void Rerank(Worker& worker);  // to the end of the candidates, if it is one
 
   std::map<Uuid, Worker> workers_;
   std::unordered_map<PeerId, Uuid> peers_;
   std::array<Ranked, 2> candidates_;  // by device
-  std::array<Ranked, 2> newly_idle_;
   std::uint64_t last_rank_ = 0;
-  std::uint64_t changes_ = 0;
+  std::uint64_t changes_ = 1;
+  mutable LastCandidates last_;
   Refill refill_;
 };
 

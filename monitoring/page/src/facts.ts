@@ -121,8 +121,6 @@ export interface Worker {
   max_threads: number;
   drain: Drain | null;
   quarantine: string | null;
-  audits: number;
-  disputes: number;
   labels: string[];
   canary_ratio: number | null;
   http: string | null;

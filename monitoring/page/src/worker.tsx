@@ -86,7 +86,6 @@ export function WorkerPage({ id, turn }: { id: string; turn: unknown }) {
           ["Leased", <Figure value={worker.leased_jobs} />],
           ["Finished", <Figure value={worker.finished_jobs} />],
           ["Heard", `${span(worker.since_heartbeat_ms / 1000)} ago`],
-          ["Audits, disputed", `${worker.audits}, ${worker.disputes}`],
           ["Process", `${worker.pid} on ${worker.host}`],
           ["Labels", <code class="wrap">{worker.labels.join(", ")}</code>],
         ]}

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
-#include "tests/simulation/planted/planted_audit_bug.h"
 #include "tests/simulation/planted/planted_disk_bug.h"
 #include "tests/simulation/planted/planted_queue_bug.h"
 
@@ -129,27 +127,6 @@ class AcceptsBeforeDurable final : public PlantedBug {
   std::optional<coordinator::Submission> submission_;
 };
 
-class AcknowledgesBeforeDurable final : public PlantedBug {
-  void OnEvents(std::vector<Event>& events, const Core& core) override {
-    command_.leases.clear();
-    for (const Event& event : events) {
-      const auto* said = std::get_if<coordinator::WorkerSaid>(&event);
-      if (said == nullptr || WorkerAt(core, said->peer) == nullptr) continue;
-      peer_ = said->peer;
-      if (const auto* reports = std::get_if<wire::Reports>(&said->message)) {
-        for (const auto& report : reports->reports) command_.leases.push_back(report.lease);
-      }
-    }
-  }
-  void OnEffects(Effects& effects, const Core&) override {
-    if (command_.leases.empty()) return;
-    effects.push_back(
-        coordinator::SendToWorker{.peer = peer_, .command = std::exchange(command_, {})});
-  }
-  coordinator::PeerId peer_;
-  wire::ReportsStored command_;
-};
-
 // A report of an earlier attempt passes for that of the one who has the job now.
 void AcceptLate(wire::Reports& reports, coordinator::PeerId& peer, const Core& core) {
   for (wire::Report& report : reports.reports) {
@@ -214,26 +191,6 @@ class CountsNoLoss final : public PlantedBug {
   Instant now_{};
 };
 
-class NeverMissesLeases final : public PlantedBug {
-  void OnEvents(std::vector<Event>& events, const Core& core) override {
-    for (Event& event : events) {
-      auto* said = std::get_if<coordinator::WorkerSaid>(&event);
-      if (said == nullptr) continue;
-      if (auto* heartbeat = std::get_if<wire::Heartbeat>(&said->message)) {
-        const auto* worker = WorkerAt(core, said->peer);
-        if (worker == nullptr) continue;
-        for (const LeaseId lease : worker->running) heartbeat->held.push_back(lease);
-      } else if (auto* hello = std::get_if<wire::WorkerHello>(&said->message)) {
-        const auto* worker = core.state().workers.Find(hello->worker);
-        if (worker == nullptr) continue;
-        for (const LeaseId lease : worker->running) {
-          hello->held.push_back({lease, core.state().leases.Find(lease)->job});
-        }
-      }
-    }
-  }
-};
-
 class GrantsTwice final : public PlantedBug {
   void OnEffects(Effects& effects, const Core& core) override {
     for (std::size_t i = 0; i < effects.size(); ++i) {
@@ -277,53 +234,6 @@ class GrantsCancelled final : public PlantedBug {
   std::uint64_t granted_ = 0;
 };
 
-class WelcomesStrangers final : public PlantedBug {
-  void OnEvents(std::vector<Event>& events, const Core& core) override {
-    const auto* submission = std::get_if<coordinator::Submission>(&events.front());
-    if (submission == nullptr || core.ClientOf(submission->peer)) return;
-    events.insert(events.begin(),
-                  coordinator::ClientAsked{.peer = submission->peer,
-                                           .question = wire::ClientHello{.client = {{7}}}});
-  }
-};
-
-// Answers what it heard of last, whatever the tree is.
-class AnswersFromAnyTree final : public PlantedBug {
-  void OnEvents(std::vector<Event>& events, const Core&) override {
-    for (Event& event : events) {
-      if (auto* submission = std::get_if<coordinator::Submission>(&event)) {
-        for (coordinator::AdmittedJob& job : submission->jobs) {
-          if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
-            if (last_) *stored = last_;
-            last_ = *stored;
-          }
-        }
-      }
-    }
-  }
-  storage::StoredAnswer last_;
-};
-
-// What failed before is said to fail again, whoever asks.
-class KnownAnswersFresh final : public PlantedBug {
-  void OnEvents(std::vector<Event>& events, const Core&) override {
-    for (Event& event : events) {
-      auto* submission = std::get_if<coordinator::Submission>(&event);
-      if (submission == nullptr) continue;
-      for (coordinator::AdmittedJob& job : submission->jobs) {
-        if (const auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
-          const Evaluation& evaluation = (*stored)->evaluation;
-          if (!evaluation.ok()) known_[*evaluation.tree_key] = *stored;
-        } else if (const auto* measure = std::get_if<coordinator::ToMeasure>(&job.admission)) {
-          const auto known = known_.find(measure->tree);
-          if (known != known_.end()) job.admission = known->second;
-        }
-      }
-    }
-  }
-  std::map<looptree::TreeKey, storage::StoredAnswer> known_;
-};
-
 class GoesByTheWallClock final : public PlantedBug {
   void OnMoment(coordinator::Moment& now) override {
     const Instant wall{now.wall.time_since_epoch()};
@@ -353,18 +263,14 @@ bool IsFinish(const storage::Write& write) {
 std::vector<PlantedBugInfo> AllBugs() {
   using coordinator::Recovered;
   using coordinator::SendOutcomes;
-  using coordinator::SendToWorker;
   using coordinator::Submission;
   std::vector<PlantedBugInfo> bugs = {
       {"accept_before_durable", "jobs are accepted before they are on disk",
        Make<AcceptsBeforeDurable>()},
-      {"acknowledge_before_durable", "reports are acknowledged before they are on disk",
-       Make<AcknowledgesBeforeDurable>()},
       {"accept_late_report", "a report of an attempt that is over is accepted",
        Make<HeardBug<wire::Reports>>(&AcceptLate)},
       {"believe_anything", "reports are not checked", Make<HeardBug<wire::Reports>>(&Believe)},
       {"never_lose_workers", "a worker that is gone is not noticed", Make<NeverLosesWorkers>()},
-      {"never_miss_leases", "a lease that never arrived is not noticed", Make<NeverMissesLeases>()},
       {"count_no_loss", "leases of lost workers are not counted as attempts", Make<CountsNoLoss>()},
       {"grant_twice", "two workers get the same job", Make<GrantsTwice>()},
       {"grant_cancelled", "a job of a cancelled batch that is not ended yet is given to a worker",
@@ -374,14 +280,6 @@ std::vector<PlantedBugInfo> AllBugs() {
            +[](wire::Heartbeat& heartbeat, coordinator::PeerId&, const Core&) {
              heartbeat.drain = wire::DrainState::kServing;
            })},
-      {"one_attempt_more", "a job is tried four times",
-       Make<LimitsBug>(+[](Limits& limits) { ++limits.max_attempts; })},
-      {"count_unseen", "leases that never arrived count as attempts",
-       Make<LimitsBug>(+[](Limits& limits) { limits.max_unseen_losses = 0; })},
-      {"one_attempt_less", "a job is given up after two",
-       Make<LimitsBug>(+[](Limits& limits) { --limits.max_attempts; })},
-      {"impatient", "a worker is given up after one missed heartbeat",
-       Make<LimitsBug>(+[](Limits& limits) { limits.missed_heartbeats = 1; })},
       {"ignore_credit", "a worker gets twice what it takes",
        Make<HeardBug<wire::WorkerHello>>(+[](wire::WorkerHello& hello, coordinator::PeerId&,
                                              const Core&) { hello.credit *= 2; })},
@@ -389,30 +287,13 @@ std::vector<PlantedBugInfo> AllBugs() {
        Make<LimitsBug>(+[](Limits& limits) { limits.max_unfinished_jobs *= 2; })},
       {"leave_batches_open", "a batch that its client left open is never closed",
        Make<LimitsBug>(+[](Limits& limits) { limits.open_batch_idle = std::chrono::hours(24); })},
-      {"no_retry_after", "a refusal does not say when to try again",
-       Make<EffectBug<coordinator::ReplyToClient>>(+[](coordinator::ReplyToClient& reply) {
-         if (auto* refused = std::get_if<wire::Refused>(&reply.message)) {
-           refused->retry_after_ms = 0;
-         }
-         return true;
-       })},
-      {"welcome_strangers", "jobs are taken from whoever did not say hello",
-       Make<WelcomesStrangers>()},
       {"ignore_conflicts", "a request id with other content is answered as before",
        Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
          if (submission.seen) submission.digest = submission.seen->request_digest;
        })},
-      {"forget_requests", "a request that was accepted before is not recognised",
-       Make<EventBug<Submission>>(
-           +[](Submission& submission, const Core&) { submission.seen.reset(); })},
       {"skip_an_outcome", "a page starts one too late",
        Make<EffectBug<SendOutcomes>>(+[](SendOutcomes& send) {
          if (send.fetch.after_sequence > 0) ++send.fetch.after_sequence;
-         return true;
-       })},
-      {"repeat_an_outcome", "a page starts one too early",
-       Make<EffectBug<SendOutcomes>>(+[](SendOutcomes& send) {
-         if (send.fetch.after_sequence > 0) --send.fetch.after_sequence;
          return true;
        })},
       {"keep_the_epoch", "a restarted coordinator gives the same lease ids out again",
@@ -420,10 +301,6 @@ std::vector<PlantedBugInfo> AllBugs() {
       {"recover_all_but_one", "one unfinished job is forgotten in a restart",
        Make<EventBug<Recovered>>(+[](Recovered& recovered, const Core&) {
          if (!recovered.jobs.empty()) recovered.jobs.pop_back();
-       })},
-      {"reuse_batch_id", "a restarted coordinator gives the last batch id out again",
-       Make<EventBug<Recovered>>(+[](Recovered& recovered, const Core&) {
-         if (recovered.next_batch > 1 && recovered.batches.empty()) --recovered.next_batch;
        })},
       {"lose_a_cancellation", "that a batch is cancelled is not written",
        Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
@@ -433,32 +310,6 @@ std::vector<PlantedBugInfo> AllBugs() {
          return true;
        })},
       {"forget_waiters", "who waits for outcomes is not told of them", Make<ForgetsWaiters>()},
-      {"silent_heartbeats", "heartbeats are not answered",
-       Make<EffectBug<SendToWorker>>(+[](SendToWorker& send) {
-         return !std::holds_alternative<wire::HeartbeatAnswer>(send.command);
-       })},
-      {"drop_a_grant", "of several leases the last is not sent",
-       Make<EffectBug<SendToWorker>>(+[](SendToWorker& send) {
-         auto* leases = std::get_if<wire::Leases>(&send.command);
-         if (leases != nullptr && leases->leases.size() > 1) leases->leases.pop_back();
-         return true;
-       })},
-      {"lose_an_outcome", "of several outcomes the last is not written",
-       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
-         if (persist.writes.size() > 1 && IsFinish(persist.writes.back())) {
-           persist.writes.pop_back();
-         }
-         return true;
-       })},
-      {"swap_sequences", "two outcomes are numbered the other way round",
-       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
-         auto& writes = persist.writes;
-         if (writes.size() > 1 && IsFinish(writes[0]) && IsFinish(writes[1])) {
-           std::swap(std::get<storage::JobFinished>(writes[0]).outcome.sequence,
-                     std::get<storage::JobFinished>(writes[1]).outcome.sequence);
-         }
-         return true;
-       })},
       {"swap_outcomes", "two jobs get each other's outcome",
        Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
          auto& writes = persist.writes;
@@ -468,56 +319,6 @@ std::vector<PlantedBugInfo> AllBugs() {
          }
          return true;
        })},
-      {"wrong_first_index", "appended jobs are said to start one further",
-       Make<EffectBug<coordinator::ReplyToClient>>(+[](coordinator::ReplyToClient& reply) {
-         auto* accepted = std::get_if<wire::Accepted>(&reply.message);
-         if (accepted != nullptr && accepted->first_index > 0) ++accepted->first_index;
-         return true;
-       })},
-      {"name_another_worker", "an outcome names a worker that did not measure it",
-       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
-         for (storage::Write& write : persist.writes) {
-           if (IsFinish(write)) std::get<storage::JobFinished>(write).outcome.worker = "worker 0";
-         }
-         return true;
-       })},
-      {"forget_drains", "a restarted coordinator does not know who is drained",
-       Make<EventBug<Recovered>>(
-           +[](Recovered& recovered, const Core&) { recovered.drains.clear(); })},
-      {"lose_a_drain", "that a host is drained is not written",
-       Make<EffectBug<coordinator::Persist>>(+[](coordinator::Persist& persist) {
-         std::erase_if(persist.writes, [](const storage::Write& write) {
-           return std::holds_alternative<storage::WorkersDrained>(write);
-         });
-         return true;
-       })},
-      {"resume_for_drain", "who asks for a drain gets a resumption",
-       Make<EventBug<coordinator::ClientAsked>>(+[](coordinator::ClientAsked& asked, const Core&) {
-         auto* set = std::get_if<wire::SetDrain>(&asked.question);
-         if (set != nullptr) set->wish = wire::DrainWish::kResume;
-       })},
-      {"take_back_what_runs", "a worker that gives something back is taken to give back all",
-       Make<HeardBug<wire::Returned>>(
-           +[](wire::Returned& returned, coordinator::PeerId& peer, const Core& core) {
-             const coordinator::Worker* worker = WorkerAt(core, peer);
-             if (worker == nullptr) return;
-             returned.leases.assign(worker->running.begin(), worker->running.end());
-           })},
-      {"lose_what_is_given_back", "what a worker gives back is not heard",
-       Make<HeardBug<wire::Returned>>(+[](wire::Returned& returned, coordinator::PeerId&,
-                                          const Core&) { returned.leases.clear(); })},
-      {"blame_the_job", "a busy host's failure is taken for the job's",
-       Make<HeardBug<wire::Reports>>(
-           +[](wire::Reports& reports, coordinator::PeerId&, const Core&) {
-             for (wire::Report& report : reports.reports) {
-               auto* failure = std::get_if<Failure>(&report.evaluation.verdict);
-               if (failure != nullptr && failure->code == FailureCode::kUnstableTiming) {
-                 failure->code = FailureCode::kRunTimeout;
-               }
-             }
-           })},
-      {"known_answers_fresh", "a known failure answers who wants to measure anew",
-       Make<KnownAnswersFresh>()},
       {"ignore_placement", "jobs for CUDA go to any worker",
        Make<EventBug<Submission>>(+[](Submission& submission, const Core&) {
          for (coordinator::AdmittedJob& job : submission.jobs) {
@@ -526,12 +327,9 @@ std::vector<PlantedBugInfo> AllBugs() {
            }
          }
        })},
-      {"answer_from_any_tree", "the store is looked up by part of the key",
-       Make<AnswersFromAnyTree>()},
       {"go_by_the_wall_clock", "deadlines are kept in wall time", Make<GoesByTheWallClock>()},
   };
   for (PlantedBugInfo& bug : PlantedQueueBugs()) bugs.push_back(std::move(bug));
-  for (PlantedBugInfo& bug : PlantedAuditBugs()) bugs.push_back(std::move(bug));
   for (PlantedBugInfo& bug : PlantedDiskBugs()) bugs.push_back(std::move(bug));
   return bugs;
 }

@@ -98,58 +98,6 @@ class TornDisk final : public DiskBug {
   }
 };
 
-// Says that there is no room after it has written.
-class LateRefusal final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  Status Apply(std::span<const storage::Write> writes) override {
-    if (const Status applied = disk_.Apply(writes); !applied || ++applied_ % 4 != 0) return applied;
-    return Fail(ErrorKind::kFull, "no room");
-  }
-
- private:
-  int applied_ = 0;
-};
-
-class WritesOneJobLess final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  Status Apply(std::span<const storage::Write> writes) override {
-    std::vector<storage::Write> less(writes.begin(), writes.end());
-    for (storage::Write& write : less) {
-      auto* accepted = std::get_if<storage::JobsAccepted>(&write);
-      if (accepted != nullptr && accepted->jobs.size() > 2) {
-        KeepJobs(*accepted, accepted->jobs.size() - 1);
-      }
-    }
-    return disk_.Apply(less);
-  }
-};
-
-class AnswersFreshOnes final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  coordinator::AdmittedJob Admit(JobSpec spec,
-                                 const coordinator::StoredConditions& conditions) override {
-    const Freshness wanted = std::exchange(spec.freshness, Freshness::kStoredMayAnswer);
-    coordinator::AdmittedJob job = disk_.Admit(std::move(spec), conditions);
-    job.spec.freshness = wanted;
-    return job;
-  }
-};
-
-class AnswersForAnyAffinity final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  coordinator::AdmittedJob Admit(JobSpec spec,
-                                 const coordinator::StoredConditions& conditions) override {
-    const std::string wanted = std::exchange(spec.affinity, {});
-    coordinator::AdmittedJob job = disk_.Admit(std::move(spec), conditions);
-    job.spec.affinity = wanted;
-    return job;
-  }
-};
-
 // Now and then a reader sees something else.
 class ChangesWhatWasRead final : public DiskBug {
  public:
@@ -165,22 +113,6 @@ class ChangesWhatWasRead final : public DiskBug {
 
  private:
   int read_ = 0;
-};
-
-class RecoversFinishedJobs final : public DiskBug {
- public:
-  using DiskBug::DiskBug;
-  Result<storage::Recovery> Open() override {
-    auto recovery = disk_.Open();
-    if (!recovery) return recovery;
-    for (const storage::StoredBatch& batch : recovery->unfinished) {
-      const auto job = disk_.Find({.batch = batch.batch, .index = 0});
-      if (job && job->outcome) {
-        recovery->jobs.push_back({.job = {.batch = batch.batch, .index = 0}, .spec = job->spec});
-      }
-    }
-    return recovery;
-  }
 };
 
 class NeverSyncs final : public PlantedBug {
@@ -205,17 +137,8 @@ std::vector<PlantedBugInfo> PlantedDiskBugs() {
   return {
       {"lazy_disk", "storage says that it is durable one group too early", Make<LazyDisk>()},
       {"torn_group", "a crash leaves half of a transaction", Make<TornDisk>()},
-      {"late_refusal", "storage says that there is no room after it has written",
-       Make<LateRefusal>()},
-      {"one_job_less", "of several jobs the last is not written", Make<WritesOneJobLess>()},
-      {"answer_fresh_ones", "jobs that want to be measured anew are answered from the store",
-       Make<AnswersFreshOnes>()},
-      {"answer_for_any_affinity", "the store answers with what another worker measured",
-       Make<AnswersForAnyAffinity>()},
       {"change_an_outcome", "an outcome is not the same for each reader",
        Make<ChangesWhatWasRead>()},
-      {"recover_finished_jobs", "a restarted coordinator takes up a job that is finished",
-       Make<RecoversFinishedJobs>()},
       {"never_sync", "storage does not sync its files",
        [] { return std::make_unique<NeverSyncs>(); }, Medium::kSqlite},
   };

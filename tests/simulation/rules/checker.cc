@@ -21,19 +21,17 @@ void Checker::WillWrite(Instant now, const storage::Write& write) {
   };
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);
-    audits_.WillAccept(*accepted);
   } else if (const auto* finished = std::get_if<storage::JobFinished>(&write)) {
     finish(finished->outcome);
   } else if (const auto* answered = std::get_if<storage::JobsAnswered>(&write)) {
     for (const auto& job : answered->jobs) finish(OutcomeOf(*answered, job));
   } else if (const auto* suspected = std::get_if<storage::ResultsSuspected>(&write)) {
-    Obey(audits_.WillSuspect(*suspected), "who measures as the others do is believed");
+    Obey(leases_.doubts().WillSuspect(*suspected), "quarantine is respected");
   }
 }
 
 void Checker::Started() {
   rules_.Started();
-  audits_.Started();
   leases_.Started();
 }
 
@@ -329,11 +327,6 @@ void Checker::CheckMeasured(const Outcome& outcome, const JobSpec& spec,
 
 void Checker::CheckFailed(const Outcome& outcome, const JobSpec& spec) {
   const Failure& failure = outcome.evaluation.failure();
-  // An audit, which no client asked for, and for which no other worker idled.
-  if (failure.code == FailureCode::kExpired && mix_.limits.audits_per_10000 > 0 &&
-      !accepted_batches_.contains(outcome.job.batch)) {
-    return;
-  }
   const Nature nature = pool_.NatureOf(spec);
   const auto replayed = JobPool::Replay(spec);
   const Placement placement = std::get<coordinator::ToMeasure>(replayed).placement;

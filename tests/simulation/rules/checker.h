@@ -17,7 +17,6 @@
 #include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
-#include "tests/simulation/rules/audit_rules.h"
 #include "tests/simulation/rules/lease_rules.h"
 #include "tests/simulation/rules/queue_rules.h"
 #include "tests/simulation/rules/violations.h"
@@ -104,8 +103,7 @@ class Checker {
   Violations violations_;
   Orders orders_;
   QueueRules rules_{mix_};
-  AuditRules audits_{mix_};
-  LeaseRules leases_{{mix_, disk_, rules_, audits_, orders_, violations_}};
+  LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
   Instant said_at_{};
 
   std::map<PeerId, Uuid> client_at_;      // greeted in this life

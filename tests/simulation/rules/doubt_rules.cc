@@ -2,45 +2,58 @@
 
 namespace loopfleet::simulation {
 
-void DoubtRules::Heard(Instant now, const Uuid& worker, const wire::Heartbeat& heartbeat) {
+void DoubtRules::Started() {
+  drifts_since_.clear();
+  early_steady_.clear();
+  std::erase_if(doubted_, [](const auto& entry) { return !entry.second.is_told; });
+}
+
+void DoubtRules::Heard(Instant now, const wire::WorkerHello& worker,
+                       const wire::Heartbeat& heartbeat) {
+  const Uuid& id = worker.worker;
   if (heartbeat.canary == wire::CanaryState::kSteady) {
-    const auto since = drifts_since_.find(worker);
+    const auto since = drifts_since_.find(id);
     if (since == drifts_since_.end()) return;
     if (now - since->second < mix_.limits.min_drift) {
-      early_steady_.insert(worker);  // not believed: if it drifts again, it has since then
+      early_steady_.insert(id);  // not believed: if it drifts again, it has since then
     } else {
       drifts_since_.erase(since);
-      early_steady_.erase(worker);
+      early_steady_.erase(id);
     }
   } else {
-    early_steady_.erase(worker);
-    drifts_since_.try_emplace(worker, now);
+    early_steady_.erase(id);
+    drifts_since_.try_emplace(id, now);
+    drifted_.insert(worker.name);
   }
 }
 
-bool DoubtRules::DriftsForLong(Instant now, const Uuid& worker) const {
-  const auto since = drifts_since_.find(worker);
-  return since != drifts_since_.end() && now - since->second >= mix_.limits.drift_patience;
+void DoubtRules::Forget(const Uuid& worker) {
+  drifts_since_.erase(worker);
+  early_steady_.erase(worker);
+  std::erase_if(doubted_, [&](const auto& entry) {
+    return entry.second.worker == worker && !entry.second.is_told;
+  });
 }
 
-DoubtRules::Broken DoubtRules::Granted(Instant now, const wire::Lease& lease,
-                                       const wire::WorkerHello& worker,
+void DoubtRules::Has(const Uuid& worker, LeaseId lease) {
+  if (Drifts(worker)) doubted_.try_emplace(lease, Doubted{.worker = worker});
+}
+
+DoubtRules::Broken DoubtRules::Granted(const wire::Lease& lease, const wire::WorkerHello& worker,
                                        const std::string& could_run) {
   if (!Drifts(worker.worker)) return std::nullopt;
-  if (!DriftsForLong(now, worker.worker)) {
-    return fmt::format("job {} goes to {}, which drifts since a moment ago", lease.job,
-                       worker.name);
-  }
   if (!could_run.empty()) {
     return fmt::format("job {} goes to {}, which drifts, and {} could run it", lease.job,
                        worker.name, could_run);
   }
-  lent_.insert(lease.lease);
+  Has(worker.worker, lease.lease);
   return std::nullopt;
 }
 
-DoubtRules::Broken DoubtRules::Measured(const Outcome& outcome, LeaseId lease) const {
-  if (!lent_.contains(lease)) return std::nullopt;
+DoubtRules::Broken DoubtRules::Measured(const Outcome& outcome, LeaseId lease) {
+  const auto doubted = doubted_.find(lease);
+  if (doubted == doubted_.end()) return std::nullopt;
+  doubted->second.is_told = true;
   if (outcome.source == OutcomeSource::kStored) {
     return fmt::format("job {} is answered with what was measured in quarantine", outcome.job);
   }
@@ -49,6 +62,11 @@ DoubtRules::Broken DoubtRules::Measured(const Outcome& outcome, LeaseId lease) c
                        GradeName(outcome.evaluation.measurement().grade));
   }
   return std::nullopt;
+}
+
+DoubtRules::Broken DoubtRules::WillSuspect(const storage::ResultsSuspected& suspected) const {
+  if (drifted_.contains(suspected.worker)) return std::nullopt;
+  return fmt::format("{} never drifted, and is suspected: {}", suspected.worker, suspected.reason);
 }
 
 }  // namespace loopfleet::simulation

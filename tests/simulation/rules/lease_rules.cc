@@ -111,8 +111,7 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
   if (worker.peer == peer) worker.heard = now;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     worker.is_draining = heartbeat->drain == wire::DrainState::kDraining;
-    if (heartbeat->canary == wire::CanaryState::kDrifting) audits_.Drifts(worker.facts.name);
-    if (worker.peer == peer && !is_silent) doubts_.Heard(now, id->second, *heartbeat);
+    if (worker.peer == peer && !is_silent) HeardCanaries(now, worker, *heartbeat);
     if (worker.is_draining || doubts_.MayDrift(id->second)) rules_.Trouble(id->second);
     for (const auto& [lease, view] : leases_) {
       if (view.worker == id->second &&
@@ -139,6 +138,17 @@ void LeaseRules::Heard(Instant now, const PeerId& peer, const wire::WorkerMessag
       Unrun(lease);
       Doubt(lease);
     }
+  }
+}
+
+// What it has and has not reported is in doubt if it drifts.
+void LeaseRules::HeardCanaries(Instant now, const WorkerView& worker,
+                               const wire::Heartbeat& heartbeat) {
+  const Uuid& id = worker.facts.worker;
+  doubts_.Heard(now, worker.facts, heartbeat);
+  for (const auto& [lease, view] : leases_) {
+    const bool is_its_own = view.worker == id && view.standing == Standing::kHeld;
+    if (is_its_own && !view.is_reported) doubts_.Has(id, lease);
   }
 }
 
@@ -173,9 +183,6 @@ void LeaseRules::HeardReports(const Uuid& worker, const wire::Reports& reports) 
     const auto lease = leases_.find(report.lease);
     if (lease == leases_.end() || lease->second.worker != worker) continue;
     arrived_in_life_[lease->second.job].insert(report.lease);
-    if (const auto tree = report.evaluation.tree_key; tree && report.evaluation.ok()) {
-      audits_.Measured(*tree, worker);
-    }
     const auto known = reports_.find(FingerprintOf(report.evaluation));
     const bool is_known = known != reports_.end();  // not: a failure that took a report's place
     if (is_known && lease->second.standing != Standing::kEnded) {
@@ -190,7 +197,6 @@ void LeaseRules::HeardReports(const Uuid& worker, const wire::Reports& reports) 
 }
 
 void LeaseRules::WillReport(const wire::Report& report, Truth truth, const std::string& worker) {
-  if (truth == Truth::kCheat) audits_.Cheats(worker);
   reports_[FingerprintOf(report.evaluation)] = {.report = report, .truth = truth, .worker = worker};
 }
 
@@ -223,7 +229,7 @@ void LeaseRules::Said(Instant now, const PeerId& peer, const wire::WorkerCommand
         HeardHolding(id->second, lease);
       }
       if (const auto said = std::exchange(worker.said_if_known, {})) {
-        doubts_.Heard(said->first, id->second, said->second);
+        HeardCanaries(said->first, worker, said->second);
         if (doubts_.Drifts(id->second)) rules_.Trouble(id->second);
       }
     }
@@ -277,10 +283,9 @@ void LeaseRules::Granted(Instant now, const PeerId& peer, const wire::Lease& lea
   if (!coordinator::Serves(worker.facts.hardware.device, measure->placement)) {
     Violate("jobs run where they may", fmt::format("job {} on {}", lease.job, worker.facts.name));
   }
-  Obey(doubts_.Granted(now, lease, worker.facts,
+  Obey(doubts_.Granted(lease, worker.facts,
                        NameOfAnotherFor(now, at->second, stored->spec, measure->placement)),
        "quarantine is respected");
-  Obey(audits_.Granted(lease, measure->tree, worker.facts), "audits are made by others");
   const auto binds =
       doubts_.MayDrift(at->second) ? QueueRules::Binds::kNothing : QueueRules::Binds::kAffinity;
   Obey(rules_.Granted(now, lease, worker.facts, binds,
@@ -345,7 +350,7 @@ std::string LeaseRules::NameOfAnotherFor(Instant now, const Uuid& worker, const 
   if (mix_[Fault::kOperator] > 0) return {};  // it may be drained
   for (const auto& [id, other] : workers_) {
     if (id == worker || other.peer.empty() || other.is_draining) continue;
-    if (now - other.heard > Patience() || doubts_.DriftsForLong(now, id)) continue;
+    if (now - other.heard > Patience() || doubts_.MayDrift(id)) continue;
     const bool has_labels = std::ranges::all_of(spec.labels, [&](const std::string& label) {
       return std::ranges::find(other.facts.labels, label) != other.facts.labels.end();
     });

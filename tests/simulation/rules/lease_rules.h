@@ -19,7 +19,6 @@
 #include "tests/simulation/disk/disk.h"
 #include "tests/simulation/fault_mix.h"
 #include "tests/simulation/job_pool.h"
-#include "tests/simulation/rules/audit_rules.h"
 #include "tests/simulation/rules/doubt_rules.h"
 #include "tests/simulation/rules/queue_rules.h"
 #include "tests/simulation/rules/violations.h"
@@ -27,8 +26,8 @@
 namespace loopfleet::simulation {
 
 // What a simulated worker knows of a report, and its reader cannot. A lie cannot be true,
-// whoever looks at it; a cheat's figure is one that only others can refute.
-enum class Truth : std::uint8_t { kHonest, kLie, kCheat };
+// whoever looks at it.
+enum class Truth : std::uint8_t { kHonest, kLie };
 
 // What clients were told is so.
 struct Orders {
@@ -43,7 +42,6 @@ class LeaseRules {
     const FaultMix& mix;
     Disk& disk;
     QueueRules& rules;
-    AuditRules& audits;
     const Orders& orders;
     Violations& violations;
   };
@@ -51,7 +49,6 @@ class LeaseRules {
       : mix_(parts.mix),
         disk_(parts.disk),
         rules_(parts.rules),
-        audits_(parts.audits),
         orders_(parts.orders),
         violations_(parts.violations),
         doubts_(parts.mix) {}
@@ -78,7 +75,7 @@ class LeaseRules {
   Life LifeOf(JobId job) const;
   bool IsSilent(Instant now, const Uuid& worker);  // for long enough to be given up
   bool TakesJobs(const Uuid& worker);              // neither drains nor drifts
-  const DoubtRules& doubts() const { return doubts_; }
+  DoubtRules& doubts() { return doubts_; }
 
  private:
   enum class Standing : std::uint8_t { kHeld, kDoubtful, kEnded };
@@ -100,6 +97,7 @@ class LeaseRules {
   };
 
   void HeardHello(Instant now, const PeerId& peer, const wire::WorkerHello& hello);
+  void HeardCanaries(Instant now, const WorkerView& worker, const wire::Heartbeat& heartbeat);
   void HeardReports(const Uuid& worker, const wire::Reports& reports);
   void Granted(Instant now, const PeerId& peer, const wire::Lease& lease);
   void Doubt(LeaseId lease);
@@ -122,7 +120,6 @@ class LeaseRules {
   const FaultMix& mix_;
   Disk& disk_;
   QueueRules& rules_;
-  AuditRules& audits_;
   const Orders& orders_;
   Violations& violations_;
   DoubtRules doubts_;

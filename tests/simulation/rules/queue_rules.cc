@@ -98,7 +98,7 @@ QueueRules::Broken QueueRules::OutOfTurn(Instant now) const {
 }
 
 void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
-                             const wire::WorkerHello& worker) {
+                             const wire::WorkerHello& worker, Binds binds) {
   std::erase_if(suspicions_, [&](const Suspicion& suspicion) {
     return suspicion.waiting == lease.job && lease.lease < suspicion.lease;
   });
@@ -109,9 +109,9 @@ void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
   served_.insert(client);
   // One that is tried again elsewhere goes before everything that is queued.
   if (worker.hardware.device != DeviceKind::kCpu || lease.attempt > 1) return;
-  // A lent job is what nobody else could run; a plain one waits for those who can.
+  // A worker in quarantine gets what no other could run; a plain job waits for those that can.
   const bool is_plain = lease.spec.labels.empty() && lease.spec.affinity.empty();
-  if (coordinator::TermsOf(lease.lease) == coordinator::Terms::kLent && !is_plain) return;
+  if (binds == Binds::kNothing && !is_plain) return;
   const auto suspect = [&](JobId waiting, std::string text) {
     suspicions_.push_back({waiting, lease.lease, now, std::move(text)});
   };

@@ -35,7 +35,7 @@ class QueueRules {
 
   // A broken rule, if there is one.
   using Broken = std::optional<std::string>;
-  // What was lent to a worker in quarantine binds no affinity to it.
+  // What a worker in quarantine has binds no affinity to it.
   enum class Binds : bool { kNothing, kAffinity };
   // `is_silent`: whether a worker has not been heard for long enough to be given up.
   template <class IsSilent>
@@ -56,7 +56,7 @@ class QueueRules {
       }
       affinities_[lease.spec.affinity] = {worker.worker, troubles_[worker.worker]};
     }
-    TookItsTurn(now, lease, worker);
+    TookItsTurn(now, lease, worker, binds);
     return std::nullopt;
   }
   // Of leases of an earlier moment. Those of one moment are sent worker by worker, and their ids
@@ -96,7 +96,8 @@ class QueueRules {
   };
 
   Broken MayRun(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker) const;
-  void TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker);
+  void TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
+                   Binds binds);
   bool IsPlain(const JobSpec& spec) const;
 
   const FaultMix& mix_;

@@ -77,7 +77,7 @@ class Check:
             if code == "ok" and not right:
                 raise Violation(f"I3: batch {batch} job {index}: the result of another job "
                                 f"({entry['where']})")
-            # The coordinator's own audits of results end so when nobody had time for them.
+            # The coordinator's own repeats of measurements may end so when no worker had time for them.
             is_own = code == "EXPIRED" and all(batch != of for of, _, _ in self.accepted.values())
             if code != "ok" and code not in self.may_fail and not is_own:
                 raise Violation(f"batch {batch} job {index} failed: {code} ({entry['where']})")
@@ -126,7 +126,7 @@ def check(paths, database, may_fail=()):
             'SELECT batch, "index", tag, status FROM v_results ORDER BY batch, "index"').fetchall()
         sequences = connection.execute("SELECT batch, sequence FROM outcomes").fetchall()
         jobs = {tuple(job) for job in connection.execute("SELECT batch, idx FROM jobs")}
-        # The coordinator's own (audits, measurements made anew): one may begin after the last client looked.
+        # The coordinator's own (measurements made anew): one may begin after the last client looked.
         own = {of for of, in connection.execute("SELECT id FROM batches WHERE client = zeroblob(16)")}
     connection.close()
     rows = [row for row in rows if row[:2] in checker.outcomes or row[0] not in own]

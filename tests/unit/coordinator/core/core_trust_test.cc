@@ -31,18 +31,24 @@ wire::WorkerInfo ShownWorker(Harness& h) {
   return h.TakeReply<wire::WorkerList>("c", number)->workers.at(0);
 }
 
-TEST(Core, AWorkerThatDriftsGetsNothingMoreUntilItIsSteady) {
+TEST(Core, AWorkerThatDriftsGetsNothingThatAReadyOneCouldRun) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
+  h.WorkerHello("x", 51);
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
-  h.Submit("c", {{.tree = 1}});
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
+  const wire::Lease busy = h.TakeLeases("x").at(0);
   EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
   EXPECT_NEAR(ShownWorker(h).canary_ratio, 1.07, 1e-9);
   EXPECT_EQ(h.core->Workers(wire::WorkerState::kQuarantined), 1U);
-  Drift(h, "w", seconds(5));
+  for (int second = 0; second < 5; ++second) {
+    h.Heartbeat("x", {busy.lease});
+    Drift(h, "w", seconds(1));
+  }
+  EXPECT_TRUE(h.TakeLeases("w").empty());
   h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(20)));
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kReady);
@@ -99,6 +105,7 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   h.Report("w", doubted);
   h.Write();
   h.Pass(seconds(1));
+  h.WorkerHello("x", 51);
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(3)));
   h.Write();
   ASSERT_EQ(h.disk.suspected.size(), 1U);
@@ -110,7 +117,6 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   EXPECT_EQ(h.disk.suspected.size(), 1U);
 
   // The second job again, in a batch of nobody's, measured anew by another worker.
-  h.WorkerHello("x", 51);
   const auto leases = h.TakeLeases("x");
   ASSERT_EQ(leases.size(), 1U);
   EXPECT_EQ(leases[0].job.batch, BatchId{2});
@@ -120,6 +126,18 @@ TEST(Core, ResultsInDoubtAreFlaggedAndMeasuredAnew) {
   h.Write();
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(2, 0)).evaluation.ok());
   EXPECT_TRUE(h.OutcomeOf(MakeJobId(1, 1)).evaluation.ok());  // as it was told
+  EXPECT_EQ(h.core->state().batches.size(), 0U);
+}
+
+// Itself, it would measure no better than before.
+TEST(Core, ResultsInDoubtThatNoReadyWorkerCouldMeasureAreOnlyFlagged) {
+  OneLease h;
+  h.Report("w", h.lease);
+  h.Write();
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(3)));
+  h.Write();
+  EXPECT_EQ(h.disk.suspected.size(), 1U);
+  EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(h.core->state().batches.size(), 0U);
 }
 
@@ -151,30 +169,24 @@ TEST(Core, TheReasonOfAQuarantineTravels) {
   EXPECT_EQ(shown.quarantine_cause, QuarantineCause::kMemoryCanary);
   EXPECT_EQ(shown.quarantine, "its canaries of memory take 1.0700 of their time at start");
   EXPECT_EQ(shown.quarantined_ms, 2000U);
-  EXPECT_FALSE(shown.is_lent);
 }
 
-TEST(Core, WhoDriftsForLongIsLentWhatNobodyElseCouldRun) {
+// A lone worker with noisy canaries starves nobody.
+TEST(Core, AWorkerInQuarantineGetsWhatNoReadyOneCouldRun) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
-  const wire::Lease before = h.TakeLeases("w").at(0);
-  Drift(h, "w", seconds(58));
-  EXPECT_TRUE(h.TakeLeases("w").empty());
-  EXPECT_NE(WhyItWaits(h, before.job).find("canaries of memory take 1.0700"), std::string::npos);
-  EXPECT_NE(WhyItWaits(h, before.job).find("if nobody is ready in 2 s, the job is lent"),
-            std::string::npos);
-  Drift(h, "w", seconds(3));
   const auto leases = h.TakeLeases("w");
   ASSERT_EQ(leases.size(), 1U);  // its credit
-  EXPECT_TRUE(ShownWorker(h).is_lent);
   EXPECT_EQ(ShownWorker(h).state, wire::WorkerState::kQuarantined);
-  EXPECT_EQ(ChangesTo(h, WorkerChange::kLent).size(), 1U);
   EXPECT_NE(WhyItWaits(h, leases[0].job).find("of grade C at best and in doubt"),
             std::string::npos);
-  EXPECT_NE(WhyItWaits(h, MakeJobId(1, 1)).find("in its turn the job is lent"), std::string::npos);
+  const std::string why = WhyItWaits(h, MakeJobId(1, 1));
+  EXPECT_NE(why.find("canaries of memory take 1.0700"), std::string::npos) << why;
+  EXPECT_NE(why.find("in its turn the job is measured there"), std::string::npos) << why;
 
   Evaluation evaluation = h.GoodEvaluation(leases[0]);
   auto& figure = std::get<Measurement>(evaluation.verdict);
@@ -186,86 +198,93 @@ TEST(Core, WhoDriftsForLongIsLentWhatNobodyElseCouldRun) {
   figure.grade = Grade::kA;
   h.ReportEvaluation("w", leases[0], evaluation);
   h.Write();
-  EXPECT_EQ(h.OutcomeOf(leases[0].job).evaluation.measurement().grade, Grade::kC);
+  const Outcome outcome = h.OutcomeOf(leases[0].job);
+  EXPECT_EQ(outcome.evaluation.measurement().grade, Grade::kC);
+  EXPECT_EQ(outcome.attempts, 1U);
   ASSERT_EQ(h.disk.doubted.size(), 1U);
   EXPECT_EQ(h.disk.doubted[0].job, leases[0].job);
   EXPECT_EQ(h.TakeLeases("w").size(), 1U);  // the next one
-  EXPECT_EQ(ChangesTo(h, WorkerChange::kLent).size(), 1U);  // said once
+}
+
+// No second attempt because of the quarantine alone.
+TEST(Core, AWorkerKeepsWhatItHasInQuarantineIfNoReadyOneCouldRunIt) {
+  OneLease h;
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20), {h.lease.lease}));
+  EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w"));
+  h.Report("w", h.lease);
+  h.Write();
+  EXPECT_EQ(h.OutcomeOf(h.lease.job).evaluation.measurement().grade, Grade::kC);
+  ASSERT_EQ(h.disk.doubted.size(), 1U);
 }
 
 // Its figure is of the time of the drift, however steady it is when the report comes.
-TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsSteadyAgain) {
+TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsSteadyAgain) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
-  h.TakeLeases("w");
-  Drift(h, "w", seconds(61));
-  const wire::Lease lent = h.TakeLeases("w").at(0);
-  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {lent.lease}));
-  h.Report("w", lent);
+  const wire::Lease doubted = h.TakeLeases("w").at(0);
+  Drift(h, "w", seconds(6), {doubted.lease});
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {doubted.lease}));
+  h.Report("w", doubted);
   h.Report("w", h.TakeLeases("w").at(0));
   h.Write();
   ASSERT_EQ(h.disk.doubted.size(), 1U);
-  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
+  EXPECT_EQ(h.disk.doubted[0].job, doubted.job);
   EXPECT_EQ(h.disk.outcomes.size(), 2U);
 }
 
 // It was given up meanwhile, and goes on with what it had.
-TEST(Core, WhatWasLentStaysInDoubtWhenTheWorkerIsBackAndSteady) {
+TEST(Core, WhatWasLeasedInQuarantineStaysInDoubtWhenTheWorkerIsBackAndSteady) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
-  h.TakeLeases("w");
-  Drift(h, "w", seconds(61));
-  const wire::Lease lent = h.TakeLeases("w").at(0);
-  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {lent.lease}));
+  const wire::Lease doubted = h.TakeLeases("w").at(0);
+  Drift(h, "w", seconds(6), {doubted.lease});
+  h.Say("w", Canaries(wire::CanaryState::kSteady, seconds(0), {doubted.lease}));
   h.Pass(seconds(5));
   ASSERT_EQ(ChangesTo(h, WorkerChange::kLost).size(), 1U);
-  h.WorkerHello("w2", 50, {.held = {{.lease = lent.lease, .job = lent.job}}});
-  h.Report("w2", lent);
+  h.WorkerHello("w2", 50, {.held = {{.lease = doubted.lease, .job = doubted.job}}});
+  h.Report("w2", doubted);
   h.Write();
-  EXPECT_EQ(h.OutcomeOf(lent.job).evaluation.measurement().grade, Grade::kC);
+  EXPECT_EQ(h.OutcomeOf(doubted.job).evaluation.measurement().grade, Grade::kC);
   ASSERT_EQ(h.disk.doubted.size(), 1U);
-  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
+  EXPECT_EQ(h.disk.doubted[0].job, doubted.job);
 }
 
-// The coordinator was killed meanwhile: it knows no more of the lease than its worker says.
-TEST(Core, WhatWasLentStaysInDoubtOverARestart) {
+// A restarted coordinator hears of the drift by the worker's first heartbeat.
+TEST(Core, WhatWasLeasedInQuarantineIsFlaggedAfterARestart) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
-  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
+  h.Submit("c", {{.tree = 1}});
   h.Write();
-  h.TakeLeases("w");
-  Drift(h, "w", seconds(61));
-  const wire::Lease lent = h.TakeLeases("w").at(0);
+  const wire::Lease doubted = h.TakeLeases("w").at(0);
   h.Restart();
-  h.WorkerHello("w2", 50, {.held = {{.lease = lent.lease, .job = lent.job}}});
+  h.WorkerHello("w2", 50, {.held = {{.lease = doubted.lease, .job = doubted.job}}});
   EXPECT_FALSE(h.TakeCommand<wire::Revoke>("w2"));
-  EXPECT_NE(WhyItWaits(h, lent.job).find("of grade C at best and in doubt"), std::string::npos);
-  h.Report("w2", lent);
+  h.Report("w2", doubted);
   h.Write();
-  h.Pass(seconds(1));
-  h.Report("w2", h.TakeLeases("w2").at(0));
+  const WallTime finished_at = h.OutcomeOf(doubted.job).finished_at;
+  h.Say("w2", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Write();
-  EXPECT_EQ(h.OutcomeOf(lent.job).evaluation.measurement().grade, Grade::kC);
-  ASSERT_EQ(h.disk.doubted.size(), 1U);
-  EXPECT_EQ(h.disk.doubted[0].job, lent.job);
-  EXPECT_EQ(h.disk.outcomes.size(), 2U);
+  ASSERT_FALSE(h.disk.suspected.empty());
+  EXPECT_LE(h.disk.suspected.back().since, finished_at);
 }
 
-TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
+TEST(Core, AFailureOfTimeInQuarantineSaysThatItIsInDoubt) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Submit("c", {{.tree = 1}, {.tree = 2}});
   h.Write();
-  h.TakeLeases("w");
-  Drift(h, "w", seconds(61));
   for (const FailureCode code : {FailureCode::kRunTimeout, FailureCode::kCompileError}) {
     const wire::Lease lease = h.TakeLeases("w").at(0);
     Evaluation failed = h.GoodEvaluation(lease);
@@ -281,48 +300,62 @@ TEST(Core, AFailureOfTimeThatWasLentSaysThatItIsInDoubt) {
   EXPECT_EQ(h.disk.in_doubt.size(), 2U);
 }
 
-TEST(Core, NothingIsLentThatSomebodyReadyCouldRun) {
+TEST(Core, JobsWaitForAReadyWorkerThatIsBusy) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
   h.WorkerHello("x", 51, {.labels = {"big"}});
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(20)));
   h.Submit("c", {{.tree = 1}, {.tree = 2}, {.tree = 3, .labels = {"big"}}});
   h.Write();
-  h.TakeLeases("w");
   const wire::Lease busy = h.TakeLeases("x").at(0);
   for (int second = 0; second < 70; ++second) {
     h.Heartbeat("x", {busy.lease});
     Drift(h, "w", seconds(1));
   }
   EXPECT_TRUE(h.TakeLeases("w").empty());  // x is there, and busy
-  // It goes: what it could have run is lent, but for what demands its label.
+  // It goes: what it could have run is left, but for what demands its label.
   h.Say("x", wire::Goodbye{});
   h.Pass(milliseconds(200));
-  const auto lent = h.TakeLeases("w");
-  ASSERT_EQ(lent.size(), 1U);
-  EXPECT_TRUE(lent[0].spec.labels.empty());
+  const auto left = h.TakeLeases("w");
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_TRUE(left[0].spec.labels.empty());
 }
 
-// One that came into quarantine a moment ago may be steady in a moment.
-TEST(Core, NothingIsLentWhileSomebodyDriftsSinceAMomentAgo) {
+// A drained worker is no better one, and gets nothing itself, in quarantine or not.
+TEST(Core, AWorkerThatIsDrainedIsNoCandidateAtAll) {
   Harness h;
   h.ClientHello("c", 1);
   h.WorkerHello("w", 50);
-  Drift(h, "w", seconds(61));
   h.WorkerHello("x", 51);
-  h.Say("x", Canaries(wire::CanaryState::kDrifting, seconds(1)));
-  h.Submit("c", {{.tree = 1}});
-  h.Write();
-  h.Pass(seconds(1));
-  EXPECT_TRUE(h.TakeLeases("w").empty());
-  EXPECT_TRUE(h.TakeLeases("x").empty());
-  for (int i = 0; i < 2; ++i) {
-    Drift(h, "w", seconds(1));
-    Drift(h, "x", seconds(1));
+  for (const PeerId peer : {"w", "x"}) {
+    wire::Heartbeat drifting = Canaries(wire::CanaryState::kDrifting, seconds(20));
+    if (peer == "x") drifting.drain = wire::DrainState::kDraining;
+    h.Say(peer, drifting);
   }
+  h.Submit("c", {{.tree = 1}, {.tree = 2}});
+  h.Write();
+  EXPECT_EQ(h.TakeLeases("w").size(), 1U);
   EXPECT_TRUE(h.TakeLeases("x").empty());
-  h.Say("x", Canaries(wire::CanaryState::kSteady, seconds(0)));
-  EXPECT_EQ(h.TakeLeases("x").size(), 1U);
+}
+
+// Its affinity is not bound to a worker in quarantine, nor does it keep the job from a ready one.
+TEST(Core, AnAffinityKeepsNoJobAtAWorkerInQuarantine) {
+  Harness h;
+  h.ClientHello("c", 1);
+  h.WorkerHello("w", 50);
+  h.Submit("c", {{.tree = 1, .affinity = "a"}, {.tree = 2, .affinity = "a"}});
+  h.Write();
+  const wire::Lease first = h.TakeLeases("w").at(0);
+  h.WorkerHello("x", 51);
+  h.Report("w", first);
+  const wire::Lease second = h.TakeLeases("w").at(0);
+  h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(1), {second.lease}));
+  EXPECT_EQ(h.TakeCommand<wire::Revoke>("w")->leases, std::vector{second.lease});
+  h.Pass(milliseconds(200));
+  const auto moved = h.TakeLeases("x");
+  ASSERT_EQ(moved.size(), 1U);
+  EXPECT_EQ(moved[0].job, second.job);
 }
 
 // Results are found by the time that they are stamped with.
@@ -343,6 +376,7 @@ TEST(Core, ResultsOfBeforeTheClockWasSetAreInDoubtToo) {
 
 TEST(Core, ABatchOfItsOwnThatThereIsNoRoomForIsDropped) {
   OneLease h;
+  h.WorkerHello("x", 51);
   h.Report("w", h.lease);
   h.Write();
   h.Say("w", Canaries(wire::CanaryState::kDrifting, seconds(3)));

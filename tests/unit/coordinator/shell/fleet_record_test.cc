@@ -29,7 +29,7 @@ TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
                     .batch_jobs = 5,
                     .end = wire::BatchEnd::kMoreFollows});
   record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}, .batch_jobs = 7});
-  record_.Accepted({.count = 1});  // an audit of the coordinator's own
+  record_.Accepted({.count = 1});  // a batch of the coordinator's own
   record_.Finished({});
   record_.Finished({.source = OutcomeSource::kStored});
   record_.Finished({.source = OutcomeSource::kCoalesced});

@@ -266,11 +266,7 @@ WorkerInfo RandomMessages::Worker() {
                           : std::nullopt,
           .quarantine = Text(),
           .quarantine_cause = Pick<QuarantineCause>(kQuarantineCauses),
-          .refuted_by = Texts(3),
-          .quarantined_ms = random_.Next(),
-          .is_lent = Flip(),
-          .audits = Number32(),
-          .disputes = Number32()};
+          .quarantined_ms = random_.Next()};
 }
 
 JobExplanation RandomMessages::Explanation() {
