@@ -116,16 +116,6 @@ ALSO_MAY_INCLUDE = [
 # Includes to cut: module -> module, and how. They are left out of what follows from the tables above
 # and of the look for circles. An entry that is no longer needed is a violation.
 TO_CUT = {
-    ("coordinator/core/dispatch/expiry", "coordinator/core/handlers/explanation"): "WhyUnserved into rules/",
-    ("coordinator/core/state/state", "coordinator/core/dispatch/queueing"): "the checks into core/invariants",
-    ("coordinator/core/dispatch/queueing", "coordinator/core/dispatch/bulk_completion"):
-        "popping returns a job, or over and why; IsCancelled is a query of state",
-    ("coordinator/core/dispatch/queueing", "coordinator/core/dispatch/expiry"): "popping returns over and why",
-    ("coordinator/core/dispatch/job_lifecycle", "coordinator/core/dispatch/expiry"): "ExpiredFailure into rules/",
-    ("coordinator/core/dispatch/job_lifecycle", "coordinator/core/dispatch/retry"): "the grant loop into dispatch.cc",
-    ("coordinator/core/handlers/on_worker", "coordinator/core/handlers/on_client"): "SubmitOwnBatch is a follow-up",
-    ("coordinator/core/handlers/on_drain", "coordinator/core/handlers/on_client"): "WorkerInfoOf into handlers/worker_info.h",
-    ("coordinator/core/handlers/explanation", "coordinator/core/handlers/on_worker"): "DoubtOf into rules/ or worker_registry",
     ("common/wire/transport/endpoint", "common/wire/transport/socket"): "Protection and the checks into endpoint.h",
     ("common/wire/transport/porch", "common/wire/transport/socket"): "Wakeup into wakeup.h",
     ("common/wire/transport/socket_impl", "common/wire/transport/socket"): "Context into context.h",
@@ -136,12 +126,8 @@ TO_CUT = {
     ("storage/result_index/known_failures", "storage/result_index/result_keys"): "HashOf into result_hash.h",
     ("storage/sqlite/tables/result_table", "storage/sqlite/maintenance/thinning"): "ThinningRule and SamplesLeft into tables/thinning_rule.h",
     ("storage/sqlite/maintenance/thinning", "storage/sqlite/maintenance/retention_table"): "Thinning's step into thinning.cc alone",
-    ("tests/simulation/planted/planted_bug", "tests/simulation/planted/planted_audit_bug"): "gone with audits",
     ("tests/simulation/planted/planted_bug", "tests/simulation/planted/planted_queue_bug"): "the list of all into planted_bugs.cc",
     ("tests/simulation/planted/planted_bug", "tests/simulation/planted/planted_disk_bug"): "the list of all into planted_bugs.cc",
-    ("coordinator/core/dispatch/job_lifecycle", "coordinator/core/handlers/audit_transitions"): "gone with audits",
-    ("coordinator/core/dispatch/queueing", "coordinator/core/handlers/audit_transitions"): "gone with audits",
-    ("coordinator/core/state/state", "coordinator/core/handlers/audit_transitions"): "gone with audits",
 }
 
 # Foreign headers -> where they may be included. Each has one home, which translates its errors.

@@ -13,6 +13,7 @@
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/core/contract/limits.h"
+#include "coordinator/core/invariants.h"
 #include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
@@ -51,7 +52,7 @@ class Core {
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 
   const State& state() const { return state_; }  // to look at
-  void CheckInvariants() const { state_.CheckInvariants(); }
+  void CheckInvariants() const { coordinator::CheckInvariants(state_); }
 
  private:
   State state_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/core/handlers/explanation.h"
-#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/dispatch/no_matching_worker.h"
+#include "coordinator/core/handlers/worker_info.h"
 
 namespace loopfleet::coordinator {
 namespace {

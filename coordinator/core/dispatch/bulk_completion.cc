@@ -67,11 +67,6 @@ Failure CancelledFailure() {
   return {.code = FailureCode::kCancelled, .message = "the batch was cancelled"};
 }
 
-bool IsCancelled(const State& state, JobId job) {
-  const Batch* batch = state.batches.Find(job.batch);
-  return batch != nullptr && batch->cancelled;
-}
-
 void StartCancelling(Turn& turn, Batch& batch) {
   Revocations revoked;
   std::size_t left = turn.limits().max_endings_per_turn;

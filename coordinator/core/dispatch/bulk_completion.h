@@ -16,9 +16,6 @@ namespace loopfleet::coordinator {
 
 Failure CancelledFailure();
 
-// Whether the job is one to be ended, and not to be granted.
-bool IsCancelled(const State& state, JobId job);
-
 // Ends the first of the batch's unfinished jobs, and those that run; EndNextPiece goes on.
 void StartCancelling(Turn& turn, Batch& batch);
 // Ends those of one message that was on its way to disk as the batch was cancelled.

@@ -1,13 +1,11 @@
 #include "coordinator/core/dispatch/expiry.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "coordinator/core/dispatch/job_lifecycle.h"
-#include "coordinator/core/handlers/explanation.h"
+#include "coordinator/core/dispatch/no_matching_worker.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -17,11 +15,6 @@ void Expire(Turn& turn, JobId id, Revocations& revoked) {
 }
 
 }  // namespace
-
-Failure ExpiredFailure(const JobSpec& spec) {
-  return {.code = FailureCode::kExpired,
-          .message = fmt::format("not finished {} s after it was accepted", spec.deadline_s)};
-}
 
 void Expire(Turn& turn, JobId id) {
   Revocations revoked;

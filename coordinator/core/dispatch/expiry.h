@@ -5,8 +5,6 @@
 
 namespace loopfleet::coordinator {
 
-Failure ExpiredFailure(const JobSpec& spec);
-
 // Ends a job whose deadline has come, wherever it is; a worker that has it is told to drop it.
 void Expire(Turn& turn, JobId id);
 // Ends all whose deadline has come (of very many, some; the next call goes on).

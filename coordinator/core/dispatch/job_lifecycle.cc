@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/core/dispatch/expiry.h"
 #include "coordinator/core/dispatch/queueing.h"
-#include "coordinator/core/dispatch/retry.h"
 #include "coordinator/core/state/client_charge.h"
 
 namespace loopfleet::coordinator {
@@ -158,98 +156,6 @@ Nanos SpentOn(const StageDurations& stages) {
          stages[Stage::kMeasure];
 }
 
-bool MayGrant(const Turn& turn) {
-  const State& state = turn.state;
-  return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
-         state.commits.undurable_outcomes() + turn.commit.outcomes.size() <
-             state.limits.max_undurable_outcomes;
-}
-
-// Not while jobs that are over are in the way.
-bool AllWasSeen(const Turn& turn) {
-  const State& state = turn.state;
-  return !state.deadlines.Due(turn.now.instant) && state.endings.cancelled.empty() &&
-         turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
-}
-
-// Longest idle first, and nobody gets a second job before everybody with credit got a first: who
-// was given one comes last again.
-void GrantTo(Turn& turn, DeviceKind device) {
-  State& state = turn.state;
-  Offered& offered = state.offered[static_cast<std::size_t>(device)];
-  if (offered.changes != state.ready.changes()) offered.rank = 0;
-  std::map<Uuid, wire::Leases> granted;
-  while (state.ready.size() > 0) {
-    Worker* worker = state.workers.NextCandidate(device, offered.rank);
-    if (worker == nullptr) break;
-    const std::uint64_t rank = worker->rank;
-    const auto job = TakeNextFor(turn, *worker);
-    offered.rank = rank;
-    if (!job) continue;
-    if (MustRunAlone(state.jobs.At(*job))) {
-      RunAlone(turn, *worker, *job, granted[worker->id()]);
-    } else {
-      granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
-    }
-  }
-  offered.changes = AllWasSeen(turn) ? state.ready.changes() : 0;
-  for (auto& [id, leases] : granted) {
-    if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
-    turn.effects.push_back(
-        SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
-  }
-}
-
-// Workers in quarantine get what no ready worker could run (placement.h).
-void GrantToLast(Turn& turn) {
-  State& state = turn.state;
-  const std::vector<Uuid> in_quarantine = state.workers.InQuarantine();
-  for (const Uuid& id : in_quarantine) {
-    if (state.ready.size() == 0) return;
-    Worker& worker = *state.workers.Find(id);
-    const std::pair seen{state.ready.changes(), state.workers.changes()};
-    if (!worker.peer || worker.nothing_left_at == seen) continue;
-    wire::Leases leases;
-    while (worker.FreeCredit() > 0 && !worker.reservation) {
-      const auto job = TakeLastFor(turn, worker);
-      if (!job) {
-        if (AllWasSeen(turn)) {
-          worker.nothing_left_at = {state.ready.changes(), state.workers.changes()};
-        }
-        break;
-      }
-      if (MustRunAlone(state.jobs.At(*job))) {
-        RunAlone(turn, worker, *job, leases);
-      } else {
-        leases.leases.push_back(GrantLease(turn, worker, *job));
-      }
-    }
-    if (leases.leases.empty()) continue;
-    turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
-  }
-}
-
-// Under which the job was, or would have been, run.
-Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
-  return {.hardware = facts.hardware,
-          .compiler = facts.compiler,
-          .threads = spec.threads,
-          .cache = spec.cache,
-          .policy = facts.policy};
-}
-
-// A worker was lost with the job, or lost the job. Whether that counts: the worker was heard to
-// have it, or may have been ended by it before it could say so. A worker that announces a job which
-// was lost before does that before it begins it; so one that was not heard to did not begin it.
-LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
-  ++job.losses;
-  if (lease.was_held) return LeaseEnd::kLost;
-  const bool was_announced =
-      job.attempts() > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
-  if (job.unseen_losses++ >= turn.limits().max_unseen_losses) return LeaseEnd::kLost;
-  return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
-}
-
 }  // namespace
 
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
@@ -260,6 +166,11 @@ wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);
   return {.lease = lease.id, .job = id, .attempt = job.attempts(), .spec = job.spec};
+}
+
+Failure ExpiredFailure(const JobSpec& spec) {
+  return {.code = FailureCode::kExpired,
+          .message = fmt::format("not finished {} s after it was accepted", spec.deadline_s)};
 }
 
 Ending FailedBy(Failure failure, Verdict verdict) {
@@ -292,13 +203,6 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
                           .accepted_at = accepted_at,
                           .expires_at = expires_at});
   }
-}
-
-void GrantLeases(Turn& turn) {
-  if (!MayGrant(turn)) return;
-  GrantRetries(turn);
-  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
-  GrantToLast(turn);
 }
 
 Job FinishJob(Turn& turn, JobId id, Ending ending) {
@@ -365,35 +269,6 @@ void EndLease(Turn& turn, LeaseId id) {
   LF_CHECK(lease != nullptr && lease->stage == LeaseStage::kRunning, "lease {} is not running", id);
   turn.state.workers.RemoveRunning(*turn.state.workers.Find(lease->worker), id);
   turn.state.leases.Remove(id);
-}
-
-void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
-  const JobId job_id = turn.state.leases.Find(id)->job;
-  Job& job = turn.state.jobs.At(job_id);
-  const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
-  if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
-  EndLease(turn, id);
-  if (how == LeaseEnd::kUnrun) {
-    std::erase(job.counted, id);
-    if (AskAnother(turn, job)) return;
-  }
-  if (EndWithFirstVerdict(turn, job_id)) return;
-  if (how == LeaseEnd::kLost && job.attempts() >= turn.limits().max_attempts) {
-    Failure lost{
-        .code = FailureCode::kWorkerLost,
-        .message = fmt::format("the worker went away in each of {} attempts", job.attempts())};
-    Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
-    ending.worker = last.name;
-    ending.evaluation.conditions = ConditionsOf(last, job.spec);
-    FinishJob(turn, job_id, std::move(ending));
-    return;
-  }
-  PutInFront(turn, job);
-}
-
-void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how) {
-  const std::vector<LeaseId> ids(leases.begin(), leases.end());  // `leases` may change below
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(turn, *id, how);
 }
 
 }  // namespace loopfleet::coordinator

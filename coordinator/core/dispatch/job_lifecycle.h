@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 
 #include "common/job/ids.h"
@@ -35,18 +34,17 @@ struct Ending {
   std::string doubt;   // why what it says of time answers nobody else; "": it may
 };
 Ending FailedBy(Failure failure, Verdict verdict);
+// Its deadline has come.
+Failure ExpiredFailure(const JobSpec& spec);
 
 // The job's acceptance is durable: answered at once, or queued, or follows an equal one.
 void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
 
-// Gives ready jobs to workers with free credit.
-void GrantLeases(Turn& turn);
-
 // The job, which is in no queue, is this worker's. To be sent to it.
 wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
 
-// Makes the one outcome of a job of the JobTable; who follows it is owed the same (EndNextPiece). A lease it may have must have ended, or be the
-// one whose report this is. The job that it was.
+// Makes the one outcome of a job of the JobTable; its followers are owed the same (EndNextPiece). A
+// lease that it has must have ended, or be the one whose report this is. Returns the job.
 Job FinishJob(Turn& turn, JobId id, Ending ending);
 
 // The job, which follows (InFlightTable::TakeOwed), has the same answer.
@@ -56,15 +54,6 @@ void ShareAnswer(Turn& turn, JobId follower, storage::StoredAnswer answer);
 using Revocations = std::map<Uuid, wire::Revoke>;
 void EndWherever(Turn& turn, JobId id, Failure failure, Revocations& revoked);
 void SendRevocations(Turn& turn, Revocations revoked);
-
-// The lease ends without a report; the job goes back to the front of the queue.
-enum class LeaseEnd : std::uint8_t {
-  kUnrun,  // the worker says it never started: not counted as an attempt
-  kLost,   // the worker was lost with it: if that was the last attempt, WORKER_LOST
-};
-void ReturnLease(Turn& turn, LeaseId lease, LeaseEnd how);
-// All that the worker has; the order of the queue is kept.
-void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how);
 
 // The lease ends; what becomes of its job is up to the caller.
 void EndLease(Turn& turn, LeaseId lease);

@@ -1,10 +1,7 @@
 #include "coordinator/core/dispatch/queueing.h"
 
 #include <string>
-#include <utility>
-
-#include "coordinator/core/dispatch/bulk_completion.h"
-#include "coordinator/core/dispatch/expiry.h"
+#include <variant>
 
 namespace loopfleet::coordinator {
 namespace {
@@ -62,26 +59,14 @@ void StepOut(Turn& turn, const Job& job) {
   state.in_flight.StepOut(QuestionOf(job), LinePlaceOf(state, job), job.id);
 }
 
-// The next job that `pop` takes out of the queue and that is wanted yet.
-template <class Pop>
-std::optional<JobId> TakeWanted(Turn& turn, const Pop& pop) {
-  State& state = turn.state;
-  while (true) {
-    const std::optional<JobId> next = pop();
-    if (!next) return std::nullopt;
-    Job& job = state.jobs.At(*next);
-    job.progress = Following{};  // out of the queue; the caller leases it
-    StepOut(turn, job);
-    if (IsCancelled(state, *next)) {
-      Cancel(turn, *next);
-    } else if (job.expires_at > turn.now.instant) {
-      return next;
-    } else {
-      Expire(turn, *next);
-    }
-    // The next turn goes on.
-    if (turn.commit.outcomes.size() >= state.limits.max_endings_per_turn) return std::nullopt;
-  }
+// The job is out of the queue, and whether it is wanted yet.
+Popped Pop(Turn& turn, JobId id) {
+  Job& job = turn.state.jobs.At(id);
+  job.progress = Following{};  // in no queue; the caller leases it or ends it
+  StepOut(turn, job);
+  if (IsCancelled(turn.state, id)) return {.job = id, .fate = Popped::Fate::kCancelled};
+  const bool is_over = job.expires_at <= turn.now.instant;
+  return {.job = id, .fate = is_over ? Popped::Fate::kExpired : Popped::Fate::kWanted};
 }
 
 ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
@@ -91,6 +76,11 @@ ReadyQueue::Entering EnteringOf(const Turn& turn, const Job& job) {
 }
 
 }  // namespace
+
+bool IsCancelled(const State& state, JobId job) {
+  const Batch* batch = state.batches.Find(job.batch);
+  return batch != nullptr && batch->cancelled;
+}
 
 Demand DemandOf(const Job& job) { return DemandOf(job.spec, job.placement); }
 
@@ -111,6 +101,19 @@ void LeaveQueue(Turn& turn, const Job& job) {
   StepOut(turn, job);
 }
 
+void LeaveRetries(Turn& turn, const Job& job) {
+  State& state = turn.state;
+  const auto order = std::get<Retrying>(job.progress).order;
+  const RetryTable::Entry entry = state.retries.entries().at(order);
+  state.retries.Remove(order);
+  const auto* alone = std::get_if<WaitsToBeAlone>(&entry.what);
+  if (alone == nullptr) return;
+  Worker* worker = state.workers.Find(alone->worker);
+  if (worker != nullptr && worker->reservation && worker->reservation->job == job.id) {
+    state.workers.EndReservation(*worker);
+  }
+}
+
 LinePlace LinePlaceOf(const State& state, const Job& job) {
   return {.client = state.batches.Find(job.id.batch)->client,
           .below_most = kMostPriority - job.spec.priority};
@@ -124,16 +127,20 @@ void LeadFlight(Turn& turn, const Job& job) {
   }
 }
 
-std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker) {
-  const auto next =
-      TakeWanted(turn, [&] { return turn.state.ready.PopFor(worker.supply()); });
-  if (next) (void)BindAffinity(turn, turn.state.jobs.At(*next), worker);
-  return next;
+std::optional<Popped> PopFor(Turn& turn, const Worker& worker) {
+  const auto next = turn.state.ready.PopFor(worker.supply());
+  if (!next) return std::nullopt;
+  const Popped popped = Pop(turn, *next);
+  if (popped.fate == Popped::Fate::kWanted) {
+    (void)BindAffinity(turn, turn.state.jobs.At(*next), worker);
+  }
+  return popped;
 }
 
-std::optional<JobId> TakeLastFor(Turn& turn, const Worker& worker) {
+std::optional<Popped> PopLastFor(Turn& turn, const Worker& worker) {
   const auto is_left = [&](const Demand& demand) { return !turn.state.workers.HasReady(demand); };
-  return TakeWanted(turn, [&] { return turn.state.ready.PopFor(worker.supply(), is_left); });
+  const auto next = turn.state.ready.PopFor(worker.supply(), is_left);
+  return next ? std::optional(Pop(turn, *next)) : std::nullopt;
 }
 
 bool BindAffinity(Turn& turn, const Job& job, const Worker& worker) {

@@ -1,12 +1,16 @@
 #pragma once
 // How jobs enter and leave the ready queue, and what ties their affinity to a worker.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
+
+// Whether the job is to be ended, and not to be granted.
+bool IsCancelled(const State& state, JobId job);
 
 // What the job needs of its worker, wherever its affinity is bound.
 Demand DemandOf(const Job& job);
@@ -17,12 +21,20 @@ void PutInFront(Turn& turn, Job& job);
 // The job is queued and will not be. What it is instead is up to the caller.
 void LeaveQueue(Turn& turn, const Job& job);
 
-// The job whose turn it is at this worker, out of the queue; its affinity is bound to the worker.
-// Jobs whose deadline has come, or whose batch is cancelled, end on the way (of very many, some).
-std::optional<JobId> TakeNextFor(Turn& turn, Worker& worker);
-// ... for a worker in quarantine: of the jobs that no ready worker could run (MayBeGiven). No
-// affinity is bound to it.
-std::optional<JobId> TakeLastFor(Turn& turn, const Worker& worker);
+// Takes a Retrying job out of the table, and ends the reservation that it may have.
+void LeaveRetries(Turn& turn, const Job& job);
+
+// A job out of the queue. One that is cancelled or expired is the caller's to end.
+struct Popped {
+  enum class Fate : std::uint8_t { kWanted, kCancelled, kExpired };
+  JobId job;
+  Fate fate;
+};
+// The job whose turn it is at this worker; if it is wanted, its affinity is bound to the worker.
+std::optional<Popped> PopFor(Turn& turn, const Worker& worker);
+// ... for a worker in quarantine: of the jobs that no ready worker could run (MayBeGiven). Binds no
+// affinity.
+std::optional<Popped> PopLastFor(Turn& turn, const Worker& worker);
 
 // The job, which shares, has a worker: it leads, and who stands in line for the same leaves it.
 void LeadFlight(Turn& turn, const Job& job);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/lease_return.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/rules/placement.h"
 

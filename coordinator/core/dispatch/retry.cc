@@ -173,19 +173,6 @@ void RunAlone(Turn& turn, Worker& worker, JobId id, wire::Leases& leases) {
   }
 }
 
-void LeaveRetries(Turn& turn, const Job& job) {
-  State& state = turn.state;
-  const auto order = std::get<Retrying>(job.progress).order;
-  const RetryTable::Entry entry = state.retries.entries().at(order);
-  state.retries.Remove(order);
-  const auto* alone = std::get_if<WaitsToBeAlone>(&entry.what);
-  if (alone == nullptr) return;
-  Worker* worker = state.workers.Find(alone->worker);
-  if (worker != nullptr && worker->reservation && worker->reservation->job == job.id) {
-    state.workers.EndReservation(*worker);
-  }
-}
-
 void NoteContradiction(Turn& turn, const Worker& worker, const Job& job) {
   if (!job.first_verdict) return;
   turn.effects.push_back(

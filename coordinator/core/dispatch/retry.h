@@ -32,9 +32,6 @@ bool MustRunAlone(const Job& job);
 // else, the job is granted to it, and in `leases`.
 void RunAlone(Turn& turn, Worker& worker, JobId job, wire::Leases& leases);
 
-// Takes a Retrying job out of the table, with the reservation that it may have.
-void LeaveRetries(Turn& turn, const Job& job);
-
 // A measurement of a job that another worker said cannot be run: one of the two is faulty.
 void NoteContradiction(Turn& turn, const Worker& worker, const Job& job);
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/suggestion.h"
-#include "coordinator/core/dispatch/bulk_completion.h"
-#include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/dispatch/no_matching_worker.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/handlers/report_validation.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -31,52 +31,6 @@ std::string Seconds(std::uint64_t ms) {
 
 std::string Count(std::uint64_t count, std::string_view one, std::string_view more) {
   return fmt::format("{} {}", count, count == 1 ? one : more);
-}
-
-std::string_view PlacementText(Placement placement) {
-  switch (placement) {
-    case Placement::kCpu: return "device cpu";
-    case Placement::kCuda: return "device cuda";
-    case Placement::kAny: return "any device";
-  }
-  return "";
-}
-
-std::string DemandText(const Demand& demand) {
-  std::string text(PlacementText(demand.placement));
-  if (demand.threads > 1) text += fmt::format(", {} threads for a kernel", demand.threads);
-  if (!demand.labels.empty()) {
-    text += fmt::format(", {} '{}'", demand.labels.size() == 1 ? "label" : "labels",
-                        fmt::join(demand.labels, "', '"));
-  }
-  return text;
-}
-
-std::string_view StateText(WorkerState state) {
-  switch (state) {
-    case WorkerState::kReady: return "ready";
-    case WorkerState::kDraining: return "draining";
-    case WorkerState::kLost: return "lost";
-    case WorkerState::kQuarantined: return "in quarantine";
-  }
-  return "";
-}
-
-std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit& misfit) {
-  std::vector<std::string> parts;
-  if (misfit.other_device) {
-    parts.push_back(fmt::format("is a {} worker", DeviceKindName(worker.device())));
-  }
-  if (misfit.too_few_threads) {
-    parts.push_back(
-        fmt::format("gives a kernel {} of {} threads", worker.facts.max_threads, demand.threads));
-  }
-  if (misfit.other_affinity) parts.emplace_back("is not the one of the job's affinity");
-  const std::vector<std::string_view> labels(worker.labels.begin(), worker.labels.end());
-  for (const std::string& label : misfit.missing_labels) {
-    parts.push_back(fmt::format("lacks the label '{}'{}", label, NearestSuffix(label, labels)));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
@@ -283,27 +237,6 @@ struct ProgressExplainer {
 };
 
 }  // namespace
-
-std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace) {
-  std::string text = fmt::format("no worker for it ({}) ", DemandText(demand));
-  text += grace == Nanos{0} ? std::string("is there")
-                            : fmt::format("was there for {}", Seconds(Milliseconds(grace)));
-  const Worker* nearest = nullptr;
-  Misfit least;
-  for (const auto& [id, worker] : workers.all()) {
-    Misfit misfit = MisfitOf(worker.supply(), demand);
-    if (nearest != nullptr && misfit.count() >= least.count()) continue;
-    nearest = &worker;
-    least = std::move(misfit);
-  }
-  if (nearest == nullptr) return text + "; no worker is connected at all";
-  if (least.count() == 0) {
-    return text +
-           fmt::format("; {} would do, but is {}", nearest->facts.name, StateText(nearest->state));
-  }
-  return text + fmt::format("; the nearest, {}, {}", nearest->facts.name,
-                            MisfitText(*nearest, demand, least));
-}
 
 wire::JobExplanation Explain(const State& state, const Job& job, Instant now) {
   wire::JobExplanation explanation{.job = job.id,

@@ -16,7 +16,4 @@ wire::JobExplanation Explain(const State& state, const Job& job, Instant now);
 // disk.
 wire::JobExplanation ExplainFinished(JobId job, std::optional<Outcome> outcome);
 
-// What is missing, and who comes nearest: the text of a NO_MATCHING_WORKER.
-std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace);
-
 }  // namespace loopfleet::coordinator

@@ -8,42 +8,16 @@
 #include <utility>
 
 #include "coordinator/core/dispatch/bulk_completion.h"
+#include "coordinator/core/handlers/client_quota.h"
 #include "coordinator/core/handlers/explanation.h"
 #include "coordinator/core/handlers/on_drain.h"
 #include "coordinator/core/handlers/on_worker.h"
+#include "coordinator/core/handlers/worker_info.h"
 #include "coordinator/core/rules/permission.h"
 #include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {
-
-std::uint32_t Milliseconds(Nanos duration) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
-}
-
-wire::WorkerInfo InfoOf(const Worker& worker, Instant now) {
-  const Quarantine quarantine = QuarantineOf(worker);
-  return {.worker = worker.id(),
-          .name = worker.facts.name,
-          .state = worker.state,
-          .pid = worker.facts.pid,
-          .slots = worker.facts.slots,
-          .leased_jobs = static_cast<std::uint32_t>(worker.running.size()),
-          .finished_jobs = worker.finished_jobs,
-          .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
-          .http = worker.facts.http,
-          .hardware = worker.facts.hardware,
-          .compiler = worker.facts.compiler,
-          .max_threads = worker.facts.max_threads,
-          .canary_ratio = worker.canary_ratio,
-          .labels = {worker.labels.begin(), worker.labels.end()},
-          .drain = worker.drain,
-          .quarantine = QuarantineText(quarantine),
-          .quarantine_cause = quarantine.cause,
-          .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
-          .hindrances = worker.facts.hindrances};
-}
 
 void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   batch.open = false;
@@ -54,12 +28,6 @@ void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
   turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
   turn.commit.cancels = batch.id;
   StartCancelling(turn, batch);
-}
-
-Failure TooOften(const State& state) {
-  return {.code = FailureCode::kQuotaExceeded,
-          .message = fmt::format("this client asks more than {} times a second",
-                                 state.limits.max_requests_per_second_per_client)};
 }
 
 // Why the request is not for this client; empty if it is.
@@ -185,7 +153,7 @@ struct QuestionVisitor {
   void operator()(const wire::ListWorkers&) const {
     wire::WorkerList list;
     for (const auto& [id, worker] : turn.state.workers.all()) {
-      list.workers.push_back(InfoOf(worker, turn.now.instant));
+      list.workers.push_back(WorkerInfoOf(worker, turn.now.instant));
     }
     Reply(turn, asker, std::move(list));
   }
@@ -253,8 +221,6 @@ struct QuestionVisitor {
 
 }  // namespace
 
-wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) { return InfoOf(worker, now); }
-
 void OnClientAsked(Turn& turn, ClientAsked event) {
   const Asker asker{.peer = event.peer, .number = event.number};
   turn.state.clients.Hear(event.peer, event.key, turn.now.instant);
@@ -264,20 +230,6 @@ void OnClientAsked(Turn& turn, ClientAsked event) {
     return Refuse(turn, asker, why->code, std::move(why->message));
   }
   std::visit(QuestionVisitor{turn, asker, event.key, payer}, event.question);
-}
-
-std::optional<Failure> WhyTooOften(const State& state, const Uuid& client, Instant now) {
-  const std::uint32_t most = state.limits.max_requests_per_second_per_client;
-  if (state.loads.WaitOf(client, most, now) == Nanos{0}) return std::nullopt;
-  return TooOften(state);
-}
-
-bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
-  const std::uint32_t most = turn.limits().max_requests_per_second_per_client;
-  const Nanos wait = turn.state.loads.Ask(client, most, turn.now.instant);
-  if (wait == Nanos{0}) return false;
-  RefuseFor(turn, asker, TooOften(turn.state), Milliseconds(wait) + 1);
-  return true;
 }
 
 void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {

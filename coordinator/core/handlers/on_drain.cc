@@ -8,7 +8,7 @@
 
 #include "common/base/suggestion.h"
 #include "coordinator/core/dispatch/rebalance.h"
-#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/handlers/worker_info.h"
 #include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {

@@ -1,3 +1,5 @@
+#include "coordinator/core/handlers/on_submit.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,63 +10,12 @@
 #include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
 #include "coordinator/core/dispatch/queueing.h"
-#include "coordinator/core/handlers/on_client.h"
+#include "coordinator/core/handlers/client_quota.h"
 #include "coordinator/core/state/client_charge.h"
 #include "coordinator/core/state/client_reply.h"
 
 namespace loopfleet::coordinator {
 namespace {
-
-// Why the jobs cannot be taken in; empty if there is room.
-std::optional<Failure> WhyNoRoomForAnybody(const State& state, const Batch* batch,
-                                           std::size_t jobs) {
-  const Limits& limits = state.limits;
-  if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} jobs are unfinished, {} is the most",
-                                          state.UnfinishedJobs(), limits.max_unfinished_jobs)};
-  }
-  if (batch == nullptr && state.batches.size() >= limits.max_unfinished_batches) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} batches are unfinished, that is the most",
-                                          limits.max_unfinished_batches)};
-  }
-  const std::size_t in_batch = batch == nullptr ? 0 : batch->job_count;
-  if (in_batch + jobs > limits.max_jobs_per_batch) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("a batch has at most {} jobs: start another one",
-                                          limits.max_jobs_per_batch)};
-  }
-  if (batch != nullptr && batch->held.size() >= limits.max_held_appends) {
-    return Failure{.code = FailureCode::kBusy,
-                   .message = fmt::format("{} messages of batch {} wait to be written",
-                                          batch->held.size(), batch->id)};
-  }
-  return std::nullopt;
-}
-
-// Why the client has to wait before it sends these; empty if it need not.
-std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
-                                    std::size_t jobs, std::uint64_t bytes) {
-  const Limits& limits = state.limits;
-  const ClientLoad load = state.loads.Of(client);
-  const auto over = [](std::string message) {
-    return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
-  };
-  if (load.jobs + jobs > limits.max_unfinished_jobs_per_client) {
-    return over(fmt::format("{} jobs of this client are unfinished, {} is the most", load.jobs,
-                            limits.max_unfinished_jobs_per_client));
-  }
-  if (load.bytes + bytes > limits.max_unfinished_bytes_per_client) {
-    return over(fmt::format("the unfinished jobs of this client take {} bytes, {} is the most",
-                            load.bytes, limits.max_unfinished_bytes_per_client));
-  }
-  if (batch == nullptr && load.batches >= limits.max_unfinished_batches_per_client) {
-    return over(fmt::format("{} batches of this client are unfinished, that is the most",
-                            limits.max_unfinished_batches_per_client));
-  }
-  return std::nullopt;
-}
 
 Asker AskerOf(const Submission& submission) {
   return {.peer = submission.peer, .number = submission.number};
@@ -188,34 +139,7 @@ void AcceptNextHeld(Turn& turn, Batch& batch) {
   }
 }
 
-// One that more jobs may be added to by this client; null: it is none.
-const Batch* OpenBatchOf(const State& state, const Uuid& client, BatchId id) {
-  const Batch* batch = state.batches.Find(id);
-  const bool is_open = batch != nullptr && batch->client == client && batch->open &&
-                       batch->accepting != Accepting::kFirstMessage;
-  return is_open ? batch : nullptr;
-}
-
 }  // namespace
-
-std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
-                                   const std::optional<BatchId>& append_to) {
-  if (state.service == Service::kDraining) {
-    return Failure{.code = FailureCode::kShuttingDown, .message = "the coordinator is going down"};
-  }
-  if (append_to && OpenBatchOf(state, client, *append_to) == nullptr) {
-    return Failure{
-        .code = FailureCode::kNotFound,
-        .message = fmt::format("batch {} is not an open one of this client", *append_to)};
-  }
-  return std::nullopt;
-}
-
-std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
-                                 const Arriving& arriving) {
-  if (auto why = WhyNoRoomForAnybody(state, batch, arriving.jobs)) return why;
-  return WhyOverQuota(state, client, batch, arriving.jobs, arriving.bytes);
-}
 
 void OnSubmission(Turn& turn, Submission submission) {
   State& state = turn.state;

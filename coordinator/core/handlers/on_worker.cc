@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "coordinator/core/dispatch/bulk_completion.h"
 #include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/lease_return.h"
 #include "coordinator/core/dispatch/queueing.h"
 #include "coordinator/core/dispatch/rebalance.h"
 #include "coordinator/core/dispatch/retry.h"
-#include "coordinator/core/handlers/on_client.h"
 #include "coordinator/core/handlers/on_drain.h"
+#include "coordinator/core/handlers/on_submit.h"
 #include "coordinator/core/handlers/report_validation.h"
 #include "storage/record.h"
 
@@ -454,14 +454,6 @@ struct MessageVisitor {
 };
 
 }  // namespace
-
-std::string DoubtOf(const Worker& worker, const LeaseRecord& lease) {
-  const Quarantine quarantine = QuarantineOf(worker);
-  if (quarantine) return "the worker was in quarantine: " + QuarantineText(quarantine);
-  const bool was_meanwhile = lease.is_adopted ? worker.released_at != Instant{}
-                                              : lease.granted_at < worker.released_at;
-  return was_meanwhile ? "the worker had it while it was in quarantine" : "";
-}
 
 void OnWorkerSaid(Turn& turn, WorkerSaid event) {
   std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));

@@ -2,7 +2,6 @@
 // What workers can cause: they come, are heard, report, go, or fall silent.
 
 #include <set>
-#include <string>
 
 #include "coordinator/core/state/state.h"
 
@@ -11,9 +10,6 @@ namespace loopfleet::coordinator {
 void OnWorkerSaid(Turn& turn, WorkerSaid event);
 void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
 
-// Why a figure that the worker has of this lease is in doubt: it was in quarantine at some time
-// since it was given the job. "": it is in none.
-std::string DoubtOf(const Worker& worker, const LeaseRecord& lease);
 // Those that said hello with one of these keys are gone, and their jobs go to others.
 void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys);
 

@@ -173,4 +173,12 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
   return WhyTooQuick(evaluation, worker);
 }
 
+std::string DoubtOf(const Worker& worker, const LeaseRecord& lease) {
+  const Quarantine quarantine = QuarantineOf(worker);
+  if (quarantine) return "the worker was in quarantine: " + QuarantineText(quarantine);
+  const bool was_meanwhile = lease.is_adopted ? worker.released_at != Instant{}
+                                              : lease.granted_at < worker.released_at;
+  return was_meanwhile ? "the worker had it while it was in quarantine" : "";
+}
+
 }  // namespace loopfleet::coordinator

@@ -9,6 +9,7 @@
 
 #include "common/job/outcome.h"
 #include "coordinator/core/tables/job_table.h"
+#include "coordinator/core/tables/lease_table.h"
 #include "coordinator/core/tables/worker_registry.h"
 
 namespace loopfleet::coordinator {
@@ -16,5 +17,9 @@ namespace loopfleet::coordinator {
 // Why not; empty if it can.
 std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
                                           const Worker& worker);
+
+// Why a figure that the worker has of this lease is in doubt: it was in quarantine at some time
+// since it was given the job. "": it is in none.
+std::string DoubtOf(const Worker& worker, const LeaseRecord& lease);
 
 }  // namespace loopfleet::coordinator

@@ -99,9 +99,6 @@ struct State {
   std::size_t UnfinishedJobs() const {
     return jobs.size() + arriving_jobs + (recovering ? recovering->jobs_to_come : 0);
   }
-
-  // Every table's own invariant, and that they agree. Aborts otherwise. Slow: for tests.
-  void CheckInvariants() const;
 };
 
 // One event being dealt with.

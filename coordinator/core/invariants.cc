@@ -1,4 +1,4 @@
-#include "coordinator/core/state/state.h"
+#include "coordinator/core/invariants.h"
 
 #include <algorithm>
 #include <map>
@@ -101,46 +101,46 @@ void CheckLoads(const State& state) {
 
 }  // namespace
 
-void State::CheckInvariants() const {
-  CheckLoads(*this);
-  batches.CheckInvariants();
-  ready.CheckInvariants();
-  in_flight.CheckInvariants();
-  affinities.CheckInvariants();
-  workers.CheckInvariants();
-  waiters.CheckInvariants();
-  unserved.CheckInvariants(workers, ready);
+void CheckInvariants(const State& state) {
+  CheckLoads(state);
+  state.batches.CheckInvariants();
+  state.ready.CheckInvariants();
+  state.in_flight.CheckInvariants();
+  state.affinities.CheckInvariants();
+  state.workers.CheckInvariants();
+  state.waiters.CheckInvariants();
+  state.unserved.CheckInvariants(state.workers, state.ready);
 
   std::size_t queued = 0;
   std::size_t leased = 0;
   std::size_t expiring = 0;
   std::size_t retrying = 0;
-  jobs.ForEachUnordered([&](const Job& job) {
-    CheckJob(*this, job);
+  state.jobs.ForEachUnordered([&](const Job& job) {
+    CheckJob(state, job);
     queued += std::holds_alternative<Queued>(job.progress) ? 1 : 0;
     leased += std::holds_alternative<Leased>(job.progress) ? 1 : 0;
     expiring += job.expires_at != Instant::max() ? 1 : 0;
     retrying += std::holds_alternative<Retrying>(job.progress) ? 1 : 0;
   });
-  LF_CHECK(queued == ready.size(), "{} jobs say that they are queued", queued);
-  LF_CHECK(retrying == retries.size(), "{} jobs say that they are tried again", retrying);
-  LF_CHECK(expiring == deadlines.size(), "{} jobs expire, {} are listed", expiring,
-           deadlines.size());
-  affinities.ForEachWaiting([&](const std::string& affinity, JobId id) {
-    const Job* job = jobs.Find(id);
+  LF_CHECK(queued == state.ready.size(), "{} jobs say that they are queued", queued);
+  LF_CHECK(retrying == state.retries.size(), "{} jobs say that they are tried again", retrying);
+  LF_CHECK(expiring == state.deadlines.size(), "{} jobs expire, {} are listed", expiring,
+           state.deadlines.size());
+  state.affinities.ForEachWaiting([&](const std::string& affinity, JobId id) {
+    const Job* job = state.jobs.Find(id);
     LF_CHECK(job != nullptr && job->spec.affinity == affinity &&
                  std::holds_alternative<Queued>(job->progress),
              "job {} does not wait with affinity '{}'", id, affinity);
   });
 
   std::size_t running = 0;
-  leases.ForEachUnordered([&](const LeaseRecord& lease) {
-    CheckLease(*this, lease);
+  state.leases.ForEachUnordered([&](const LeaseRecord& lease) {
+    CheckLease(state, lease);
     running += lease.stage == LeaseStage::kRunning ? 1 : 0;
   });
   LF_CHECK(running == leased, "{} running leases, {} leased jobs", running, leased);
   std::size_t held = 0;
-  for (const auto& [id, worker] : workers.all()) held += worker.running.size();
+  for (const auto& [id, worker] : state.workers.all()) held += worker.running.size();
   LF_CHECK(running == held, "{} running leases, workers have {}", running, held);
 }
 

@@ -1,0 +1,67 @@
+#include "coordinator/core/dispatch/lease_return.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "coordinator/core/dispatch/job_lifecycle.h"
+#include "coordinator/core/dispatch/queueing.h"
+#include "coordinator/core/dispatch/retry.h"
+
+namespace loopfleet::coordinator {
+namespace {
+
+// Under which the job was, or would have been, run.
+Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
+  return {.hardware = facts.hardware,
+          .compiler = facts.compiler,
+          .threads = spec.threads,
+          .cache = spec.cache,
+          .policy = facts.policy};
+}
+
+// A worker was lost with the job, or lost the job. Whether that counts: the worker was heard to
+// have it, or may have been ended by it before it could say so. A worker that announces a job which
+// was lost before does that before it begins it; so one that was not heard to did not begin it.
+LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
+  ++job.losses;
+  if (lease.was_held) return LeaseEnd::kLost;
+  const bool was_announced =
+      job.attempts() > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
+  if (job.unseen_losses++ >= turn.limits().max_unseen_losses) return LeaseEnd::kLost;
+  return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
+}
+
+}  // namespace
+
+void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
+  const JobId job_id = turn.state.leases.Find(id)->job;
+  Job& job = turn.state.jobs.At(job_id);
+  const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
+  if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
+  EndLease(turn, id);
+  if (how == LeaseEnd::kUnrun) {
+    std::erase(job.counted, id);
+    if (AskAnother(turn, job)) return;
+  }
+  if (EndWithFirstVerdict(turn, job_id)) return;
+  if (how == LeaseEnd::kLost && job.attempts() >= turn.limits().max_attempts) {
+    Failure lost{
+        .code = FailureCode::kWorkerLost,
+        .message = fmt::format("the worker went away in each of {} attempts", job.attempts())};
+    Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
+    ending.worker = last.name;
+    ending.evaluation.conditions = ConditionsOf(last, job.spec);
+    FinishJob(turn, job_id, std::move(ending));
+    return;
+  }
+  PutInFront(turn, job);
+}
+
+void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how) {
+  const std::vector<LeaseId> ids(leases.begin(), leases.end());  // `leases` may change below
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(turn, *id, how);
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,40 @@
+#include "coordinator/core/handlers/worker_info.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace loopfleet::coordinator {
+namespace {
+
+std::uint32_t Milliseconds(Nanos duration) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ms, 0, UINT32_MAX));
+}
+
+}  // namespace
+
+wire::WorkerInfo WorkerInfoOf(const Worker& worker, Instant now) {
+  const Quarantine quarantine = QuarantineOf(worker);
+  return {.worker = worker.id(),
+          .name = worker.facts.name,
+          .state = worker.state,
+          .pid = worker.facts.pid,
+          .slots = worker.facts.slots,
+          .leased_jobs = static_cast<std::uint32_t>(worker.running.size()),
+          .finished_jobs = worker.finished_jobs,
+          .since_heartbeat_ms = Milliseconds(now - worker.heard_at),
+          .http = worker.facts.http,
+          .hardware = worker.facts.hardware,
+          .compiler = worker.facts.compiler,
+          .max_threads = worker.facts.max_threads,
+          .canary_ratio = worker.canary_ratio,
+          .labels = {worker.labels.begin(), worker.labels.end()},
+          .drain = worker.drain,
+          .quarantine = QuarantineText(quarantine),
+          .quarantine_cause = quarantine.cause,
+          .quarantined_ms = quarantine ? Milliseconds(now - worker.quarantined_at) : 0,
+          .hindrances = worker.facts.hindrances};
+}
+
+}  // namespace loopfleet::coordinator
