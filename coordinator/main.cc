@@ -101,14 +101,14 @@ Status Serve(const CoordinatorOptions& options) {
   RaiseDescriptorLimit();  // before sockets: each connection is one
 
   wire::Context context;
-  std::unique_ptr<Gatekeeper> gatekeeper;  // before the sockets that it guards
+  std::unique_ptr<KeyWatcher> key_watcher;  // before the sockets that it guards
   if (!options.keys.empty()) {
-    LF_TRY(gatekeeper, Gatekeeper::Start(context, options.keys, clock.Now()));
+    LF_TRY(key_watcher, KeyWatcher::Start(context, options.keys, clock.Now()));
   }
   const auto bind = [&](const std::string& endpoint, wire::Door door) {
     return wire::Router::Bind(
         context, endpoint,
-        {.authenticator = gatekeeper ? &gatekeeper->authenticator() : nullptr, .door = door});
+        {.authenticator = key_watcher ? &key_watcher->authenticator() : nullptr, .door = door});
   };
   LF_TRY(auto clients, bind(options.listen_clients, wire::Door::kClients));
   LF_TRY(auto workers, bind(options.listen_workers, wire::Door::kWorkers));
@@ -117,7 +117,7 @@ Status Serve(const CoordinatorOptions& options) {
   Core core({.limits = options.limits, .name = NameOfThisProcess()});
   FleetRecord record(clock, {.version = LOOPFLEET_VERSION});
   Observer observer(metrics, record);
-  StoredAnswers answers(*reader);
+  StorageQueries answers(*reader);
   Admitter admitter(*reader, metrics, clock);
   StorageThread storage(*store, metrics, clock, wakeup,
                         std::chrono::days(options.keep_samples_days));
@@ -136,7 +136,7 @@ Status Serve(const CoordinatorOptions& options) {
                   .observer = observer,
                   .health = health,
                   .board = board,
-                  .gatekeeper = gatekeeper.get()});
+                  .key_watcher = key_watcher.get()});
   loop.Recover(std::move(recovery));
   LF_TRY(const auto page, FleetPage::Start({.board = board,
                                             .clock = clock,
@@ -174,7 +174,7 @@ Status Serve(const CoordinatorOptions& options) {
       {"ready", true},           {"clients", clients.endpoint()},   {"workers", workers.endpoint()},
       {"http", http->address()}, {"db", options.database.native()}, {"pid", ::getpid()}};
   if (metrics_server) ready["metrics"] = metrics_server->address();
-  if (gatekeeper) ready["key"] = gatekeeper->public_key().ToText();
+  if (key_watcher) ready["key"] = key_watcher->public_key().ToText();
   fmt::print("{}\n", Dump(ready));
   std::fflush(stdout);
   service->Ready();

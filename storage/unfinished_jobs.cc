@@ -9,7 +9,7 @@ Status UnfinishedJobs::Read(std::size_t max, std::vector<UnfinishedJob>& jobs,
                             std::vector<JobId>& damaged) {
   const std::size_t end = jobs.size() + damaged.size() + max;
   std::size_t looks = 0;
-  while (!at_end() && jobs.size() + damaged.size() < end && looks < kMostLooks) {
+  while (!at_end() && jobs.size() + damaged.size() < end && looks < kMaxRounds) {
     const StoredBatch& batch = batches_[batch_];
     if (next_ < batch.job_count) {
       if (next_ == window_ + finished_.size()) {

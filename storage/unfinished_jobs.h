@@ -32,10 +32,10 @@ class UnfinishedJobs {
   // So many jobs of a batch are looked at together: which of them have an outcome is read first.
   static constexpr std::uint32_t kWindow = 4'096;
   // What one call of Read() looks at: it ends with the window in which so many were.
-  static constexpr std::size_t kMostLooks = 16'384;
+  static constexpr std::size_t kMaxRounds = 16'384;
 
   bool IsAhead(JobId job) const;
-  // Looks at the jobs from next_ on that have an outcome or not, kWindow at most.
+  // MeasurementRounds at the jobs from next_ on that have an outcome or not, kWindow at most.
   Status LookOn(const StoredBatch& batch);
   void SkipFinished();
   // The same, where a page of the table is damaged: each job by itself, so that those on other

@@ -62,7 +62,7 @@ std::vector<int> KernelCores(const WorkerConfig& config, const monitoring::CoreP
 ChildPrograms MakePrograms(const WorkerConfig& config, const Backend& backend,
                            const monitoring::CorePlan& cores, Isolation isolation,
                            CodeArena& code) {
-  // Shared by the lambdas: made in the nursery, copied into every child by the fork.
+  // Shared by the lambdas: made in the fork server, copied into every child by the fork.
   struct Toolchain {
     std::unique_ptr<Compiler> compiler;
     std::unique_ptr<CodeLinker> linker;
@@ -140,10 +140,10 @@ std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePl
 
 // What one preparing thread has made and run for it.
 struct PreparerChildren {
-  PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
-      : compiler(nursery, config.compile_limit, on_restart),
-        reference(nursery, config.reference_limit, on_restart),
-        verifier(nursery,
+  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config, const RestartListener& on_restart)
+      : compiler(fork_server, config.compile_limit, on_restart),
+        reference(fork_server, config.reference_limit, on_restart),
+        verifier(fork_server,
                  {.role = ChildRole::kVerifier, .arena_places = 1, .run_limit = config.run_limit},
                  on_restart) {}
 
@@ -177,21 +177,21 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   LF_TRY(const std::unique_ptr<CodeArena> code, CodeArena::Create({}));
   const auto max_threads = static_cast<std::uint32_t>(KernelCores(config, cores).size());
   const ChildPrograms programs = MakePrograms(config, backend, cores, isolation, *code);
-  LF_TRY(const std::unique_ptr<Nursery> nursery, Nursery::Start(programs));
+  LF_TRY(const std::unique_ptr<ForkServer> fork_server, ForkServer::Start(programs));
   LF_TRY(const std::unique_ptr<SignalWatcher> signals, SignalWatcher::Start());
 
   const SystemClock clock;
   monitoring::Registry registry;
   monitoring::RegisterBuildInfo(registry, {.component = "worker", .version = LOOPFLEET_VERSION});
   monitoring::WorkerMetrics metrics(registry, MetricLabels(kChildren));
-  const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause cause) {
+  const RestartListener on_restart = [&](ChildRole role, ExitReason::Cause cause) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
   std::vector<Pipeline::Preparer> preparers;
   for (std::uint32_t i = 0; i < PreparerCount(config, cores); ++i) {
-    children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
+    children.push_back(std::make_unique<PreparerChildren>(*fork_server, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
     LF_TRY_VOID(children.back()->reference.EnsureChild());
     LF_TRY_VOID(children.back()->verifier.EnsureChild());
@@ -199,7 +199,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                          .reference = children.back()->reference,
                          .verifier = children.back()->verifier});
   }
-  ExecutorProcess executor(*nursery, {.run_limit = config.run_limit}, on_restart);
+  ExecutorProcess executor(*fork_server, {.run_limit = config.run_limit}, on_restart);
   LF_TRY_VOID(executor.EnsureChild());
   const TimingSlot::Options slot_options;
   const Result<DeviceReading> metered = MeasureDeviceAlone(
@@ -209,7 +209,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
   if (!metered && metered.error().kind == ErrorKind::kClosed) return {};  // before it began
   LF_TRY(const DeviceReading reading, metered);
   hardware.clock_mhz = ReferenceClock(config, reading, hardware);
-  DeviceWatch device({.canary_interval = config.canary_interval}, reading, hardware);
+  DeviceHealth device({.canary_interval = config.canary_interval}, reading, hardware);
   hardware = device.hardware();
   if (!device.WasEverQuiet()) {
     log::Warning(
@@ -263,7 +263,7 @@ Status RunUntilDrained(const WorkerConfig& config, const Backend& backend) {
                 .context = context,
                 .wakeup = wakeup,
                 .runner = pipeline,
-                .nursery = *nursery,
+                .fork_server = *fork_server,
                 .signals = *signals,
                 .registry = registry,
                 .metrics = metrics,

@@ -38,7 +38,7 @@ struct WorkerConfig {
   // for its next look.
   std::uint32_t credit_per_slot = 88;
   std::size_t max_prepared = 4;  // kernels compiled and verified ahead
-  Nanos canary_interval = std::chrono::seconds(2);  // DeviceWatch::Options; tests may want none
+  Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options; tests may want none
   // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
   // to 4.
   std::uint32_t preparers = 0;

@@ -186,7 +186,7 @@ class InProcess {
     std::vector<float*> pointers_;
   };
 
-  std::vector<std::span<std::byte>> BuffersOf(const worker::Arena& arena) const {
+  std::vector<std::span<std::byte>> BuffersOf(const worker::GuardedBuffers& arena) const {
     std::vector<std::span<std::byte>> memory;
     const auto add = [&](std::span<std::byte> bytes, const worker::BufferLayout& layout) {
       for (const auto& [offset, size] : layout.buffers) {
@@ -207,12 +207,12 @@ class InProcess {
   const worker::SystemStopwatch stopwatch_;
   std::optional<worker::HostCoreProbe> probe_;
   worker::SamplingPolicy policy_;
-  worker::ArenaPool pool_{{}};
+  worker::GuardedBufferPool pool_{{}};
   std::vector<std::unique_ptr<worker::LinkedKernel>> linked_;
-  std::vector<std::shared_ptr<worker::Arena>> arenas_;
+  std::vector<std::shared_ptr<worker::GuardedBuffers>> arenas_;
 };
 
-// An executor on the timing core, with its nursery.
+// An executor on the timing core, with its fork server.
 class Rig {
  public:
   Rig(worker::Isolation isolation, const Subject& subject, const monitoring::CorePlan& cores)
@@ -226,10 +226,10 @@ class Rig {
     programs_.prepare = [this] {
       LF_CHECK(code_->LeaveWritingToParent().has_value(), "the code arena");
     };
-    nursery_ = worker::Nursery::Start(programs_).value();
+    fork_server_ = worker::ForkServer::Start(programs_).value();
     executor_ = std::make_unique<worker::ExecutorProcess>(
-        *nursery_, worker::ExecutorProcess::Options{.run_limit = kRunLimit},
-        [](worker::ChildRole, worker::ChildEnd::Cause) {});
+        *fork_server_, worker::ExecutorProcess::Options{.run_limit = kRunLimit},
+        [](worker::ChildRole, worker::ExitReason::Cause) {});
     for (std::size_t i = 0; i < kKernels; ++i) {
       worker::CodeArena::Place& place = *places_.emplace_back(
           std::make_unique<worker::CodeArena::Place>(code_->Take()));
@@ -295,9 +295,9 @@ class Rig {
   const Subject& subject_;
   std::unique_ptr<worker::CodeArena> code_;
   worker::ChildPrograms programs_;
-  std::unique_ptr<worker::Nursery> nursery_;
+  std::unique_ptr<worker::ForkServer> fork_server_;
   std::unique_ptr<worker::ExecutorProcess> executor_;
-  worker::ArenaPool arenas_{{}};
+  worker::GuardedBufferPool arenas_{{}};
   std::vector<std::unique_ptr<worker::CodeArena::Place>> places_;
   std::vector<worker::KernelCall> kernels_;
   std::vector<std::unique_ptr<worker::CodeArena::Place>> fault_places_;  // the newest ones

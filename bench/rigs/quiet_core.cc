@@ -15,7 +15,7 @@ QuietCore::QuietCore()
   const worker::DeviceReading reading = worker::MeasureDevice(kernels, stopwatch_, kNoStreams);
   // What a worker goes by that has just started.
   const worker::SamplingPolicy policy =
-      worker::DeviceWatch({}, reading, {}).PolicyFor(worker::Looks({}, {}));
+      worker::DeviceHealth({}, reading, {}).PolicyFor(worker::MeasurementRounds({}, {}));
   probe_.emplace(kernels, stopwatch_, policy.probe_steps);
   const double per_ns = reading.clock_mhz > 0 ? reading.clock_mhz / worker::kMhzPerPerNs : 1;
   quiet_ns_ = worker::kContendedFrom * policy.quiet_cycles / per_ns;

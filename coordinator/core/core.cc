@@ -26,60 +26,60 @@ namespace loopfleet::coordinator {
 namespace {
 
 // Its unfinished jobs are charged at once, whenever they come; their size is charged with them.
-void RecoverBatch(Turn& turn, const storage::StoredBatch& stored) {
-  Batch& batch = turn.state.batches.Add({.id = stored.batch,
+void RecoverBatch(Transaction& tx, const storage::StoredBatch& stored) {
+  Batch& batch = tx.state.batches.Add({.id = stored.batch,
                                          .client = stored.client,
                                          .open = !stored.closed && !stored.cancelled,
-                                         .client_heard_at = turn.now.instant,
+                                         .client_heard_at = tx.now.instant,
                                          .cancelled = stored.cancelled,
                                          .job_count = stored.job_count,
                                          .accepted = stored.job_count,
                                          .finished = stored.finished,
                                          .durable = stored.finished});
-  turn.state.loads.OpenBatch(stored.client);
-  ChargeJobs(turn, batch, stored.job_count - stored.finished, 0);
+  tx.state.usage.OpenBatch(stored.client);
+  ChargeJobs(tx, batch, stored.job_count - stored.finished, 0);
 }
 
 // When a job was accepted, as this run's clock would have said. Wall time is all there is to go by:
 // set back meanwhile, a job has its whole time again.
-Instant AcceptedAt(const Turn& turn, const Recovered::Job& job) {
-  if (!job.accepted_at) return turn.now.instant;
+Instant AcceptedAt(const Transaction& tx, const Recovered::Job& job) {
+  if (!job.accepted_at) return tx.now.instant;
   constexpr Nanos kLongest = std::chrono::seconds(static_cast<std::int64_t>(kLongestDeadlineS));
-  return turn.now.instant - std::clamp(turn.now.wall - *job.accepted_at, Nanos{0}, kLongest);
+  return tx.now.instant - std::clamp(tx.now.wall - *job.accepted_at, Nanos{0}, kLongest);
 }
 
-void EnterRecovered(Turn& turn, std::vector<Recovered::Job> jobs) {
+void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
   for (Recovered::Job& job : jobs) {
     // What was wrong with a job from the beginning ends it, cancelled or not.
-    if (IsCancelled(turn.state, job.id) && !std::holds_alternative<Failure>(job.job.admission)) {
+    if (IsCancelled(tx.state, job.id) && !std::holds_alternative<Failure>(job.job.admission)) {
       job.job.admission = CancelledFailure();
     }
     if (const auto* measure = std::get_if<ToMeasure>(&job.job.admission);
         measure != nullptr && job.job.spec.freshness != Freshness::kMeasureAnew) {
-      turn.state.in_flight.Expect(QuestionOf(job.job.spec, *measure));
+      tx.state.single_flight.Expect(QuestionOf(job.job.spec, *measure));
     }
-    ChargeJobs(turn, turn.state.batches.At(job.id.batch), 0, MemoryBytesOf(job.job.spec));
-    const Instant accepted_at = AcceptedAt(turn, job);
-    EnterJob(turn, job.id, std::move(job.job), accepted_at);
+    ChargeJobs(tx, tx.state.batches.At(job.id.batch), 0, MemoryBytesOf(job.job.spec));
+    const Instant accepted_at = AcceptedAt(tx, job);
+    EnterJob(tx, job.id, std::move(job.job), accepted_at);
   }
 }
 
-void EnterDamaged(Turn& turn, const std::vector<JobId>& damaged) {
+void EnterDamaged(Transaction& tx, const std::vector<JobId>& damaged) {
   for (const JobId id : damaged) {
     AdmittedJob job{.admission = Failure{
                         .code = FailureCode::kStorageCorrupt,
                         .message = fmt::format("what job {} asked can no longer be read", id)}};
-    EnterJob(turn, id, std::move(job), turn.now.instant);
+    EnterJob(tx, id, std::move(job), tx.now.instant);
   }
 }
 
-void OnRecovered(Turn& turn, Recovered event) {
-  State& state = turn.state;
+void OnRecovered(Transaction& tx, Recovered event) {
+  State& state = tx.state;
   LF_CHECK(state.epoch == 0, "recovered twice");
   state.epoch = event.epoch;
   state.next_batch = event.next_batch;
   state.leases.StartEpoch(event.epoch);
-  state.ticked_at = turn.now.instant;
+  state.ticked_at = tx.now.instant;
   for (const storage::ReferenceClock& clock : event.reference_clocks) {
     state.reference_mhz.emplace(clock.hardware_class, clock.mhz);
   }
@@ -88,20 +88,20 @@ void OnRecovered(Turn& turn, Recovered event) {
     state.drains.emplace(std::move(target), std::move(drained));
   }
   if (!event.jobs.empty() || event.jobs_to_come > 0) {
-    state.grants_from = turn.now.instant + state.limits.reattach_grace;
-    state.reattach_until = turn.now.instant + state.limits.late_reattach;
+    state.grants_from = tx.now.instant + state.limits.reattach_grace;
+    state.reattach_until = tx.now.instant + state.limits.late_reattach;
   }
   if (event.jobs_to_come > 0) state.recovering.emplace().jobs_to_come = event.jobs_to_come;
-  for (const storage::StoredBatch& stored : event.batches) RecoverBatch(turn, stored);
-  EnterRecovered(turn, std::move(event.jobs));
-  EnterDamaged(turn, event.damaged);
+  for (const storage::StoredBatch& stored : event.batches) RecoverBatch(tx, stored);
+  EnterRecovered(tx, std::move(event.jobs));
+  EnterDamaged(tx, event.damaged);
   for (const storage::StoredBatch& stored : event.batches) {
-    RemoveIfOver(turn, stored.batch);
+    RemoveIfOver(tx, stored.batch);
   }
 }
 
-void OnJobsRecovered(Turn& turn, JobsRecovered event) {
-  State& state = turn.state;
+void OnJobsRecovered(Transaction& tx, JobsRecovered event) {
+  State& state = tx.state;
   LF_CHECK(state.recovering, "nothing was to come");
   Recovering& recovering = *state.recovering;
   const bool is_early = event.part == JobsRecovered::Part::kEarly;
@@ -113,13 +113,13 @@ void OnJobsRecovered(Turn& turn, JobsRecovered event) {
   }
   recovering.jobs_to_come -=
       std::min(recovering.jobs_to_come, event.jobs.size() + event.damaged.size());
-  EnterRecovered(turn, std::move(event.jobs));
-  EnterDamaged(turn, event.damaged);
+  EnterRecovered(tx, std::move(event.jobs));
+  EnterDamaged(tx, event.damaged);
   if (event.part == JobsRecovered::Part::kLast) state.recovering.reset();
 }
 
-void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) {
-  State& state = turn.state;
+void AcknowledgeReports(Transaction& tx, const std::vector<OutcomeRecord>& outcomes) {
+  State& state = tx.state;
   std::map<Uuid, wire::ReportsStored> stored;
   for (const OutcomeRecord& outcome : outcomes) {
     if (!outcome.lease) continue;
@@ -129,121 +129,121 @@ void AcknowledgeReports(Turn& turn, const std::vector<OutcomeRecord>& outcomes) 
   for (auto& [id, acknowledgement] : stored) {
     const Worker* worker = state.workers.Find(id);
     if (worker == nullptr || !worker->peer) continue;  // it asks again when it is back
-    turn.effects.push_back(
+    tx.effects.push_back(
         SendToWorker{.peer = *worker->peer, .command = std::move(acknowledgement)});
   }
 }
 
-void OnOutcomesDurable(Turn& turn, const OutcomeCommit& commit) {
-  State& state = turn.state;
-  turn.effects.push_back(
+void OnOutcomesDurable(Transaction& tx, const OutcomeCommit& commit) {
+  State& state = tx.state;
+  tx.effects.push_back(
       Observation{OutcomesWereStored{.count = static_cast<std::uint32_t>(commit.outcomes.size()),
-                                     .took = turn.now.instant - commit.made_at}});
+                                     .took = tx.now.instant - commit.made_at}});
   std::set<BatchId> changed;
   for (const OutcomeRecord& outcome : commit.outcomes) {
     Batch& batch = state.batches.At(outcome.batch);
     LF_CHECK(outcome.sequence == batch.durable + 1, "batch {}: outcome {} after {}", batch.id,
              outcome.sequence, batch.durable);
     batch.durable = outcome.sequence;
-    if (outcome.settles) state.in_flight.Settle(*outcome.settles);
+    if (outcome.settles) state.single_flight.Settle(*outcome.settles);
     changed.insert(batch.id);
   }
-  AcknowledgeReports(turn, commit.outcomes);
+  AcknowledgeReports(tx, commit.outcomes);
   if (commit.is_piece) state.endings.piece_under_way = false;
   if (commit.cancels) {
     Batch& batch = state.batches.At(*commit.cancels);
     batch.cancelling = false;
     for (const auto& [peer, number] : std::exchange(batch.cancel_askers, {})) {
-      ReplyWithBatch(turn, {.peer = peer, .number = number}, batch.id);
+      ReplyWithBatch(tx, {.peer = peer, .number = number}, batch.id);
     }
     changed.insert(batch.id);
   }
-  for (const auto& [asker, target] : commit.drains) ReplyWithConcerned(turn, asker, target);
-  for (const auto& [asker, accepted] : commit.flags) Reply(turn, asker, accepted);
+  for (const auto& [asker, target] : commit.drains) ReplyWithConcerned(tx, asker, target);
+  for (const auto& [asker, accepted] : commit.flags) Reply(tx, asker, accepted);
   for (const BatchId id : changed) {
-    for (const Waiter& waiter : state.waiters.TakeReady(id, state.batches.At(id).durable)) {
-      ReplyToWaiter(turn, waiter);
+    for (const Waiter& waiter : state.long_polls.TakeReady(id, state.batches.At(id).durable)) {
+      ReplyToWaiter(tx, waiter);
     }
-    RemoveIfOver(turn, id);
+    RemoveIfOver(tx, id);
   }
 }
 
-void OnPersisted(Turn& turn, const Persisted& event) {
-  Commit commit = turn.state.commits.Take(event.token);
+void OnPersisted(Transaction& tx, const Persisted& event) {
+  Commit commit = tx.state.commits.Take(event.token);
   if (auto* acceptance = std::get_if<AcceptanceCommit>(&commit)) {
-    OnAcceptanceDurable(turn, std::move(*acceptance));
+    OnAcceptanceDurable(tx, std::move(*acceptance));
   } else {
-    OnOutcomesDurable(turn, std::get<OutcomeCommit>(commit));
+    OnOutcomesDurable(tx, std::get<OutcomeCommit>(commit));
   }
 }
 
-void OnPersistRefused(Turn& turn, const PersistRefused& event) {
-  Commit commit = turn.state.commits.Take(event.token);
+void OnPersistRefused(Transaction& tx, const PersistRefused& event) {
+  Commit commit = tx.state.commits.Take(event.token);
   auto* acceptance = std::get_if<AcceptanceCommit>(&commit);
   LF_CHECK(acceptance != nullptr, "token {} was to be tried until it is on disk", event.token);
-  OnAcceptanceRefused(turn, std::move(*acceptance), event.failure);
+  OnAcceptanceRefused(tx, std::move(*acceptance), event.failure);
 }
 
 // Now and then: it takes a look at every batch.
-void CloseWhatWasLeftOpen(Turn& turn) {
-  State& state = turn.state;
+void CloseWhatWasLeftOpen(Transaction& tx) {
+  State& state = tx.state;
   const Nanos idle = state.limits.open_batch_idle;
-  if (turn.now.instant < state.next_look_for_open) return;
-  state.next_look_for_open = turn.now.instant + idle / 8;
-  for (const BatchId id : state.batches.LeftOpen(turn.now.instant - idle)) {
+  if (tx.now.instant < state.next_look_for_open) return;
+  state.next_look_for_open = tx.now.instant + idle / 8;
+  for (const BatchId id : state.batches.LeftOpen(tx.now.instant - idle)) {
     state.batches.At(id).open = false;
-    turn.writes.push_back(storage::BatchClosed{.batch = id});
-    RemoveIfOver(turn, id);
+    tx.writes.push_back(storage::BatchClosed{.batch = id});
+    RemoveIfOver(tx, id);
   }
 }
 
 // Once a second: it takes a look at every client.
-void ForgetIdleClients(Turn& turn) {
-  State& state = turn.state;
-  if (turn.now.instant < state.next_look_for_idle) return;
-  state.next_look_for_idle = turn.now.instant + std::chrono::seconds(1);
-  state.loads.ForgetIdle(turn.now.instant);
+void ForgetIdleClients(Transaction& tx) {
+  State& state = tx.state;
+  if (tx.now.instant < state.next_look_for_idle) return;
+  state.next_look_for_idle = tx.now.instant + std::chrono::seconds(1);
+  state.usage.ForgetIdle(tx.now.instant);
 }
 
-void OnTick(Turn& turn) {
-  State& state = turn.state;
-  const Nanos since = turn.now.instant - std::exchange(state.ticked_at, turn.now.instant);
+void OnTick(Transaction& tx) {
+  State& state = tx.state;
+  const Nanos since = tx.now.instant - std::exchange(state.ticked_at, tx.now.instant);
   // After a standstill of our own (a paused machine, a long turn), what the workers said meanwhile
   // is still unread.
-  if (since > state.limits.heartbeat) state.workers.HearAll(turn.now.instant);
-  LoseSilentWorkers(turn);
-  RetractFromLoaded(turn);
-  ReleaseAffinities(turn);
-  ExpireUnserved(turn);
-  AnswerExpiredWaiters(turn);
-  CloseWhatWasLeftOpen(turn);
-  ForgetIdleClients(turn);
+  if (since > state.limits.heartbeat) state.workers.HearAll(tx.now.instant);
+  LoseSilentWorkers(tx);
+  RetractFromLoaded(tx);
+  ReleaseAffinities(tx);
+  ExpireUnschedulable(tx);
+  AnswerExpiredWaiters(tx);
+  CloseWhatWasLeftOpen(tx);
+  ForgetIdleClients(tx);
 }
 
 struct EventVisitor {
-  Turn& turn;
+  Transaction& tx;
 
-  void operator()(Recovered event) const { OnRecovered(turn, std::move(event)); }
-  void operator()(JobsRecovered event) const { OnJobsRecovered(turn, std::move(event)); }
-  void operator()(Submission event) const { OnSubmission(turn, std::move(event)); }
-  void operator()(ClientAsked event) const { OnClientAsked(turn, std::move(event)); }
-  void operator()(const ClientUnreachable& event) const { OnClientUnreachable(turn, event); }
-  void operator()(WorkerSaid event) const { OnWorkerSaid(turn, std::move(event)); }
-  void operator()(const WorkerUnreachable& event) const { OnWorkerUnreachable(turn, event); }
-  void operator()(const Persisted& event) const { OnPersisted(turn, event); }
-  void operator()(const PersistRefused& event) const { OnPersistRefused(turn, event); }
-  void operator()(const KeysRevoked& event) const { OnKeysRevoked(turn, event); }
-  void operator()(const Tick&) const { OnTick(turn); }
-  void operator()(const DrainRequested&) const { turn.state.service = Service::kDraining; }
+  void operator()(Recovered event) const { OnRecovered(tx, std::move(event)); }
+  void operator()(JobsRecovered event) const { OnJobsRecovered(tx, std::move(event)); }
+  void operator()(Submission event) const { OnSubmission(tx, std::move(event)); }
+  void operator()(ClientAsked event) const { OnClientAsked(tx, std::move(event)); }
+  void operator()(const ClientUnreachable& event) const { OnClientUnreachable(tx, event); }
+  void operator()(WorkerSaid event) const { OnWorkerSaid(tx, std::move(event)); }
+  void operator()(const WorkerUnreachable& event) const { OnWorkerUnreachable(tx, event); }
+  void operator()(const Persisted& event) const { OnPersisted(tx, event); }
+  void operator()(const PersistRefused& event) const { OnPersistRefused(tx, event); }
+  void operator()(const KeysRevoked& event) const { OnKeysRevoked(tx, event); }
+  void operator()(const Tick&) const { OnTick(tx); }
+  void operator()(const DrainRequested&) const { tx.state.service = Service::kDraining; }
 };
 
 // All outcomes of the turn go to disk together.
-void PersistOutcomes(Turn& turn) {
-  if (turn.writes.empty()) return;
-  turn.commit.made_at = turn.now.instant;
-  const Token token = turn.state.commits.Add(std::move(turn.commit));
-  turn.effects.push_back(Persist{
-      .token = token, .writes = std::move(turn.writes), .when_full = WhenFull::kKeepTrying});
+void PersistOutcomes(Transaction& tx) {
+  if (tx.writes.empty()) return;
+  tx.commit.made_at = tx.now.instant;
+  const Token token = tx.state.commits.Add(std::move(tx.commit));
+  tx.effects.push_back(Persist{
+      .token = token, .writes = std::move(tx.writes), .when_full = WhenFull::kKeepTrying});
 }
 
 }  // namespace
@@ -258,24 +258,24 @@ Effects Core::On(Event event, Moment now) {
   LF_CHECK(state_.epoch != 0 || std::holds_alternative<Recovered>(event),
            "the first event is Recovered");
   state_.wall.Note(now);
-  Turn turn{.state = state_, .now = now};
-  ExpireOverdue(turn);  // before: what comes after the deadline comes too late
-  std::visit(EventVisitor{turn}, std::move(event));
-  EndNextPiece(turn);
-  GrantLeases(turn);
-  PersistOutcomes(turn);
-  if (!turn.finished.jobs.empty()) turn.effects.push_back(Observation{std::move(turn.finished)});
-  return std::move(turn.effects);
+  Transaction tx{.state = state_, .now = now};
+  ExpireOverdue(tx);  // before: what comes after the deadline comes too late
+  std::visit(EventVisitor{tx}, std::move(event));
+  EndNextPiece(tx);
+  GrantLeases(tx);
+  PersistOutcomes(tx);
+  if (!tx.finished.jobs.empty()) tx.effects.push_back(Observation{std::move(tx.finished)});
+  return std::move(tx.effects);
 }
 
-std::optional<Failure> Core::WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
+std::optional<Failure> Core::CheckRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
                                           Instant now) const {
-  if (auto why = WhyTooOften(state_, client, now)) return why;
-  if (auto why = WhyNotTaken(state_, client, submit.append_to)) return why;
+  if (auto why = CheckRequestRate(state_, client, now)) return why;
+  if (auto why = Validate(state_, client, submit.append_to)) return why;
   std::uint64_t bytes = 0;
   for (const JobSpec& spec : submit.jobs) bytes += MemoryBytesOf(spec);
   const Batch* batch = submit.append_to ? state_.batches.Find(*submit.append_to) : nullptr;
-  return WhyNoRoom(state_, client, batch, {.jobs = submit.jobs.size(), .bytes = bytes});
+  return CheckQuota(state_, client, batch, {.jobs = submit.jobs.size(), .bytes = bytes});
 }
 
 std::size_t Core::Leased() const {

@@ -3,7 +3,7 @@
 // has the same effects: it knows no socket, clock, thread, file or random number, and iterates over
 // nothing unordered. The shell (event_loop.h) feeds it; a simulation can, too.
 //
-// Belongs to one thread. What an effect promises to be on disk is on disk: see CommitLedger.
+// Belongs to one thread. What an effect promises to be on disk is on disk: see PendingCommits.
 
 #include <cstddef>
 #include <optional>
@@ -42,7 +42,7 @@ class Core {
     return state_.clients.PayerOf(peer, key);
   }
   // Why these jobs would be refused, whatever they are: to be asked before work is spent on them.
-  std::optional<Failure> WhyNoRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
+  std::optional<Failure> CheckRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
                                       Instant now) const;
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;

@@ -30,8 +30,8 @@ void CheckJob(const State& state, const Job& job) {
     LF_CHECK(entry != state.retries.entries().end() && entry->second.job == job.id,
              "job {} is not among the retries", job.id);
   }
-  LF_CHECK(job.failed_turns.size() <= state.limits.max_attempts, "job {} failed {} times", job.id,
-           job.failed_turns.size());
+  LF_CHECK(job.failed_attempts.size() <= state.limits.max_attempts, "job {} failed {} times", job.id,
+           job.failed_attempts.size());
   if (const auto* leased = std::get_if<Leased>(&job.progress)) {
     const LeaseRecord* lease = state.leases.Find(leased->lease);
     LF_CHECK(lease != nullptr && lease->job == job.id && lease->stage == LeaseStage::kRunning,
@@ -44,7 +44,7 @@ void CheckJob(const State& state, const Job& job) {
     LF_CHECK(!follows, "job {} shares nothing and follows", job.id);
     return;
   }
-  const InFlightTable::Entry* entry = state.in_flight.Find(QuestionOf(job));
+  const SingleFlightTable::Entry* entry = state.single_flight.Find(QuestionOf(job));
   LF_CHECK(entry != nullptr, "job {} shares and is not in flight", job.id);
   const bool leads = entry->leader == job.id;
   LF_CHECK(leads != entry->followers.contains(job.id), "job {} does not play its role in flight",
@@ -75,9 +75,9 @@ void CheckLease(const State& state, const LeaseRecord& lease) {
 
 // What each client takes up is what its batches have.
 void CheckLoads(const State& state) {
-  std::map<Uuid, ClientLoad> sums;
+  std::map<Uuid, ClientUsage> sums;
   for (const auto& [id, batch] : state.batches.all()) {
-    ClientLoad& sum = sums[batch.client];
+    ClientUsage& sum = sums[batch.client];
     ++sum.batches;
     sum.jobs += batch.pending_jobs;
     sum.bytes += batch.pending_bytes;
@@ -86,8 +86,8 @@ void CheckLoads(const State& state) {
     LF_CHECK(pending == batch.pending_jobs, "batch {}: {} jobs have no outcome, charged are {}", id,
              pending, batch.pending_jobs);
   }
-  for (const auto& [client, load] : state.loads.all()) {
-    const ClientLoad& sum = sums[client];
+  for (const auto& [client, load] : state.usage.all()) {
+    const ClientUsage& sum = sums[client];
     LF_CHECK(load.jobs == sum.jobs && load.bytes == sum.bytes && load.batches == sum.batches,
              "client {}: {} jobs, {} bytes, {} batches are charged", client.ToString(), load.jobs,
              load.bytes, load.batches);
@@ -105,11 +105,11 @@ void CheckInvariants(const State& state) {
   CheckLoads(state);
   state.batches.CheckInvariants();
   state.ready.CheckInvariants();
-  state.in_flight.CheckInvariants();
+  state.single_flight.CheckInvariants();
   state.affinities.CheckInvariants();
   state.workers.CheckInvariants();
-  state.waiters.CheckInvariants();
-  state.unserved.CheckInvariants(state.workers, state.ready);
+  state.long_polls.CheckInvariants();
+  state.unschedulable.CheckInvariants(state.workers, state.ready);
 
   std::size_t queued = 0;
   std::size_t leased = 0;

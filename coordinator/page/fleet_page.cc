@@ -145,7 +145,7 @@ void FleetPage::Look() {
   auto bytes = std::make_shared<const std::string>(Dump(overview));
   const Nanos silence = now - sent_at_;
   const bool is_new = text != last_sent_ || silence >= kLongestSilence;
-  // Looks come a little early and late: half a period is not missed for that.
+  // MeasurementRounds come a little early and late: half a period is not missed for that.
   const Nanos least = feed_.watchers() > kFewWatchers ? kPeriodOfMany - kPeriod / 2 : Nanos{0};
   if (is_new && silence >= least) {
     feed_.Publish(*bytes);

@@ -19,7 +19,7 @@ namespace loopfleet::coordinator {
 class EffectRunner {
  public:
   EffectRunner(wire::Router& clients, wire::Router& workers, StorageThread& storage,
-               StoredAnswers& answers, Observer& observer)
+               StorageQueries& answers, Observer& observer)
       : clients_(clients),
         workers_(workers),
         storage_(storage),
@@ -53,7 +53,7 @@ class EffectRunner {
   wire::Router& clients_;
   wire::Router& workers_;
   StorageThread& storage_;
-  StoredAnswers& answers_;
+  StorageQueries& answers_;
   Observer& observer_;
   ReadTurns reads_;
   std::vector<Event> events_;

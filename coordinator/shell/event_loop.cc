@@ -17,7 +17,7 @@ EventLoop::EventLoop(const Parts& parts) : parts_(parts) {
   poller_.Add(parts_.clients);
   poller_.Add(parts_.workers);
   poller_.Add(parts_.wakeup);
-  if (parts_.gatekeeper != nullptr) parts_.gatekeeper->AddTo(poller_);
+  if (parts_.key_watcher != nullptr) parts_.key_watcher->AddTo(poller_);
 }
 
 void EventLoop::Recover(storage::Recovery recovery) {
@@ -140,18 +140,18 @@ void EventLoop::GiveStorageEvents() {
 }
 
 void EventLoop::ServeHandshakes() {
-  if (parts_.gatekeeper == nullptr) return;
-  parts_.gatekeeper->Serve(parts_.clock.Now());
+  if (parts_.key_watcher == nullptr) return;
+  parts_.key_watcher->Serve(parts_.clock.Now());
   // A handshake that is refused is a request that was: of a peer that got no further.
   const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
-  for (std::uint64_t refused = parts_.gatekeeper->TakeRefusedCount(); refused > 0; --refused) {
+  for (std::uint64_t refused = parts_.key_watcher->TakeRefusedCount(); refused > 0; --refused) {
     parts_.metrics.Refused(code);
   }
 }
 
 void EventLoop::ApplyKeyChanges(wire::Received& received) {
-  if (parts_.gatekeeper == nullptr) return;
-  std::set<KeyText> revoked = parts_.gatekeeper->TakeRevoked(parts_.clock.Now());
+  if (parts_.key_watcher == nullptr) return;
+  std::set<KeyText> revoked = parts_.key_watcher->TakeRevoked(parts_.clock.Now());
   if (revoked.empty()) return;
   if (revoked.contains(received.sender.key)) {
     received.sender = {.standing = wire::Sender::Standing::kRevoked};
@@ -284,7 +284,7 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   // A stranger is refused, as is what there is no room for, and a repeat is answered, whatever the
   // jobs are.
   if (client && !event.seen) {
-    event.no_room = parts_.core.WhyNoRoomFor(*client, submit, parts_.clock.Now());
+    event.no_room = parts_.core.CheckRoomFor(*client, submit, parts_.clock.Now());
   }
   if (client && !event.seen && !event.no_room) {
     const StoredConditions conditions(parts_.core.state());

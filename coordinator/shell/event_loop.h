@@ -42,7 +42,7 @@ class EventLoop {
     Observer& observer;
     Health& health;
     SnapshotBoard& board;
-    Gatekeeper* gatekeeper = nullptr;  // none: without keys
+    KeyWatcher* key_watcher = nullptr;  // none: without keys
   };
   explicit EventLoop(const Parts& parts);
 
@@ -105,9 +105,9 @@ class EventLoop {
   RequestTurns requests_;  // all others
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
-  LogPause malformed_log_;
+  LogRateLimit malformed_log_;
   std::uint64_t unsent_seen_ = 0;
-  LogPause unsent_log_;
+  LogRateLimit unsent_log_;
   std::atomic<bool> stop_requested_{false};
 };
 

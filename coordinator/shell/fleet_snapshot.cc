@@ -14,13 +14,13 @@ namespace {
 constexpr std::size_t kMaxReasons = 4;
 constexpr std::size_t kMaxDemands = 256;
 
-std::vector<std::string> WhyUnservedNow(const State& state) {
+std::vector<std::string> WhyUnschedulableNow(const State& state) {
   std::vector<std::string> reasons;
   if (state.ready.size() == 0 || state.ready.open_demands() > kMaxDemands) return reasons;
   for (const Demand& demand : state.ready.Demands()) {
     if (!demand.only.is_nil()) break;  // these come last (placement.h)
     if (state.workers.IsServed(demand)) continue;
-    reasons.push_back(WhyUnserved(state.workers, demand, Nanos{0}));
+    reasons.push_back(WhyUnschedulable(state.workers, demand, Nanos{0}));
     if (reasons.size() == kMaxReasons) break;
   }
   return reasons;
@@ -38,7 +38,7 @@ FleetSnapshot SnapshotOf(const Core& core, const Tally& tally, Moment now) {
                                     core.Queued(Placement::kAny)},
                          .leased = core.Leased(),
                          .running_batches = state.batches.size(),
-                         .unserved = WhyUnservedNow(state),
+                         .unserved = WhyUnschedulableNow(state),
                          .undurable_outcomes = state.commits.undurable_outcomes(),
                          .tally = tally};
   if (now.instant < state.grants_from) {

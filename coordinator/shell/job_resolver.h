@@ -1,5 +1,5 @@
 #pragma once
-// Admission: what has to be known about a job before it is accepted. Is it valid, what tree is it
+// JobResolver: what has to be known about a job before it is accepted. Is it valid, what tree is it
 // about, where may it run, is its answer stored? An invalid job is not refused: it gets its failure
 // as its outcome, and the others of its batch run.
 //
@@ -85,7 +85,7 @@ class Admitter {
   monitoring::CoordinatorMetrics& metrics_;
   const Clock& clock_;
   ReplayMemory memory_{kMemoryBytes};
-  LogPause lookup_log_;
+  LogRateLimit lookup_log_;
 };
 
 }  // namespace loopfleet::coordinator

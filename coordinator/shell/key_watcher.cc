@@ -23,33 +23,33 @@ void Log(const char* what, const wire::PublicKey& key, const wire::Principal& pr
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(std::filesystem::path dir, wire::Authenticator authenticator,
+KeyWatcher::KeyWatcher(std::filesystem::path dir, wire::Authenticator authenticator,
                        const wire::PublicKey& public_key, UniqueFd changes)
     : dir_(std::move(dir)),
       authenticator_(std::move(authenticator)),
       public_key_(public_key),
       changes_(std::move(changes)) {}
 
-Result<std::unique_ptr<Gatekeeper>> Gatekeeper::Start(wire::Context& context,
+Result<std::unique_ptr<KeyWatcher>> KeyWatcher::Start(wire::Context& context,
                                                       std::filesystem::path dir, Instant now) {
   LF_TRY(wire::KeyPair own, wire::LoadCoordinatorKeys(dir));
   // Watched before it is read: what changes meanwhile is read again.
   UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   const wire::PublicKey public_key = own.public_key;
   LF_TRY(auto authenticator, wire::Authenticator::Start(context, std::move(own), {}));
-  std::unique_ptr<Gatekeeper> gatekeeper(
-      new Gatekeeper(std::move(dir), std::move(authenticator), public_key, std::move(changes)));
-  gatekeeper->Watch();
-  gatekeeper->next_rescan_ = now + kRescan;
-  LF_TRY(wire::LoadedKeys loaded, wire::LoadAuthorizedKeys(gatekeeper->dir_));
-  gatekeeper->LogProblems(loaded.problems);
+  std::unique_ptr<KeyWatcher> key_watcher(
+      new KeyWatcher(std::move(dir), std::move(authenticator), public_key, std::move(changes)));
+  key_watcher->Watch();
+  key_watcher->next_rescan_ = now + kRescan;
+  LF_TRY(wire::LoadedKeys loaded, wire::LoadAuthorizedKeys(key_watcher->dir_));
+  key_watcher->LogProblems(loaded.problems);
   log::Info("keys.loaded authorized={} problems={} key={}", loaded.keys.size(),
             loaded.problems.size(), public_key.Fingerprint());
-  gatekeeper->authenticator_.Replace(std::move(loaded.keys));
-  return gatekeeper;
+  key_watcher->authenticator_.Replace(std::move(loaded.keys));
+  return key_watcher;
 }
 
-void Gatekeeper::Watch() {
+void KeyWatcher::Watch() {
   if (!changes_) return;
   constexpr std::uint32_t kMask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB |
                                   IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
@@ -62,13 +62,13 @@ void Gatekeeper::Watch() {
   }
 }
 
-void Gatekeeper::AddTo(wire::Poller& poller) {
+void KeyWatcher::AddTo(wire::Poller& poller) {
   poller.Add(authenticator_);
   if (changes_) poller.AddReadable(changes_.get());
 }
 
 // Only that something happened matters: the events themselves are dropped.
-bool Gatekeeper::HasChanged() {
+bool KeyWatcher::HasChanged() {
   if (!changes_) return false;
   alignas(inotify_event) std::array<char, 4096> events;
   bool changed = false;
@@ -76,7 +76,7 @@ bool Gatekeeper::HasChanged() {
   return changed;
 }
 
-std::set<KeyText> Gatekeeper::TakeRevoked(Instant now) {
+std::set<KeyText> KeyWatcher::TakeRevoked(Instant now) {
   if (HasChanged() || now >= next_rescan_) {
     next_rescan_ = now + kRescan;
     Reload();
@@ -84,14 +84,14 @@ std::set<KeyText> Gatekeeper::TakeRevoked(Instant now) {
   return std::exchange(revoked_, {});
 }
 
-void Gatekeeper::Serve(Instant now) {
+void KeyWatcher::Serve(Instant now) {
   wire::ServeHandshakes(authenticator_, [this] {
     if (HasChanged()) Reload();
   });
   CountRefusals(now);
 }
 
-void Gatekeeper::Reload() {
+void KeyWatcher::Reload() {
   Watch();  // directories may be others by now
   auto loaded = wire::LoadAuthorizedKeys(dir_);
   if (!loaded && loaded.error().kind == ErrorKind::kSystem) {
@@ -117,13 +117,13 @@ void Gatekeeper::Reload() {
 }
 
 // Each problem once, however often it is seen.
-void Gatekeeper::LogProblems(const std::vector<std::string>& problems) {
+void KeyWatcher::LogProblems(const std::vector<std::string>& problems) {
   if (problems == problems_) return;
   problems_ = problems;
   for (const std::string& problem : problems) log::Error("keys.problem {}", problem);
 }
 
-void Gatekeeper::CountRefusals(Instant now) {
+void KeyWatcher::CountRefusals(Instant now) {
   const auto refusals = authenticator_.TakeRefusals();
   if (refusals.count == 0) return;
   refused_count_ += refusals.count;

@@ -1,5 +1,5 @@
 #pragma once
-// Gatekeeper: the coordinator's keys while it runs. Answers handshakes, notices when files under
+// KeyWatcher: the coordinator's keys while it runs. Answers handshakes, notices when files under
 // its directory change, and says which keys count no more. Belongs to the event loop's thread.
 //
 // Changes are noticed by inotify: what was sent after a file was removed is not acted upon, and who
@@ -26,9 +26,9 @@
 
 namespace loopfleet::coordinator {
 
-class Gatekeeper {
+class KeyWatcher {
  public:
-  static Result<std::unique_ptr<Gatekeeper>> Start(wire::Context& context,
+  static Result<std::unique_ptr<KeyWatcher>> Start(wire::Context& context,
                                                    std::filesystem::path dir, Instant now);
 
   wire::Authenticator& authenticator() { return authenticator_; }
@@ -45,7 +45,7 @@ class Gatekeeper {
   static constexpr std::chrono::seconds kRescan{30};
   static constexpr std::chrono::seconds kRefusalLogPause{1};  // an attacker must not fill the log
 
-  Gatekeeper(std::filesystem::path dir, wire::Authenticator authenticator,
+  KeyWatcher(std::filesystem::path dir, wire::Authenticator authenticator,
              const wire::PublicKey& public_key, UniqueFd changes);
   void Watch();
   bool HasChanged();

@@ -1,5 +1,5 @@
 #pragma once
-// LogPause: of lines that a stranger can cause without end, one a second is logged; the next one
+// LogRateLimit: of lines that a stranger can cause without end, one a second is logged; the next one
 // says how many it stands for. One thread's.
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace loopfleet::coordinator {
 
-class LogPause {
+class LogRateLimit {
  public:
   // Counts a line. How many are to be told of now, itself included; none: not now.
   std::optional<std::uint64_t> Count(Instant now) {

@@ -64,7 +64,7 @@ wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch) {
           .from_store = batch.from_store};
 }
 
-wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetch) {
+wire::CoordinatorMessage StorageQueries::Outcomes(const wire::FetchOutcomes& fetch) {
   const auto batch = reader_.FindBatch(fetch.batch);
   if (!batch) return Unreadable(batch.error());
   if (!*batch) return NotFound(fmt::format("there is no batch {}", fetch.batch));
@@ -89,7 +89,7 @@ wire::CoordinatorMessage StoredAnswers::Outcomes(const wire::FetchOutcomes& fetc
   return page;
 }
 
-wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListOutcomes& list) {
+wire::CoordinatorMessage StorageQueries::Answer(const wire::ListOutcomes& list) {
   const storage::OutcomePlace after{.batch = list.after.batch, .sequence = list.after.sequence};
   const std::uint32_t most = std::min(list.max_outcomes, kOutcomesPerList);
   auto rows = reader_.ListOutcomes(after, most, list.benchmark_prefix);
@@ -111,7 +111,7 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListOutcomes& list) {
   return reply;
 }
 
-wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListBatches& list) {
+wire::CoordinatorMessage StorageQueries::Answer(const wire::ListBatches& list) {
   const auto batches =
       reader_.ListBatches(std::min<std::uint32_t>(list.max_batches, wire::kMaxBatchesPerList));
   if (!batches) return Unreadable(batches.error());
@@ -120,7 +120,7 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ListBatches& list) {
   return reply;
 }
 
-wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
+wire::CoordinatorMessage StorageQueries::Answer(const wire::ShowBatch& show) {
   const auto batch = show.batch ? reader_.FindBatch(show.batch) : reader_.NewestBatch();
   if (!batch) return Unreadable(batch.error());
   if (*batch) return BatchInfoOf(**batch);
@@ -128,7 +128,7 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ShowBatch& show) {
                              : std::string("no client has sent a batch yet"));
 }
 
-wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain, Unknown why) {
+wire::CoordinatorMessage StorageQueries::Answer(const wire::ExplainJob& explain, Unknown why) {
   const JobId id = explain.job;
   auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());
@@ -142,7 +142,7 @@ wire::CoordinatorMessage StoredAnswers::Answer(const wire::ExplainJob& explain, 
   return ExplainFinished(id, std::move((*job)->outcome));
 }
 
-wire::CoordinatorMessage StoredAnswers::Job(JobId id, const std::optional<LiveJob>& live) {
+wire::CoordinatorMessage StorageQueries::Job(JobId id, const std::optional<LiveJob>& live) {
   auto job = reader_.ReadJob(id);
   if (!job) return Unreadable(job.error());
   if (!*job) return NotFound(fmt::format("there is no job {}", id));

@@ -1,5 +1,5 @@
 #pragma once
-// StoredAnswers: replies that are read from storage, cut so that each fits one frame.
+// StorageQueries: replies that are read from storage, cut so that each fits one frame.
 // Belongs to the event loop's thread.
 
 #include <optional>
@@ -16,9 +16,9 @@ wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch);
 // What is told of what could not be read: BUSY where that may pass, STORAGE_CORRUPT where not.
 wire::Refused Unreadable(const Error& error);
 
-class StoredAnswers {
+class StorageQueries {
  public:
-  explicit StoredAnswers(storage::StoreReader& reader) : reader_(reader) {}
+  explicit StorageQueries(storage::StoreReader& reader) : reader_(reader) {}
 
   // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);

@@ -39,7 +39,7 @@ std::vector<std::uint64_t> NewFilter(std::size_t keys) {
   return std::vector<std::uint64_t>((keys / kKeysPerBlock + 1) * kBlockWords);
 }
 
-bool MayHave(const std::vector<std::uint64_t>& filter, ResultHash hash) {
+bool Eligible(const std::vector<std::uint64_t>& filter, ResultHash hash) {
   return ForEachBit(hash, filter.size(),
                     [&](std::size_t word, std::uint64_t bit) { return (filter[word] & bit) != 0; });
 }
@@ -136,7 +136,7 @@ Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHas
     const std::lock_guard lock(mutex_);
     recent_.Find(hash, below, max, ids);
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-      if ((*run)->first_id < below && MayHave((*run)->filter, hash)) runs.push_back(*run);
+      if ((*run)->first_id < below && Eligible((*run)->filter, hash)) runs.push_back(*run);
     }
   }
   for (const auto& run : runs) {

@@ -54,7 +54,7 @@ std::expected<double, Failure> Evaluate(Children& children, const looptree::Loop
   for (const BufferSpec& spec : compiled.kernel.buffers) {
     if (spec.role == BufferSpec::Role::kOutput) outputs.push_back(spec.element_count);
   }
-  ArenaPool arenas({});
+  GuardedBufferPool arenas({});
   auto arena = arenas.Take(LayOut(outputs, workload->layout.buffers.size()));
   if (!arena) {
     return std::unexpected(
@@ -90,18 +90,18 @@ void RunChildren(Report& report, const Options& options) {
   auto canary = MakeGpuCanary(arch);
   if (!canary) return report.Fail(canary.error().message);
   canary->code = probe->canary_code;
-  auto nursery = Nursery::Start(GpuChildPrograms({.ordinal = options.device,
+  auto fork_server = ForkServer::Start(GpuChildPrograms({.ordinal = options.device,
                                                   .arch = arch,
                                                   .assembler = probe->assembler,
                                                   .canary = *std::move(canary),
                                                   .isolation = isolation}));
-  if (!nursery) return report.Fail(nursery.error().message);
-  const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause) {
+  if (!fork_server) return report.Fail(fork_server.error().message);
+  const RestartListener on_restart = [&](ChildRole role, ExitReason::Cause) {
     report.Fail(fmt::format("the child '{}' ended", ChildRoleName(role)));
   };
-  Children children{.compiler = {**nursery, kCompileLimit, on_restart},
-                    .reference = {**nursery, kCompileLimit, on_restart},
-                    .device = {**nursery, {}, on_restart}};
+  Children children{.compiler = {**fork_server, kCompileLimit, on_restart},
+                    .reference = {**fork_server, kCompileLimit, on_restart},
+                    .device = {**fork_server, {}, on_restart}};
   for (const Tree& tree : kTrees) {
     const auto ns = Evaluate(children, Walked(tree.uri, tree.actions));
     report.Row({{"benchmark", tree.uri},

@@ -14,7 +14,7 @@ namespace loopfleet::worker {
 namespace {
 
 // A driver may be too old for what an assembler makes: then it has to assemble by itself.
-std::string WhyNotTaken(PtxAssembler& assembler, GpuDevice& device, GpuArch arch) {
+std::string Validate(PtxAssembler& assembler, GpuDevice& device, GpuArch arch) {
   const auto canary = MakeGpuCanary(arch);
   if (!canary) return canary.error().message;
   const auto cubin = assembler.Assemble(canary->kernel.ptx, arch);
@@ -38,7 +38,7 @@ void WithDevice(CudaDriver& driver, const Options& options, Report& report,
   auto assembler = OpenNvJitLink();
   if (!assembler) {
     missing = assembler.error().message;
-  } else if (const std::string why = WhyNotTaken(**assembler, **device, arch); !why.empty()) {
+  } else if (const std::string why = Validate(**assembler, **device, arch); !why.empty()) {
     missing = why;
     assembler->reset();
   }

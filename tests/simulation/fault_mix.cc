@@ -99,7 +99,7 @@ void DrawDrifts(std::uint64_t seed, FaultMix& mix) {
 // So few that batches and answers for many, which are small here, are ended in several pieces.
 void DrawPieces(std::uint64_t seed, FaultMix& mix) {
   Dice dice(seed, 23);
-  if (dice.Chance(0.7)) mix.limits.max_endings_per_turn = dice.Between(1U, 3U);
+  if (dice.Chance(0.7)) mix.limits.max_endings_per_event = dice.Between(1U, 3U);
 }
 
 }  // namespace

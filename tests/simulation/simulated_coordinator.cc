@@ -206,7 +206,7 @@ void SimulatedCoordinator::OnSubmit(const PeerId& peer, std::uint64_t number,
     event.seen = *std::move(seen);
   }
   if (client && !event.seen) {
-    event.no_room = core_->WhyNoRoomFor(*client, submit, parts_.agenda.now());
+    event.no_room = core_->CheckRoomFor(*client, submit, parts_.agenda.now());
   }
   if (client && !event.seen && !event.no_room) {
     const coordinator::StoredConditions conditions(core_->state());

@@ -98,7 +98,7 @@ class SimulatedWorker::Runner final : public worker::LeaseRunner {
     is_running_ = false;
     if (held_.contains(lease.lease)) finished_.push_back(*std::move(report));
     RunNext();
-    worker_.Turn();
+    worker_.Transaction();
   }
 
   SimulatedWorker& worker_;
@@ -154,7 +154,7 @@ void SimulatedWorker::Start() {
   };
   conversation_ = std::make_unique<worker::Conversation>(options, line, *runner_, hello_);
   (void)conversation_->Open(parts_.agenda.now());
-  Turn();
+  Transaction();
   After(seconds(1), [this] { SecondPasses(); });
 }
 
@@ -179,14 +179,14 @@ void SimulatedWorker::Hear(wire::WorkerCommand command) {
     parts_.checker.Violate("workers are not sent away", hello_.name);
     return;
   }
-  Turn();
+  Transaction();
 }
 
-void SimulatedWorker::Turn() {
+void SimulatedWorker::Transaction() {
   const Instant now = parts_.agenda.now();
   if (!conversation_ || now < frozen_until_) return;
   const std::uint64_t life = life_;
-  const auto phase = conversation_->Turn(now);
+  const auto phase = conversation_->Transaction(now);
   if (life_ != life) return;
   if (phase.value() == worker::Conversation::Phase::kOver) {
     return Die(dice_.Between(Nanos(milliseconds(100)), Nanos(seconds(3))));
@@ -200,7 +200,7 @@ void SimulatedWorker::WakeUpAt(Instant when) {
   After(when - parts_.agenda.now(), [this, when] {
     if (wakes_at_ != when) return;  // something earlier took its place
     wakes_at_.reset();
-    Turn();
+    Transaction();
   });
 }
 
@@ -224,7 +224,7 @@ void SimulatedWorker::SecondPasses() {
   }
   if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
     conversation_->StartDrain(parts_.agenda.now());
-    Turn();
+    Transaction();
   } else if (dice_.Chance(Rate(Fault::kKillWorker))) {
     Die(dice_.Between(Nanos(milliseconds(10)), Nanos(seconds(4))));
   }
@@ -237,7 +237,7 @@ void SimulatedWorker::Thaw() {
     unread_.pop_front();
     Hear(std::move(next));
   }
-  if (life_ == life) Turn();
+  if (life_ == life) Transaction();
 }
 
 void SimulatedWorker::Die(Nanos until_restart) {

@@ -45,7 +45,7 @@ class SimulatedWorker final : private worker::Conversation::Line {
   Status Reconnect() override;
 
   void Hear(wire::WorkerCommand command);
-  void Turn();
+  void Transaction();
   void WakeUpAt(Instant when);
   void SecondPasses();
   void Thaw();

@@ -8,37 +8,37 @@
 
 namespace loopfleet::worker {
 
-Session::Session(const Options& options, const Parts& parts, wire::WorkerHello hello)
+Connection::Connection(const Options& options, const Parts& parts, wire::WorkerHello hello)
     : options_(options),
       parts_(parts),
-      conversation_(options.conversation, *this, parts.runner, std::move(hello)) {}
+      protocol_(options.protocol, *this, parts.runner, std::move(hello)) {}
 
-Session::~Session() = default;
+Connection::~Connection() = default;
 
-Status Session::Run() {
-  LF_TRY_VOID(conversation_.Open(parts_.clock.Now()));
+Status Connection::Run() {
+  LF_TRY_VOID(protocol_.Open(parts_.clock.Now()));
   for (;;) {
     LF_TRY_VOID(parts_.check_children());
-    if (drain_requested_ && !conversation_.is_draining()) {
-      conversation_.StartDrain(parts_.clock.Now());
+    if (drain_requested_ && !protocol_.is_draining()) {
+      protocol_.StartDrain(parts_.clock.Now());
     }
     LF_TRY_VOID(ReceiveAll());
-    parts_.pulse.Beat();
+    parts_.liveness.Beat();
     const Instant now = parts_.clock.Now();
-    LF_TRY(const Conversation::Phase phase, conversation_.Turn(now));
+    LF_TRY(const Protocol::Phase phase, protocol_.Turn(now));
     ShowRegistration();
-    if (phase == Conversation::Phase::kOver) return {};
+    if (phase == Protocol::Phase::kOver) return {};
     poller_->Wait(
-        std::clamp<Nanos>(conversation_.NextTimer() - now, Nanos{0}, options_.longest_wait));
+        std::clamp<Nanos>(protocol_.NextTimer() - now, Nanos{0}, options_.longest_wait));
   }
 }
 
-void Session::RequestDrain() {
+void Connection::RequestDrain() {
   drain_requested_ = true;
   parts_.wakeup.Signal();
 }
 
-Status Session::Reconnect() {
+Status Connection::Reconnect() {
   poller_.reset();
   dealer_.reset();
   LF_TRY(dealer_, wire::Dealer::Connect(parts_.context, options_.coordinator,
@@ -50,12 +50,12 @@ Status Session::Reconnect() {
   return {};
 }
 
-bool Session::Send(const wire::WorkerMessage& message) {
+bool Connection::Send(const wire::WorkerMessage& message) {
   return dealer_->Send(wire::Encode(message)) == wire::SendResult::kSent;
 }
 
 // Whoever keeps the fleet may authorize the key at any time: the worker goes on trying.
-void Session::TellHandshake() {
+void Connection::TellHandshake() {
   const auto failure = dealer_->TakeHandshakeFailure();
   if (!failure) return;
   if (*failure == wire::Dealer::HandshakeFailure::kKeyRefused) {
@@ -68,9 +68,9 @@ void Session::TellHandshake() {
   }
 }
 
-Status Session::ReceiveAll() {
+Status Connection::ReceiveAll() {
   TellHandshake();
-  if (dealer_->TakeReconnected()) conversation_.ConnectedAgain(parts_.clock.Now());
+  if (dealer_->TakeReconnected()) protocol_.ConnectedAgain(parts_.clock.Now());
   while (const std::optional<std::string> frame = dealer_->Receive()) {
     std::expected<wire::WorkerCommand, Failure> command = wire::DecodeWorkerCommand(*frame);
     if (!command) {
@@ -80,14 +80,14 @@ Status Session::ReceiveAll() {
     if (const auto* welcome = std::get_if<wire::WorkerWelcome>(&*command)) {
       if (welcome->reference_mhz > 0) parts_.set_reference_clock(welcome->reference_mhz);
     }
-    LF_TRY_VOID(conversation_.Hear(*std::move(command), parts_.clock.Now()));
+    LF_TRY_VOID(protocol_.Hear(*std::move(command), parts_.clock.Now()));
     ShowRegistration();
   }
   return {};
 }
 
-void Session::ShowRegistration() {
-  const bool is_registered = conversation_.is_registered();
+void Connection::ShowRegistration() {
+  const bool is_registered = protocol_.is_registered();
   if (is_registered && !was_registered_) parts_.metrics.Connected();
   if (!is_registered && was_registered_) parts_.metrics.Disconnected();
   was_registered_ = is_registered;

@@ -1,6 +1,6 @@
 #pragma once
-// Session: this worker's connection to its coordinator, and the loop that serves it. What is said,
-// and when, is the Conversation's to decide (worker/coordinator_link/protocol.h). A coordinator
+// Connection: this worker's connection to its coordinator, and the loop that serves it. What is said,
+// and when, is the Protocol's to decide (worker/coordinator_link/protocol.h). A coordinator
 // that goes away is waited for without end. Belongs to the thread that calls Run; RequestDrain may
 // be called from any.
 
@@ -21,12 +21,12 @@
 
 namespace loopfleet::worker {
 
-class Session final : private Conversation::Line {
+class Connection final : private Protocol::Line {
  public:
   struct Options {
     std::string coordinator;             // endpoint
     std::optional<wire::PeerKeys> keys;  // without, it is on this machine
-    Conversation::Options conversation;
+    Protocol::Options protocol;
     std::chrono::milliseconds longest_wait{200};  // of one turn of the loop
   };
   // All of it outlives the session. `wakeup` is to be signalled when the runner has reports.
@@ -36,16 +36,16 @@ class Session final : private Conversation::Line {
     LeaseRunner& runner;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
-    Pulse& pulse;  // beats once each turn
+    Liveness& liveness;  // beats once each turn
     // That the coordinator wants times to be stated at.
     std::function<void(double mhz)> set_reference_clock;
     std::function<Status()> check_children;  // an error ends the session: nothing can run any more
   };
   // `hello` is what the worker says of itself; `held` is filled in here.
-  Session(const Options& options, const Parts& parts, wire::WorkerHello hello);
-  ~Session() override;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  Connection(const Options& options, const Parts& parts, wire::WorkerHello hello);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   // Returns once drained. An error: the coordinator refuses this worker for good (kInvalid), or
   // check_children failed.
@@ -65,7 +65,7 @@ class Session final : private Conversation::Line {
   const Parts parts_;
   std::optional<wire::Dealer> dealer_;
   std::optional<wire::Poller> poller_;  // of dealer_ and the wakeup
-  Conversation conversation_;
+  Protocol protocol_;
   bool was_registered_ = false;  // as the metrics show it
   std::atomic<bool> drain_requested_{false};
 };

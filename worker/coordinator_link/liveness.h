@@ -1,5 +1,5 @@
 #pragma once
-// Pulse: shows from outside whether a loop still turns. Safe from any thread.
+// Liveness: shows from outside whether a loop still turns. Safe from any thread.
 
 #include <atomic>
 
@@ -7,9 +7,9 @@
 
 namespace loopfleet::worker {
 
-class Pulse {
+class Liveness {
  public:
-  explicit Pulse(const Clock& clock) : clock_(clock) { Beat(); }
+  explicit Liveness(const Clock& clock) : clock_(clock) { Beat(); }
 
   void Beat() { last_ns_ = NowNs(); }
   Nanos SinceLastBeat() const { return Nanos(NowNs() - last_ns_); }

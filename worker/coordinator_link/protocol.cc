@@ -18,8 +18,8 @@ bool IsForGood(FailureCode code) {
 
 }  // namespace
 
-struct Conversation::Hearer {
-  Conversation& self;
+struct Protocol::Hearer {
+  Protocol& self;
   Instant now;
 
   Status operator()(const wire::WorkerWelcome& welcome) const {
@@ -100,27 +100,27 @@ struct Conversation::Hearer {
   }
 };
 
-Conversation::Conversation(const Options& options, Line& line, LeaseRunner& runner,
+Protocol::Protocol(const Options& options, Line& line, LeaseRunner& runner,
                            wire::WorkerHello hello)
     : options_(options), line_(line), runner_(runner), hello_(std::move(hello)) {
   hello_.capabilities.emplace_back(wire::kGiveBackCapability);
   hello_.capabilities.emplace_back(wire::kAnnounceCapability);
 }
 
-Status Conversation::Open(Instant now) { return Reconnect(now); }
+Status Protocol::Open(Instant now) { return Reconnect(now); }
 
-void Conversation::ConnectedAgain(Instant now) {
+void Protocol::ConnectedAgain(Instant now) {
   is_registered_ = false;
   next_hello_ = now;
   last_heard_ = now;
 }
 
-Status Conversation::Hear(wire::WorkerCommand command, Instant now) {
+Status Protocol::Hear(wire::WorkerCommand command, Instant now) {
   last_heard_ = now;
   return std::visit(Hearer{*this, now}, std::move(command));
 }
 
-Result<Conversation::Phase> Conversation::Turn(Instant now) {
+Result<Protocol::Phase> Protocol::Turn(Instant now) {
   TakeFinished(now);
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);
@@ -132,13 +132,13 @@ Result<Conversation::Phase> Conversation::Turn(Instant now) {
   return Phase::kOver;
 }
 
-Instant Conversation::NextTimer() const {
+Instant Protocol::NextTimer() const {
   if (!is_registered_) return next_hello_;
   return next_linger_ == Instant{} ? next_heartbeat_ : std::min(next_heartbeat_, next_linger_);
 }
 
 // A new connection as well as a new hello: the old one may hang without either side knowing.
-Status Conversation::Reconnect(Instant now) {
+Status Protocol::Reconnect(Instant now) {
   LF_TRY_VOID(line_.Reconnect());
   ConnectedAgain(now);
   return {};
@@ -146,7 +146,7 @@ Status Conversation::Reconnect(Instant now) {
 
 // The key counts no more, and what this worker held is others' by now. A key may be authorized
 // again at any time, and a whole fleet's may be gone for a moment, so it goes on trying.
-Status Conversation::OnRevoked(Instant now) {
+Status Protocol::OnRevoked(Instant now) {
   std::vector<LeaseId> lost;
   for (const wire::HeldLease& held : runner_.Held()) lost.push_back(held.lease);
   log::Warning("worker.key_revoked leases={} reports={}", lost.size(), unstored_.size());
@@ -159,7 +159,7 @@ Status Conversation::OnRevoked(Instant now) {
   return {};
 }
 
-void Conversation::TakeFinished(Instant now) {
+void Protocol::TakeFinished(Instant now) {
   for (wire::Report& report : runner_.TakeFinished()) {
     const LeaseId lease = report.lease;
     unstored_[lease] = {
@@ -168,14 +168,14 @@ void Conversation::TakeFinished(Instant now) {
 }
 
 // Before the heartbeat, which no longer lists them.
-void Conversation::SendReturned() {
+void Protocol::SendReturned() {
   if (given_back_.empty() || !is_registered_) return;
   if (line_.Send(wire::Returned{.leases = given_back_})) given_back_.clear();
 }
 
 // Whether what is finished had better wait a moment for what is about to be: one message costs the
 // coordinator about as much as twenty reports.
-bool Conversation::Lingers(Instant now) const {
+bool Protocol::Lingers(Instant now) const {
   std::size_t fresh = 0;
   Instant oldest = now;
   for (const auto& [lease, unstored] : unstored_) {
@@ -187,7 +187,7 @@ bool Conversation::Lingers(Instant now) const {
   return now - oldest < options_.linger && !runner_.Held().empty();
 }
 
-void Conversation::SendAllAgain() {
+void Protocol::SendAllAgain() {
   alone_.reset();
   for (auto& [lease, unstored] : unstored_) {
     unstored.sent_at.reset();
@@ -195,7 +195,7 @@ void Conversation::SendAllAgain() {
   }
 }
 
-void Conversation::SendReports(Instant now) {
+void Protocol::SendReports(Instant now) {
   if (unstored_.empty()) is_cautious_ = false;
   if (alone_ && !unstored_.contains(*alone_)) alone_.reset();
   next_linger_ = {};
@@ -238,7 +238,7 @@ void Conversation::SendReports(Instant now) {
 }
 
 // Sent as it is for ever, a report that cannot be read would keep its job for ever.
-void Conversation::OnUnreadable(const std::string& why) {
+void Protocol::OnUnreadable(const std::string& why) {
   const auto blamed = is_cautious_ && alone_ ? unstored_.find(*alone_) : unstored_.end();
   is_cautious_ = true;
   if (blamed != unstored_.end() && blamed->second.is_replaced) {
@@ -253,14 +253,14 @@ void Conversation::OnUnreadable(const std::string& why) {
   SendAllAgain();
 }
 
-void Conversation::SendHelloIfDue(Instant now) {
+void Protocol::SendHelloIfDue(Instant now) {
   if (is_registered_ || now < next_hello_) return;
   hello_.held = Held();
   line_.Send(hello_);
   next_hello_ = now + options_.hello_interval;
 }
 
-void Conversation::SendHeartbeatIfDue(Instant now) {
+void Protocol::SendHeartbeatIfDue(Instant now) {
   if (!is_registered_ || now < next_heartbeat_) return;
   wire::Heartbeat heartbeat;
   heartbeat.drain = is_draining_ ? wire::DrainState::kDraining : wire::DrainState::kServing;
@@ -278,7 +278,7 @@ void Conversation::SendHeartbeatIfDue(Instant now) {
   next_heartbeat_ = now + heartbeat_interval_;
 }
 
-Status Conversation::NoticeSilence(Instant now) {
+Status Protocol::NoticeSilence(Instant now) {
   const Nanos patience = options_.silent_intervals *
                          (is_registered_ ? heartbeat_interval_ : Nanos(options_.hello_interval));
   if (now - last_heard_ <= patience) return {};
@@ -289,7 +289,7 @@ Status Conversation::NoticeSilence(Instant now) {
   return Reconnect(now);
 }
 
-std::vector<wire::HeldLease> Conversation::Held() const {
+std::vector<wire::HeldLease> Protocol::Held() const {
   std::vector<wire::HeldLease> held = runner_.Held();
   for (const auto& [lease, unstored] : unstored_) {
     held.push_back({.lease = lease, .job = unstored.report.job});
@@ -297,14 +297,14 @@ std::vector<wire::HeldLease> Conversation::Held() const {
   return held;
 }
 
-void Conversation::StartDrain(Instant now) {
+void Protocol::StartDrain(Instant now) {
   is_draining_ = true;
   returned_ = runner_.DropUnstarted();
   next_heartbeat_ = now;  // says at once that nothing more is to be granted
   log::Info("worker.draining running={} returned={}", runner_.Held().size(), returned_.size());
 }
 
-bool Conversation::IsDrained(Instant now) {
+bool Protocol::IsDrained(Instant now) {
   if (!runner_.Held().empty()) return false;
   if (unstored_.empty()) return true;
   if (!idle_since_) idle_since_ = now;
@@ -314,7 +314,7 @@ bool Conversation::IsDrained(Instant now) {
   return true;
 }
 
-void Conversation::SayGoodbye() {
+void Protocol::SayGoodbye() {
   if (is_registered_) line_.Send(wire::Goodbye{.returned = returned_});
   is_registered_ = false;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Conversation: what a worker says to its coordinator, and when. A state machine: it knows no
+// Protocol: what a worker says to its coordinator, and when. A state machine: it knows no
 // socket, thread or clock, so that the same code runs in the daemon
 // (worker/coordinator_link/connection.h) and in the simulation (tests/simulation). One thread at a
 // time.
@@ -20,7 +20,7 @@
 
 namespace loopfleet::worker {
 
-class Conversation {
+class Protocol {
  public:
   struct Options {
     std::chrono::milliseconds hello_interval{1000};  // until a hello is answered
@@ -48,7 +48,7 @@ class Conversation {
 
   // `line` and `runner` outlive it. `hello` is what the worker says of itself; `held` is filled in
   // here.
-  Conversation(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello);
+  Protocol(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello);
 
   Status Open(Instant now);  // first of all
   // The line was lost and is there again by itself: a coordinator that was restarted gives what

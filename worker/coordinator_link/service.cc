@@ -118,7 +118,7 @@ std::optional<std::string> DeviceRetirement::reason() const {
 }
 
 Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello hello) {
-  Pulse pulse(parts.clock);
+  Liveness liveness(parts.clock);
   monitoring::RegisterProcess(parts.registry);
   const auto why_not_ready = [&] {
     std::vector<std::string> reasons;
@@ -134,10 +134,10 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
               .ready = why_not_ready},
              parts.registry, [&] {
                std::vector<std::string> reasons;
-               if (!parts.nursery.IsAlive()) {
+               if (!parts.fork_server.IsAlive()) {
                  reasons.emplace_back("the process that starts children ended");
                }
-               if (pulse.SinceLastBeat() > kStuckAfter) {
+               if (liveness.SinceLastBeat() > kStuckAfter) {
                  reasons.emplace_back("the session with the coordinator is stuck");
                }
                if (parts.retirement != nullptr) {
@@ -147,33 +147,33 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
                return reasons;
              }));
   hello.http = http->address();
-  Session session({.coordinator = config.coordinator,
+  Connection connection({.coordinator = config.coordinator,
                    .keys = std::move(parts.keys),
-                   .conversation = {.canaries = parts.canaries}},
+                   .protocol = {.canaries = parts.canaries}},
                   {.context = parts.context,
                    .wakeup = parts.wakeup,
                    .runner = parts.runner,
                    .metrics = parts.metrics,
                    .clock = parts.clock,
-                   .pulse = pulse,
+                   .liveness = liveness,
                    .set_reference_clock = parts.set_reference_clock,
                    .check_children = [&]() -> Status {
-                     if (parts.nursery.IsAlive()) return {};
+                     if (parts.fork_server.IsAlive()) return {};
                      return Fail(ErrorKind::kClosed, "the process that starts children ended");
                    }},
                   hello);
   const auto service =
-      ServiceManager::FromEnvironment([&] { return pulse.SinceLastBeat() < kStuckAfter; });
+      ServiceManager::FromEnvironment([&] { return liveness.SinceLastBeat() < kStuckAfter; });
   parts.signals.Watch([&] {
     service->Stopping();
-    session.RequestDrain();
+    connection.RequestDrain();
   });
-  if (parts.retirement != nullptr) parts.retirement->OnRetire([&] { session.RequestDrain(); });
+  if (parts.retirement != nullptr) parts.retirement->OnRetire([&] { connection.RequestDrain(); });
   PrintReadyLine(hello);
   service->Ready();
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\"", hello.name,
             config.coordinator, hello.http, hello.hardware.hardware_class);
-  const Status ended = session.Run();
+  const Status ended = connection.Run();
   parts.signals.Forget();  // it knows the session, which goes first
   if (parts.retirement == nullptr) return ended;
   parts.retirement->OnRetire(nullptr);

@@ -64,7 +64,7 @@ struct ServiceParts {
   wire::Context& context;
   wire::Wakeup& wakeup;
   LeaseRunner& runner;
-  Nursery& nursery;
+  ForkServer& fork_server;
   SignalWatcher& signals;
   monitoring::Registry& registry;
   monitoring::WorkerMetrics& metrics;

@@ -120,7 +120,7 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
         return preparer.reference.Compute(tree, seed, inputs, reference);
       });
   if (!workload) return fail(std::move(workload).error());
-  auto arena = ArenaFor(kernel, **workload);
+  auto arena = GuardedBuffersFor(kernel, **workload);
   if (!arena) return fail(std::move(arena).error());
   KernelCall call{.entry = *entry, .workload = *std::move(workload), .arena = *std::move(arena)};
   const std::expected<Verified, Failure> verified = Verify(preparer, call);
@@ -136,10 +136,10 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .call = std::move(call),
                   .run_took = verified->run_took,
                   .waits_since = done,
-                  .looks = Looks(lease.spec, {.likely_run_ns = verified->run_ns})};
+                  .rounds = MeasurementRounds(lease.spec, {.likely_run_ns = verified->run_ns})};
 }
 
-std::expected<std::shared_ptr<Arena>, Failure> Pipeline::ArenaFor(const Kernel& kernel,
+std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(const Kernel& kernel,
                                                                   const Workload& workload) {
   std::vector<std::uint64_t> counts;
   std::uint64_t elements = 0;
@@ -214,7 +214,7 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
 }
 
 void Pipeline::RunCanariesIfDue() {
-  DeviceWatch& device = parts_.device;
+  DeviceHealth& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
   account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
   if (parts_.slot.TakeCore()) {
@@ -239,7 +239,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
       account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
     next->begun_at = preparations_.Now();
     const auto begun =
-        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->looks), next->run_took);
+        parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->rounds), next->run_took);
     if (begun) {
       account_.duty().SlotDoes(Activity::kMeasure);
       on_slot.push_back(*std::move(next));
@@ -253,7 +253,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
 std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
   // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
   // then known to be right after it has been timed.
-  if (!done.looks.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
+  if (!done.rounds.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
   if (preparations_.WereAnySince(done.begun_at)) done.had_all_cores = false;
   done.outside += timed.outside;
   const Samples& samples = timed.samples;
@@ -263,8 +263,8 @@ std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, 
   constexpr double kHertzPerMhz = 1e6;
   parts_.metrics.SetClock(samples.clock_after_mhz * kHertzPerMhz);
   parts_.device.Observe(samples);
-  done.looks.Add(std::move(timed.samples), done.evaluation.conditions->hardware.clock_mhz);
-  return done.looks.NextIn();
+  done.rounds.Add(std::move(timed.samples), done.evaluation.conditions->hardware.clock_mhz);
+  return done.rounds.NextIn();
 }
 
 std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const {
@@ -272,12 +272,12 @@ std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const 
   for (std::size_t i = 0; i < kSlotSteps; ++i) {
     parts_.metrics.StageTook(SlotStepLabel(static_cast<SlotStep>(i)), Nanos(done.outside.ns[i]));
   }
-  LF_TRY(Measurement measurement, parts_.device.Judge(done.looks, done.spec,
+  LF_TRY(Measurement measurement, parts_.device.Judge(done.rounds, done.spec,
                                                       {.flop_count = done.evaluation.flop_count,
                                                        .output_bytes = done.output_bytes,
                                                        .threads = done.spec.threads},
                                                       done.evaluation.conditions->hardware));
-  // Looks may agree on what all of them were disturbed by, and no probe looks at its other cores.
+  // MeasurementRounds may agree on what all of them were disturbed by, and no probe looks at its other cores.
   const bool is_disturbed = done.spec.threads > 1 && !done.had_all_cores;
   if (is_disturbed && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
   measurement.grade = std::max(measurement.grade, options_.best_grade);

@@ -48,7 +48,7 @@ class Pipeline final : public LeaseRunner {
     std::uint64_t max_flop_count = 100'000'000'000;
     std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
     WorkloadCache::Options workloads;
-    ArenaPool::Options arenas;
+    GuardedBufferPool::Options arenas;
   };
   // What one preparing thread works with.
   struct Preparer {
@@ -60,7 +60,7 @@ class Pipeline final : public LeaseRunner {
   struct Parts {
     std::vector<Preparer> preparers;  // a thread for each
     TimingSlot& slot;                 // used by the timing thread
-    DeviceWatch& device;
+    DeviceHealth& device;
     CodeArena& code;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
@@ -91,7 +91,7 @@ class Pipeline final : public LeaseRunner {
     KernelCall call;
     Nanos run_took;  // Verified::run_took
     Instant waits_since;
-    Looks looks;
+    MeasurementRounds rounds;
     SlotTime outside;             // of its looks
     Preparations::Mark begun_at;  // of the look under way
     bool had_all_cores = true;    // nothing was prepared on its other cores during its looks
@@ -118,7 +118,7 @@ class Pipeline final : public LeaseRunner {
   };
   // Runs the kernel once, away from the slot, and compares what it wrote.
   std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
-  std::expected<std::shared_ptr<Arena>, Failure> ArenaFor(const Kernel& kernel,
+  std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(const Kernel& kernel,
                                                           const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
@@ -129,7 +129,7 @@ class Pipeline final : public LeaseRunner {
   const std::function<void()> on_finished_;
   LeaseBook leases_;
   WorkloadCache workloads_;
-  ArenaPool arenas_;
+  GuardedBufferPool arenas_;
   SlotAccount account_;
   Preparations preparations_;
 

@@ -25,13 +25,13 @@ std::vector<BufferSpec> TensorsOf(const looptree::Program& program) {
 
 }  // namespace
 
-CompilerProcess::CompilerProcess(Nursery& nursery, std::chrono::milliseconds limit,
+CompilerProcess::CompilerProcess(ForkServer& fork_server, std::chrono::milliseconds limit,
                                  RestartListener on_restart)
-    : nursery_(nursery), limit_(limit), on_restart_(std::move(on_restart)) {}
+    : fork_server_(fork_server), limit_(limit), on_restart_(std::move(on_restart)) {}
 
 Status CompilerProcess::EnsureChild() {
   if (child_) return {};
-  LF_TRY(child_, nursery_.Spawn(ChildRole::kCompiler));
+  LF_TRY(child_, fork_server_.Spawn(ChildRole::kCompiler));
   has_answered_ = false;
   return {};
 }
@@ -54,9 +54,9 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::Loop
                                                             const CompileRequest& request) {
   for (;;) {  // twice at most: a new child has answered nothing
     const bool is_worn = child_ && has_answered_;
-    std::expected<CompileReply, ChildEnd> reply = TryToAsk(request);
+    std::expected<CompileReply, ExitReason> reply = TryToAsk(request);
     if (!reply) {
-      if (is_worn && reply.error().cause != ChildEnd::Cause::kTimeout) continue;
+      if (is_worn && reply.error().cause != ExitReason::Cause::kTimeout) continue;
       return std::unexpected(ToCompileFailure(reply.error(), limit_));
     }
     if (!*reply) return std::unexpected(std::move(*reply).error());
@@ -67,12 +67,12 @@ std::expected<CompiledKernel, Failure> CompilerProcess::Ask(const looptree::Loop
   }
 }
 
-std::expected<CompileReply, ChildEnd> CompilerProcess::TryToAsk(const CompileRequest& request) {
+std::expected<CompileReply, ExitReason> CompilerProcess::TryToAsk(const CompileRequest& request) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(
-        ChildEnd{.cause = ChildEnd::Cause::kNoChild, .message = started.error().message});
+        ExitReason{.cause = ExitReason::Cause::kNoChild, .message = started.error().message});
   }
-  const auto replaced = [&](const ChildEnd& end) {
+  const auto replaced = [&](const ExitReason& end) {
     child_.reset();
     on_restart_(ChildRole::kCompiler, end.cause);
     return std::unexpected(end);

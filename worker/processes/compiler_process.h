@@ -20,11 +20,11 @@
 namespace loopfleet::worker {
 
 // Told of each child that has to be replaced.
-using RestartListener = std::function<void(ChildRole, ChildEnd::Cause)>;
+using RestartListener = std::function<void(ChildRole, ExitReason::Cause)>;
 
 class CompilerProcess {
  public:
-  CompilerProcess(Nursery& nursery, std::chrono::milliseconds limit, RestartListener on_restart);
+  CompilerProcess(ForkServer& fork_server, std::chrono::milliseconds limit, RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();
@@ -40,9 +40,9 @@ class CompilerProcess {
   std::expected<CompiledKernel, Failure> Ask(const looptree::LoopTree& tree,
                                              const CompileRequest& request);
   // One try: what the child answered, or how it ended.
-  std::expected<CompileReply, ChildEnd> TryToAsk(const CompileRequest& request);
+  std::expected<CompileReply, ExitReason> TryToAsk(const CompileRequest& request);
 
-  Nursery& nursery_;
+  ForkServer& fork_server_;
   const std::chrono::milliseconds limit_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;

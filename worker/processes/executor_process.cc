@@ -39,13 +39,13 @@ std::uint32_t PlaceIn(std::span<const Place> places, std::uint64_t memory, std::
 
 }  // namespace
 
-ExecutorProcess::ExecutorProcess(Nursery& nursery, const Options& options,
+ExecutorProcess::ExecutorProcess(ForkServer& fork_server, const Options& options,
                                  RestartListener on_restart)
-    : nursery_(nursery), options_(options), on_restart_(std::move(on_restart)) {}
+    : fork_server_(fork_server), options_(options), on_restart_(std::move(on_restart)) {}
 
 Status ExecutorProcess::EnsureChild() {
   if (child_) return {};
-  LF_TRY(child_, nursery_.Spawn(options_.role));
+  LF_TRY(child_, fork_server_.Spawn(options_.role));
   first_request_ = request_count_;
   inputs_places_ = {};
   arena_places_ = {};
@@ -53,11 +53,11 @@ Status ExecutorProcess::EnsureChild() {
 }
 
 Failure ExecutorProcess::NoChild(const Error& error) const {
-  return ToRunFailure({.cause = ChildEnd::Cause::kNoChild, .message = error.message},
+  return ToRunFailure({.cause = ExitReason::Cause::kNoChild, .message = error.message},
                       options_.run_limit);
 }
 
-Failure ExecutorProcess::Replaced(const ChildEnd& end) {
+Failure ExecutorProcess::Replaced(const ExitReason& end) {
   child_.reset();
   on_restart_(options_.role, end.cause);
   return ToRunFailure(end, options_.run_limit);
@@ -97,7 +97,7 @@ Result<CallPlaces> ExecutorProcess::Attach(const KernelCall& call) {
   return places;
 }
 
-void ExecutorProcess::LetGoOfBigMemory() {
+void ExecutorProcess::ReleaseBigMemory() {
   if (!child_) return;
   const auto empty = [&](MapRequest::Kind kind, Place& place) {
     if (place.memory == 0 || place.size <= kBigBytes) return;
@@ -173,7 +173,7 @@ std::expected<std::optional<ExecutorProcess::Ran>, Failure> ExecutorProcess::Try
   LF_TRY(const std::optional<RunDone> done, Await<RunDone>(number, start + options_.run_limit));
   if (!done) return std::nullopt;
   const Ran ran{.passed = Now() - start, .run_ns = done->run_ns};
-  LetGoOfBigMemory();  // it may idle from now on
+  ReleaseBigMemory();  // it may idle from now on
   return ran;
 }
 
@@ -204,7 +204,7 @@ std::expected<DeviceReading, Failure> ExecutorProcess::MeasureDevice(
 
 std::optional<CanaryReading> ExecutorProcess::RunCanaries(const HardwareFacts& hardware,
                                                           std::uint64_t probe_steps) {
-  LetGoOfBigMemory();
+  ReleaseBigMemory();
   const auto reply = AskIdle<CanaryReply>(CanaryRequest{.probe_steps = probe_steps,
                                                         .second_cache_bytes = hardware.l2_bytes,
                                                         .last_cache_bytes = hardware.l3_bytes});

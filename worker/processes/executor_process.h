@@ -28,7 +28,7 @@ namespace loopfleet::worker {
 struct KernelCall {
   std::uint64_t entry = 0;  // the address in the children
   std::shared_ptr<const Workload> workload;
-  std::shared_ptr<Arena> arena;
+  std::shared_ptr<GuardedBuffers> arena;
 };
 
 class ExecutorProcess {
@@ -40,7 +40,7 @@ class ExecutorProcess {
     std::uint32_t arena_places = kArenaPlaces;
     std::chrono::milliseconds run_limit{10'000};  // of one run of a kernel
   };
-  ExecutorProcess(Nursery& nursery, const Options& options, RestartListener on_restart);
+  ExecutorProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();
@@ -93,22 +93,22 @@ class ExecutorProcess {
   template <class Reply, class Request>
   std::expected<Reply, Failure> AskIdle(Request request);
   // Has the child unmap big memory, which stays taken on the host for as long as anybody maps it.
-  void LetGoOfBigMemory();
+  void ReleaseBigMemory();
   // Has what the call works on mapped by the child, and tells where.
   Result<CallPlaces> Attach(const KernelCall& call);
   Status Send(const ExecutorRequest& request, std::span<const int> fds);
   Status SendTime(Asked& asked);
   Failure NoChild(const Error& error) const;
-  Failure Replaced(const ChildEnd& end);
+  Failure Replaced(const ExitReason& end);
 
   // Which memory is mapped where, and when each place was last used.
   struct Place {
-    std::uint64_t memory = 0;  // SharedMemory::id or Arena::id; 0: none
+    std::uint64_t memory = 0;  // SharedMemory::id or GuardedBuffers::id; 0: none
     std::size_t size = 0;      // of that, in bytes
     std::uint64_t last_used = 0;
   };
 
-  Nursery& nursery_;
+  ForkServer& fork_server_;
   const Options options_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;

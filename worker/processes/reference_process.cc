@@ -7,13 +7,13 @@
 
 namespace loopfleet::worker {
 
-ReferenceProcess::ReferenceProcess(Nursery& nursery, std::chrono::milliseconds limit,
+ReferenceProcess::ReferenceProcess(ForkServer& fork_server, std::chrono::milliseconds limit,
                                    RestartListener on_restart)
-    : nursery_(nursery), limit_(limit), on_restart_(std::move(on_restart)) {}
+    : fork_server_(fork_server), limit_(limit), on_restart_(std::move(on_restart)) {}
 
 Status ReferenceProcess::EnsureChild() {
   if (child_) return {};
-  LF_TRY(child_, nursery_.Spawn(ChildRole::kReference));
+  LF_TRY(child_, fork_server_.Spawn(ChildRole::kReference));
   return {};
 }
 
@@ -23,7 +23,7 @@ std::expected<std::vector<bool>, Failure> ReferenceProcess::Compute(const looptr
                                                                     const SharedMemory& reference) {
   if (const Status started = EnsureChild(); !started) {
     return std::unexpected(ToReferenceFailure(
-        {.cause = ChildEnd::Cause::kNoChild, .message = started.error().message}, limit_));
+        {.cause = ExitReason::Cause::kNoChild, .message = started.error().message}, limit_));
   }
   const Instant deadline = Instant(std::chrono::steady_clock::now()) + limit_;
   const ReferenceRequest request{
@@ -48,7 +48,7 @@ std::expected<std::vector<bool>, Failure> ReferenceProcess::Compute(const looptr
   return Replaced(call ? EndChild(*child_, *call) : EndChild(*child_, ErrorKind::kCorrupt));
 }
 
-std::unexpected<Failure> ReferenceProcess::Replaced(const ChildEnd& end) {
+std::unexpected<Failure> ReferenceProcess::Replaced(const ExitReason& end) {
   child_.reset();
   on_restart_(ChildRole::kReference, end.cause);
   return std::unexpected(ToReferenceFailure(end, limit_));

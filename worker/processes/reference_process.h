@@ -17,7 +17,7 @@ namespace loopfleet::worker {
 
 class ReferenceProcess {
  public:
-  ReferenceProcess(Nursery& nursery, std::chrono::milliseconds limit, RestartListener on_restart);
+  ReferenceProcess(ForkServer& fork_server, std::chrono::milliseconds limit, RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();
@@ -28,9 +28,9 @@ class ReferenceProcess {
                                                     const SharedMemory& reference);
 
  private:
-  std::unexpected<Failure> Replaced(const ChildEnd& end);
+  std::unexpected<Failure> Replaced(const ExitReason& end);
 
-  Nursery& nursery_;
+  ForkServer& fork_server_;
   const std::chrono::milliseconds limit_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;

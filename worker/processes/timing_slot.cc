@@ -31,7 +31,7 @@ bool TimingSlot::TakeCore() {
   return locked_;
 }
 
-void TimingSlot::LetGoOfCore() {
+void TimingSlot::ReleaseCore() {
   lock_.Release();
   locked_ = false;
 }
@@ -63,7 +63,7 @@ std::expected<Timed, Failure> TimingSlot::Finish(StageDurations& stages) {
   stages[Stage::kMeasure] += took;
   last_finish_ = now;
   begun_at_.pop_front();
-  if (begun_at_.empty()) LetGoOfCore();
+  if (begun_at_.empty()) ReleaseCore();
   return timed;
 }
 
@@ -71,7 +71,7 @@ std::optional<CanaryReading> TimingSlot::RunCanaries(const HardwareFacts& hardwa
                                                      std::uint64_t probe_steps) {
   LF_CHECK(locked_ && is_empty(), "{} kernels are begun", begun_at_.size());
   std::optional<CanaryReading> reading = executor_.RunCanaries(hardware, probe_steps);
-  LetGoOfCore();
+  ReleaseCore();
   return reading;
 }
 

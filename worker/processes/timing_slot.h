@@ -56,7 +56,7 @@ class TimingSlot {
   void Stop() { stop_ = true; }
 
  private:
-  void LetGoOfCore();
+  void ReleaseCore();
 
   const Options options_;
   SlotLock lock_;

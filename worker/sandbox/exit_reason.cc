@@ -13,7 +13,7 @@
 namespace loopfleet::worker {
 namespace {
 
-using Cause = ChildEnd::Cause;
+using Cause = ExitReason::Cause;
 
 // A child whose channel is closed is about to end, unless it closed it on purpose.
 constexpr std::chrono::seconds kEndGrace{1};
@@ -28,7 +28,7 @@ std::string SignalText(int signal) {
 
 std::string CallText(int number) { return number < 0 ? "" : ": " + SystemCallName(number); }
 
-ChildEnd FromStatus(int status) {
+ExitReason FromStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     if (signal == SIGXCPU) return {.cause = Cause::kTimeout};
@@ -63,7 +63,7 @@ std::vector<std::string> RestartReasons() {
   return {"timeout", "memory", "crash", "junk", "violation", "none"};
 }
 
-ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
+ExitReason EndChild(ChildProcess& child, ErrorKind error) {
   const auto in = [](Nanos duration) {
     return Instant(std::chrono::steady_clock::now()) + duration;
   };
@@ -71,30 +71,30 @@ ChildEnd EndChild(ChildProcess& child, ErrorKind error) {
     const Result<int> status = child.WaitUntilEnded(in(kEndGrace));
     if (status) return FromStatus(*status);
     if (status.error().kind == ErrorKind::kClosed) {
-      return {.cause = Cause::kNoChild, .message = "the nursery process ended"};
+      return {.cause = Cause::kNoChild, .message = "the fork server process ended"};
     }
   }
   child.Kill();
   // Waiting keeps the next child from overlapping with this one. A child that had ended by itself
-  // says so now, where its nursery was slow to pass it on; the one that had not was ended by us.
+  // says so now, where its fork server was slow to pass it on; the one that had not was ended by us.
   const Result<int> status = child.WaitUntilEnded(in(kReapTimeout));
   const bool ended_itself = status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
   if (error == ErrorKind::kClosed && ended_itself) return FromStatus(*status);
   return {.cause = error == ErrorKind::kTimeout ? Cause::kTimeout : Cause::kJunk};
 }
 
-ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call) {
+ExitReason EndChild(ChildProcess& child, const ForbiddenCall& call) {
   child.Kill();
   static_cast<void>(child.WaitUntilEnded(Instant(std::chrono::steady_clock::now()) + kReapTimeout));
   return {.cause = Cause::kForbidden, .number = call.system_call};
 }
 
-ChildEnd EndChild(ChildProcess& child, const Crashed& crashed) {
+ExitReason EndChild(ChildProcess& child, const Crashed& crashed) {
   child.Kill();
   return {.cause = Cause::kSignal, .number = crashed.signal};
 }
 
-Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+Failure ToCompileFailure(const ExitReason& end, std::chrono::milliseconds limit) {
   switch (end.cause) {
     case Cause::kTimeout:
       return {.code = FailureCode::kCompileTimeout,
@@ -121,7 +121,7 @@ Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
   LF_CHECK(false, "cause {}", static_cast<int>(end.cause));
 }
 
-Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+Failure ToReferenceFailure(const ExitReason& end, std::chrono::milliseconds limit) {
   if (end.cause == Cause::kTimeout) {
     // Not LIMIT_FLOPS, which is for good: on a host with less to do it may be done in time.
     return {.code = FailureCode::kUnstableTiming,
@@ -139,7 +139,7 @@ Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit)
               end.cause == Cause::kForbidden ? CallText(end.number) : "", end.message)};
 }
 
-Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit) {
+Failure ToRunFailure(const ExitReason& end, std::chrono::milliseconds limit) {
   switch (end.cause) {
     case Cause::kTimeout:
       return {.code = FailureCode::kRunTimeout,

@@ -1,5 +1,5 @@
 #pragma once
-// ChildEnd: why a child that was asked something is no more, and what that means for the job.
+// ExitReason: why a child that was asked something is no more, and what that means for the job.
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace loopfleet::worker {
 
-struct ChildEnd {
+struct ExitReason {
   enum class Cause : std::uint8_t {
     kTimeout,    // it did not answer in time, or used up its processor time; it was killed
     kMemory,     // it gave up for want of memory, or the system's out-of-memory killer ended it
@@ -30,19 +30,19 @@ struct ChildEnd {
 
 // The label that a restart is counted under: "timeout", "memory", "crash", "junk",
 // "violation", "none".
-std::string_view RestartReason(ChildEnd::Cause cause);
+std::string_view RestartReason(ExitReason::Cause cause);
 // Every label.
 std::vector<std::string> RestartReasons();
 
 // Establishes why `child` failed with `error` on its channel; the child is dead afterwards.
-ChildEnd EndChild(ChildProcess& child, ErrorKind error);
+ExitReason EndChild(ChildProcess& child, ErrorKind error);
 // The same after `child` reported that it made a forbidden system call.
-ChildEnd EndChild(ChildProcess& child, const ForbiddenCall& call);
+ExitReason EndChild(ChildProcess& child, const ForbiddenCall& call);
 // The same after it reported that a signal ends it. It may not have gone yet.
-ChildEnd EndChild(ChildProcess& child, const Crashed& crashed);
+ExitReason EndChild(ChildProcess& child, const Crashed& crashed);
 
-Failure ToCompileFailure(const ChildEnd& end, std::chrono::milliseconds limit);
-Failure ToReferenceFailure(const ChildEnd& end, std::chrono::milliseconds limit);
-Failure ToRunFailure(const ChildEnd& end, std::chrono::milliseconds limit);
+Failure ToCompileFailure(const ExitReason& end, std::chrono::milliseconds limit);
+Failure ToReferenceFailure(const ExitReason& end, std::chrono::milliseconds limit);
+Failure ToRunFailure(const ExitReason& end, std::chrono::milliseconds limit);
 
 }  // namespace loopfleet::worker

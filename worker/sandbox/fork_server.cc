@@ -39,10 +39,10 @@ void IgnoreTerminalSignals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
 }
 
-// The nursery's own side.
-class NurseryLoop {
+// The fork server's own side.
+class ForkServerLoop {
  public:
-  NurseryLoop(Channel channel, const ChildPrograms& programs)
+  ForkServerLoop(Channel channel, const ChildPrograms& programs)
       : channel_(std::move(channel)), programs_(programs) {}
 
   int Run() {
@@ -130,10 +130,10 @@ class NurseryLoop {
     }
     UniqueFd status_read(pipe_ends[0]);
     UniqueFd status_write(pipe_ends[1]);
-    const pid_t nursery = ::getpid();
+    const pid_t fork_server = ::getpid();
     const pid_t pid = ::fork();
     if (pid < 0) return Fail(ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno)));
-    if (pid == 0) RunChild(role, std::move(ends.second), nursery);
+    if (pid == 0) RunChild(role, std::move(ends.second), fork_server);
     UniqueFd pidfd(::pidfd_open(pid, 0));
     if (!pidfd) {
       ::kill(pid, SIGKILL);
@@ -146,7 +146,7 @@ class NurseryLoop {
                  .status = std::move(status_read)};
   }
 
-  [[noreturn]] void RunChild(ChildRole role, Channel channel, pid_t nursery) {
+  [[noreturn]] void RunChild(ChildRole role, Channel channel, pid_t fork_server) {
     // A crash is to be seen as the signal that it is, whoever installed a handler (sanitizers do).
     for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
       std::signal(crash, SIG_DFL);
@@ -155,7 +155,7 @@ class NurseryLoop {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     const ChildProgram& program = programs_.by_role.at(role);
-    const Result<int> fd = Confine(role, program.limits, channel.fd(), nursery);
+    const Result<int> fd = Confine(role, program.limits, channel.fd(), fork_server);
     // The descriptors are closed; their owners here must not close the numbers' new meaning.
     channel.TakeFd().Release();
     if (!fd) {
@@ -203,7 +203,7 @@ Result<int> ChildProcess::WaitUntilEnded(Instant deadline) {
     int status = 0;
     const ssize_t count = ::read(status_.get(), &status, sizeof status);
     if (count == sizeof status) return status;
-    if (count == 0) return Fail(ErrorKind::kClosed, "the nursery ended before its child");
+    if (count == 0) return Fail(ErrorKind::kClosed, "the fork server ended before its child");
     if (count < 0 && errno != EAGAIN && errno != EINTR) {
       return Fail(ErrorKind::kSystem, fmt::format("read: {}", std::strerror(errno)));
     }
@@ -215,21 +215,21 @@ Result<int> ChildProcess::WaitUntilEnded(Instant deadline) {
   }
 }
 
-Nursery::Nursery(pid_t pid, Channel channel, UniqueFd pidfd)
+ForkServer::ForkServer(pid_t pid, Channel channel, UniqueFd pidfd)
     : pid_(pid), pidfd_(std::move(pidfd)), channel_(std::move(channel)) {}
 
-Result<std::unique_ptr<Nursery>> Nursery::Start(const ChildPrograms& programs) {
+Result<std::unique_ptr<ForkServer>> ForkServer::Start(const ChildPrograms& programs) {
   LF_TRY(auto ends, Channel::MakePair());
   const pid_t daemon = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(ErrorKind::kSystem, fmt::format("fork: {}", std::strerror(errno)));
   if (pid == 0) {
     ends.first.TakeFd().Reset();
-    ::prctl(PR_SET_NAME, "lf-nursery");
+    ::prctl(PR_SET_NAME, "lf-fork-server");
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != daemon) std::_Exit(1);
     IgnoreTerminalSignals();
-    std::_Exit(NurseryLoop(std::move(ends.second), programs).Run());
+    std::_Exit(ForkServerLoop(std::move(ends.second), programs).Run());
   }
   UniqueFd pidfd(::pidfd_open(pid, 0));
   if (!pidfd) {
@@ -237,18 +237,18 @@ Result<std::unique_ptr<Nursery>> Nursery::Start(const ChildPrograms& programs) {
     ::waitpid(pid, nullptr, 0);
     return Fail(ErrorKind::kSystem, fmt::format("pidfd_open: {}", std::strerror(errno)));
   }
-  std::unique_ptr<Nursery> nursery(new Nursery(pid, std::move(ends.first), std::move(pidfd)));
+  std::unique_ptr<ForkServer> fork_server(new ForkServer(pid, std::move(ends.first), std::move(pidfd)));
   ends.second.TakeFd().Reset();
   const Result<std::string> ready =
-      nursery->channel_.Receive(In(kPrepareTimeout), kMaxControlBytes);
+      fork_server->channel_.Receive(In(kPrepareTimeout), kMaxControlBytes);
   if (!ready) {
     return Fail(ErrorKind::kSystem,
-                fmt::format("the nursery did not become ready: {}", ready.error().message));
+                fmt::format("the fork server did not become ready: {}", ready.error().message));
   }
-  return nursery;
+  return fork_server;
 }
 
-Nursery::~Nursery() {
+ForkServer::~ForkServer() {
   channel_.TakeFd().Reset();  // asks it to end
   pollfd item{pidfd_.get(), POLLIN, 0};
   const int ended =
@@ -257,7 +257,7 @@ Nursery::~Nursery() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-Result<ChildProcess> Nursery::Spawn(ChildRole role, Nanos timeout) {
+Result<ChildProcess> ForkServer::Spawn(ChildRole role, Nanos timeout) {
   std::lock_guard lock(mutex_);
   const Instant deadline = In(timeout);
   ByteWriter request;
@@ -275,7 +275,7 @@ Result<ChildProcess> Nursery::Spawn(ChildRole role, Nanos timeout) {
                                                   ChildRoleName(role), reader.GetText()));
     }
     if (pid < 0) continue;
-    LF_CHECK(reader.ok() && reply.fds.size() == 3, "the nursery answered with {} descriptors",
+    LF_CHECK(reader.ok() && reply.fds.size() == 3, "the fork server answered with {} descriptors",
              reply.fds.size());
     ChildProcess child(static_cast<pid_t>(pid), Channel(std::move(reply.fds[0])),
                        std::move(reply.fds[1]), std::move(reply.fds[2]));
@@ -284,7 +284,7 @@ Result<ChildProcess> Nursery::Spawn(ChildRole role, Nanos timeout) {
   }
 }
 
-bool Nursery::IsAlive() const {
+bool ForkServer::IsAlive() const {
   pollfd item{pidfd_.get(), POLLIN, 0};
   return ::poll(&item, 1, 0) == 0;  // a pidfd becomes readable when its process ends
 }

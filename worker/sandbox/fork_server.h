@@ -1,11 +1,11 @@
 #pragma once
-// Nursery: a small single-threaded process, forked from the daemon before the daemon has threads,
+// ForkServer: a small single-threaded process, forked from the daemon before the daemon has threads,
 // sockets or keys. It forks the children that compile and run job code and hands their channels
 // back. Of each kind that it was asked for it keeps a spare one, so that a child that ended is
 // replaced at once. It outlives every child and ends with the daemon.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
-// which the nursery writes the child's wait status when it has ended.
+// which the fork server writes the child's wait status when it has ended.
 
 #include <sys/types.h>
 
@@ -35,7 +35,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
-  // The status that waitpid gave to the nursery. kTimeout: it still runs. kClosed: the nursery
+  // The status that waitpid gave to the fork server. kTimeout: it still runs. kClosed: the fork server
   // ended.
   Result<int> WaitUntilEnded(Instant deadline);
 
@@ -53,19 +53,19 @@ struct ChildProgram {
   ChildLimits limits;
 };
 struct ChildPrograms {
-  std::function<void()> prepare;  // runs once, in the nursery
+  std::function<void()> prepare;  // runs once, in the fork server
   std::map<ChildRole, ChildProgram> by_role;
 };
 
-class Nursery {
+class ForkServer {
  public:
   // The calling process must have one thread. kSystem: the process could not be made ready.
-  static Result<std::unique_ptr<Nursery>> Start(const ChildPrograms& programs);
-  ~Nursery();  // ends the nursery and with it every child
-  Nursery(const Nursery&) = delete;
-  Nursery& operator=(const Nursery&) = delete;
+  static Result<std::unique_ptr<ForkServer>> Start(const ChildPrograms& programs);
+  ~ForkServer();  // ends the fork server and with it every child
+  ForkServer(const ForkServer&) = delete;
+  ForkServer& operator=(const ForkServer&) = delete;
 
-  // From any thread. The role is one of the programs'. kClosed: the nursery is gone, and the daemon
+  // From any thread. The role is one of the programs'. kClosed: the fork server is gone, and the daemon
   // can do no more work. kTimeout: it did not answer in time; its late answer is nobody's.
   Result<ChildProcess> Spawn(ChildRole role, Nanos timeout = kSpawnTimeout);
   bool IsAlive() const;
@@ -74,7 +74,7 @@ class Nursery {
  private:
   static constexpr std::chrono::seconds kSpawnTimeout{10};
 
-  Nursery(pid_t pid, Channel channel, UniqueFd pidfd);
+  ForkServer(pid_t pid, Channel channel, UniqueFd pidfd);
 
   const pid_t pid_;
   const UniqueFd pidfd_;

@@ -5,7 +5,7 @@
 
 namespace loopfleet::worker {
 
-void QuietLevel::Observe(double probe_cycles) {
+void ContentionBaseline::Observe(double probe_cycles) {
   if (!std::isfinite(probe_cycles) || probe_cycles <= 0) return;
   block_[count_++] = probe_cycles;
   const bool is_first = !std::isfinite(best_);

@@ -1,5 +1,5 @@
 #pragma once
-// QuietLevel: how many cycles a throughput probe takes when nothing else uses the core. In cycles,
+// ContentionBaseline: how many cycles a throughput probe takes when nothing else uses the core. In cycles,
 // so a slower clock is not taken for contention. Outlives executor children. Belongs to one thread.
 
 #include <array>
@@ -8,11 +8,11 @@
 
 namespace loopfleet::worker {
 
-class QuietLevel {
+class ContentionBaseline {
  public:
-  QuietLevel() = default;
+  ContentionBaseline() = default;
   // One that was learned before.
-  explicit QuietLevel(double cycles) : best_(cycles), cycles_(cycles) {}
+  explicit ContentionBaseline(double cycles) : best_(cycles), cycles_(cycles) {}
 
   // The quickest of some probes that were taken together: between a noisy neighbour's moments there
   // are quiet ones for a single probe long before there are for all of a look.

@@ -8,16 +8,16 @@
 namespace loopfleet::worker {
 namespace {
 
-Failure CutFailure(const Looks& looks, const JobSpec& spec) {
+Failure CutFailure(const MeasurementRounds& rounds, const JobSpec& spec) {
   return {.code = FailureCode::kCut,
           .message = fmt::format("one run surely takes longer than the bound of {} ns; timing "
                                  "stopped after {} samples, and no time is given",
-                                 spec.cut_above_ns, looks.sample_count())};
+                                 spec.cut_above_ns, rounds.sample_count())};
 }
 
 }  // namespace
 
-DeviceWatch::DeviceWatch(const Options& options, const DeviceReading& reading,
+DeviceHealth::DeviceHealth(const Options& options, const DeviceReading& reading,
                          HardwareFacts hardware)
     : options_(options),
       reading_(reading),
@@ -25,56 +25,52 @@ DeviceWatch::DeviceWatch(const Options& options, const DeviceReading& reading,
       canaries_(options.canaries) {
   for (const double cycles : reading.probe_cycles) quiet_.Observe(cycles);
   if (reading.flop_per_cycle > 0) {
-    arithmetic_ = QuietLevel(static_cast<double>(reading.canary_flop) / reading.flop_per_cycle);
+    arithmetic_ = ContentionBaseline(static_cast<double>(reading.canary_flop) / reading.flop_per_cycle);
   }
   hardware_.peaks = PeaksOf(reading_, hardware_.clock_mhz);
 }
 
-void DeviceWatch::SetReferenceClock(double mhz) {
+void DeviceHealth::SetReferenceClock(double mhz) {
   std::lock_guard lock(mutex_);
   // Peaks of arithmetic go with the clock.
   if (hardware_.clock_mhz > 0) hardware_.peaks.flop_per_second *= mhz / hardware_.clock_mhz;
   hardware_.clock_mhz = mhz;
 }
 
-HardwareFacts DeviceWatch::hardware() const {
+HardwareFacts DeviceHealth::hardware() const {
   std::lock_guard lock(mutex_);
   return hardware_;
 }
 
-HardwareFacts DeviceWatch::AsShown(HardwareFacts hardware) const {
+HardwareFacts DeviceHealth::AsShown(HardwareFacts hardware) const {
   double& peak = hardware.peaks.flop_per_second;
   peak = std::max(peak, PeaksOf(reading_, hardware.clock_mhz).flop_per_second);
   return hardware;
 }
 
-SamplingPolicy DeviceWatch::PolicyFor(const Looks& looks) {
-  SamplingPolicy policy = looks.NextPolicy();
+SamplingPolicy DeviceHealth::PolicyFor(const MeasurementRounds& rounds) const {
+  SamplingPolicy policy = rounds.NextPolicy();
   policy.probe_steps = reading_.probe_steps;
   policy.quiet_cycles = QuietCycles();
-  policy.quiet_wait_ns = patience_.Next(policy.quiet_wait_ns);
   std::lock_guard lock(mutex_);
   policy.reference_mhz = hardware_.clock_mhz;
   policy.evict_bytes = hardware_.l3_bytes;
   return policy;
 }
 
-double DeviceWatch::QuietCycles() const {
+double DeviceHealth::QuietCycles() const {
   return OnQuietCore(quiet_.cycles(), reading_.least_probe_cycles);
 }
 
-bool DeviceWatch::WasEverQuiet() const { return quiet_.cycles() <= QuietCycles(); }
+bool DeviceHealth::WasEverQuiet() const { return quiet_.cycles() <= QuietCycles(); }
 
-void DeviceWatch::Observe(const Samples& samples) {
-  quiet_.Observe(samples.probe_cycles);
-  patience_.Observe(samples.first_wait);
-}
+void DeviceHealth::Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
 
-std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const JobSpec& spec,
+std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds, const JobSpec& spec,
                                                        const WorkDone& work,
                                                        const HardwareFacts& hardware) const {
-  if (looks.IsCut()) return std::unexpected(CutFailure(looks, spec));
-  std::expected<Measurement, Failure> measurement = looks.Summarise(hardware.clock_mhz);
+  if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
+  std::expected<Measurement, Failure> measurement = rounds.Summarise(hardware.clock_mhz);
   if (!measurement) return measurement;
   if (std::optional<Failure> failure = WhyImpossible(*measurement, work, AsShown(hardware))) {
     return std::unexpected(*std::move(failure));
@@ -82,7 +78,7 @@ std::expected<Measurement, Failure> DeviceWatch::Judge(const Looks& looks, const
   return measurement;
 }
 
-void DeviceWatch::ObserveCanary(const std::optional<CanaryReading>& reading, Instant now) {
+void DeviceHealth::ObserveCanary(const std::optional<CanaryReading>& reading, Instant now) {
   next_canary_ = now + options_.canary_interval;
   if (!reading) return;
   arithmetic_.Observe(reading->took[static_cast<std::size_t>(Canary::kArithmetic)]);
@@ -93,7 +89,7 @@ void DeviceWatch::ObserveCanary(const std::optional<CanaryReading>& reading, Ins
   canaries_.Observe(*reading, now);
 }
 
-CanaryHealth DeviceWatch::health() const {
+CanaryHealth DeviceHealth::health() const {
   std::lock_guard lock(mutex_);
   return {.ratio = canaries_.ratio(),
           .drifting = canaries_.drifting(),

@@ -1,5 +1,5 @@
 #pragma once
-// DeviceWatch: what this worker knows of its timing core, and what follows from it for figures: how
+// DeviceHealth: what this worker knows of its timing core, and what follows from it for figures: how
 // quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether the
 // canaries are steady. Belongs to the timing thread, but for what may be called from any.
 
@@ -18,7 +18,6 @@
 #include "worker/timing/contention_baseline.h"
 #include "worker/timing/device_meter.h"
 #include "worker/timing/measurement_rounds.h"
-#include "worker/timing/quiet_patience.h"
 #include "worker/timing/sampler.h"
 
 namespace loopfleet::worker {
@@ -30,14 +29,14 @@ struct CanaryHealth {
   std::optional<Instant> steady_until;
 };
 
-class DeviceWatch {
+class DeviceHealth {
  public:
   struct Options {
     Nanos canary_interval = std::chrono::seconds(2);  // at 20 ms a duty of 1 %
     CanaryWatch::Options canaries;
   };
   // `hardware` has the reference clock; its peaks are filled in from the reading.
-  DeviceWatch(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
+  DeviceHealth(const Options& options, const DeviceReading& reading, HardwareFacts hardware);
 
   // From any thread: what the coordinator wants times to be stated at, from the next figure on.
   void SetReferenceClock(double mhz);
@@ -48,12 +47,12 @@ class DeviceWatch {
   HardwareFacts AsShown(HardwareFacts hardware) const;
 
   // For the next of these looks, with what the sampler has to know of the core.
-  SamplingPolicy PolicyFor(const Looks& looks);
-  // Learns how quiet the core can be, and what waiting for that is worth.
+  SamplingPolicy PolicyFor(const MeasurementRounds& rounds) const;
+  // Learns how quiet the core can be.
   void Observe(const Samples& samples);
 
   // The figure, stated at the clock of `hardware`, or why there is none: CUT, UNSTABLE_TIMING.
-  std::expected<Measurement, Failure> Judge(const Looks& looks, const JobSpec& spec,
+  std::expected<Measurement, Failure> Judge(const MeasurementRounds& rounds, const JobSpec& spec,
                                             const WorkDone& work,
                                             const HardwareFacts& hardware) const;
 
@@ -71,11 +70,10 @@ class DeviceWatch {
 
   const Options options_;
   DeviceReading reading_;  // its peak of arithmetic rises as canaries show more
-  QuietLevel quiet_;
-  QuietPatience patience_;
+  ContentionBaseline quiet_;
   // What a canary of arithmetic takes. By the quickest alone a single clock that was misjudged
   // would make impossible figures plausible for good.
-  QuietLevel arithmetic_;
+  ContentionBaseline arithmetic_;
   Instant next_canary_{};
   mutable std::mutex mutex_;
   HardwareFacts hardware_;  // guarded by mutex_

@@ -65,7 +65,7 @@ DeviceReading MeasureDevice(const CoreKernels& kernels, const Stopwatch& stopwat
   reading.probe_steps = probe.steps();
   reading.canary_flop = kCanaryArithmeticSteps * kernels.flop_per_step;
   std::vector<double> clocks;
-  QuietLevel arithmetic;
+  ContentionBaseline arithmetic;
   const auto look = [&](int groups) {
     for (int group = 0; group < groups; ++group) {
       const double clock = probe.ClockMhz();

@@ -24,7 +24,7 @@ constexpr std::uint32_t kMostSamplesOfLook = 20;
 constexpr std::uint64_t kLookBudgetNs = 2'000'000;
 // Of a look's budget; and at most, so that others come to the core. What is gained by more is told
 // in docs/MEASUREMENT.md.
-constexpr std::uint64_t kQuietWaitShare = 2;
+constexpr std::uint64_t kQuietWaitShare = 8;
 constexpr std::uint64_t kMostQuietWaitNs = 5'000'000;
 
 double ClockOf(const Samples& samples) {
@@ -44,29 +44,29 @@ bool ClockMoved(const Samples& samples) {
 
 }  // namespace
 
-Looks::Looks(const JobSpec& spec, const Options& options) : spec_(spec), options_(options) {}
+MeasurementRounds::MeasurementRounds(const JobSpec& spec, const Options& options) : spec_(spec), options_(options) {}
 
-double Looks::SpentNs() const {
-  return std::accumulate(looks_.begin(), looks_.end(), 0.0,
-                         [](double sum, const Look& look) { return sum + TotalNs(look.samples); });
+double MeasurementRounds::SpentNs() const {
+  return std::accumulate(rounds_.begin(), rounds_.end(), 0.0,
+                         [](double sum, const Round& look) { return sum + TotalNs(look.samples); });
 }
 
-std::size_t Looks::sample_count() const {
+std::size_t MeasurementRounds::sample_count() const {
   std::size_t count = 0;
-  for (const Look& look : looks_) count += look.samples.ns.size();
+  for (const Round& look : rounds_) count += look.samples.ns.size();
   return count;
 }
 
-SamplingPolicy Looks::NextPolicy() const {
+SamplingPolicy MeasurementRounds::NextPolicy() const {
   SamplingPolicy policy{
       .cache = spec_.cache, .cut_above_ns = spec_.cut_above_ns, .threads = spec_.threads};
-  if (looks_.empty()) {
+  if (rounds_.empty()) {
     policy.likely_run_ns = options_.likely_run_ns;
   } else {
-    policy.iterations = looks_.front().samples.iterations;
+    policy.iterations = rounds_.front().samples.iterations;
   }
   // Half of everything is for the first look, and what is left for the others.
-  const std::size_t share = looks_.empty() ? 2 : 1;
+  const std::size_t share = rounds_.empty() ? 2 : 1;
   std::uint64_t budget = 0;  // 0: the policy's own, for each look
   if (spec_.precision > 0) {
     policy.precision = spec_.precision;
@@ -96,8 +96,8 @@ SamplingPolicy Looks::NextPolicy() const {
   return policy;
 }
 
-void Looks::Add(Samples samples, double reference_mhz) {
-  Look look{.samples = std::move(samples)};
+void MeasurementRounds::Add(Samples samples, double reference_mhz) {
+  Round look{.samples = std::move(samples)};
   look.clock_mhz = ClockOf(look.samples);
   look.to_reference = ToReference(look.clock_mhz, reference_mhz);
   std::vector<double> contended_ns;
@@ -110,33 +110,33 @@ void Looks::Add(Samples samples, double reference_mhz) {
   const bool is_clear = look.accepted_ns.size() >= kLeast;
   const std::vector<double>& counted = is_clear ? look.accepted_ns : contended_ns;
   if (counted.size() >= kLeast && !ClockMoved(look.samples)) {
-    look.worth = is_clear ? Look::Worth::kClear : Look::Worth::kConfirm;
+    look.worth = is_clear ? Round::Worth::kClear : Round::Worth::kConfirm;
     look.median_ns = MedianWithInterval(counted).median;
     look.median = look.median_ns * (look.clock_mhz > 0 ? look.clock_mhz / kMhzPerPerNs : 1);
   }
-  looks_.push_back(std::move(look));
+  rounds_.push_back(std::move(look));
 }
 
-std::vector<std::size_t> Looks::Agreeing() const {
+std::vector<std::size_t> MeasurementRounds::Agreeing() const {
   std::vector<std::size_t> by_median;
-  for (std::size_t i = 0; i < looks_.size(); ++i) {
-    if (looks_[i].worth != Look::Worth::kNone) by_median.push_back(i);
+  for (std::size_t i = 0; i < rounds_.size(); ++i) {
+    if (rounds_[i].worth != Round::Worth::kNone) by_median.push_back(i);
   }
-  std::ranges::sort(by_median, {}, [&](std::size_t i) { return looks_[i].median; });
+  std::ranges::sort(by_median, {}, [&](std::size_t i) { return rounds_[i].median; });
   // What disturbs makes a kernel slower, so the quickest that are confirmed are the right ones. One
   // alone may be too quick in cycles: its clock may have been misjudged.
   for (std::size_t i = 0; i + options_.fewest <= by_median.size(); ++i) {
-    const double bound = looks_[by_median[i]].median * (1 + options_.agreement);
+    const double bound = rounds_[by_median[i]].median * (1 + options_.agreement);
     std::vector<std::size_t> agreeing;
-    for (std::size_t j = i; j < by_median.size() && looks_[by_median[j]].median <= bound; ++j) {
+    for (std::size_t j = i; j < by_median.size() && rounds_[by_median[j]].median <= bound; ++j) {
       agreeing.push_back(by_median[j]);
     }
     if (agreeing.size() < options_.fewest) continue;
     const bool is_clear = std::ranges::any_of(
-        agreeing, [&](std::size_t k) { return looks_[k].worth == Look::Worth::kClear; });
+        agreeing, [&](std::size_t k) { return rounds_[k].worth == Round::Worth::kClear; });
     const bool is_refuted =
         std::any_of(by_median.begin(), by_median.begin() + static_cast<std::ptrdiff_t>(i),
-                    [&](std::size_t k) { return IsRefutedBy(looks_[k], agreeing); });
+                    [&](std::size_t k) { return IsRefutedBy(rounds_[k], agreeing); });
     if (!is_clear || is_refuted) agreeing.clear();
     return agreeing;
   }
@@ -145,27 +145,27 @@ std::vector<std::size_t> Looks::Agreeing() const {
 
 // Disturbed alike for as long as they were looked at, as by a neighbour whom no probe sees: on the
 // wall nothing is too quick, whatever the clock was taken for.
-bool Looks::IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreeing) const {
+bool MeasurementRounds::IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const {
   constexpr double kSurely = 0.97;
   return std::ranges::all_of(agreeing, [&](std::size_t k) {
-    return look.median < kSurely * looks_[k].median &&
-           look.median_ns < kSurely * looks_[k].median_ns;
+    return look.median < kSurely * rounds_[k].median &&
+           look.median_ns < kSurely * rounds_[k].median_ns;
   });
 }
 
-double Looks::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }
+double MeasurementRounds::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }
 
-bool Looks::IsCut() const {
-  const auto is_shown = [&](const Look& look) {
+bool MeasurementRounds::IsCut() const {
+  const auto is_shown = [&](const Round& look) {
     constexpr std::size_t kLeast = 2;  // accepted samples: an executor may have sent anything
     return look.samples.end == SamplingEnd::kCut &&
            (look.accepted_ns.size() >= kLeast || IsCutBeyondDoubt(look));
   };
-  if (looks_.empty() || !std::ranges::all_of(looks_, is_shown)) return false;
-  return looks_.size() >= 2 || IsCutBeyondDoubt(looks_.front());
+  if (rounds_.empty() || !std::ranges::all_of(rounds_, is_shown)) return false;
+  return rounds_.size() >= 2 || IsCutBeyondDoubt(rounds_.front());
 }
 
-bool Looks::IsCutBeyondDoubt(const Look& look) const {
+bool MeasurementRounds::IsCutBeyondDoubt(const Round& look) const {
   constexpr double kBeyondDoubt = 2;
   constexpr std::size_t kLeast = 2;
   const auto bound = static_cast<double>(spec_.cut_above_ns);
@@ -177,23 +177,23 @@ bool Looks::IsCutBeyondDoubt(const Look& look) const {
          is_above(MedianWithInterval(look.accepted_ns).low, kBeyondDoubt);
 }
 
-std::optional<Nanos> Looks::NextIn() const {
-  LF_CHECK(!looks_.empty(), "no look yet");
+std::optional<Nanos> MeasurementRounds::NextIn() const {
+  LF_CHECK(!rounds_.empty(), "no look yet");
   if (IsCut()) return std::nullopt;
-  if (looks_.size() < options_.fewest) return options_.first_wait;
+  if (rounds_.size() < options_.fewest) return options_.first_wait;
   const double spent = SpentNs();
-  if (looks_.size() >= options_.most || sample_count() >= kMostSamples ||
+  if (rounds_.size() >= options_.most || sample_count() >= kMostSamples ||
       (spec_.budget_ms > 0 && spent >= spec_.budget_ms * kNsPerMs) ||
       spent >= static_cast<double>(options_.long_enough.count())) {
     return std::nullopt;
   }
   if (!Agreeing().empty() && IsEnough()) return std::nullopt;
-  return options_.first_wait * (std::int64_t{1} << (looks_.size() - 1));
+  return options_.first_wait * (std::int64_t{1} << (rounds_.size() - 1));
 }
 
-bool Looks::IsEnough() const {
+bool MeasurementRounds::IsEnough() const {
   const auto clear =
-      static_cast<std::size_t>(std::ranges::count(looks_, Look::Worth::kClear, &Look::worth));
+      static_cast<std::size_t>(std::ranges::count(rounds_, Round::Worth::kClear, &Round::worth));
   if (clear >= options_.most_scattered) return true;
   const auto figure = Summarise(kMhzPerPerNs);  // in cycles, as they agree
   if (!figure || AcceptedSamples(*figure) < kLeastAccepted) return false;
@@ -205,19 +205,19 @@ bool Looks::IsEnough() const {
   return figure->spread * with_another > TargetSpread();
 }
 
-std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const {
-  LF_CHECK(!looks_.empty(), "no look yet");
+std::expected<Measurement, Failure> MeasurementRounds::Summarise(double reference_mhz) const {
+  LF_CHECK(!rounds_.empty(), "no look yet");
   const std::vector<std::size_t> agreeing = Agreeing();
   Measurement measurement;
-  measurement.iterations_per_sample = looks_.front().samples.iterations;
+  measurement.iterations_per_sample = rounds_.front().samples.iterations;
   std::vector<double> accepted;
   std::vector<double> unpreempted;
   double slowdown = 1;
   double lowest = 0;  // of the medians of looks that count
   double highest = 0;
   double clocks = 0;
-  for (std::size_t i = 0; i < looks_.size(); ++i) {
-    const Look& look = looks_[i];
+  for (std::size_t i = 0; i < rounds_.size(); ++i) {
+    const Round& look = rounds_[i];
     const Samples& samples = look.samples;
     const bool counts = agreeing.empty() || std::ranges::find(agreeing, i) != agreeing.end();
     const double scale = ToReference(look.clock_mhz, reference_mhz);
@@ -252,7 +252,7 @@ std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const
         .code = FailureCode::kUnstableTiming,
         .message = fmt::format("the system ran something else on the timing core in the middle of "
                                "each of {} samples, of {} moments",
-                               measurement.samples_ns.size(), looks_.size())});
+                               measurement.samples_ns.size(), rounds_.size())});
   }
   std::vector<double> used = is_accepted ? std::move(accepted) : std::move(unpreempted);
   std::ranges::sort(used);
@@ -280,7 +280,7 @@ std::expected<Measurement, Failure> Looks::Summarise(double reference_mhz) const
         .message = fmt::format("{} of {} samples of {} moments were accepted, and they say no more "
                                "than {:.3g} to {:.3g} ns",
                                AcceptedSamples(measurement), measurement.samples_ns.size(),
-                               looks_.size(), interval.low, interval.high)});
+                               rounds_.size(), interval.low, interval.high)});
   }
   return measurement;
 }

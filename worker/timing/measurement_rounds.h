@@ -1,5 +1,5 @@
 #pragma once
-// Looks: one kernel, looked at in several moments. How far the samples of a single look agree says
+// MeasurementRounds: one kernel, looked at in several moments. How far the samples of a single look agree says
 // nothing about what disturbed all of them alike, so a good figure is one that two moments agree
 // on. Decides whether another look is needed, when, and how long it may be; and sums all of them
 // up. Knows no clock and no device. Belongs to one thread.
@@ -27,7 +27,7 @@ namespace loopfleet::worker {
 // the probes cost, keep the name.
 inline constexpr std::string_view kPolicyName = "agreed2to5x5to20x60us-v5";
 
-class Looks {
+class MeasurementRounds {
  public:
   struct Options {
     // That have to agree.
@@ -45,14 +45,14 @@ class Looks {
     // A kernel so slow that its looks took as long gets no more than two.
     Nanos long_enough = std::chrono::seconds(1);
   };
-  Looks(const JobSpec& spec, const Options& options);
+  MeasurementRounds(const JobSpec& spec, const Options& options);
 
   // For the next look, with what the job asks for; what has to be known of the device is left to
   // fill in.
   SamplingPolicy NextPolicy() const;
   // `reference_mhz`: the clock that the job's bound is stated at; 0: the wall's time is.
   void Add(Samples samples, double reference_mhz = 0);
-  bool is_empty() const { return looks_.empty(); }
+  bool is_empty() const { return rounds_.empty(); }
 
   // How long to wait until the next look; nullopt: there is enough, or no more to be had. After
   // Add.
@@ -67,7 +67,7 @@ class Looks {
   std::expected<Measurement, Failure> Summarise(double reference_mhz) const;
 
  private:
-  struct Look {
+  struct Round {
     Samples samples;
     double clock_mhz = 0;     // 0: not known
     double to_reference = 1;  // from times on the wall to times at the reference clock
@@ -90,14 +90,14 @@ class Looks {
   // empty: there are none, or there are quicker ones that agree and are contended, or a single one
   // that was so much quicker that all of these must have been disturbed.
   std::vector<std::size_t> Agreeing() const;
-  bool IsRefutedBy(const Look& look, const std::vector<std::size_t>& agreeing) const;
+  bool IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const;
   double TargetSpread() const;
   // One moment is enough.
-  bool IsCutBeyondDoubt(const Look& look) const;
+  bool IsCutBeyondDoubt(const Round& look) const;
 
   const JobSpec spec_;
   const Options options_;
-  std::vector<Look> looks_;
+  std::vector<Round> rounds_;
 };
 
 }  // namespace loopfleet::worker

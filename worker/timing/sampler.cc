@@ -111,8 +111,6 @@ class Sampling {
         is_found = is_known && elapsed >= least / kLargestStep;
       }
       ProbeBehind();
-      // Whether a wait helped is for a repetition to show that is not thrown away.
-      is_behind_first_wait_ = std::exchange(samples_.first_wait.has_helped, false);
       samples_.ns.clear();
       samples_.flags.clear();
       beside_.clear();
@@ -131,13 +129,7 @@ class Sampling {
   // Behind a repetition.
   void ProbeBehind() {
     Probe();
-    Beside& beside = beside_.back();
-    beside.after = probe_;
-    if (!std::exchange(is_behind_first_wait_, false)) return;
-    // A moment that is over before a repetition is was not worth waiting for.
-    samples_.first_wait.has_helped =
-        std::max(beside.before, beside.after) <= kContendedFrom * policy_.quiet_cycles &&
-        samples_.flags.back() == kSampleAccepted;
+    beside_.back().after = probe_;
   }
 
   // Of a clock that is not known: 1, so that cycles are nanoseconds.
@@ -153,14 +145,7 @@ class Sampling {
     const std::uint64_t start = with_.stopwatch.NowNs();
     const bool is_quiet =
         with_.probe.BecomesQuiet(quiet / CyclesPerNs(), policy_.quiet_wait_ns - waited_ns_);
-    const std::uint64_t took = with_.stopwatch.NowNs() - start;
-    if (samples_.first_wait.bound_ns == 0) {
-      samples_.first_wait = {.bound_ns = policy_.quiet_wait_ns, .took_ns = took};
-      is_behind_first_wait_ = is_quiet;
-    } else {
-      is_behind_first_wait_ = false;  // its moment was over before there was a repetition
-    }
-    waited_ns_ += took;
+    waited_ns_ += with_.stopwatch.NowNs() - start;
     return is_quiet;
   }
 
@@ -296,10 +281,9 @@ class Sampling {
     double after = 0;
   };
   std::vector<Beside> beside_;
-  double probe_ = 0;                   // the last one
-  std::uint64_t waited_ns_ = 0;        // for quiet moments
-  bool is_behind_first_wait_ = false;  // the next repetition, or the last one before its probe
-  std::vector<double> accepted_;       // of samples_.ns
+  double probe_ = 0;              // the last one
+  std::uint64_t waited_ns_ = 0;   // for quiet moments
+  std::vector<double> accepted_;  // of samples_.ns
   std::size_t unpreempted_ = 0;
   std::size_t contended_ = 0;
   double timed_ns_ = 0;        // in accepted repetitions

@@ -3,7 +3,7 @@
 // repetition is so many runs in a row that reading the clock does not matter; its sample is its
 // time divided by its runs. A probe stands before and after each repetition: one that finds the
 // core contended takes the repetitions beside it out of the figures. What several looks say
-// together is the business of Looks (worker/timing/measurement_rounds.h).
+// together is the business of MeasurementRounds (worker/timing/measurement_rounds.h).
 
 #include <cstdint>
 #include <vector>

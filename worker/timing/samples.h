@@ -13,14 +13,6 @@ enum class SamplingEnd : std::uint8_t {
   kCut,  // a run surely takes longer than cut_above_ns
 };
 
-// The first wait of a look for a quiet moment.
-struct QuietWait {
-  std::uint64_t bound_ns = 0;  // what it was allowed; 0: there was none
-  std::uint64_t took_ns = 0;
-  bool has_helped = false;  // the core was quiet at its end, and through the repetition behind it
-  friend bool operator==(const QuietWait&, const QuietWait&) = default;
-};
-
 struct Samples {
   SamplingEnd end = SamplingEnd::kDone;
   std::uint64_t iterations = 0;     // runs in each repetition
@@ -32,7 +24,6 @@ struct Samples {
   double slowdown = 1;
   double clock_before_mhz = 0;  // 0: not known
   double clock_after_mhz = 0;
-  QuietWait first_wait;
   friend bool operator==(const Samples&, const Samples&) = default;
 };
 

@@ -84,9 +84,6 @@ void Put(ByteWriter& writer, const Samples& samples) {
   writer.Put(samples.slowdown);
   writer.Put(samples.clock_before_mhz);
   writer.Put(samples.clock_after_mhz);
-  writer.Put(samples.first_wait.bound_ns);
-  writer.Put(samples.first_wait.took_ns);
-  writer.Put(static_cast<std::uint8_t>(samples.first_wait.has_helped));
 }
 
 std::optional<Samples> GetSamples(ByteReader& reader) {
@@ -100,9 +97,6 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
   samples.slowdown = reader.Get<double>();
   samples.clock_before_mhz = reader.Get<double>();
   samples.clock_after_mhz = reader.Get<double>();
-  samples.first_wait.bound_ns = reader.Get<std::uint64_t>();
-  samples.first_wait.took_ns = reader.Get<std::uint64_t>();
-  samples.first_wait.has_helped = reader.Get<std::uint8_t>() != 0;
   const bool can_be =
       reader.ok() && samples.iterations > 0 && !samples.ns.empty() &&
       std::ranges::all_of(samples.ns, IsAboveZero) &&

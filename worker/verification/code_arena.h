@@ -1,6 +1,6 @@
 #pragma once
 // CodeArena: the memory that machine code lies in. It has one address in all children of the
-// nursery, so a compiler child can link for it. Children can read and execute it, and nobody else
+// fork server, so a compiler child can link for it. Children can read and execute it, and nobody else
 // can ever map it writable; the daemon writes it through a view of its own, which no child has. So
 // no process has memory that it can both write and execute.
 //
@@ -46,11 +46,11 @@ class CodeArena {
     // Far beyond what 8,192 unrolled bodies become; memory is taken only where code is.
     std::size_t place_bytes = std::size_t{8} << 20;
   };
-  // Before the nursery is forked. kFull, kSystem.
+  // Before the fork server is forked. kFull, kSystem.
   static Result<std::unique_ptr<CodeArena>> Create(const Options& options);
   ~CodeArena();
 
-  // In the nursery: from here on this process and its children can execute the arena and not write
+  // In the fork server: from here on this process and its children can execute the arena and not write
   // it.
   Status LeaveWritingToParent();
 

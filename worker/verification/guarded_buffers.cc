@@ -17,24 +17,24 @@ std::uint64_t NewId() {
 
 }  // namespace
 
-Arena::Arena(SharedMemory memory, BufferLayout layout)
+GuardedBuffers::GuardedBuffers(SharedMemory memory, BufferLayout layout)
     : memory_(std::move(memory)), layout_(std::move(layout)), id_(NewId()) {}
 
-void Arena::LayOutAnew(const BufferLayout& layout) {
+void GuardedBuffers::LayOutAnew(const BufferLayout& layout) {
   LF_CHECK(layout.size <= memory_.bytes().size(), "{} bytes into {}", layout.size,
            memory_.bytes().size());
   layout_ = layout;
   id_ = NewId();
 }
 
-void Arena::Poison() {
+void GuardedBuffers::Poison() {
   for (const PlacedBuffer& buffer : layout_.buffers) {
     const PlacedBuffer pages = PagesOf(buffer);
     worker::Poison(memory_.bytes().subspan(pages.offset, pages.size));
   }
 }
 
-std::optional<Failure> Arena::BesideFailure() const {
+std::optional<Failure> GuardedBuffers::BesideFailure() const {
   for (const PlacedBuffer& buffer : layout_.buffers) {
     const PlacedBuffer pages = PagesOf(buffer);
     const auto bytes = memory_.bytes();
@@ -47,7 +47,7 @@ std::optional<Failure> Arena::BesideFailure() const {
   return std::nullopt;
 }
 
-std::expected<void, Failure> Arena::Check(std::span<const ExpectedTensor> expected) const {
+std::expected<void, Failure> GuardedBuffers::Check(std::span<const ExpectedTensor> expected) const {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const PlacedBuffer& buffer = layout_.buffers[i];
     const std::span<const float> got(
@@ -72,9 +72,9 @@ std::size_t MemoryOf(const BufferLayout& layout) {
 
 }  // namespace
 
-Result<std::shared_ptr<Arena>> ArenaPool::Take(const BufferLayout& layout) {
+Result<std::shared_ptr<GuardedBuffers>> GuardedBufferPool::Take(const BufferLayout& layout) {
   const std::size_t size = MemoryOf(layout);
-  std::unique_ptr<Arena> arena;
+  std::unique_ptr<GuardedBuffers> arena;
   {
     std::unique_lock lock(mutex_);
     returned_.wait(lock,
@@ -90,13 +90,13 @@ Result<std::shared_ptr<Arena>> ArenaPool::Take(const BufferLayout& layout) {
       returned_.notify_all();
       return std::unexpected(std::move(memory).error());
     }
-    arena = std::make_unique<Arena>(*std::move(memory), layout);
+    arena = std::make_unique<GuardedBuffers>(*std::move(memory), layout);
   }
-  return std::shared_ptr<Arena>(arena.release(),
-                                [this](Arena* used) { GiveBack(std::unique_ptr<Arena>(used)); });
+  return std::shared_ptr<GuardedBuffers>(arena.release(),
+                                [this](GuardedBuffers* used) { GiveBack(std::unique_ptr<GuardedBuffers>(used)); });
 }
 
-std::unique_ptr<Arena> ArenaPool::TakeIdle(const BufferLayout& layout) {
+std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& layout) {
   const std::size_t size = MemoryOf(layout);
   auto found =
       std::ranges::find_if(idle_, [&](const auto& arena) { return arena->layout() == layout; });
@@ -108,15 +108,15 @@ std::unique_ptr<Arena> ArenaPool::TakeIdle(const BufferLayout& layout) {
     if (last == idle_.rend()) return nullptr;
     found = std::prev(last.base());
   }
-  std::unique_ptr<Arena> arena = std::move(*found);
+  std::unique_ptr<GuardedBuffers> arena = std::move(*found);
   idle_.erase(found);
   idle_bytes_ -= size;
   if (!is_laid_out) arena->LayOutAnew(layout);
   return arena;
 }
 
-void ArenaPool::GiveBack(std::unique_ptr<Arena> arena) {
-  std::list<std::unique_ptr<Arena>> dropped;  // unmapped without the lock
+void GuardedBufferPool::GiveBack(std::unique_ptr<GuardedBuffers> arena) {
+  std::list<std::unique_ptr<GuardedBuffers>> dropped;  // unmapped without the lock
   std::lock_guard lock(mutex_);
   const std::size_t size = MemoryOf(arena->layout());
   used_bytes_ -= size;

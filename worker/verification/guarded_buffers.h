@@ -1,5 +1,5 @@
 #pragma once
-// Arena: shared memory for what one kernel writes, its outputs and its scratch. A child maps only
+// GuardedBuffers: shared memory for what one kernel writes, its outputs and its scratch. A child maps only
 // the pages that buffers lie in, so a kernel that leaves a buffer by a page crashes; the rest of
 // those pages is poison, so one that leaves it by less is found out.
 
@@ -20,9 +20,9 @@
 
 namespace loopfleet::worker {
 
-class Arena {
+class GuardedBuffers {
  public:
-  Arena(SharedMemory memory, BufferLayout layout);
+  GuardedBuffers(SharedMemory memory, BufferLayout layout);
 
   const SharedMemory& memory() const { return memory_; }
   const BufferLayout& layout() const { return layout_; }
@@ -46,7 +46,7 @@ class Arena {
 
 // Arenas that are used again and again. Any thread may take one; it comes back when its last owner
 // lets go of it. The pool has to outlive its arenas.
-class ArenaPool {
+class GuardedBufferPool {
  public:
   struct Options {
     // Of all arenas in use. One alone may be bigger.
@@ -54,20 +54,20 @@ class ArenaPool {
     // Of arenas kept for later.
     std::size_t max_idle_bytes = std::size_t{256} << 20;
   };
-  explicit ArenaPool(const Options& options) : options_(options) {}
+  explicit GuardedBufferPool(const Options& options) : options_(options) {}
 
   // Waits until there is room. kFull: the host has no memory for it.
-  Result<std::shared_ptr<Arena>> Take(const BufferLayout& layout);
+  Result<std::shared_ptr<GuardedBuffers>> Take(const BufferLayout& layout);
 
  private:
   // One with this layout, which children may have mapped; else one that is as large.
-  std::unique_ptr<Arena> TakeIdle(const BufferLayout& layout);
-  void GiveBack(std::unique_ptr<Arena> arena);
+  std::unique_ptr<GuardedBuffers> TakeIdle(const BufferLayout& layout);
+  void GiveBack(std::unique_ptr<GuardedBuffers> arena);
 
   const Options options_;
   std::mutex mutex_;
   std::condition_variable returned_;
-  std::list<std::unique_ptr<Arena>> idle_;  // the newest first; guarded by mutex_, like all below
+  std::list<std::unique_ptr<GuardedBuffers>> idle_;  // the newest first; guarded by mutex_, like all below
   std::size_t idle_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };

@@ -44,11 +44,11 @@ struct ToMeasure {
   std::uint64_t flop_count = 0;  // of one run; 0: not known
 };
 // A worker's turn; answered from the store; or over at once, for example by INVALID_ACTION.
-using Admission = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
+using JobResolver = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
 
 struct AdmittedJob {
   JobSpec spec;
-  Admission admission;
+  JobResolver admission;
 };
 
 // ---- events
@@ -93,7 +93,7 @@ struct Submission {
   std::vector<AdmittedJob> jobs;
   // The request was accepted before; `jobs` may be empty then.
   std::optional<storage::StoredRequest> seen;
-  // Core::WhyNoRoomFor: `jobs` is empty then, for nobody looked at them.
+  // Core::CheckRoomFor: `jobs` is empty then, for nobody looked at them.
   std::optional<Failure> no_room;
 };
 

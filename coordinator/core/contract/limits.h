@@ -43,7 +43,7 @@ struct Limits {
   std::uint32_t max_expiries_per_tick = 10'000;  // jobs ended by one tick; the next goes on
   // Of one event that ends any number of jobs (one answer for many, a batch that is cancelled), so
   // many are ended at once, the next ones when these are on disk: about 10 ms each time.
-  std::uint32_t max_endings_per_turn = 2'000;
+  std::uint32_t max_endings_per_event = 2'000;
 
   std::uint32_t max_attempts = 3;  // promise I7
   // Leases of one job that were lost without having been seen to arrive. The first counts as an
@@ -52,7 +52,7 @@ struct Limits {
   std::uint32_t max_unseen_losses = 16;
   // How long a job that failed on one worker waits for another one to have a place for it.
   std::chrono::milliseconds retry_elsewhere{2000};
-  std::uint32_t max_retries_per_turn = 64;  // looked at; the next turn goes on
+  std::uint32_t max_retries_per_event = 64;  // looked at; the next turn goes on
   // Measurements of one worker that are made anew by another one when it turns out to have drifted;
   // what it measured beside them is only flagged, and measured anew when a client asks.
   std::uint32_t max_remeasured = 256;

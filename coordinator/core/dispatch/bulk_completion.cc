@@ -15,50 +15,50 @@ constexpr std::size_t kFollowersInARow = 256;
 constexpr std::uint64_t kLooksForEach = 10;
 
 // Ends unfinished jobs of the batch in their order, `left` of them. Whether it has no more.
-bool CancelSome(Turn& turn, Batch& batch, std::size_t& left, Revocations& revoked) {
+bool CancelSome(Transaction& tx, Batch& batch, std::size_t& left, Revocations& revoked) {
   std::uint64_t looks = left * kLooksForEach;
   for (; batch.cancelled_before < batch.accepted; ++batch.cancelled_before) {
     if (left == 0 || looks == 0) return false;
     --looks;
     const JobId id{.batch = batch.id, .index = batch.cancelled_before};
-    if (turn.state.jobs.Find(id) == nullptr) continue;
+    if (tx.state.jobs.Find(id) == nullptr) continue;
     --left;
-    EndWherever(turn, id, CancelledFailure(), revoked);
+    EndWherever(tx, id, CancelledFailure(), revoked);
   }
   return true;
 }
 
 // As many as workers have places at most: nobody works on for nothing.
-void CancelRunning(Turn& turn, BatchId batch, Revocations& revoked) {
+void CancelRunning(Transaction& tx, BatchId batch, Revocations& revoked) {
   std::vector<JobId> running;
-  for (const auto& [id, worker] : turn.state.workers.all()) {
+  for (const auto& [id, worker] : tx.state.workers.all()) {
     for (const LeaseId lease : worker.running) {
-      const JobId job = turn.state.leases.Find(lease)->job;
+      const JobId job = tx.state.leases.Find(lease)->job;
       if (job.batch == batch) running.push_back(job);
     }
   }
-  for (const JobId job : running) EndWherever(turn, job, CancelledFailure(), revoked);
+  for (const JobId job : running) EndWherever(tx, job, CancelledFailure(), revoked);
 }
 
-void ShareAnswers(Turn& turn, std::size_t& left) {
+void ShareAnswers(Transaction& tx, std::size_t& left) {
   while (left > 0) {
-    const auto owed = turn.state.in_flight.TakeOwed(std::min(left, kFollowersInARow));
+    const auto owed = tx.state.single_flight.TakePendingReplies(std::min(left, kFollowersInARow));
     if (owed.jobs.empty()) return;
     left -= owed.jobs.size();
-    for (const JobId job : owed.jobs) ShareAnswer(turn, job, owed.answer);
+    for (const JobId job : owed.jobs) ShareAnswer(tx, job, owed.answer);
   }
 }
 
-void GoOnCancelling(Turn& turn, std::size_t& left) {
-  State& state = turn.state;
+void GoOnCancelling(Transaction& tx, std::size_t& left) {
+  State& state = tx.state;
   std::deque<BatchId>& cancelled = state.endings.cancelled;
   Revocations revoked;
   while (left > 0 && !cancelled.empty()) {
     Batch* batch = state.batches.Find(cancelled.front());  // none: its jobs ended otherwise
-    if (batch != nullptr && !CancelSome(turn, *batch, left, revoked)) break;
+    if (batch != nullptr && !CancelSome(tx, *batch, left, revoked)) break;
     cancelled.pop_front();
   }
-  SendRevocations(turn, std::move(revoked));
+  SendRevocations(tx, std::move(revoked));
 }
 
 }  // namespace
@@ -67,39 +67,39 @@ Failure CancelledFailure() {
   return {.code = FailureCode::kCancelled, .message = "the batch was cancelled"};
 }
 
-void StartCancelling(Turn& turn, Batch& batch) {
+void StartCancelling(Transaction& tx, Batch& batch) {
   Revocations revoked;
-  std::size_t left = turn.limits().max_endings_per_turn;
-  if (!CancelSome(turn, batch, left, revoked)) {
-    CancelRunning(turn, batch.id, revoked);
-    turn.state.endings.cancelled.push_back(batch.id);
+  std::size_t left = tx.limits().max_endings_per_event;
+  if (!CancelSome(tx, batch, left, revoked)) {
+    CancelRunning(tx, batch.id, revoked);
+    tx.state.endings.cancelled.push_back(batch.id);
   }
-  SendRevocations(turn, std::move(revoked));
+  SendRevocations(tx, std::move(revoked));
 }
 
-void CancelArrived(Turn& turn, const Batch& batch, std::uint32_t first_index) {
+void CancelArrived(Transaction& tx, const Batch& batch, std::uint32_t first_index) {
   Revocations revoked;
   for (std::uint32_t index = first_index; index < batch.accepted; ++index) {
     const JobId id{.batch = batch.id, .index = index};
-    if (turn.state.jobs.Find(id) != nullptr) EndWherever(turn, id, CancelledFailure(), revoked);
+    if (tx.state.jobs.Find(id) != nullptr) EndWherever(tx, id, CancelledFailure(), revoked);
   }
-  SendRevocations(turn, std::move(revoked));
+  SendRevocations(tx, std::move(revoked));
 }
 
-void Cancel(Turn& turn, JobId job) {
+void Cancel(Transaction& tx, JobId job) {
   Revocations revoked;
-  EndWherever(turn, job, CancelledFailure(), revoked);
-  SendRevocations(turn, std::move(revoked));
+  EndWherever(tx, job, CancelledFailure(), revoked);
+  SendRevocations(tx, std::move(revoked));
 }
 
-void EndNextPiece(Turn& turn) {
-  Endings& endings = turn.state.endings;
+void EndNextPiece(Transaction& tx) {
+  Endings& endings = tx.state.endings;
   if (endings.piece_under_way) return;
-  std::size_t left = turn.limits().max_endings_per_turn;
-  const std::size_t before = turn.commit.outcomes.size();
-  ShareAnswers(turn, left);
-  GoOnCancelling(turn, left);
-  endings.piece_under_way = turn.commit.is_piece = turn.commit.outcomes.size() > before;
+  std::size_t left = tx.limits().max_endings_per_event;
+  const std::size_t before = tx.commit.outcomes.size();
+  ShareAnswers(tx, left);
+  GoOnCancelling(tx, left);
+  endings.piece_under_way = tx.commit.is_piece = tx.commit.outcomes.size() > before;
 }
 
 }  // namespace loopfleet::coordinator

@@ -1,6 +1,6 @@
 #pragma once
 // Endings of any number of jobs that one event brings about: an answer that many follow for, a
-// batch that is cancelled. They are made piece by piece (Limits::max_endings_per_turn), the next
+// batch that is cancelled. They are made piece by piece (Limits::max_endings_per_event), the next
 // one when the last is on disk, so that others are served meanwhile, and what is on its way to disk
 // stays small.
 //
@@ -17,13 +17,13 @@ namespace loopfleet::coordinator {
 Failure CancelledFailure();
 
 // Ends the first of the batch's unfinished jobs, and those that run; EndNextPiece goes on.
-void StartCancelling(Turn& turn, Batch& batch);
+void StartCancelling(Transaction& tx, Batch& batch);
 // Ends those of one message that was on its way to disk as the batch was cancelled.
-void CancelArrived(Turn& turn, const Batch& batch, std::uint32_t first_index);
+void CancelArrived(Transaction& tx, const Batch& batch, std::uint32_t first_index);
 // Ends one of a cancelled batch that is next to be granted.
-void Cancel(Turn& turn, JobId job);
+void Cancel(Transaction& tx, JobId job);
 
 // Ends some of what is to be ended, unless some are on their way to disk.
-void EndNextPiece(Turn& turn);
+void EndNextPiece(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -15,40 +15,40 @@
 namespace loopfleet::coordinator {
 namespace {
 
-bool MayGrant(const Turn& turn) {
-  const State& state = turn.state;
-  return state.service == Service::kServing && turn.now.instant >= state.grants_from &&
-         state.commits.undurable_outcomes() + turn.commit.outcomes.size() <
+bool MayGrant(const Transaction& tx) {
+  const State& state = tx.state;
+  return state.service == Service::kServing && tx.now.instant >= state.grants_from &&
+         state.commits.undurable_outcomes() + tx.commit.outcomes.size() <
              state.limits.max_undurable_outcomes;
 }
 
 // Not while jobs that are over are in the way.
-bool AllWasSeen(const Turn& turn) {
-  const State& state = turn.state;
-  return !state.deadlines.Due(turn.now.instant) && state.endings.cancelled.empty() &&
-         turn.commit.outcomes.size() < state.limits.max_endings_per_turn;
+bool AllWasSeen(const Transaction& tx) {
+  const State& state = tx.state;
+  return !state.deadlines.Due(tx.now.instant) && state.endings.cancelled.empty() &&
+         tx.commit.outcomes.size() < state.limits.max_endings_per_event;
 }
 
 // The next job that `pop` takes out of the queue for a worker. Jobs that are over end on the way (of
 // very many, some).
 template <class Pop>
-std::optional<JobId> NextWanted(Turn& turn, const Pop& pop) {
+std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
   while (const std::optional<Popped> popped = pop()) {
     switch (popped->fate) {
       case Popped::Fate::kWanted: return popped->job;
-      case Popped::Fate::kCancelled: Cancel(turn, popped->job); break;
-      case Popped::Fate::kExpired: Expire(turn, popped->job); break;
+      case Popped::Fate::kCancelled: Cancel(tx, popped->job); break;
+      case Popped::Fate::kExpired: Expire(tx, popped->job); break;
     }
     // The next event goes on.
-    if (turn.commit.outcomes.size() >= turn.limits().max_endings_per_turn) break;
+    if (tx.commit.outcomes.size() >= tx.limits().max_endings_per_event) break;
   }
   return std::nullopt;
 }
 
 // Longest idle first, and nobody gets a second job before everybody with credit got a first: who
 // was given one comes last again.
-void GrantTo(Turn& turn, DeviceKind device) {
-  State& state = turn.state;
+void GrantTo(Transaction& tx, DeviceKind device) {
+  State& state = tx.state;
   Offered& offered = state.offered[static_cast<std::size_t>(device)];
   if (offered.changes != state.ready.changes()) offered.rank = 0;
   std::map<Uuid, wire::Leases> granted;
@@ -56,26 +56,26 @@ void GrantTo(Turn& turn, DeviceKind device) {
     Worker* worker = state.workers.NextCandidate(device, offered.rank);
     if (worker == nullptr) break;
     const std::uint64_t rank = worker->rank;
-    const auto job = NextWanted(turn, [&] { return PopFor(turn, *worker); });
+    const auto job = NextWanted(tx, [&] { return PopFor(tx, *worker); });
     offered.rank = rank;
     if (!job) continue;
     if (MustRunAlone(state.jobs.At(*job))) {
-      RunAlone(turn, *worker, *job, granted[worker->id()]);
+      RunAlone(tx, *worker, *job, granted[worker->id()]);
     } else {
-      granted[worker->id()].leases.push_back(GrantLease(turn, *worker, *job));
+      granted[worker->id()].leases.push_back(GrantLease(tx, *worker, *job));
     }
   }
-  offered.changes = AllWasSeen(turn) ? state.ready.changes() : 0;
+  offered.changes = AllWasSeen(tx) ? state.ready.changes() : 0;
   for (auto& [id, leases] : granted) {
     if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
-    turn.effects.push_back(
+    tx.effects.push_back(
         SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
   }
 }
 
 // Workers in quarantine get what no ready worker could run (placement.h).
-void GrantToLast(Turn& turn) {
-  State& state = turn.state;
+void GrantToLast(Transaction& tx) {
+  State& state = tx.state;
   const std::vector<Uuid> in_quarantine = state.workers.InQuarantine();
   for (const Uuid& id : in_quarantine) {
     if (state.ready.size() == 0) return;
@@ -84,31 +84,31 @@ void GrantToLast(Turn& turn) {
     if (!worker.peer || worker.nothing_left_at == seen) continue;
     wire::Leases leases;
     while (worker.FreeCredit() > 0 && !worker.reservation) {
-      const auto job = NextWanted(turn, [&] { return PopLastFor(turn, worker); });
+      const auto job = NextWanted(tx, [&] { return PopLastFor(tx, worker); });
       if (!job) {
-        if (AllWasSeen(turn)) {
+        if (AllWasSeen(tx)) {
           worker.nothing_left_at = {state.ready.changes(), state.workers.changes()};
         }
         break;
       }
       if (MustRunAlone(state.jobs.At(*job))) {
-        RunAlone(turn, worker, *job, leases);
+        RunAlone(tx, worker, *job, leases);
       } else {
-        leases.leases.push_back(GrantLease(turn, worker, *job));
+        leases.leases.push_back(GrantLease(tx, worker, *job));
       }
     }
     if (leases.leases.empty()) continue;
-    turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+    tx.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
   }
 }
 
 }  // namespace
 
-void GrantLeases(Turn& turn) {
-  if (!MayGrant(turn)) return;
-  GrantRetries(turn);
-  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(turn, device);
-  GrantToLast(turn);
+void GrantLeases(Transaction& tx) {
+  if (!MayGrant(tx)) return;
+  GrantRetries(tx);
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) GrantTo(tx, device);
+  GrantToLast(tx);
 }
 
 }  // namespace loopfleet::coordinator

@@ -7,6 +7,6 @@ namespace loopfleet::coordinator {
 
 // Gives waiting jobs to workers with free credit: jobs that are tried again first, then the ready
 // queue, the worker that has been idle longest first.
-void GrantLeases(Turn& turn);
+void GrantLeases(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -10,34 +10,34 @@
 namespace loopfleet::coordinator {
 namespace {
 
-void Expire(Turn& turn, JobId id, Revocations& revoked) {
-  EndWherever(turn, id, ExpiredFailure(turn.state.jobs.At(id).spec), revoked);
+void Expire(Transaction& tx, JobId id, Revocations& revoked) {
+  EndWherever(tx, id, ExpiredFailure(tx.state.jobs.At(id).spec), revoked);
 }
 
 }  // namespace
 
-void Expire(Turn& turn, JobId id) {
+void Expire(Transaction& tx, JobId id) {
   Revocations revoked;
-  Expire(turn, id, revoked);
-  SendRevocations(turn, std::move(revoked));
+  Expire(tx, id, revoked);
+  SendRevocations(tx, std::move(revoked));
 }
 
-void ExpireOverdue(Turn& turn) {
+void ExpireOverdue(Transaction& tx) {
   Revocations revoked;
-  for (std::uint32_t left = turn.limits().max_expiries_per_tick; left > 0; --left) {
-    const auto due = turn.state.deadlines.Due(turn.now.instant);
+  for (std::uint32_t left = tx.limits().max_expiries_per_tick; left > 0; --left) {
+    const auto due = tx.state.deadlines.Due(tx.now.instant);
     if (!due) break;
-    Expire(turn, *due, revoked);
+    Expire(tx, *due, revoked);
   }
-  SendRevocations(turn, std::move(revoked));
+  SendRevocations(tx, std::move(revoked));
 }
 
-void ExpireUnserved(Turn& turn) {
-  State& state = turn.state;
-  const Instant now = turn.now.instant;
+void ExpireUnschedulable(Transaction& tx) {
+  State& state = tx.state;
+  const Instant now = tx.now.instant;
   const Nanos grace = state.limits.no_worker_grace;
   std::uint32_t left = state.limits.max_expiries_per_tick;
-  for (auto& [demand, entry] : state.unserved.Look(state.workers, state.ready, now)) {
+  for (auto& [demand, entry] : state.unschedulable.Look(state.workers, state.ready, now)) {
     if (now - entry.since < grace || now < entry.next_look) continue;
     std::optional<Failure> failure;
     entry.next_look = Instant::max();
@@ -52,9 +52,9 @@ void ExpireUnserved(Turn& turn) {
         --left;
         if (!failure) {
           failure = Failure{.code = FailureCode::kNoMatchingWorker,
-                            .message = WhyUnserved(state.workers, demand, grace)};
+                            .message = WhyUnschedulable(state.workers, demand, grace)};
         }
-        FinishJob(turn, *front, FailedBy(*failure, Verdict::kNobodyCame));
+        FinishJob(tx, *front, FailedBy(*failure, Verdict::kNobodyCame));
       }
     }
   }

@@ -6,10 +6,10 @@
 namespace loopfleet::coordinator {
 
 // Ends a job whose deadline has come, wherever it is; a worker that has it is told to drop it.
-void Expire(Turn& turn, JobId id);
+void Expire(Transaction& tx, JobId id);
 // Ends all whose deadline has come (of very many, some; the next call goes on).
-void ExpireOverdue(Turn& turn);
+void ExpireOverdue(Transaction& tx);
 // Ends jobs that no worker could run for the whole grace: NO_MATCHING_WORKER.
-void ExpireUnserved(Turn& turn);
+void ExpireUnschedulable(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

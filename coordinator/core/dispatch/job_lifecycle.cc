@@ -23,38 +23,38 @@ struct Concluded {
   std::uint64_t cut_above_ns = 0;
 };
 
-void MakeOutcome(Turn& turn, Concluded concluded) {
-  Batch& batch = turn.state.batches.At(concluded.id.batch);
-  DischargeJob(turn, batch);
+void MakeOutcome(Transaction& tx, Concluded concluded) {
+  Batch& batch = tx.state.batches.At(concluded.id.batch);
+  DischargeJob(tx, batch);
   Ending& ending = concluded.ending;
   // A measured job also waited inside its worker, which is in the report.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
-  turn.finished.jobs.push_back({.failure = ending.evaluation.ok()
+  tx.finished.jobs.push_back({.failure = ending.evaluation.ok()
                                                ? std::nullopt
                                                : std::optional(ending.evaluation.failure().code),
                                 .source = ending.source,
                                 .stages = ending.evaluation.stages});
-  turn.commit.outcomes.push_back({.batch = batch.id,
+  tx.commit.outcomes.push_back({.batch = batch.id,
                                   .sequence = sequence,
                                   .lease = ending.lease,
                                   .settles = std::move(concluded.settles)});
   const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
   // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
-  turn.writes.push_back(
+  tx.writes.push_back(
       storage::JobFinished{.outcome = {.job = concluded.id,
                                        .sequence = sequence,
                                        .source = ending.source,
                                        .attempts = concluded.attempts,
                                        .worker = std::move(ending.worker),
-                                       .finished_at = turn.now.wall,
+                                       .finished_at = tx.now.wall,
                                        .evaluation = std::move(ending.evaluation)},
                            .cut_above_ns = concluded.cut_above_ns,
                            .in_doubt = !ending.doubt.empty()});
   if (is_doubted_figure) {
-    turn.writes.push_back(storage::ResultDoubted{.job = concluded.id,
-                                                 .flagged_at = turn.now.wall,
+    tx.writes.push_back(storage::ResultDoubted{.job = concluded.id,
+                                                 .flagged_at = tx.now.wall,
                                                  .reason = std::move(ending.doubt)});
   }
 }
@@ -68,9 +68,9 @@ struct Answered {
   Nanos queued{0};
 };
 
-void MakeSharedOutcome(Turn& turn, const Answered& answered, storage::StoredAnswer answer) {
-  Batch& batch = turn.state.batches.At(answered.id.batch);
-  DischargeJob(turn, batch);
+void MakeSharedOutcome(Transaction& tx, const Answered& answered, storage::StoredAnswer answer) {
+  Batch& batch = tx.state.batches.At(answered.id.batch);
+  DischargeJob(tx, batch);
   const std::uint64_t sequence = ++batch.finished;
   const Evaluation& evaluation = answer->evaluation;
   FinishedJob finished{
@@ -78,13 +78,13 @@ void MakeSharedOutcome(Turn& turn, const Answered& answered, storage::StoredAnsw
       .source = answered.source,
       .stages = evaluation.stages};
   finished.stages[Stage::kQueue] = answered.queued;
-  turn.finished.jobs.push_back(std::move(finished));
-  turn.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
+  tx.finished.jobs.push_back(std::move(finished));
+  tx.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
   auto* last =
-      turn.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&turn.writes.back());
+      tx.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&tx.writes.back());
   if (last == nullptr || last->source != answered.source) {
-    last = &std::get<storage::JobsAnswered>(turn.writes.emplace_back(
-        storage::JobsAnswered{.source = answered.source, .finished_at = turn.now.wall}));
+    last = &std::get<storage::JobsAnswered>(tx.writes.emplace_back(
+        storage::JobsAnswered{.source = answered.source, .finished_at = tx.now.wall}));
   }
   last->jobs.push_back({.job = answered.id,
                         .sequence = sequence,
@@ -106,42 +106,42 @@ Job& AddJob(State& state, Job entering) {
 }
 
 // The job, which shares, ends on its own account.
-void LeaveFlight(Turn& turn, const Job& job, Verdict verdict) {
-  const auto successor = turn.state.in_flight.Leave(QuestionOf(job), job.id);
+void LeaveFlight(Transaction& tx, const Job& job, Verdict verdict) {
+  const auto successor = tx.state.single_flight.Leave(QuestionOf(job), job.id);
   if (!successor) return;
-  Job& next = turn.state.jobs.At(*successor);
+  Job& next = tx.state.jobs.At(*successor);
   if (std::holds_alternative<Queued>(next.progress)) return;  // it stands in line already
   if (verdict == Verdict::kNobodyCame) {
-    PutInQueue(turn, next);  // in front, it would hold up the expiry of those who waited longer
+    PutInQueue(tx, next);  // in front, it would hold up the expiry of those who waited longer
   } else {
-    PutInFront(turn, next);
+    PutInFront(tx, next);
   }
 }
 
-void EnterToMeasure(Turn& turn, Job entering) {
-  State& state = turn.state;
+void EnterToMeasure(Transaction& tx, Job entering) {
+  State& state = tx.state;
   if (entering.sharing == Sharing::kAlone) {
-    PutInQueue(turn, AddJob(state, std::move(entering)));
+    PutInQueue(tx, AddJob(state, std::move(entering)));
     return;
   }
   const Question question = QuestionOf(entering);
-  const auto joined = state.in_flight.Join(question, entering.id);
+  const auto joined = state.single_flight.Join(question, entering.id);
   if (const auto* answer = std::get_if<storage::StoredAnswer>(&joined)) {
-    MakeSharedOutcome(turn,
+    MakeSharedOutcome(tx,
                       {.id = entering.id,
                        .source = OutcomeSource::kCoalesced,
-                       .queued = turn.now.instant - entering.accepted_at},
+                       .queued = tx.now.instant - entering.accepted_at},
                       *answer);
   } else {
     Job& job = AddJob(state, std::move(entering));
-    if (std::get<InFlightTable::Role>(joined) == InFlightTable::Role::kLeads ||
-        state.in_flight.NeedsToStand(question, LinePlaceOf(state, job))) {
-      PutInQueue(turn, job);
+    if (std::get<SingleFlightTable::Role>(joined) == SingleFlightTable::Role::kLeads ||
+        state.single_flight.NeedsToStand(question, LinePlaceOf(state, job))) {
+      PutInQueue(tx, job);
     } else {
       job.progress = Following{};
     }
   }
-  state.in_flight.Forget(question);
+  state.single_flight.Forget(question);
 }
 
 Instant ExpiryOf(const JobSpec& spec, Instant accepted_at) {
@@ -158,11 +158,11 @@ Nanos SpentOn(const StageDurations& stages) {
 
 }  // namespace
 
-wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id) {
-  Job& job = turn.state.jobs.At(id);
-  if (job.sharing == Sharing::kShares) LeadFlight(turn, job);
-  const LeaseRecord& lease = turn.state.leases.Grant(id, worker.id(), turn.now.instant);
-  turn.state.workers.AddRunning(worker, lease.id);
+wire::Lease GrantLease(Transaction& tx, Worker& worker, JobId id) {
+  Job& job = tx.state.jobs.At(id);
+  if (job.sharing == Sharing::kShares) LeadFlight(tx, job);
+  const LeaseRecord& lease = tx.state.leases.Grant(id, worker.id(), tx.now.instant);
+  tx.state.workers.AddRunning(worker, lease.id);
   job.progress = Leased{lease.id};
   job.counted.push_back(lease.id);
   return {.lease = lease.id, .job = id, .attempt = job.attempts(), .spec = job.spec};
@@ -179,22 +179,22 @@ Ending FailedBy(Failure failure, Verdict verdict) {
   return ending;
 }
 
-void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
-  const Nanos waited = turn.now.instant - accepted_at;
+void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at) {
+  const Nanos waited = tx.now.instant - accepted_at;
   const Instant expires_at = ExpiryOf(job.spec, accepted_at);
   const auto* measure = std::get_if<ToMeasure>(&job.admission);
   const bool shares = measure != nullptr && job.spec.freshness != Freshness::kMeasureAnew;
   if (auto* failure = std::get_if<Failure>(&job.admission)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
-    MakeOutcome(turn, {.id = id, .ending = std::move(ending)});
-  } else if (expires_at <= turn.now.instant) {  // getting it on disk took longer
-    if (shares) turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
-    MakeOutcome(turn,
+    MakeOutcome(tx, {.id = id, .ending = std::move(ending)});
+  } else if (expires_at <= tx.now.instant) {  // getting it on disk took longer
+    if (shares) tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
+    MakeOutcome(tx,
                 {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
   } else if (auto* stored = std::get_if<storage::StoredAnswer>(&job.admission)) {
-    MakeSharedOutcome(turn, {.id = id, .queued = waited}, std::move(*stored));
+    MakeSharedOutcome(tx, {.id = id, .queued = waited}, std::move(*stored));
   } else {
-    EnterToMeasure(turn, {.id = id,
+    EnterToMeasure(tx, {.id = id,
                           .spec = std::move(job.spec),
                           .tree = measure->tree,
                           .placement = measure->placement,
@@ -205,13 +205,13 @@ void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at) {
   }
 }
 
-Job FinishJob(Turn& turn, JobId id, Ending ending) {
-  State& state = turn.state;
+Job FinishJob(Transaction& tx, JobId id, Ending ending) {
+  State& state = tx.state;
   Job job = TakeJob(state, id);
-  if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(turn, job);
-  if (std::holds_alternative<Retrying>(job.progress)) LeaveRetries(turn, job);
+  if (std::holds_alternative<Queued>(job.progress)) LeaveQueue(tx, job);
+  if (std::holds_alternative<Retrying>(job.progress)) LeaveRetries(tx, job);
   if (!std::holds_alternative<Leased>(job.progress)) {
-    ending.queued = turn.now.instant - job.accepted_at;
+    ending.queued = tx.now.instant - job.accepted_at;
   }
   if (!ending.evaluation.tree_key) ending.evaluation.tree_key = job.tree;
   if (ending.lease) {
@@ -220,15 +220,15 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
 
   std::optional<Question> settles;
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
-    LeadFlight(turn, job);  // it may have no worker yet: nobody is to stand for it any more
+    LeadFlight(tx, job);  // it may have no worker yet: nobody is to stand for it any more
     settles = QuestionOf(job);
-    state.in_flight.Answer(*settles, std::make_shared<const storage::StoredResult>(
+    state.single_flight.Answer(*settles, std::make_shared<const storage::StoredResult>(
                                          storage::StoredResult{.evaluation = ending.evaluation,
                                                                .worker = ending.worker}));
   } else if (job.sharing == Sharing::kShares) {
-    LeaveFlight(turn, job, ending.verdict);
+    LeaveFlight(tx, job, ending.verdict);
   }
-  MakeOutcome(turn, {.id = id,
+  MakeOutcome(tx, {.id = id,
                      .attempts = job.attempts(),
                      .ending = std::move(ending),
                      .settles = std::move(settles),
@@ -236,39 +236,39 @@ Job FinishJob(Turn& turn, JobId id, Ending ending) {
   return job;
 }
 
-void ShareAnswer(Turn& turn, JobId follower, storage::StoredAnswer answer) {
-  const Job job = TakeJob(turn.state, follower);
-  MakeSharedOutcome(turn,
+void ShareAnswer(Transaction& tx, JobId follower, storage::StoredAnswer answer) {
+  const Job job = TakeJob(tx.state, follower);
+  MakeSharedOutcome(tx,
                     {.id = follower,
                      .source = OutcomeSource::kCoalesced,
                      .attempts = job.attempts(),
-                     .queued = turn.now.instant - job.accepted_at},
+                     .queued = tx.now.instant - job.accepted_at},
                     std::move(answer));
 }
 
-void EndWherever(Turn& turn, JobId id, Failure failure, Revocations& revoked) {
-  State& state = turn.state;
+void EndWherever(Transaction& tx, JobId id, Failure failure, Revocations& revoked) {
+  State& state = tx.state;
   if (const auto* leased = std::get_if<Leased>(&state.jobs.At(id).progress)) {
     const LeaseId lease = leased->lease;
     revoked[state.leases.Find(lease)->worker].leases.push_back(lease);
-    EndLease(turn, lease);
+    EndLease(tx, lease);
   }
-  FinishJob(turn, id, FailedBy(std::move(failure), Verdict::kAboutThisJob));
+  FinishJob(tx, id, FailedBy(std::move(failure), Verdict::kAboutThisJob));
 }
 
-void SendRevocations(Turn& turn, Revocations revoked) {
+void SendRevocations(Transaction& tx, Revocations revoked) {
   for (auto& [id, revoke] : revoked) {
-    const Worker* worker = turn.state.workers.Find(id);
+    const Worker* worker = tx.state.workers.Find(id);
     if (!worker->peer) continue;  // it is told once it is back
-    turn.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
+    tx.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
   }
 }
 
-void EndLease(Turn& turn, LeaseId id) {
-  const LeaseRecord* lease = turn.state.leases.Find(id);
+void EndLease(Transaction& tx, LeaseId id) {
+  const LeaseRecord* lease = tx.state.leases.Find(id);
   LF_CHECK(lease != nullptr && lease->stage == LeaseStage::kRunning, "lease {} is not running", id);
-  turn.state.workers.RemoveRunning(*turn.state.workers.Find(lease->worker), id);
-  turn.state.leases.Remove(id);
+  tx.state.workers.RemoveRunning(*tx.state.workers.Find(lease->worker), id);
+  tx.state.leases.Remove(id);
 }
 
 }  // namespace loopfleet::coordinator

@@ -38,24 +38,24 @@ Ending FailedBy(Failure failure, Verdict verdict);
 Failure ExpiredFailure(const JobSpec& spec);
 
 // The job's acceptance is durable: answered at once, or queued, or follows an equal one.
-void EnterJob(Turn& turn, JobId id, AdmittedJob job, Instant accepted_at);
+void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at);
 
 // The job, which is in no queue, is this worker's. To be sent to it.
-wire::Lease GrantLease(Turn& turn, Worker& worker, JobId id);
+wire::Lease GrantLease(Transaction& tx, Worker& worker, JobId id);
 
 // Makes the one outcome of a job of the JobTable; its followers are owed the same (EndNextPiece). A
 // lease that it has must have ended, or be the one whose report this is. Returns the job.
-Job FinishJob(Turn& turn, JobId id, Ending ending);
+Job FinishJob(Transaction& tx, JobId id, Ending ending);
 
-// The job, which follows (InFlightTable::TakeOwed), has the same answer.
-void ShareAnswer(Turn& turn, JobId follower, storage::StoredAnswer answer);
+// The job, which follows (SingleFlightTable::TakePendingReplies), has the same answer.
+void ShareAnswer(Transaction& tx, JobId follower, storage::StoredAnswer answer);
 
 // Ends a job of the JobTable on its own account. The worker that may have it is to be told.
 using Revocations = std::map<Uuid, wire::Revoke>;
-void EndWherever(Turn& turn, JobId id, Failure failure, Revocations& revoked);
-void SendRevocations(Turn& turn, Revocations revoked);
+void EndWherever(Transaction& tx, JobId id, Failure failure, Revocations& revoked);
+void SendRevocations(Transaction& tx, Revocations revoked);
 
 // The lease ends; what becomes of its job is up to the caller.
-void EndLease(Turn& turn, LeaseId lease);
+void EndLease(Transaction& tx, LeaseId lease);
 
 }  // namespace loopfleet::coordinator

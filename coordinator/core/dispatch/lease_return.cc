@@ -24,44 +24,44 @@ Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
 // A worker was lost with the job, or lost the job. Whether that counts: the worker was heard to
 // have it, or may have been ended by it before it could say so. A worker that announces a job which
 // was lost before does that before it begins it; so one that was not heard to did not begin it.
-LeaseEnd CountLoss(Turn& turn, Job& job, const LeaseRecord& lease) {
+LeaseEnd CountLoss(Transaction& tx, Job& job, const LeaseRecord& lease) {
   ++job.losses;
   if (lease.was_held) return LeaseEnd::kLost;
   const bool was_announced =
-      job.attempts() > 1 && turn.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
-  if (job.unseen_losses++ >= turn.limits().max_unseen_losses) return LeaseEnd::kLost;
+      job.attempts() > 1 && tx.state.workers.Find(lease.worker)->Can(wire::kAnnounceCapability);
+  if (job.unseen_losses++ >= tx.limits().max_unseen_losses) return LeaseEnd::kLost;
   return was_announced ? LeaseEnd::kUnrun : LeaseEnd::kLost;
 }
 
 }  // namespace
 
-void ReturnLease(Turn& turn, LeaseId id, LeaseEnd how) {
-  const JobId job_id = turn.state.leases.Find(id)->job;
-  Job& job = turn.state.jobs.At(job_id);
-  const wire::WorkerHello last = turn.state.workers.Find(turn.state.leases.Find(id)->worker)->facts;
-  if (how == LeaseEnd::kLost) how = CountLoss(turn, job, *turn.state.leases.Find(id));
-  EndLease(turn, id);
+void ReturnLease(Transaction& tx, LeaseId id, LeaseEnd how) {
+  const JobId job_id = tx.state.leases.Find(id)->job;
+  Job& job = tx.state.jobs.At(job_id);
+  const wire::WorkerHello last = tx.state.workers.Find(tx.state.leases.Find(id)->worker)->facts;
+  if (how == LeaseEnd::kLost) how = CountLoss(tx, job, *tx.state.leases.Find(id));
+  EndLease(tx, id);
   if (how == LeaseEnd::kUnrun) {
     std::erase(job.counted, id);
-    if (AskAnother(turn, job)) return;
+    if (AskAnother(tx, job)) return;
   }
-  if (EndWithFirstVerdict(turn, job_id)) return;
-  if (how == LeaseEnd::kLost && job.attempts() >= turn.limits().max_attempts) {
+  if (EndWithFirstVerdict(tx, job_id)) return;
+  if (how == LeaseEnd::kLost && job.attempts() >= tx.limits().max_attempts) {
     Failure lost{
         .code = FailureCode::kWorkerLost,
         .message = fmt::format("the worker went away in each of {} attempts", job.attempts())};
     Ending ending = FailedBy(std::move(lost), Verdict::kAboutTheTree);
     ending.worker = last.name;
     ending.evaluation.conditions = ConditionsOf(last, job.spec);
-    FinishJob(turn, job_id, std::move(ending));
+    FinishJob(tx, job_id, std::move(ending));
     return;
   }
-  PutInFront(turn, job);
+  PutInFront(tx, job);
 }
 
-void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how) {
+void ReturnLeases(Transaction& tx, const std::set<LeaseId>& leases, LeaseEnd how) {
   const std::vector<LeaseId> ids(leases.begin(), leases.end());  // `leases` may change below
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(turn, *id, how);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) ReturnLease(tx, *id, how);
 }
 
 }  // namespace loopfleet::coordinator

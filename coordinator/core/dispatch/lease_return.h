@@ -14,8 +14,8 @@ enum class LeaseEnd : std::uint8_t {
   kLost,   // the worker was lost with it: if that was the last attempt, WORKER_LOST
 };
 // The job goes back to the front of the queue, or ends with WORKER_LOST.
-void ReturnLease(Turn& turn, LeaseId lease, LeaseEnd how);
+void ReturnLease(Transaction& tx, LeaseId lease, LeaseEnd how);
 // These leases of one worker; their jobs keep their order.
-void ReturnLeases(Turn& turn, const std::set<LeaseId>& leases, LeaseEnd how);
+void ReturnLeases(Transaction& tx, const std::set<LeaseId>& leases, LeaseEnd how);
 
 }  // namespace loopfleet::coordinator

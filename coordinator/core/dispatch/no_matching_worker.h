@@ -11,6 +11,6 @@ namespace loopfleet::coordinator {
 
 // The text of a NO_MATCHING_WORKER: what is missing, and which worker comes nearest. `grace`: how
 // long the job has waited for one; 0: it waits still.
-std::string WhyUnserved(const WorkerRegistry& workers, const Demand& demand, Nanos grace);
+std::string WhyUnschedulable(const WorkerRegistry& workers, const Demand& demand, Nanos grace);
 
 }  // namespace loopfleet::coordinator

@@ -24,18 +24,18 @@ bool IsLoaded(const Worker& worker, const Limits& limits) {
          worker.job_took * static_cast<std::int64_t>(worker.running.size()) > limits.retract_work;
 }
 
-bool IsWaitedFor(const Turn& turn, const Worker& worker) {
+bool IsWaitedFor(const Transaction& tx, const Worker& worker) {
   return worker.asked_back_at != Instant{} &&
-         turn.now.instant < worker.asked_back_at + turn.state.limits.retract_patience;
+         tx.now.instant < worker.asked_back_at + tx.state.limits.retract_patience;
 }
 
 // Of what the worker got last, up to half, as far as the idle one may run it.
-std::vector<LeaseId> Retractable(const Turn& turn, const Worker& loaded, const Worker& idle) {
+std::vector<LeaseId> Retractable(const Transaction& tx, const Worker& loaded, const Worker& idle) {
   const std::size_t most = std::min<std::size_t>(loaded.running.size() / 2, idle.FreeCredit());
   std::vector<LeaseId> leases;
   for (auto lease = loaded.running.rbegin(); lease != loaded.running.rend() && leases.size() < most;
        ++lease) {
-    const Job& job = turn.state.jobs.At(turn.state.leases.Find(*lease)->job);
+    const Job& job = tx.state.jobs.At(tx.state.leases.Find(*lease)->job);
     if (job.spec.affinity.empty() && Serves(idle.supply(), DemandOf(job))) leases.push_back(*lease);
   }
   return leases;
@@ -51,24 +51,24 @@ bool NothingIsQueued(const State& state, DeviceKind device) {
 
 }  // namespace
 
-void AskBack(Turn& turn, Worker& worker, std::vector<LeaseId> leases) {
+void AskBack(Transaction& tx, Worker& worker, std::vector<LeaseId> leases) {
   if (leases.empty() || !worker.peer || !worker.Can(wire::kGiveBackCapability)) return;
-  worker.asked_back_at = turn.now.instant;
-  turn.effects.push_back(
+  worker.asked_back_at = tx.now.instant;
+  tx.effects.push_back(
       SendToWorker{.peer = *worker.peer, .command = wire::GiveBack{.leases = std::move(leases)}});
 }
 
-void OnReturned(Turn& turn, Worker& worker, const wire::Returned& returned) {
+void OnReturned(Transaction& tx, Worker& worker, const wire::Returned& returned) {
   worker.asked_back_at = {};
   std::set<LeaseId> unrun;
   for (const LeaseId lease : returned.leases) {
     if (worker.running.contains(lease)) unrun.insert(lease);
   }
-  ReturnLeases(turn, unrun, LeaseEnd::kUnrun);
+  ReturnLeases(tx, unrun, LeaseEnd::kUnrun);
 }
 
-void RetractFromLoaded(Turn& turn) {
-  State& state = turn.state;
+void RetractFromLoaded(Transaction& tx) {
+  State& state = tx.state;
   if (state.service != Service::kServing) return;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!NothingIsQueued(state, device)) continue;
@@ -78,13 +78,13 @@ void RetractFromLoaded(Turn& turn) {
       if (known.device() != device || !known.peer) continue;
       Worker& worker = *state.workers.Find(id);
       if (IsIdle(worker)) idle.push_back(&worker);
-      if (IsLoaded(worker, state.limits) && !IsWaitedFor(turn, worker)) loaded.push_back(&worker);
+      if (IsLoaded(worker, state.limits) && !IsWaitedFor(tx, worker)) loaded.push_back(&worker);
     }
     std::ranges::sort(loaded, [](const Worker* a, const Worker* b) {
       return std::pair(b->running.size(), a->id()) < std::pair(a->running.size(), b->id());
     });
     for (std::size_t i = 0; i < std::min(idle.size(), loaded.size()); ++i) {
-      AskBack(turn, *loaded[i], Retractable(turn, *loaded[i], *idle[i]));
+      AskBack(tx, *loaded[i], Retractable(tx, *loaded[i], *idle[i]));
     }
   }
 }

@@ -14,7 +14,7 @@ namespace loopfleet::coordinator {
 namespace {
 
 bool Failed(const Job& job, const Uuid& worker) {
-  return std::ranges::find(job.failed_turns, worker, &FailedTurn::worker) != job.failed_turns.end();
+  return std::ranges::find(job.failed_attempts, worker, &FailedAttempt::worker) != job.failed_attempts.end();
 }
 
 // Whether the job could be asked of this worker instead of those that failed it.
@@ -25,14 +25,14 @@ bool IsAlternative(const Job& job, const Worker& worker) {
          Serves(worker.supply(), DemandOf(job)) && !Failed(job, worker.id());
 }
 
-bool HasAlternative(const Turn& turn, const Job& job) {
-  return std::ranges::any_of(turn.state.workers.all(),
+bool HasAlternative(const Transaction& tx, const Job& job) {
+  return std::ranges::any_of(tx.state.workers.all(),
                              [&](const auto& entry) { return IsAlternative(job, entry.second); });
 }
 
 // The one of those with free credit that has waited longest.
-Worker* FreeAlternative(Turn& turn, const Job& job) {
-  WorkerRegistry& workers = turn.state.workers;
+Worker* FreeAlternative(Transaction& tx, const Job& job) {
+  WorkerRegistry& workers = tx.state.workers;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     if (!Serves(device, job.placement)) continue;
     for (Worker* worker = workers.NextCandidate(device, 0); worker != nullptr;
@@ -43,139 +43,139 @@ Worker* FreeAlternative(Turn& turn, const Job& job) {
   return nullptr;
 }
 
-void WaitForAnother(Turn& turn, Job& job) {
-  const Instant until = turn.now.instant + turn.limits().retry_elsewhere;
+void WaitForAnother(Transaction& tx, Job& job) {
+  const Instant until = tx.now.instant + tx.limits().retry_elsewhere;
   job.progress =
-      Retrying{turn.state.retries.Add({.job = job.id, .what = WaitsForAnother{.until = until}})};
+      Retrying{tx.state.retries.Add({.job = job.id, .what = WaitsForAnother{.until = until}})};
 }
 
-void SendLeases(Turn& turn, const Worker& worker, wire::Leases leases) {
+void SendLeases(Transaction& tx, const Worker& worker, wire::Leases leases) {
   if (leases.leases.empty()) return;
-  turn.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
+  tx.effects.push_back(SendToWorker{.peer = *worker.peer, .command = std::move(leases)});
 }
 
-void GrantElsewhere(Turn& turn, RetryTable::Order order, Instant until, Job& job) {
-  if (Worker* worker = FreeAlternative(turn, job)) {
-    turn.state.retries.Remove(order);
+void GrantElsewhere(Transaction& tx, RetryTable::Order order, Instant until, Job& job) {
+  if (Worker* worker = FreeAlternative(tx, job)) {
+    tx.state.retries.Remove(order);
     wire::Leases leases;
     if (MustRunAlone(job)) {
-      RunAlone(turn, *worker, job.id, leases);
+      RunAlone(tx, *worker, job.id, leases);
     } else {
-      leases.leases.push_back(GrantLease(turn, *worker, job.id));
+      leases.leases.push_back(GrantLease(tx, *worker, job.id));
     }
-    SendLeases(turn, *worker, std::move(leases));
-  } else if (turn.now.instant >= until || !HasAlternative(turn, job)) {
-    if (EndWithFirstVerdict(turn, job.id)) return;
-    turn.state.retries.Remove(order);
-    PutInFront(turn, job);
+    SendLeases(tx, *worker, std::move(leases));
+  } else if (tx.now.instant >= until || !HasAlternative(tx, job)) {
+    if (EndWithFirstVerdict(tx, job.id)) return;
+    tx.state.retries.Remove(order);
+    PutInFront(tx, job);
   }
 }
 
 // The worker is still there for this job.
-bool IsReserved(const Turn& turn, const Worker* worker, const Job& job) {
+bool IsReserved(const Transaction& tx, const Worker* worker, const Job& job) {
   return worker != nullptr && worker->peer && worker->reservation &&
          worker->reservation->job == job.id &&
-         MayBeGiven(worker->state, turn.state.workers.HasReady(DemandOf(job)));
+         IsAssignable(worker->state, tx.state.workers.HasReady(DemandOf(job)));
 }
 
-void GrantAlone(Turn& turn, RetryTable::Order order, const Uuid& id, Job& job) {
-  Worker* worker = turn.state.workers.Find(id);
-  if (!IsReserved(turn, worker, job)) {
-    LeaveRetries(turn, job);
-    PutInFront(turn, job);
+void GrantAlone(Transaction& tx, RetryTable::Order order, const Uuid& id, Job& job) {
+  Worker* worker = tx.state.workers.Find(id);
+  if (!IsReserved(tx, worker, job)) {
+    LeaveRetries(tx, job);
+    PutInFront(tx, job);
   } else if (worker->running.empty()) {
-    turn.state.retries.Remove(order);
+    tx.state.retries.Remove(order);
     wire::Leases leases;
-    leases.leases.push_back(GrantLease(turn, *worker, job.id));
-    SendLeases(turn, *worker, std::move(leases));
+    leases.leases.push_back(GrantLease(tx, *worker, job.id));
+    SendLeases(tx, *worker, std::move(leases));
   }
 }
 
 }  // namespace
 
-bool TryAgain(Turn& turn, const Worker& worker, LeaseId lease, const Evaluation& evaluation) {
+bool TryAgain(Transaction& tx, const Worker& worker, LeaseId lease, const Evaluation& evaluation) {
   if (evaluation.ok()) return false;
-  Job& job = turn.state.jobs.At(turn.state.leases.Find(lease)->job);
+  Job& job = tx.state.jobs.At(tx.state.leases.Find(lease)->job);
   const FailureCode code = evaluation.failure().code;
   const RetryRule* rule = RetryRuleOf(code);
-  if (rule == nullptr || job.attempts() >= turn.limits().max_attempts) return false;
-  const auto before = std::ranges::count(job.failed_turns, code, &FailedTurn::code);
+  if (rule == nullptr || job.attempts() >= tx.limits().max_attempts) return false;
+  const auto before = std::ranges::count(job.failed_attempts, code, &FailedAttempt::code);
   if (before + 1 >= rule->turns) return false;
   const bool keeps_its_worker = !job.spec.affinity.empty();
-  job.failed_turns.push_back({.worker = worker.id(), .lease = lease, .code = code});
+  job.failed_attempts.push_back({.worker = worker.id(), .lease = lease, .code = code});
   if (rule->where == Where::kOnlyElsewhere) {
     FirstVerdict verdict{.evaluation = evaluation,
                          .worker = worker.facts.name,
                          .hardware_class = worker.facts.hardware.hardware_class};
     job.first_verdict = std::make_shared<const FirstVerdict>(std::move(verdict));
   }
-  const bool waits = !keeps_its_worker && HasAlternative(turn, job);
+  const bool waits = !keeps_its_worker && HasAlternative(tx, job);
   if (rule->where == Where::kOnlyElsewhere && !waits) {
-    job.failed_turns.pop_back();
+    job.failed_attempts.pop_back();
     job.first_verdict.reset();
     return false;
   }
-  turn.effects.push_back(Observation{JobWasRetried{code}});
-  EndLease(turn, lease);
+  tx.effects.push_back(Observation{JobWasRetried{code}});
+  EndLease(tx, lease);
   if (waits) {
-    WaitForAnother(turn, job);
+    WaitForAnother(tx, job);
   } else {
-    PutInFront(turn, job);
+    PutInFront(tx, job);
   }
   return true;
 }
 
-bool AskAnother(Turn& turn, Job& job) {
-  if (!job.first_verdict || !HasAlternative(turn, job)) return false;
-  WaitForAnother(turn, job);
+bool AskAnother(Transaction& tx, Job& job) {
+  if (!job.first_verdict || !HasAlternative(tx, job)) return false;
+  WaitForAnother(tx, job);
   return true;
 }
 
-bool EndWithFirstVerdict(Turn& turn, JobId id) {
-  const Job& job = turn.state.jobs.At(id);
+bool EndWithFirstVerdict(Transaction& tx, JobId id) {
+  const Job& job = tx.state.jobs.At(id);
   if (!job.first_verdict) return false;
   const auto verdict = job.first_verdict;  // the job goes
-  FinishJob(turn, id,
+  FinishJob(tx, id,
             {.verdict = Verdict::kAboutTheTree,
              .evaluation = verdict->evaluation,
              .worker = verdict->worker});
   return true;
 }
 
-void GrantRetries(Turn& turn) {
-  State& state = turn.state;
-  const auto waiting = state.retries.Next(state.limits.max_retries_per_turn);
+void GrantRetries(Transaction& tx) {
+  State& state = tx.state;
+  const auto waiting = state.retries.Next(state.limits.max_retries_per_event);
   for (const auto& [order, entry] : waiting) {
     // A job that ended meanwhile may have taken equal ones with it.
     if (!state.retries.entries().contains(order)) continue;
     Job& job = state.jobs.At(entry.job);
     if (IsCancelled(state, job.id)) {
-      Cancel(turn, job.id);
+      Cancel(tx, job.id);
     } else if (const auto* elsewhere = std::get_if<WaitsForAnother>(&entry.what)) {
-      GrantElsewhere(turn, order, elsewhere->until, job);
+      GrantElsewhere(tx, order, elsewhere->until, job);
     } else {
-      GrantAlone(turn, order, std::get<WaitsToBeAlone>(entry.what).worker, job);
+      GrantAlone(tx, order, std::get<WaitsToBeAlone>(entry.what).worker, job);
     }
   }
 }
 
 bool MustRunAlone(const Job& job) { return job.losses > 0; }
 
-void RunAlone(Turn& turn, Worker& worker, JobId id, wire::Leases& leases) {
-  turn.state.workers.Reserve(worker, id);
+void RunAlone(Transaction& tx, Worker& worker, JobId id, wire::Leases& leases) {
+  tx.state.workers.Reserve(worker, id);
   if (worker.running.empty()) {
-    leases.leases.push_back(GrantLease(turn, worker, id));
+    leases.leases.push_back(GrantLease(tx, worker, id));
   } else {
-    Job& job = turn.state.jobs.At(id);
-    if (job.sharing == Sharing::kShares) LeadFlight(turn, job);  // its equals are not to pass it
+    Job& job = tx.state.jobs.At(id);
+    if (job.sharing == Sharing::kShares) LeadFlight(tx, job);  // its equals are not to pass it
     job.progress = Retrying{
-        turn.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
+        tx.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
   }
 }
 
-void NoteContradiction(Turn& turn, const Worker& worker, const Job& job) {
+void NoteContradiction(Transaction& tx, const Worker& worker, const Job& job) {
   if (!job.first_verdict) return;
-  turn.effects.push_back(
+  tx.effects.push_back(
       Observation{WorkersDisagreed{.failed = job.first_verdict->worker,
                                    .measured = worker.facts.name,
                                    .job = job.id,

@@ -16,7 +16,7 @@ namespace {
 std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
                                     std::size_t jobs, std::uint64_t bytes) {
   const Limits& limits = state.limits;
-  const ClientLoad load = state.loads.Of(client);
+  const ClientUsage load = state.usage.Of(client);
   const auto over = [](std::string message) {
     return Failure{.code = FailureCode::kQuotaExceeded, .message = std::move(message)};
   };
@@ -51,7 +51,7 @@ Failure TooOften(const State& state) {
 
 }  // namespace
 
-std::optional<Failure> WhyNoRoomForAnybody(const State& state, const Batch* batch,
+std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
                                            std::size_t jobs) {
   const Limits& limits = state.limits;
   if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
@@ -78,7 +78,7 @@ std::optional<Failure> WhyNoRoomForAnybody(const State& state, const Batch* batc
   return std::nullopt;
 }
 
-std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
+std::optional<Failure> Validate(const State& state, const Uuid& client,
                                    const std::optional<BatchId>& append_to) {
   if (state.service == Service::kDraining) {
     return Failure{.code = FailureCode::kShuttingDown, .message = "the coordinator is going down"};
@@ -91,24 +91,24 @@ std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
   return std::nullopt;
 }
 
-std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
+std::optional<Failure> CheckQuota(const State& state, const Uuid& client, const Batch* batch,
                                  const Arriving& arriving) {
-  if (auto why = WhyNoRoomForAnybody(state, batch, arriving.jobs)) return why;
+  if (auto why = CheckCapacity(state, batch, arriving.jobs)) return why;
   return WhyOverQuota(state, client, batch, arriving.jobs, arriving.bytes);
 }
 
-std::optional<Failure> WhyTooOften(const State& state, const Uuid& client, Instant now) {
+std::optional<Failure> CheckRequestRate(const State& state, const Uuid& client, Instant now) {
   const std::uint32_t most = state.limits.max_requests_per_second_per_client;
-  if (state.loads.WaitOf(client, most, now) == Nanos{0}) return std::nullopt;
+  if (state.usage.WaitOf(client, most, now) == Nanos{0}) return std::nullopt;
   return TooOften(state);
 }
 
-bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client) {
-  const std::uint32_t most = turn.limits().max_requests_per_second_per_client;
-  const Nanos wait = turn.state.loads.Ask(client, most, turn.now.instant);
+bool ExceedsRequestRate(Transaction& tx, const Asker& asker, const Uuid& client) {
+  const std::uint32_t most = tx.limits().max_requests_per_second_per_client;
+  const Nanos wait = tx.state.usage.Ask(client, most, tx.now.instant);
   if (wait == Nanos{0}) return false;
   const auto wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count() + 1;
-  RefuseFor(turn, asker, TooOften(turn.state), static_cast<std::uint32_t>(wait_ms));
+  RefuseFor(tx, asker, TooOften(tx.state), static_cast<std::uint32_t>(wait_ms));
   return true;
 }
 

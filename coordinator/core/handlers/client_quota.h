@@ -11,7 +11,7 @@ namespace loopfleet::coordinator {
 
 // Why no jobs of this client are taken now, whatever room there is: the coordinator goes down, or
 // `append_to` is no open batch of this client.
-std::optional<Failure> WhyNotTaken(const State& state, const Uuid& client,
+std::optional<Failure> Validate(const State& state, const Uuid& client,
                                    const std::optional<BatchId>& append_to);
 // Why jobs of this client cannot be taken in, into a batch or (null) into a new one; empty if there
 // is room and it is within its quotas.
@@ -19,15 +19,15 @@ struct Arriving {
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;  // MemoryBytesOf
 };
-std::optional<Failure> WhyNoRoom(const State& state, const Uuid& client, const Batch* batch,
+std::optional<Failure> CheckQuota(const State& state, const Uuid& client, const Batch* batch,
                                  const Arriving& arriving);
 // ... whoever sends them.
-std::optional<Failure> WhyNoRoomForAnybody(const State& state, const Batch* batch,
+std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
                                            std::size_t jobs);
 
 // Why the client has to wait before it asks again; empty if it need not. Nothing is counted.
-std::optional<Failure> WhyTooOften(const State& state, const Uuid& client, Instant now);
+std::optional<Failure> CheckRequestRate(const State& state, const Uuid& client, Instant now);
 // Counts a request. Whether the client has to wait before it asks again; then it has been told.
-bool AsksTooOften(Turn& turn, const Asker& asker, const Uuid& client);
+bool ExceedsRequestRate(Transaction& tx, const Asker& asker, const Uuid& client);
 
 }  // namespace loopfleet::coordinator

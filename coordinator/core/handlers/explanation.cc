@@ -133,7 +133,7 @@ std::string WhyQueued(const State& state, const Demand& demand, Instant now,
   const Fleet fleet = FleetFor(state, demand);
   if (fleet.matching == 0) {
     return fmt::format("{}; it ends with NO_MATCHING_WORKER in {} unless one comes",
-                       WhyUnserved(state.workers, demand, Nanos{0}),
+                       WhyUnschedulable(state.workers, demand, Nanos{0}),
                        Seconds(explanation.unserved_limit_ms -
                                std::min(explanation.unserved_limit_ms, explanation.unserved_ms)));
   }
@@ -165,7 +165,7 @@ void ExplainQueued(const State& state, const Job& job, Instant now,
   explanation.other_clients = static_cast<std::uint32_t>(position.other_clients);
   explanation.unserved_limit_ms = Milliseconds(state.limits.no_worker_grace);
   if (!state.workers.IsServed(demand)) {
-    const Instant since = std::max(state.unserved.SinceOf(demand, now), job.accepted_at);
+    const Instant since = std::max(state.unschedulable.SinceOf(demand, now), job.accepted_at);
     explanation.unserved_ms = Milliseconds(now - since);
   }
   AddWorkers(state, demand, explanation);
@@ -188,7 +188,7 @@ void ExplainLeased(const State& state, const Job& job, LeaseId id, Instant now,
 }
 
 void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& explanation) {
-  explanation.follows = state.in_flight.Find(QuestionOf(job))->leader;
+  explanation.follows = state.single_flight.Find(QuestionOf(job))->leader;
   if (!explanation.follows) {
     explanation.reason = "queued: an equal job has been answered, and this one is about to be";
     return;
@@ -201,7 +201,7 @@ void ExplainFollowing(const State& state, const Job& job, wire::JobExplanation& 
 
 std::string NextTurnText(const State& state, const Job& job, const WaitsForAnother&) {
   return fmt::format("it failed on {}, and waits {} for another one that could run it to have room",
-                     Count(job.failed_turns.size(), "worker", "workers"),
+                     Count(job.failed_attempts.size(), "worker", "workers"),
                      Seconds(Milliseconds(state.limits.retry_elsewhere)));
 }
 std::string NextTurnText(const State& state, const Job& job, const WaitsToBeAlone& alone) {

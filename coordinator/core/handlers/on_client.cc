@@ -19,15 +19,15 @@
 namespace loopfleet::coordinator {
 namespace {
 
-void CancelWholeBatch(Turn& turn, Batch& batch, const Asker& asker) {
+void CancelWholeBatch(Transaction& tx, Batch& batch, const Asker& asker) {
   batch.open = false;
   batch.cancelled = true;
   batch.cancelling = true;
   batch.cancel_askers[asker.peer] = asker.number;
   // On disk before the first job's end: whatever happens then, it stays cancelled.
-  turn.writes.push_back(storage::BatchCancelled{.batch = batch.id});
-  turn.commit.cancels = batch.id;
-  StartCancelling(turn, batch);
+  tx.writes.push_back(storage::BatchCancelled{.batch = batch.id});
+  tx.commit.cancels = batch.id;
+  StartCancelling(tx, batch);
 }
 
 // Why the request is not for this client; empty if it is.
@@ -51,30 +51,30 @@ std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event
 }
 
 struct QuestionVisitor {
-  Turn& turn;
+  Transaction& tx;
   Asker asker;
   const KeyText& key;
   Uuid payer;  // who this counts for
 
   void operator()(const wire::ClientHello& hello) const {
-    State& state = turn.state;
+    State& state = tx.state;
     if (hello.version.major != wire::kProtocolVersion.major) {
-      return Refuse(turn, asker, FailureCode::kVersionMismatch,
+      return Refuse(tx, asker, FailureCode::kVersionMismatch,
                     fmt::format("the client speaks protocol {}.{}, the coordinator {}.{}",
                                 hello.version.major, hello.version.minor,
                                 wire::kProtocolVersion.major, wire::kProtocolVersion.minor));
     }
-    state.clients.Greet(asker.peer, {.client = hello.client, .key = key}, turn.now.instant,
+    state.clients.Greet(asker.peer, {.client = hello.client, .key = key}, tx.now.instant,
                         {.max_connections = state.limits.max_clients,
                          .max_connections_per_client = state.limits.max_connections_per_client});
-    Reply(turn, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
+    Reply(tx, asker, wire::Welcome{.coordinator = state.name, .epoch = state.epoch});
   }
 
   void operator()(const wire::FetchOutcomes& fetch) const {
-    State& state = turn.state;
+    State& state = tx.state;
     Batch* batch = state.batches.Find(fetch.batch);
     if (batch != nullptr && batch->client == state.clients.ClientOf(asker.peer, key)) {
-      batch->client_heard_at = turn.now.instant;
+      batch->client_heard_at = tx.now.instant;
     }
     const Nanos wait =
         std::min<Nanos>(std::chrono::milliseconds(fetch.wait_ms), state.limits.max_fetch_wait);
@@ -82,28 +82,28 @@ struct QuestionVisitor {
                   .client = payer,
                   .key = key,
                   .fetch = fetch,
-                  .deadline = turn.now.instant + wait};
+                  .deadline = tx.now.instant + wait};
     // Not here: over, or unknown. Storage can tell.
     if (batch == nullptr || batch->durable > fetch.after_sequence || wait == Nanos{0}) {
-      return ReplyToWaiter(turn, waiter);
+      return ReplyToWaiter(tx, waiter);
     }
-    if (!state.waiters.Contains(asker)) {
-      if (state.waiters.CountOf(payer) >= state.limits.max_waiters_per_client) {
-        return Refuse(turn, asker, FailureCode::kQuotaExceeded,
+    if (!state.long_polls.Contains(asker)) {
+      if (state.long_polls.CountOf(payer) >= state.limits.max_waiters_per_client) {
+        return Refuse(tx, asker, FailureCode::kQuotaExceeded,
                       fmt::format("{} requests of this client are waiting, that is the most",
                                   state.limits.max_waiters_per_client));
       }
-      if (state.waiters.size() >= state.limits.max_waiters) {
+      if (state.long_polls.size() >= state.limits.max_waiters) {
         return Refuse(
-            turn, asker, FailureCode::kBusy,
+            tx, asker, FailureCode::kBusy,
             fmt::format("{} requests are waiting, that is the most", state.limits.max_waiters));
       }
     }
-    state.waiters.Add(std::move(waiter));
+    state.long_polls.Add(std::move(waiter));
   }
 
   void operator()(const wire::CancelBatch& cancel) const {
-    Batch* batch = turn.state.batches.Find(cancel.batch);
+    Batch* batch = tx.state.batches.Find(cancel.batch);
     // A batch whose first message is on its way to disk is not known to anybody yet.
     const bool settled = batch == nullptr || batch->cancelled ||
                          batch->accepting == Accepting::kFirstMessage ||
@@ -112,38 +112,38 @@ struct QuestionVisitor {
       batch->cancel_askers[asker.peer] = asker.number;
       return;
     }
-    if (settled) return ReplyWithBatch(turn, asker, cancel.batch);
-    CancelWholeBatch(turn, *batch, asker);
+    if (settled) return ReplyWithBatch(tx, asker, cancel.batch);
+    CancelWholeBatch(tx, *batch, asker);
   }
 
   void operator()(const wire::ListBatches& list) const {
-    turn.effects.push_back(
+    tx.effects.push_back(
         AnswerFromStorage{.peer = asker.peer, .number = asker.number, .question = list});
   }
-  void operator()(const wire::ShowBatch& show) const { ReplyWithBatch(turn, asker, show.batch); }
+  void operator()(const wire::ShowBatch& show) const { ReplyWithBatch(tx, asker, show.batch); }
 
   void operator()(const wire::ShowJob& show) const {
     SendJob send{.peer = asker.peer, .number = asker.number, .job = show.job};
-    if (const Job* job = turn.state.jobs.Find(show.job)) {
+    if (const Job* job = tx.state.jobs.Find(show.job)) {
       send.live = LiveJob{.attempts = job->attempts()};
       if (const auto* leased = std::get_if<Leased>(&job->progress)) {
-        const LeaseRecord* lease = turn.state.leases.Find(leased->lease);
+        const LeaseRecord* lease = tx.state.leases.Find(leased->lease);
         send.live->state = wire::JobState::kLeased;
-        send.live->worker = turn.state.workers.Find(lease->worker)->facts.name;
+        send.live->worker = tx.state.workers.Find(lease->worker)->facts.name;
       }
-    } else if (turn.state.recovering && turn.state.batches.Find(show.job.batch) != nullptr) {
+    } else if (tx.state.recovering && tx.state.batches.Find(show.job.batch) != nullptr) {
       send.live = LiveJob{};  // still to be read
     }
-    turn.effects.push_back(std::move(send));
+    tx.effects.push_back(std::move(send));
   }
 
   void operator()(const wire::ExplainJob& explain) const {
-    if (const Job* job = turn.state.jobs.Find(explain.job)) {
-      return Reply(turn, asker, Explain(turn.state, *job, turn.now.instant));
+    if (const Job* job = tx.state.jobs.Find(explain.job)) {
+      return Reply(tx, asker, Explain(tx.state, *job, tx.now.instant));
     }
     const bool is_to_come =
-        turn.state.recovering && turn.state.batches.Find(explain.job.batch) != nullptr;
-    turn.effects.push_back(
+        tx.state.recovering && tx.state.batches.Find(explain.job.batch) != nullptr;
+    tx.effects.push_back(
         AnswerFromStorage{.peer = asker.peer,
                           .number = asker.number,
                           .question = explain,
@@ -152,52 +152,52 @@ struct QuestionVisitor {
 
   void operator()(const wire::ListWorkers&) const {
     wire::WorkerList list;
-    for (const auto& [id, worker] : turn.state.workers.all()) {
-      list.workers.push_back(WorkerInfoOf(worker, turn.now.instant));
+    for (const auto& [id, worker] : tx.state.workers.all()) {
+      list.workers.push_back(WorkerInfoOf(worker, tx.now.instant));
     }
-    Reply(turn, asker, std::move(list));
+    Reply(tx, asker, std::move(list));
   }
 
   void operator()(const wire::SetDrain& set) const {
-    if (!turn.state.clients.ClientOf(asker.peer, key)) {
-      return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+    if (!tx.state.clients.ClientOf(asker.peer, key)) {
+      return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
     }
-    OnSetDrain(turn, asker, set);
+    OnSetDrain(tx, asker, set);
   }
 
   void operator()(const wire::FlagResults& flag) const {
-    if (!turn.state.clients.ClientOf(asker.peer, key)) {
-      return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+    if (!tx.state.clients.ClientOf(asker.peer, key)) {
+      return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
     }
     for (const JobId job : flag.jobs) {
-      if (turn.state.jobs.Find(job) != nullptr) {
-        return Refuse(turn, asker, FailureCode::kNotFound,
+      if (tx.state.jobs.Find(job) != nullptr) {
+        return Refuse(tx, asker, FailureCode::kNotFound,
                       fmt::format("job {} has no outcome to flag yet", job));
       }
     }
     for (const JobId job : flag.jobs) {
-      turn.writes.push_back(
-          storage::ResultDoubted{.job = job, .flagged_at = turn.now.wall, .reason = flag.reason});
+      tx.writes.push_back(
+          storage::ResultDoubted{.job = job, .flagged_at = tx.now.wall, .reason = flag.reason});
     }
-    turn.commit.flags.emplace_back(
+    tx.commit.flags.emplace_back(
         asker, wire::Accepted{.batch = flag.jobs.front().batch,
                               .first_index = flag.jobs.front().index,
                               .job_count = static_cast<std::uint32_t>(flag.jobs.size())});
   }
 
   void operator()(const wire::ListOutcomes& list) const {
-    turn.effects.push_back(AnswerFromStorage{.peer = asker.peer,
+    tx.effects.push_back(AnswerFromStorage{.peer = asker.peer,
                                              .number = asker.number,
                                              .payer = {.client = payer, .key = key},
                                              .question = list});
   }
 
   void operator()(const wire::ShowFleet& show) const {
-    const State& state = turn.state;
+    const State& state = tx.state;
     const auto workers = [&](wire::WorkerState which) {
       return static_cast<std::uint32_t>(state.workers.CountIn(which));
     };
-    turn.effects.push_back(
+    tx.effects.push_back(
         SendFleet{.peer = asker.peer,
                   .number = asker.number,
                   .question = show,
@@ -214,42 +214,42 @@ struct QuestionVisitor {
   }
 
   void operator()(const wire::UnknownMember& unknown) const {
-    Refuse(turn, asker, FailureCode::kUnsupported,
+    Refuse(tx, asker, FailureCode::kUnsupported,
            fmt::format("requests of kind {} are not known here", unknown.member));
   }
 };
 
 }  // namespace
 
-void OnClientAsked(Turn& turn, ClientAsked event) {
+void OnClientAsked(Transaction& tx, ClientAsked event) {
   const Asker asker{.peer = event.peer, .number = event.number};
-  turn.state.clients.Hear(event.peer, event.key, turn.now.instant);
-  const Uuid payer = turn.state.clients.PayerOf(event.peer, event.key);
-  if (AsksTooOften(turn, asker, payer)) return;
-  if (auto why = WhyForbidden(turn.state, event)) {
-    return Refuse(turn, asker, why->code, std::move(why->message));
+  tx.state.clients.Hear(event.peer, event.key, tx.now.instant);
+  const Uuid payer = tx.state.clients.PayerOf(event.peer, event.key);
+  if (ExceedsRequestRate(tx, asker, payer)) return;
+  if (auto why = WhyForbidden(tx.state, event)) {
+    return Refuse(tx, asker, why->code, std::move(why->message));
   }
-  std::visit(QuestionVisitor{turn, asker, event.key, payer}, event.question);
+  std::visit(QuestionVisitor{tx, asker, event.key, payer}, event.question);
 }
 
-void OnKeysRevoked(Turn& turn, const KeysRevoked& event) {
-  for (const PeerId& peer : turn.state.clients.PeersWith(event.keys)) {
-    OnClientUnreachable(turn, {.peer = peer});
-    turn.state.clients.ForgetAsker(peer);
-    turn.state.batches.ForgetCancelAsker(peer);
+void OnKeysRevoked(Transaction& tx, const KeysRevoked& event) {
+  for (const PeerId& peer : tx.state.clients.PeersWith(event.keys)) {
+    OnClientUnreachable(tx, {.peer = peer});
+    tx.state.clients.ForgetAsker(peer);
+    tx.state.batches.ForgetCancelAsker(peer);
   }
-  turn.state.waiters.RemoveThoseWith(event.keys);  // they need not have said hello
-  RemoveWorkersWith(turn, event.keys);
+  tx.state.long_polls.RemoveThoseWith(event.keys);  // they need not have said hello
+  RemoveWorkersWith(tx, event.keys);
 }
 
-void OnClientUnreachable(Turn& turn, const ClientUnreachable& event) {
-  turn.state.waiters.RemovePeer(event.peer);
-  turn.state.clients.RemovePeer(event.peer);
+void OnClientUnreachable(Transaction& tx, const ClientUnreachable& event) {
+  tx.state.long_polls.RemovePeer(event.peer);
+  tx.state.clients.RemovePeer(event.peer);
 }
 
-void AnswerExpiredWaiters(Turn& turn) {
-  for (const Waiter& waiter : turn.state.waiters.TakeExpired(turn.now.instant)) {
-    ReplyToWaiter(turn, waiter);
+void AnswerExpiredWaiters(Transaction& tx) {
+  for (const Waiter& waiter : tx.state.long_polls.TakeExpired(tx.now.instant)) {
+    ReplyToWaiter(tx, waiter);
   }
 }
 

@@ -5,13 +5,13 @@
 
 namespace loopfleet::coordinator {
 
-void OnClientAsked(Turn& turn, ClientAsked event);
-void OnClientUnreachable(Turn& turn, const ClientUnreachable& event);
+void OnClientAsked(Transaction& tx, ClientAsked event);
+void OnClientUnreachable(Transaction& tx, const ClientUnreachable& event);
 
 // Clients and workers that came with one of these keys are gone.
-void OnKeysRevoked(Turn& turn, const KeysRevoked& event);
+void OnKeysRevoked(Transaction& tx, const KeysRevoked& event);
 
 // Fetches whose time is over get what there is.
-void AnswerExpiredWaiters(Turn& turn);
+void AnswerExpiredWaiters(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

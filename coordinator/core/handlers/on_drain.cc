@@ -28,17 +28,17 @@ std::optional<wire::Drain> DrainOf(const State& state, const Worker& worker) {
   return std::nullopt;
 }
 
-void Update(Turn& turn, Worker& worker) {
+void Update(Transaction& tx, Worker& worker) {
   const bool was_drained = worker.drain.has_value();
-  worker.drain = DrainOf(turn.state, worker);
+  worker.drain = DrainOf(tx.state, worker);
   if (worker.state == wire::WorkerState::kLost) return;
-  turn.state.workers.SetState(worker, StateOf(worker));
+  tx.state.workers.SetState(worker, StateOf(worker));
   if (was_drained == worker.drain.has_value()) return;
-  turn.effects.push_back(Observation{
+  tx.effects.push_back(Observation{
       WorkerChanged{.change = worker.drain ? WorkerChange::kDrained : WorkerChange::kResumed,
                     .name = worker.facts.name,
                     .leases = static_cast<std::uint32_t>(worker.running.size())}});
-  if (worker.drain) AskBack(turn, worker, {worker.running.begin(), worker.running.end()});
+  if (worker.drain) AskBack(tx, worker, {worker.running.begin(), worker.running.end()});
 }
 
 // "; nearest: build-7", of everything that could have been meant.
@@ -55,24 +55,24 @@ std::string Suggestion(const State& state, const wire::SetDrain& set) {
 
 }  // namespace
 
-void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
-  State& state = turn.state;
+void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) {
+  State& state = tx.state;
   const bool stands = state.drains.contains(set.target);
   bool names_somebody = false;
   for (const auto& [id, worker] : state.workers.all()) names_somebody |= Names(set.target, worker);
   if (set.wish == wire::DrainWish::kResume && !stands && !names_somebody) {
-    return Refuse(turn, asker, FailureCode::kNotFound,
+    return Refuse(tx, asker, FailureCode::kNotFound,
                   fmt::format("'{}' is neither a drained target nor a worker or its host{}",
                               set.target, Suggestion(state, set)));
   }
   if (set.wish == wire::DrainWish::kDrain && !stands) {
     if (!names_somebody) {
-      return Refuse(turn, asker, FailureCode::kNotFound,
+      return Refuse(tx, asker, FailureCode::kNotFound,
                     fmt::format("'{}' is no worker, and no worker's host{}", set.target,
                                 Suggestion(state, set)));
     }
     if (state.drains.size() >= state.limits.max_drains) {
-      return Refuse(turn, asker, FailureCode::kBusy,
+      return Refuse(tx, asker, FailureCode::kBusy,
                     fmt::format("{} targets are drained, that is the most", state.drains.size()));
     }
   }
@@ -80,38 +80,38 @@ void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set) {
   // mistake.
   if (set.wish == wire::DrainWish::kResume) {
     state.drains.erase(set.target);
-    turn.writes.push_back(storage::WorkersResumed{.target = set.target});
+    tx.writes.push_back(storage::WorkersResumed{.target = set.target});
   } else {
     storage::WorkersDrained drained{
         .target = set.target,
         .reason = set.reason,
         .by = set.by,
-        .since = stands ? state.drains.at(set.target).since : turn.now.wall};
+        .since = stands ? state.drains.at(set.target).since : tx.now.wall};
     state.drains.insert_or_assign(set.target, drained);
-    turn.writes.push_back(std::move(drained));
+    tx.writes.push_back(std::move(drained));
   }
   std::vector<Uuid> concerned;
   for (const auto& [id, worker] : state.workers.all()) {
     if (Names(set.target, worker)) concerned.push_back(id);
   }
   for (const Uuid& id : concerned) {
-    Update(turn, *state.workers.Find(id));
+    Update(tx, *state.workers.Find(id));
   }
-  turn.commit.drains.emplace_back(asker, set.target);
+  tx.commit.drains.emplace_back(asker, set.target);
 }
 
-void ReplyWithConcerned(Turn& turn, const Asker& asker, const std::string& target) {
+void ReplyWithConcerned(Transaction& tx, const Asker& asker, const std::string& target) {
   wire::WorkerList list;
-  for (const auto& [id, worker] : turn.state.workers.all()) {
-    if (Names(target, worker)) list.workers.push_back(WorkerInfoOf(worker, turn.now.instant));
+  for (const auto& [id, worker] : tx.state.workers.all()) {
+    if (Names(target, worker)) list.workers.push_back(WorkerInfoOf(worker, tx.now.instant));
   }
-  Reply(turn, asker, std::move(list));
+  Reply(tx, asker, std::move(list));
 }
 
-void ApplyDrains(Turn& turn, Worker& worker) {
-  if (turn.state.drains.empty()) return;
+void ApplyDrains(Transaction& tx, Worker& worker) {
+  if (tx.state.drains.empty()) return;
   worker.drain.reset();
-  Update(turn, worker);
+  Update(tx, worker);
 }
 
 }  // namespace loopfleet::coordinator

@@ -13,11 +13,11 @@
 namespace loopfleet::coordinator {
 
 // Answered once it is on disk.
-void OnSetDrain(Turn& turn, const Asker& asker, const wire::SetDrain& set);
+void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set);
 // The workers that the target names, as they are now.
-void ReplyWithConcerned(Turn& turn, const Asker& asker, const std::string& target);
+void ReplyWithConcerned(Transaction& tx, const Asker& asker, const std::string& target);
 
 // Which drain stands for a worker that has said hello; gives its work back if there is one.
-void ApplyDrains(Turn& turn, Worker& worker);
+void ApplyDrains(Transaction& tx, Worker& worker);
 
 }  // namespace loopfleet::coordinator

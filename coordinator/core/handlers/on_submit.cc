@@ -22,38 +22,38 @@ Asker AskerOf(const Submission& submission) {
 }
 
 // The questions of jobs on their way to disk stay in flight.
-void ExpectAnswers(Turn& turn, const std::vector<AdmittedJob>& jobs) {
+void ExpectAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   for (const AdmittedJob& job : jobs) {
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
-    turn.state.in_flight.Expect(QuestionOf(job.spec, *measure));
+    tx.state.single_flight.Expect(QuestionOf(job.spec, *measure));
   }
-  turn.state.arriving_jobs += jobs.size();
+  tx.state.arriving_jobs += jobs.size();
 }
 
-void ForgetAnswers(Turn& turn, const std::vector<AdmittedJob>& jobs) {
+void ForgetAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   for (const AdmittedJob& job : jobs) {
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
     if (measure == nullptr || job.spec.freshness == Freshness::kMeasureAnew) continue;
-    turn.state.in_flight.Forget(QuestionOf(job.spec, *measure));
+    tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
   }
-  turn.state.arriving_jobs -= jobs.size();
+  tx.state.arriving_jobs -= jobs.size();
 }
 
 // A request that was sent before is answered as it was then; or will be, once it is on disk.
 enum class Repeat : bool { kNo, kDealtWith };
-Repeat AnswerRepeat(Turn& turn, const RequestKey& key, const Submission& submission) {
+Repeat AnswerRepeat(Transaction& tx, const RequestKey& key, const Submission& submission) {
   const Asker asker = AskerOf(submission);
-  PendingRequest* pending = turn.state.clients.FindPending(key);
+  PendingRequest* pending = tx.state.clients.FindPending(key);
   if (pending == nullptr && !submission.seen) return Repeat::kNo;
   const std::string& digest = pending ? pending->digest : submission.seen->request_digest;
   if (digest != submission.digest) {
-    Refuse(turn, asker, FailureCode::kDuplicateIdConflict,
+    Refuse(tx, asker, FailureCode::kDuplicateIdConflict,
            fmt::format("request {} was sent before with other content", key.request.ToString()));
   } else if (pending != nullptr) {
     pending->asker = asker;
   } else {
-    Reply(turn, asker,
+    Reply(tx, asker,
           wire::Accepted{.batch = submission.seen->batch,
                          .first_index = submission.seen->first_index,
                          .job_count = submission.seen->job_count});
@@ -76,7 +76,7 @@ Failure TooManyDemands(const Limits& limits) {
                                  limits.max_demands)};
 }
 
-void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
+void StartAccepting(Transaction& tx, Batch& batch, Submission submission) {
   const bool first = batch.job_count == 0 && batch.accepting == Accepting::kFirstMessage;
   storage::JobsAccepted write{.batch = batch.id,
                               .client = batch.client,
@@ -85,7 +85,7 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
                               .new_batch = first,
                               .closes_batch = submission.end == wire::BatchEnd::kComplete,
                               .first_index = batch.job_count,
-                              .accepted_at = turn.now.wall};
+                              .accepted_at = tx.now.wall};
   write.jobs.reserve(submission.jobs.size());
   write.replayed.reserve(submission.jobs.size());
   const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
@@ -104,112 +104,112 @@ void StartAccepting(Turn& turn, Batch& batch, Submission submission) {
   if (!first) batch.accepting = Accepting::kAppend;
   const std::uint32_t first_index = batch.job_count;
   batch.job_count += static_cast<std::uint32_t>(submission.jobs.size());
-  const Token token = turn.state.commits.Add(
+  const Token token = tx.state.commits.Add(
       AcceptanceCommit{.request = {.client = batch.client, .request = submission.request_id},
                        .batch = batch.id,
                        .first_index = first_index,
                        .end = submission.end,
                        .jobs = std::move(submission.jobs),
                        .bytes = bytes,
-                       .arrived_at = turn.now.instant});
+                       .arrived_at = tx.now.instant});
   Persist persist{.token = token, .when_full = WhenFull::kRefuse};
   persist.writes.push_back(std::move(write));
-  turn.effects.push_back(std::move(persist));
+  tx.effects.push_back(std::move(persist));
 }
 
-void RefuseHeld(Turn& turn, Batch& batch, const Submission& held) {
-  ForgetAnswers(turn, held.jobs);
-  DischargeJobs(turn, batch, held.jobs.size(), MemoryBytesOf(held.jobs));
+void RefuseHeld(Transaction& tx, Batch& batch, const Submission& held) {
+  ForgetAnswers(tx, held.jobs);
+  DischargeJobs(tx, batch, held.jobs.size(), MemoryBytesOf(held.jobs));
   const PendingRequest pending =
-      turn.state.clients.TakePending({.client = batch.client, .request = held.request_id});
-  Refuse(turn, pending.asker, FailureCode::kNotFound,
+      tx.state.clients.TakePending({.client = batch.client, .request = held.request_id});
+  Refuse(tx, pending.asker, FailureCode::kNotFound,
          fmt::format("batch {} takes no more jobs", batch.id));
 }
 
 // The message on its way is dealt with: the next one of the batch has its turn.
-void AcceptNextHeld(Turn& turn, Batch& batch) {
+void AcceptNextHeld(Transaction& tx, Batch& batch) {
   while (batch.accepting == Accepting::kNothing && !batch.held.empty()) {
     Submission next = std::move(batch.held.front());
     batch.held.pop_front();
     if (batch.open) {
-      StartAccepting(turn, batch, std::move(next));
+      StartAccepting(tx, batch, std::move(next));
     } else {
-      RefuseHeld(turn, batch, next);
+      RefuseHeld(tx, batch, next);
     }
   }
 }
 
 }  // namespace
 
-void OnSubmission(Turn& turn, Submission submission) {
-  State& state = turn.state;
+void OnSubmission(Transaction& tx, Submission submission) {
+  State& state = tx.state;
   const Asker asker = AskerOf(submission);
-  const auto client = state.clients.Hear(submission.peer, submission.key, turn.now.instant);
+  const auto client = state.clients.Hear(submission.peer, submission.key, tx.now.instant);
   if (!client) {
-    return Refuse(turn, asker, FailureCode::kUnauthenticated, "say hello first");
+    return Refuse(tx, asker, FailureCode::kUnauthenticated, "say hello first");
   }
-  if (AsksTooOften(turn, asker, *client)) return;
+  if (ExceedsRequestRate(tx, asker, *client)) return;
   const RequestKey key{.client = *client, .request = submission.request_id};
-  if (AnswerRepeat(turn, key, submission) == Repeat::kDealtWith) return;
-  if (auto why = WhyNotTaken(state, *client, submission.append_to)) {
-    return Refuse(turn, asker, why->code, std::move(why->message));
+  if (AnswerRepeat(tx, key, submission) == Repeat::kDealtWith) return;
+  if (auto why = Validate(state, *client, submission.append_to)) {
+    return Refuse(tx, asker, why->code, std::move(why->message));
   }
   Batch* batch = submission.append_to ? state.batches.Find(*submission.append_to) : nullptr;
   const std::uint64_t bytes = MemoryBytesOf(submission.jobs);
   auto no_room = submission.no_room;
   if (!no_room) {
-    no_room = WhyNoRoom(state, *client, batch, {.jobs = submission.jobs.size(), .bytes = bytes});
+    no_room = CheckQuota(state, *client, batch, {.jobs = submission.jobs.size(), .bytes = bytes});
   }
-  if (no_room) return Refuse(turn, asker, no_room->code, std::move(no_room->message));
+  if (no_room) return Refuse(tx, asker, no_room->code, std::move(no_room->message));
   state.clients.AddPending(key, {.digest = submission.digest, .asker = asker});
-  ExpectAnswers(turn, submission.jobs);
-  BindStored(turn, submission.jobs);
+  ExpectAnswers(tx, submission.jobs);
+  BindStored(tx, submission.jobs);
   const bool is_new = batch == nullptr;
   if (is_new) {
     batch = &state.batches.Add({.id = BatchId{state.next_batch++},
                                 .client = *client,
                                 .accepting = Accepting::kFirstMessage});
-    state.loads.OpenBatch(*client);
+    state.usage.OpenBatch(*client);
   }
-  batch->client_heard_at = turn.now.instant;
-  ChargeJobs(turn, *batch, submission.jobs.size(), bytes);
+  batch->client_heard_at = tx.now.instant;
+  ChargeJobs(tx, *batch, submission.jobs.size(), bytes);
   if (!is_new && batch->accepting != Accepting::kNothing) {
     batch->held.push_back(std::move(submission));
     return;
   }
-  StartAccepting(turn, *batch, std::move(submission));
+  StartAccepting(tx, *batch, std::move(submission));
 }
 
-void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs) {
-  State& state = turn.state;
-  if (jobs.empty() || WhyNoRoomForAnybody(state, nullptr, jobs.size())) return;
+void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs) {
+  State& state = tx.state;
+  if (jobs.empty() || CheckCapacity(state, nullptr, jobs.size())) return;
   Batch& batch = state.batches.Add(
       {.id = BatchId{state.next_batch++}, .client = {}, .accepting = Accepting::kFirstMessage});
   Submission submission{.jobs = std::move(jobs)};
-  state.loads.OpenBatch(batch.client);
-  ChargeJobs(turn, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
+  state.usage.OpenBatch(batch.client);
+  ChargeJobs(tx, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
   // No client has the nil id, and a batch id is never used twice.
   std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
   submission.digest = "own";
   state.clients.AddPending({.client = batch.client, .request = submission.request_id},
                            {.digest = submission.digest, .asker = {}});
-  ExpectAnswers(turn, submission.jobs);
-  StartAccepting(turn, batch, std::move(submission));
+  ExpectAnswers(tx, submission.jobs);
+  StartAccepting(tx, batch, std::move(submission));
 }
 
-void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
-  State& state = turn.state;
+void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit) {
+  State& state = tx.state;
   Batch& batch = state.batches.At(commit.batch);
   const auto count = static_cast<std::uint32_t>(commit.jobs.size());
   batch.accepting = Accepting::kNothing;
   batch.accepted += count;
   if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
-  Reply(turn, state.clients.TakePending(commit.request).asker,
+  Reply(tx, state.clients.TakePending(commit.request).asker,
         wire::Accepted{.batch = batch.id, .first_index = commit.first_index, .job_count = count});
-  turn.effects.push_back(
+  tx.effects.push_back(
       Observation{JobsWereAccepted{.count = count,
                                    .first_index = commit.first_index,
-                                   .batch = IsOwn(batch) ? std::nullopt : std::optional(batch.id),
+                                   .batch = IsInternal(batch) ? std::nullopt : std::optional(batch.id),
                                    .batch_jobs = batch.accepted,
                                    .end = commit.end}});
   state.arriving_jobs -= count;
@@ -217,32 +217,32 @@ void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit) {
     const JobId id{.batch = batch.id, .index = commit.first_index + i};
     const std::size_t open = state.ready.open_demands();
     const std::size_t bound = state.ready.bound_demands();
-    EnterJob(turn, id, std::move(commit.jobs[i]), commit.arrived_at);
+    EnterJob(tx, id, std::move(commit.jobs[i]), commit.arrived_at);
     if (state.ready.open_demands() > std::max<std::size_t>(open, MostOpenDemands(state)) ||
         state.ready.bound_demands() > std::max(bound, MostBoundDemands(state))) {
-      FinishJob(turn, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
+      FinishJob(tx, id, FailedBy(TooManyDemands(state.limits), Verdict::kAboutThisJob));
     }
   }
-  if (batch.cancelled) CancelArrived(turn, batch, commit.first_index);
-  AcceptNextHeld(turn, batch);
-  RemoveIfOver(turn, commit.batch);
+  if (batch.cancelled) CancelArrived(tx, batch, commit.first_index);
+  AcceptNextHeld(tx, batch);
+  RemoveIfOver(tx, commit.batch);
 }
 
-void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure) {
-  State& state = turn.state;
+void OnAcceptanceRefused(Transaction& tx, AcceptanceCommit commit, const Failure& failure) {
+  State& state = tx.state;
   Batch& batch = state.batches.At(commit.batch);
   batch.job_count -= static_cast<std::uint32_t>(commit.jobs.size());
-  ForgetAnswers(turn, commit.jobs);
-  DischargeJobs(turn, batch, commit.jobs.size(), commit.bytes);
+  ForgetAnswers(tx, commit.jobs);
+  DischargeJobs(tx, batch, commit.jobs.size(), commit.bytes);
   const Asker asker = state.clients.TakePending(commit.request).asker;
-  Refuse(turn, asker, failure.code, failure.message);
+  Refuse(tx, asker, failure.code, failure.message);
   if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {
-    state.loads.CloseBatch(batch.client);
+    state.usage.CloseBatch(batch.client);
     state.batches.Remove(commit.batch);  // nobody knows of it, so nothing can be held
     return;
   }
-  AcceptNextHeld(turn, batch);
-  RemoveIfOver(turn, commit.batch);
+  AcceptNextHeld(tx, batch);
+  RemoveIfOver(tx, commit.batch);
 }
 
 }  // namespace loopfleet::coordinator

@@ -7,13 +7,13 @@
 
 namespace loopfleet::coordinator {
 
-void OnSubmission(Turn& turn, Submission submission);
+void OnSubmission(Transaction& tx, Submission submission);
 
 // A batch of the coordinator's own, with no client to reply to. Dropped if there is no room for it.
-void SubmitOwnBatch(Turn& turn, std::vector<AdmittedJob> jobs);
+void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs);
 
 // What became of the jobs of one message, once storage has answered.
-void OnAcceptanceDurable(Turn& turn, AcceptanceCommit commit);
-void OnAcceptanceRefused(Turn& turn, AcceptanceCommit commit, const Failure& failure);
+void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit);
+void OnAcceptanceRefused(Transaction& tx, AcceptanceCommit commit, const Failure& failure);
 
 }  // namespace loopfleet::coordinator

@@ -22,20 +22,20 @@ namespace {
 
 using wire::WorkerState;
 
-void Send(Turn& turn, const PeerId& peer, wire::WorkerCommand command) {
-  turn.effects.push_back(SendToWorker{.peer = peer, .command = std::move(command)});
+void Send(Transaction& tx, const PeerId& peer, wire::WorkerCommand command) {
+  tx.effects.push_back(SendToWorker{.peer = peer, .command = std::move(command)});
 }
 
-void Observe(Turn& turn, WorkerChange change, const Worker& worker, std::size_t leases) {
-  turn.effects.push_back(Observation{WorkerChanged{
+void Observe(Transaction& tx, WorkerChange change, const Worker& worker, std::size_t leases) {
+  tx.effects.push_back(Observation{WorkerChanged{
       .change = change, .name = worker.facts.name, .leases = static_cast<std::uint32_t>(leases)}});
 }
 
-void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failure failure,
+void RefuseWorker(Transaction& tx, const PeerId& peer, const std::string& name, Failure failure,
                   std::uint32_t retry_after_ms) {
-  turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
-  turn.effects.push_back(Observation{WorkerChanged{WorkerChange::kRefused, name, 0}});
-  Send(turn, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
+  tx.effects.push_back(Observation{RequestWasRefused{failure.code}});
+  tx.effects.push_back(Observation{WorkerChanged{WorkerChange::kRefused, name, 0}});
+  Send(tx, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 
 // Whether the worker may go on with a job whose lease nobody here holds. One of this run's leases
@@ -44,8 +44,8 @@ void RefuseWorker(Turn& turn, const PeerId& peer, const std::string& name, Failu
 bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId lease,
               bool is_counted) {
   if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
-  const bool has_failed_it = std::ranges::find(job.failed_turns, worker.id(),
-                                               &FailedTurn::worker) != job.failed_turns.end();
+  const bool has_failed_it = std::ranges::find(job.failed_attempts, worker.id(),
+                                               &FailedAttempt::worker) != job.failed_attempts.end();
   const bool is_for_others = StateOf(worker) == WorkerState::kQuarantined &&
                              state.workers.HasReady(DemandOf(job));
   return !is_for_others && !has_failed_it && worker.FreeCredit() > 0 &&
@@ -54,49 +54,49 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
 
 // Whether the job, which another worker was given since the restart, had better go on where it was
 // before: that one has been at it for longer.
-bool IsAheadOfItsHolder(const Turn& turn, const Worker& worker, const Job& job, LeaseId lease) {
-  const State& state = turn.state;
+bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& job, LeaseId lease) {
+  const State& state = tx.state;
   const LeaseRecord& holder = *state.leases.Find(std::get<Leased>(job.progress).lease);
-  return turn.now.instant < state.reattach_until && !state.leases.IsOfThisRun(lease) &&
+  return tx.now.instant < state.reattach_until && !state.leases.IsOfThisRun(lease) &&
          state.leases.IsOfThisRun(holder.id) && holder.worker != worker.id() &&
-         job.failed_turns.empty();
+         job.failed_attempts.empty();
 }
 
 // Of a worker that came later to the job, or has not begun it. If that cannot be told to drop it,
 // nobody knows what became of it there, and the lease goes on to count. The job is left to the
 // caller.
-void TakeFromHolder(Turn& turn, Job& job) {
+void TakeFromHolder(Transaction& tx, Job& job) {
   const LeaseId lease = std::get<Leased>(job.progress).lease;
-  const Worker& holder = *turn.state.workers.Find(turn.state.leases.Find(lease)->worker);
-  EndLease(turn, lease);
+  const Worker& holder = *tx.state.workers.Find(tx.state.leases.Find(lease)->worker);
+  EndLease(tx, lease);
   if (!holder.peer) return;
   std::erase(job.counted, lease);
-  Send(turn, *holder.peer, wire::Revoke{.leases = {lease}});
+  Send(tx, *holder.peer, wire::Revoke{.leases = {lease}});
 }
 
 // Takes a lease over that the worker says it has and nobody here knows. False if the job is
 // finished, somebody else has it for good, or what came of the lease has been heard. One that was
 // taken for unrun, or is of an earlier start, counts as an attempt after all.
-bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
-  State& state = turn.state;
+bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
+  State& state = tx.state;
   if (!state.leases.WasGranted(held.lease)) return false;
   Job* job = state.jobs.Find(held.job);
   if (job == nullptr || IsCancelled(state, held.job)) return false;
   const bool is_elsewhere = std::holds_alternative<Leased>(job->progress);
-  if (is_elsewhere && !IsAheadOfItsHolder(turn, worker, *job, held.lease)) return false;
+  if (is_elsewhere && !IsAheadOfItsHolder(tx, worker, *job, held.lease)) return false;
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
   if (!is_counted && job->attempts() >= state.limits.max_attempts) return false;
   if (!MayAdopt(state, worker, *job, held.lease, is_counted)) return false;
-  if (!BindAffinity(turn, *job, worker)) return false;  // its like run elsewhere by now
-  if (is_elsewhere) TakeFromHolder(turn, *job);
-  if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(turn, *job);
-  if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(turn, *job);
+  if (!BindAffinity(tx, *job, worker)) return false;  // its like run elsewhere by now
+  if (is_elsewhere) TakeFromHolder(tx, *job);
+  if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(tx, *job);
+  if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(tx, *job);
   if (std::holds_alternative<Following>(job->progress)) {
-    state.in_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
+    state.single_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
     job->sharing = Sharing::kAlone;
   }
-  if (job->sharing == Sharing::kShares) LeadFlight(turn, *job);
-  LeaseRecord& lease = state.leases.Adopt(held.lease, held.job, worker.id(), turn.now.instant);
+  if (job->sharing == Sharing::kShares) LeadFlight(tx, *job);
+  LeaseRecord& lease = state.leases.Adopt(held.lease, held.job, worker.id(), tx.now.instant);
   lease.was_held = true;
   state.workers.AddRunning(worker, held.lease);
   job->progress = Leased{held.lease};
@@ -108,40 +108,40 @@ bool Adopt(Turn& turn, Worker& worker, const wire::HeldLease& held) {
 
 // Leases that the worker, which is alive, says that it does not have: they never arrived, or it
 // dropped them.
-void ReturnMissing(Turn& turn, const std::set<LeaseId>& missing) {
+void ReturnMissing(Transaction& tx, const std::set<LeaseId>& missing) {
   for (auto lease = missing.rbegin(); lease != missing.rend(); ++lease) {
-    const bool was_held = turn.state.leases.Find(*lease)->was_held;
-    ReturnLease(turn, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnrun);
+    const bool was_held = tx.state.leases.Find(*lease)->was_held;
+    ReturnLease(tx, *lease, was_held ? LeaseEnd::kLost : LeaseEnd::kUnrun);
   }
 }
 
 // The leases that the worker would list if it had ever got them: one granted a moment ago over the
 // connection that it speaks on may have crossed what it says.
-std::set<LeaseId> ArrivedBy(const Turn& turn, const Worker& worker) {
+std::set<LeaseId> ArrivedBy(const Transaction& tx, const Worker& worker) {
   std::set<LeaseId> arrived;
   for (const LeaseId lease : worker.running) {
-    const Instant granted_at = turn.state.leases.Find(lease)->granted_at;
-    if (granted_at + turn.state.limits.lease_arrival <= turn.now.instant) arrived.insert(lease);
+    const Instant granted_at = tx.state.leases.Find(lease)->granted_at;
+    if (granted_at + tx.state.limits.lease_arrival <= tx.now.instant) arrived.insert(lease);
   }
   return arrived;
 }
 
 // Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
 // worker knows is adopted or revoked. `missing`: what it has lost unless it holds it.
-void Reconcile(Turn& turn, Worker& worker, const std::vector<wire::HeldLease>& held,
+void Reconcile(Transaction& tx, Worker& worker, const std::vector<wire::HeldLease>& held,
                std::set<LeaseId> missing) {
   wire::Revoke revoke;
   for (const wire::HeldLease& lease : held) {
-    LeaseRecord* known = turn.state.leases.Find(lease.lease);
+    LeaseRecord* known = tx.state.leases.Find(lease.lease);
     if (known != nullptr && known->worker == worker.id() && known->job == lease.job) {
       known->was_held = true;
       missing.erase(lease.lease);
-    } else if (known != nullptr || !Adopt(turn, worker, lease)) {
+    } else if (known != nullptr || !Adopt(tx, worker, lease)) {
       revoke.leases.push_back(lease.lease);
     }
   }
-  ReturnMissing(turn, missing);
-  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
+  ReturnMissing(tx, missing);
+  if (!revoke.leases.empty()) Send(tx, *worker.peer, std::move(revoke));
 }
 
 std::size_t WorkersWith(const State& state, const KeyText& key) {
@@ -162,28 +162,28 @@ bool IsOneKindTooMany(const State& state, const wire::WorkerHello& hello, const 
   return others.size() >= state.limits.max_kinds_per_key;
 }
 
-void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
-  State& state = turn.state;
+void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const KeyText& key) {
+  State& state = tx.state;
   if (hello.version.major != wire::kProtocolVersion.major) {
     Failure failure{
         .code = FailureCode::kVersionMismatch,
         .message = fmt::format("the worker speaks protocol {}.{}, the coordinator {}.{}",
                                hello.version.major, hello.version.minor,
                                wire::kProtocolVersion.major, wire::kProtocolVersion.minor)};
-    return RefuseWorker(turn, peer, hello.name, std::move(failure), 0);
+    return RefuseWorker(tx, peer, hello.name, std::move(failure), 0);
   }
   const bool known = state.workers.Find(hello.worker) != nullptr;
   if (!known && state.workers.size() >= state.limits.max_workers) {
     Failure failure{
         .code = FailureCode::kBusy,
         .message = fmt::format("{} workers are registered already", state.limits.max_workers)};
-    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+    return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   if (!known && !key.empty() && WorkersWith(state, key) >= state.limits.max_workers_per_key) {
     Failure failure{.code = FailureCode::kBusy,
                     .message = fmt::format("{} workers are registered with this key already",
                                            state.limits.max_workers_per_key)};
-    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+    return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   if (!key.empty() && IsOneKindTooMany(state, hello, key)) {
     Failure failure{
@@ -191,7 +191,7 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
         .message = fmt::format("workers of {} kinds (hardware class, compiler, policy) are "
                                "registered with this key already, that is the most",
                                state.limits.max_kinds_per_key)};
-    return RefuseWorker(turn, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
+    return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
   // Workers of one class are only to be compared at one clock; each measured a moment of its own.
@@ -210,28 +210,28 @@ void OnHello(Turn& turn, const PeerId& peer, wire::WorkerHello hello, const KeyT
   // granted upon the one before it. What went over another connection is lost with that.
   const Worker* speaker = state.workers.FindByPeer(peer);
   const bool is_repeated = speaker != nullptr && speaker->id() == hello.worker;
-  Worker& worker = state.workers.Welcome(peer, std::move(hello), turn.now.instant);
+  Worker& worker = state.workers.Welcome(peer, std::move(hello), tx.now.instant);
   worker.key = key;
-  Send(turn, peer,
+  Send(tx, peer,
        wire::WorkerWelcome{
            .epoch = state.epoch,
            .heartbeat_ms = static_cast<std::uint32_t>(state.limits.heartbeat.count()),
            .reference_mhz = worker.facts.hardware.clock_mhz});
-  Reconcile(turn, worker, held, is_repeated ? ArrivedBy(turn, worker) : worker.running);
-  ApplyDrains(turn, worker);
+  Reconcile(tx, worker, held, is_repeated ? ArrivedBy(tx, worker) : worker.running);
+  ApplyDrains(tx, worker);
   const bool reattached = known || !held.empty();
-  Observe(turn, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
+  Observe(tx, reattached ? WorkerChange::kReattached : WorkerChange::kJoined, worker,
           worker.running.size());
 }
 
 // The worker went into quarantine. What it measured within `doubted` is flagged. Ready workers take
 // over what it has, and measure again what it measured lately; what none of them could run stays.
-void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
-  State& state = turn.state;
-  turn.writes.push_back(
+void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
+  State& state = tx.state;
+  tx.writes.push_back(
       storage::ResultsSuspected{.worker = worker.facts.name,
-                                .since = state.wall.EarliestSince(turn.now.instant - doubted),
-                                .flagged_at = turn.now.wall,
+                                .since = state.wall.EarliestSince(tx.now.instant - doubted),
+                                .flagged_at = tx.now.wall,
                                 .reason = fmt::format("the worker went into quarantine: {}",
                                                       QuarantineText(QuarantineOf(worker)))});
   state.workers.SetState(worker, StateOf(worker));
@@ -240,31 +240,31 @@ void Distrust(Turn& turn, Worker& worker, Nanos doubted) {
     const Job& job = state.jobs.At(state.leases.Find(lease)->job);
     if (state.workers.HasReady(DemandOf(job))) taken.insert(lease);
   }
-  turn.effects.push_back(
+  tx.effects.push_back(
       Observation{WorkerChanged{.change = WorkerChange::kQuarantined,
                                 .name = worker.facts.name,
                                 .leases = static_cast<std::uint32_t>(taken.size()),
                                 .quarantine = QuarantineOf(worker)}});
-  ReturnLeases(turn, taken, LeaseEnd::kUnrun);
+  ReturnLeases(tx, taken, LeaseEnd::kUnrun);
   if (!taken.empty()) {
-    Send(turn, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});
+    Send(tx, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});
   }
   std::vector<AdmittedJob> anew;
   for (MeasuredJob& measured : worker.in_doubt) {
-    if (measured.reported_at < turn.now.instant - doubted) continue;
+    if (measured.reported_at < tx.now.instant - doubted) continue;
     const Placement placement = std::get<ToMeasure>(measured.job.admission).placement;
     if (!state.workers.HasReady(DemandOf(measured.job.spec, placement))) continue;
     measured.job.spec.freshness = Freshness::kMeasureAnew;
     anew.push_back(std::move(measured.job));
   }
   worker.in_doubt.clear();
-  SubmitOwnBatch(turn, std::move(anew));
+  SubmitInternalBatch(tx, std::move(anew));
 }
 
-void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
+void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (worker.canary == wire::CanaryState::kDrifting &&
       heartbeat.canary == wire::CanaryState::kSteady &&
-      turn.now.instant < worker.quarantined_at + turn.limits().min_drift) {
+      tx.now.instant < worker.quarantined_at + tx.limits().min_drift) {
     return;  // too early: it says so again
   }
   const auto before = std::exchange(worker.canary, heartbeat.canary);
@@ -277,42 +277,42 @@ void OnCanaries(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
   if (heartbeat.canary == wire::CanaryState::kSteady) {
     // What was measured before the last steady window is past doubt. Nothing can be said before
     // there was one.
-    const Instant doubt_from = turn.now.instant - steady_since;
+    const Instant doubt_from = tx.now.instant - steady_since;
     while (heartbeat.canary_ratio > 0 && !worker.in_doubt.empty() &&
            worker.in_doubt.front().reported_at < doubt_from) {
       worker.in_doubt.pop_front();
     }
     if (before != heartbeat.canary) {
-      worker.released_at = turn.now.instant;
-      Observe(turn, WorkerChange::kReleased, worker, 0);
+      worker.released_at = tx.now.instant;
+      Observe(tx, WorkerChange::kReleased, worker, 0);
     }
   } else if (before != heartbeat.canary) {
-    worker.quarantined_at = turn.now.instant;
-    Distrust(turn, worker, steady_since);
+    worker.quarantined_at = tx.now.instant;
+    Distrust(tx, worker, steady_since);
   }
 }
 
-void OnHeartbeat(Turn& turn, Worker& worker, const wire::Heartbeat& heartbeat) {
-  State& state = turn.state;
+void OnHeartbeat(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbeat) {
+  State& state = tx.state;
   worker.said = heartbeat.drain;
-  Send(turn, *worker.peer, wire::HeartbeatAnswer{});
-  OnCanaries(turn, worker, heartbeat);
+  Send(tx, *worker.peer, wire::HeartbeatAnswer{});
+  OnCanaries(tx, worker, heartbeat);
   state.workers.SetState(worker, StateOf(worker));
 
   const std::set<LeaseId> held(heartbeat.held.begin(), heartbeat.held.end());
   for (const LeaseId lease : worker.running) {
     if (held.contains(lease)) state.leases.Find(lease)->was_held = true;
   }
-  std::set<LeaseId> missing = ArrivedBy(turn, worker);
+  std::set<LeaseId> missing = ArrivedBy(tx, worker);
   std::erase_if(missing, [&](LeaseId lease) { return held.contains(lease); });
-  ReturnMissing(turn, missing);
+  ReturnMissing(tx, missing);
 
   wire::Revoke revoke;
   for (const LeaseId lease : held) {
     const LeaseRecord* record = state.leases.Find(lease);
     if (record == nullptr || record->worker != worker.id()) revoke.leases.push_back(lease);
   }
-  if (!revoke.leases.empty()) Send(turn, *worker.peer, std::move(revoke));
+  if (!revoke.leases.empty()) Send(tx, *worker.peer, std::move(revoke));
 }
 
 // Without the time that it waited there.
@@ -325,13 +325,13 @@ Nanos TimeInWorker(const StageDurations& stages) {
 }
 
 // Until the worker's canaries have shown that it was steady, its last measurements are in doubt.
-void RememberInDoubt(Turn& turn, Worker& worker, Job job) {
+void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   const ToMeasure measure = ToMeasureOf(job);
-  MeasuredJob measured{.reported_at = turn.now.instant,
+  MeasuredJob measured{.reported_at = tx.now.instant,
                        .job = {.spec = std::move(job.spec), .admission = measure}};
   measured.job.spec.tag.clear();  // its asker has the answer
   worker.in_doubt.push_back(std::move(measured));
-  if (worker.in_doubt.size() > turn.limits().max_remeasured) worker.in_doubt.pop_front();
+  if (worker.in_doubt.size() > tx.limits().max_remeasured) worker.in_doubt.pop_front();
 }
 
 // What it says of time is not to be told from something better by looking at it alone.
@@ -346,30 +346,30 @@ void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
 
 // The report is the running lease's. Whether it can be forgotten by the worker at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
-Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
-  State& state = turn.state;
+Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
+  State& state = tx.state;
   const Job& job = state.jobs.At(lease.job);
   ++worker.finished_jobs;
   const auto why = WhyImplausible(evaluation, job, worker);
   if (!why) {
     state.workers.JobTook(worker, TimeInWorker(evaluation.stages));
   } else {
-    turn.effects.push_back(Observation{
+    tx.effects.push_back(Observation{
         ReportWasImplausible{.worker = worker.facts.name, .job = job.id, .reason = *why}});
     evaluation = Evaluation{
         .verdict = Failure{.code = FailureCode::kWorkerCrashed,
                            .message = fmt::format("worker {} sent a report that cannot be: {}",
                                                   worker.facts.name, *why)}};
   }
-  if (TryAgain(turn, worker, lease.id, evaluation)) return Keep::kForgetNow;
+  if (TryAgain(tx, worker, lease.id, evaluation)) return Keep::kForgetNow;
   const bool is_measured = evaluation.ok();
   std::string doubt = DoubtOf(worker, lease);
   const bool is_doubted = !doubt.empty();
-  if (is_measured) NoteContradiction(turn, worker, job);
+  if (is_measured) NoteContradiction(tx, worker, job);
   if (is_doubted) PutInDoubt(evaluation, doubt);
   lease.stage = LeaseStage::kReported;
   state.workers.RemoveRunning(worker, lease.id);
-  Job finished = FinishJob(turn, job.id,
+  Job finished = FinishJob(tx, job.id,
                            {.verdict = Verdict::kAboutTheTree,
                             .source = OutcomeSource::kMeasured,
                             .evaluation = std::move(evaluation),
@@ -377,77 +377,77 @@ Keep OnReport(Turn& turn, Worker& worker, LeaseRecord& lease, Evaluation evaluat
                             .lease = lease.id,
                             .queued = lease.granted_at - job.accepted_at,
                             .doubt = std::move(doubt)});
-  if (is_measured && !is_doubted) RememberInDoubt(turn, worker, std::move(finished));
+  if (is_measured && !is_doubted) RememberInDoubt(tx, worker, std::move(finished));
   return Keep::kUntilDurable;
 }
 
-void OnReports(Turn& turn, Worker& worker, wire::Reports reports) {
+void OnReports(Transaction& tx, Worker& worker, wire::Reports reports) {
   wire::ReportsStored unwanted;
-  turn.writes.reserve(reports.reports.size());
-  turn.commit.outcomes.reserve(reports.reports.size());
-  turn.finished.jobs.reserve(reports.reports.size());
+  tx.writes.reserve(reports.reports.size());
+  tx.commit.outcomes.reserve(reports.reports.size());
+  tx.finished.jobs.reserve(reports.reports.size());
   for (wire::Report& report : reports.reports) {
-    LeaseRecord* lease = turn.state.leases.Find(report.lease);
+    LeaseRecord* lease = tx.state.leases.Find(report.lease);
     const bool matches =
         lease != nullptr && lease->worker == worker.id() && lease->job == report.job;
     if (matches && lease->stage == LeaseStage::kReported) continue;  // on its way to disk
     if (!matches ||
-        OnReport(turn, worker, *lease, std::move(report.evaluation)) == Keep::kForgetNow) {
+        OnReport(tx, worker, *lease, std::move(report.evaluation)) == Keep::kForgetNow) {
       unwanted.leases.push_back(report.lease);
     }
   }
-  if (!unwanted.leases.empty()) Send(turn, *worker.peer, std::move(unwanted));
+  if (!unwanted.leases.empty()) Send(tx, *worker.peer, std::move(unwanted));
 }
 
-void OnGoodbye(Turn& turn, Worker& worker, const wire::Goodbye& goodbye) {
+void OnGoodbye(Transaction& tx, Worker& worker, const wire::Goodbye& goodbye) {
   std::set<LeaseId> unrun;
   for (const LeaseId lease : goodbye.returned) {
     if (worker.running.contains(lease)) unrun.insert(lease);
   }
   const std::size_t taken = worker.running.size();
-  ReturnLeases(turn, unrun, LeaseEnd::kUnrun);
-  ReturnLeases(turn, worker.running, LeaseEnd::kLost);
-  Observe(turn, WorkerChange::kLeft, worker, taken);
-  turn.state.workers.Remove(worker.id());
+  ReturnLeases(tx, unrun, LeaseEnd::kUnrun);
+  ReturnLeases(tx, worker.running, LeaseEnd::kLost);
+  Observe(tx, WorkerChange::kLeft, worker, taken);
+  tx.state.workers.Remove(worker.id());
 }
 
 struct MessageVisitor {
-  Turn& turn;
+  Transaction& tx;
   const PeerId& peer;
   const KeyText& key;
 
-  void operator()(wire::WorkerHello hello) const { OnHello(turn, peer, std::move(hello), key); }
+  void operator()(wire::WorkerHello hello) const { OnHello(tx, peer, std::move(hello), key); }
   void operator()(const wire::Heartbeat& heartbeat) const {
-    if (Worker* worker = Known()) OnHeartbeat(turn, *worker, heartbeat);
+    if (Worker* worker = Known()) OnHeartbeat(tx, *worker, heartbeat);
   }
   void operator()(wire::Reports reports) const {
-    if (Worker* worker = Known()) OnReports(turn, *worker, std::move(reports));
+    if (Worker* worker = Known()) OnReports(tx, *worker, std::move(reports));
   }
   void operator()(const wire::Goodbye& goodbye) const {
-    if (Worker* worker = Speaker()) OnGoodbye(turn, *worker, goodbye);
+    if (Worker* worker = Speaker()) OnGoodbye(tx, *worker, goodbye);
   }
   void operator()(const wire::Returned& returned) const {
-    if (Worker* worker = Known()) OnReturned(turn, *worker, returned);
+    if (Worker* worker = Known()) OnReturned(tx, *worker, returned);
   }
   void operator()(const wire::UnknownMember& unknown) const {
     Failure failure{
         .code = FailureCode::kUnsupported,
         .message = fmt::format("worker messages of kind {} are not known here", unknown.member)};
-    turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
-    Send(turn, peer, wire::Refused{.failure = std::move(failure)});
+    tx.effects.push_back(Observation{RequestWasRefused{failure.code}});
+    Send(tx, peer, wire::Refused{.failure = std::move(failure)});
   }
 
   // A peer chooses its routing id itself, and could choose another's: the key must be the same too.
   Worker* Speaker() const {
-    Worker* worker = turn.state.workers.FindByPeer(peer);
+    Worker* worker = tx.state.workers.FindByPeer(peer);
     return worker != nullptr && worker->key == key ? worker : nullptr;
   }
   Worker* Known() const {
     Worker* worker = Speaker();
     if (worker == nullptr) {
-      Send(turn, peer, wire::HelloWanted{});
+      Send(tx, peer, wire::HelloWanted{});
     } else {
-      worker->heard_at = turn.now.instant;
+      worker->heard_at = tx.now.instant;
     }
     return worker;
   }
@@ -455,12 +455,12 @@ struct MessageVisitor {
 
 }  // namespace
 
-void OnWorkerSaid(Turn& turn, WorkerSaid event) {
-  std::visit(MessageVisitor{turn, event.peer, event.key}, std::move(event.message));
+void OnWorkerSaid(Transaction& tx, WorkerSaid event) {
+  std::visit(MessageVisitor{tx, event.peer, event.key}, std::move(event.message));
 }
 
-void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
-  State& state = turn.state;
+void OnWorkerUnreachable(Transaction& tx, const WorkerUnreachable& event) {
+  State& state = tx.state;
   // Not lost yet: it may come back over another connection with what it runs.
   if (Worker* worker = state.workers.FindByPeer(event.peer)) state.workers.Disconnect(*worker);
   // Of several messages that found the connection broken, each says so, with its own leases.
@@ -469,35 +469,35 @@ void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event) {
     const LeaseRecord* lease = state.leases.Find(id);
     if (lease != nullptr && lease->stage == LeaseStage::kRunning) undelivered.insert(id);
   }
-  ReturnLeases(turn, undelivered, LeaseEnd::kUnrun);
+  ReturnLeases(tx, undelivered, LeaseEnd::kUnrun);
 }
 
-void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys) {
+void RemoveWorkersWith(Transaction& tx, const std::set<KeyText>& keys) {
   std::vector<Uuid> ids;
-  for (const auto& [id, worker] : turn.state.workers.all()) {
+  for (const auto& [id, worker] : tx.state.workers.all()) {
     if (keys.contains(worker.key)) ids.push_back(id);
   }
   for (const Uuid& id : ids) {
-    Worker& worker = *turn.state.workers.Find(id);
+    Worker& worker = *tx.state.workers.Find(id);
     const std::size_t taken = worker.running.size();
-    ReturnLeases(turn, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
-    Observe(turn, WorkerChange::kLeft, worker, taken);
-    turn.state.workers.Remove(id);
+    ReturnLeases(tx, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
+    Observe(tx, WorkerChange::kLeft, worker, taken);
+    tx.state.workers.Remove(id);
   }
 }
 
-void LoseSilentWorkers(Turn& turn) {
-  State& state = turn.state;
+void LoseSilentWorkers(Transaction& tx) {
+  State& state = tx.state;
   const Instant silent_since =
-      turn.now.instant - state.limits.heartbeat * state.limits.missed_heartbeats;
+      tx.now.instant - state.limits.heartbeat * state.limits.missed_heartbeats;
   for (const Uuid& id : state.workers.HeardBefore(silent_since)) {
     Worker& worker = *state.workers.Find(id);
     const std::size_t taken = worker.running.size();
-    ReturnLeases(turn, worker.running, LeaseEnd::kLost);
+    ReturnLeases(tx, worker.running, LeaseEnd::kLost);
     state.workers.SetState(worker, WorkerState::kLost);
-    Observe(turn, WorkerChange::kLost, worker, taken);
+    Observe(tx, WorkerChange::kLost, worker, taken);
   }
-  state.workers.ForgetLost(turn.now.instant - state.limits.lost_worker_shown,
+  state.workers.ForgetLost(tx.now.instant - state.limits.lost_worker_shown,
                            state.limits.max_lost_workers);
 }
 

@@ -7,13 +7,13 @@
 
 namespace loopfleet::coordinator {
 
-void OnWorkerSaid(Turn& turn, WorkerSaid event);
-void OnWorkerUnreachable(Turn& turn, const WorkerUnreachable& event);
+void OnWorkerSaid(Transaction& tx, WorkerSaid event);
+void OnWorkerUnreachable(Transaction& tx, const WorkerUnreachable& event);
 
 // Those that said hello with one of these keys are gone, and their jobs go to others.
-void RemoveWorkersWith(Turn& turn, const std::set<KeyText>& keys);
+void RemoveWorkersWith(Transaction& tx, const std::set<KeyText>& keys);
 
 // Those that were silent for too long are lost, with what they have.
-void LoseSilentWorkers(Turn& turn);
+void LoseSilentWorkers(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -82,7 +82,7 @@ bool Serves(const Supply& supply, const Demand& demand);  // no misfit
 // A worker in quarantine is the last candidate: it is given a job only while no ready worker
 // (neither lost, drained nor in quarantine; free or busy) could run that job. What it measures is
 // stored flagged. So a job waits for a better worker that is there, but not for one that may come.
-constexpr bool MayBeGiven(wire::WorkerState state, bool a_ready_worker_could_run_it) {
+constexpr bool IsAssignable(wire::WorkerState state, bool a_ready_worker_could_run_it) {
   return state == wire::WorkerState::kReady ||
          (state == wire::WorkerState::kQuarantined && !a_ready_worker_could_run_it);
 }

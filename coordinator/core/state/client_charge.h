@@ -18,23 +18,23 @@ inline std::uint64_t MemoryBytesOf(const std::vector<AdmittedJob>& jobs) {
   return bytes;
 }
 
-inline void ChargeJobs(Turn& turn, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
+inline void ChargeJobs(Transaction& tx, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
   batch.pending_jobs += jobs;
   batch.pending_bytes += bytes;
-  turn.state.loads.Add(batch.client, jobs, bytes);
+  tx.state.usage.Add(batch.client, jobs, bytes);
 }
 
 // Jobs that were not taken in after all.
-inline void DischargeJobs(Turn& turn, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
+inline void DischargeJobs(Transaction& tx, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
   bytes = jobs == batch.pending_jobs ? batch.pending_bytes : std::min(bytes, batch.pending_bytes);
   batch.pending_jobs -= jobs;
   batch.pending_bytes -= bytes;
-  turn.state.loads.Take(batch.client, jobs, bytes);
+  tx.state.usage.Take(batch.client, jobs, bytes);
 }
 
-inline void DischargeJob(Turn& turn, Batch& batch) {
+inline void DischargeJob(Transaction& tx, Batch& batch) {
   LF_CHECK(batch.pending_jobs > 0, "batch {} has more outcomes than jobs", batch.id);
-  DischargeJobs(turn, batch, 1, batch.pending_bytes / batch.pending_jobs);
+  DischargeJobs(tx, batch, 1, batch.pending_bytes / batch.pending_jobs);
 }
 
 }  // namespace loopfleet::coordinator

@@ -8,47 +8,47 @@
 
 namespace loopfleet::coordinator {
 
-inline void Reply(Turn& turn, const Asker& asker, wire::CoordinatorMessage message) {
+inline void Reply(Transaction& tx, const Asker& asker, wire::CoordinatorMessage message) {
   if (asker.peer.empty()) return;  // nobody asked: a batch of the coordinator's own
-  turn.effects.push_back(
+  tx.effects.push_back(
       ReplyToClient{.peer = asker.peer, .number = asker.number, .message = std::move(message)});
 }
 
 // Says when to try again where that can help.
-inline void RefuseFor(Turn& turn, const Asker& asker, Failure failure,
+inline void RefuseFor(Transaction& tx, const Asker& asker, Failure failure,
                       std::uint32_t retry_after_ms) {
-  turn.effects.push_back(Observation{RequestWasRefused{failure.code}});
-  Reply(turn, asker,
+  tx.effects.push_back(Observation{RequestWasRefused{failure.code}});
+  Reply(tx, asker,
         wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
-inline void Refuse(Turn& turn, const Asker& asker, FailureCode code, std::string message) {
-  const std::uint32_t retry_after_ms = InfoOf(code).retryable ? turn.limits().retry_after_ms : 0;
-  RefuseFor(turn, asker, {.code = code, .message = std::move(message)}, retry_after_ms);
+inline void Refuse(Transaction& tx, const Asker& asker, FailureCode code, std::string message) {
+  const std::uint32_t retry_after_ms = InfoOf(code).retryable ? tx.limits().retry_after_ms : 0;
+  RefuseFor(tx, asker, {.code = code, .message = std::move(message)}, retry_after_ms);
 }
 
-inline void ReplyToWaiter(Turn& turn, const Waiter& waiter) {
-  turn.effects.push_back(SendOutcomes{.peer = waiter.asker.peer,
+inline void ReplyToWaiter(Transaction& tx, const Waiter& waiter) {
+  tx.effects.push_back(SendOutcomes{.peer = waiter.asker.peer,
                                       .number = waiter.asker.number,
                                       .payer = {.client = waiter.client, .key = waiter.key},
                                       .fetch = waiter.fetch});
 }
 
-inline void ReplyWithBatch(Turn& turn, const Asker& asker, BatchId batch) {
-  turn.effects.push_back(AnswerFromStorage{
+inline void ReplyWithBatch(Transaction& tx, const Asker& asker, BatchId batch) {
+  tx.effects.push_back(AnswerFromStorage{
       .peer = asker.peer, .number = asker.number, .question = wire::ShowBatch{.batch = batch}});
 }
 
 // Once nothing about the batch can change any more, storage alone has it.
-inline void RemoveIfOver(Turn& turn, BatchId id) {
-  if (!turn.state.batches.At(id).IsOver()) return;
-  for (const Waiter& waiter : turn.state.waiters.TakeAllOf(id)) ReplyToWaiter(turn, waiter);
-  const Batch& batch = turn.state.batches.At(id);
-  if (!IsOwn(batch)) {
-    turn.effects.push_back(Observation{
+inline void RemoveIfOver(Transaction& tx, BatchId id) {
+  if (!tx.state.batches.At(id).IsOver()) return;
+  for (const Waiter& waiter : tx.state.long_polls.TakeAllOf(id)) ReplyToWaiter(tx, waiter);
+  const Batch& batch = tx.state.batches.At(id);
+  if (!IsInternal(batch)) {
+    tx.effects.push_back(Observation{
         BatchWasFinished{.batch = id, .jobs = batch.job_count, .cancelled = batch.cancelled}});
   }
-  turn.state.loads.CloseBatch(batch.client);
-  turn.state.batches.Remove(id);
+  tx.state.usage.CloseBatch(batch.client);
+  tx.state.batches.Remove(id);
 }
 
 }  // namespace loopfleet::coordinator

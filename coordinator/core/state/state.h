@@ -46,7 +46,7 @@ struct Offered {
 };
 
 // What one event began to end, and later ones go on with (bulk_completion.h). Those who are owed
-// an answer are in the InFlightTable.
+// an answer are in the SingleFlightTable.
 struct Endings {
   std::deque<BatchId> cancelled;  // that have, or had a moment ago, jobs without an outcome
   bool piece_under_way = false;   // to disk
@@ -79,21 +79,21 @@ struct State {
   BatchTable batches;
   JobTable jobs;
   ReadyQueue ready;
-  UnservedTable unserved;
+  UnschedulableTable unschedulable;
   DeadlineTable deadlines;
   AffinityTable affinities;
   // How far ready jobs were offered: by device, see GrantLeases.
   std::array<Offered, 2> offered;
   RetryTable retries;
-  InFlightTable in_flight;
+  SingleFlightTable single_flight;
   Endings endings;
   LeaseTable leases;
   WorkerRegistry workers;
   ClientTable clients;
-  ClientLoadTable loads;
-  WaiterTable waiters;
+  ClientUsageTable usage;
+  LongPollTable long_polls;
   WallHistory wall;
-  CommitLedger commits;
+  PendingCommits commits;
 
   // With those on their way to disk and those still to be read.
   std::size_t UnfinishedJobs() const {
@@ -102,7 +102,7 @@ struct State {
 };
 
 // One event being dealt with.
-struct Turn {
+struct Transaction {
   State& state;
   Moment now;
   Effects effects;

@@ -50,7 +50,7 @@ struct Batch {
 
 // Of the coordinator itself: measurements made again after a drift. (An
 // older database may have audits that are unfinished: they end as any other job does.)
-inline bool IsOwn(const Batch& batch) { return batch.client == Uuid{}; }
+inline bool IsInternal(const Batch& batch) { return batch.client == Uuid{}; }
 
 class BatchTable {
  public:

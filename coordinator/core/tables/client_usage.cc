@@ -25,24 +25,24 @@ std::uint64_t MemoryBytesOf(const JobSpec& spec) {
   return bytes;
 }
 
-ClientLoad ClientLoadTable::Of(const Uuid& client) const {
+ClientUsage ClientUsageTable::Of(const Uuid& client) const {
   const auto load = loads_.find(client);
-  return load == loads_.end() ? ClientLoad{} : load->second;
+  return load == loads_.end() ? ClientUsage{} : load->second;
 }
 
-void ClientLoadTable::CloseBatch(const Uuid& client) {
+void ClientUsageTable::CloseBatch(const Uuid& client) {
   const auto load = loads_.find(client);
   LF_CHECK(load != loads_.end() && load->second.batches > 0, "a batch too many is closed");
   --load->second.batches;
 }
 
-void ClientLoadTable::Add(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
-  ClientLoad& load = loads_[client];
+void ClientUsageTable::Add(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
+  ClientUsage& load = loads_[client];
   load.jobs += jobs;
   load.bytes += bytes;
 }
 
-void ClientLoadTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
+void ClientUsageTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes) {
   const auto load = loads_.find(client);
   LF_CHECK(load != loads_.end() && load->second.jobs >= jobs && load->second.bytes >= bytes,
            "more is taken from a client than it has");
@@ -50,22 +50,22 @@ void ClientLoadTable::Take(const Uuid& client, std::uint64_t jobs, std::uint64_t
   load->second.bytes -= bytes;
 }
 
-Nanos ClientLoadTable::WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const {
+Nanos ClientUsageTable::WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const {
   const Nanos owed = std::max(Of(client).paid_until, now) - now;
   return owed < kBurst ? Nanos{0} : owed - kBurst + PriceOf(per_second);
 }
 
-Nanos ClientLoadTable::Ask(const Uuid& client, std::uint32_t per_second, Instant now) {
+Nanos ClientUsageTable::Ask(const Uuid& client, std::uint32_t per_second, Instant now) {
   const Nanos wait = WaitOf(client, per_second, now);
   if (wait > Nanos{0}) return wait;
-  ClientLoad& load = loads_[client];
+  ClientUsage& load = loads_[client];
   load.paid_until = std::max(load.paid_until, now) + PriceOf(per_second);
   return Nanos{0};
 }
 
-void ClientLoadTable::ForgetIdle(Instant now) {
+void ClientUsageTable::ForgetIdle(Instant now) {
   std::erase_if(loads_, [&](const auto& entry) {
-    const ClientLoad& load = entry.second;
+    const ClientUsage& load = entry.second;
     return load.jobs == 0 && load.batches == 0 && load.paid_until <= now;
   });
 }

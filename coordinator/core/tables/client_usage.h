@@ -1,5 +1,5 @@
 #pragma once
-// ClientLoadTable: how much of the coordinator each client takes up, and how fast it asks, so that
+// ClientUsageTable: how much of the coordinator each client takes up, and how fast it asks, so that
 // no client can take the room of the others. The bounds are in Limits (…_per_client).
 //
 // Invariant: a client's jobs, bytes and batches are the sums over its batches in the BatchTable.
@@ -18,16 +18,16 @@ namespace loopfleet::coordinator {
 // What a waiting job takes in memory, about.
 std::uint64_t MemoryBytesOf(const JobSpec& spec);
 
-struct ClientLoad {
+struct ClientUsage {
   std::uint64_t jobs = 0;   // without an outcome, with those on their way to disk
   std::uint64_t bytes = 0;  // of these
   std::uint32_t batches = 0;
   Instant paid_until{};  // each request moves it on by 1 / rate; see Ask
 };
 
-class ClientLoadTable {
+class ClientUsageTable {
  public:
-  ClientLoad Of(const Uuid& client) const;
+  ClientUsage Of(const Uuid& client) const;
   void OpenBatch(const Uuid& client) { ++loads_[client].batches; }
   void CloseBatch(const Uuid& client);
   void Add(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes);
@@ -41,10 +41,10 @@ class ClientLoadTable {
 
   void ForgetIdle(Instant now);
   std::size_t size() const { return loads_.size(); }
-  const std::map<Uuid, ClientLoad>& all() const { return loads_; }
+  const std::map<Uuid, ClientUsage>& all() const { return loads_; }
 
  private:
-  std::map<Uuid, ClientLoad> loads_;
+  std::map<Uuid, ClientUsage> loads_;
 };
 
 }  // namespace loopfleet::coordinator

@@ -4,7 +4,7 @@
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
 // made. It is in one of four states, and the other tables agree with it: Queued (in the
 // ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
-// InFlightTable), Retrying (in the RetryTable).
+// SingleFlightTable), Retrying (in the RetryTable).
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Retrying {
 using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
 
 // A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
-struct FailedTurn {
+struct FailedAttempt {
   Uuid worker;
   LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
@@ -73,7 +73,7 @@ struct Job {
   std::uint32_t losses = 0;
   std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
   JobProgress progress;
-  std::vector<FailedTurn> failed_turns;  // at most Limits::max_attempts
+  std::vector<FailedAttempt> failed_attempts;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;
 };
 

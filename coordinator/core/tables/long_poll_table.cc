@@ -6,7 +6,7 @@
 
 namespace loopfleet::coordinator {
 
-void WaiterTable::Add(Waiter waiter) {
+void LongPollTable::Add(Waiter waiter) {
   if (const auto old = waiters_.find(waiter.asker); old != waiters_.end()) Take(old);
   by_batch_.emplace(waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker);
   by_deadline_.emplace(waiter.deadline, waiter.asker);
@@ -15,7 +15,7 @@ void WaiterTable::Add(Waiter waiter) {
   waiters_.emplace(std::move(asker), std::move(waiter));
 }
 
-Waiter WaiterTable::Take(Waiters::iterator entry) {
+Waiter LongPollTable::Take(Waiters::iterator entry) {
   Waiter waiter = std::move(entry->second);
   waiters_.erase(entry);
   by_batch_.erase({waiter.fetch.batch, waiter.fetch.after_sequence, waiter.asker});
@@ -25,7 +25,7 @@ Waiter WaiterTable::Take(Waiters::iterator entry) {
   return waiter;
 }
 
-std::vector<Waiter> WaiterTable::TakeReady(BatchId batch, std::uint64_t durable) {
+std::vector<Waiter> LongPollTable::TakeReady(BatchId batch, std::uint64_t durable) {
   std::vector<Waiter> ready;
   while (true) {  // each turn takes one away
     const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
@@ -36,7 +36,7 @@ std::vector<Waiter> WaiterTable::TakeReady(BatchId batch, std::uint64_t durable)
   return ready;
 }
 
-std::vector<Waiter> WaiterTable::TakeAllOf(BatchId batch) {
+std::vector<Waiter> LongPollTable::TakeAllOf(BatchId batch) {
   std::vector<Waiter> all;
   while (true) {  // each turn takes one away
     const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
@@ -46,7 +46,7 @@ std::vector<Waiter> WaiterTable::TakeAllOf(BatchId batch) {
   return all;
 }
 
-std::vector<Waiter> WaiterTable::TakeExpired(Instant now) {
+std::vector<Waiter> LongPollTable::TakeExpired(Instant now) {
   std::vector<Waiter> expired;
   while (!by_deadline_.empty() && by_deadline_.begin()->first <= now) {
     expired.push_back(Take(waiters_.find(by_deadline_.begin()->second)));
@@ -54,7 +54,7 @@ std::vector<Waiter> WaiterTable::TakeExpired(Instant now) {
   return expired;
 }
 
-void WaiterTable::RemovePeer(const PeerId& peer) {
+void LongPollTable::RemovePeer(const PeerId& peer) {
   auto waiter = waiters_.lower_bound(Asker{.peer = peer, .number = 0});
   while (waiter != waiters_.end() && waiter->first.peer == peer) {
     const auto next = std::next(waiter);
@@ -63,7 +63,7 @@ void WaiterTable::RemovePeer(const PeerId& peer) {
   }
 }
 
-void WaiterTable::RemoveThoseWith(const std::set<KeyText>& keys) {
+void LongPollTable::RemoveThoseWith(const std::set<KeyText>& keys) {
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
     const auto next = std::next(waiter);
     if (keys.contains(waiter->second.key)) Take(waiter);
@@ -71,12 +71,12 @@ void WaiterTable::RemoveThoseWith(const std::set<KeyText>& keys) {
   }
 }
 
-std::size_t WaiterTable::CountOf(const Uuid& client) const {
+std::size_t LongPollTable::CountOf(const Uuid& client) const {
   const auto count = per_client_.find(client);
   return count == per_client_.end() ? 0 : count->second;
 }
 
-void WaiterTable::CheckInvariants() const {
+void LongPollTable::CheckInvariants() const {
   LF_CHECK(by_batch_.size() == waiters_.size() && by_deadline_.size() == waiters_.size(),
            "{} waiters, {} by batch, {} by deadline", waiters_.size(), by_batch_.size(),
            by_deadline_.size());

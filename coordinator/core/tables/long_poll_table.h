@@ -1,5 +1,5 @@
 #pragma once
-// WaiterTable: the FetchOutcomes that wait for something to fetch.
+// LongPollTable: the FetchOutcomes that wait for something to fetch.
 //
 // Invariant: each waiter is found by its asker, by its batch and by its deadline. Its batch is in
 // the BatchTable and has nothing on disk after the sequence it asked for.
@@ -26,7 +26,7 @@ struct Waiter {
   Instant deadline{};
 };
 
-class WaiterTable {
+class LongPollTable {
  public:
   // A second one of the same asker takes the place of the first: it is the same request, repeated.
   void Add(Waiter waiter);

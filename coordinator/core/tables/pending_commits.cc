@@ -6,7 +6,7 @@
 
 namespace loopfleet::coordinator {
 
-Token CommitLedger::Add(Commit commit) {
+Token PendingCommits::Add(Commit commit) {
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&commit)) {
     undurable_outcomes_ += outcomes->outcomes.size();
   }
@@ -14,7 +14,7 @@ Token CommitLedger::Add(Commit commit) {
   return last_;
 }
 
-Commit CommitLedger::Take(Token token) {
+Commit PendingCommits::Take(Token token) {
   auto node = commits_.extract(token);
   LF_CHECK(!node.empty(), "nothing under token {} is on its way", token);
   if (const auto* outcomes = std::get_if<OutcomeCommit>(&node.mapped())) {

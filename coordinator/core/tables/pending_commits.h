@@ -1,5 +1,5 @@
 #pragma once
-// CommitLedger: what is on its way to disk, and what may be said once it is there. The only way by
+// PendingCommits: what is on its way to disk, and what may be said once it is there. The only way by
 // which an effect that depends on a write is released.
 //
 // Invariant: tokens ascend; each is taken exactly once, by Persisted or PersistRefused.
@@ -52,7 +52,7 @@ struct OutcomeCommit {
 
 using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;
 
-class CommitLedger {
+class PendingCommits {
  public:
   Token Add(Commit commit);
   Commit Take(Token token);

@@ -37,27 +37,27 @@ std::size_t QuestionHash::operator()(const Question& question) const noexcept {
   return Mixed(hash, std::hash<std::string>{}(question.affinity));
 }
 
-InFlightTable::Entries::iterator InFlightTable::At(const Question& question) {
+SingleFlightTable::Entries::iterator SingleFlightTable::At(const Question& question) {
   const auto entry = entries_.find(question);
   LF_CHECK(entry != entries_.end(), "nobody asks for tree {}", question.tree.ToString());
   return entry;
 }
 
-void InFlightTable::DropIfIdle(Entries::iterator entry) {
+void SingleFlightTable::DropIfIdle(Entries::iterator entry) {
   const Entry& e = entry->second;
   if (!e.leader && e.followers.empty() && e.expected == 0 && !e.unsettled) entries_.erase(entry);
 }
 
-void InFlightTable::Expect(const Question& question) { ++entries_[question].expected; }
+void SingleFlightTable::Expect(const Question& question) { ++entries_[question].expected; }
 
-void InFlightTable::Forget(const Question& question) {
+void SingleFlightTable::Forget(const Question& question) {
   const auto entry = At(question);
   LF_CHECK(entry->second.expected > 0, "tree {} is not expected", question.tree.ToString());
   --entry->second.expected;
   DropIfIdle(entry);
 }
 
-InFlightTable::Joined InFlightTable::Join(const Question& question, JobId job) {
+SingleFlightTable::Joined SingleFlightTable::Join(const Question& question, JobId job) {
   Entry& entry = entries_[question];
   if (entry.answer) return entry.answer;
   if (!entry.leader) {
@@ -68,7 +68,7 @@ InFlightTable::Joined InFlightTable::Join(const Question& question, JobId job) {
   return Role::kFollows;
 }
 
-bool InFlightTable::NeedsToStand(const Question& question, const LinePlace& place) const {
+bool SingleFlightTable::NeedsToStand(const Question& question, const LinePlace& place) const {
   const Entry& entry = entries_.find(question)->second;
   if (entry.line.empty()) return false;  // the leader has a worker
   const auto best = entry.line.lower_bound({.client = place.client, .below_most = INT32_MIN});
@@ -76,19 +76,19 @@ bool InFlightTable::NeedsToStand(const Question& question, const LinePlace& plac
          best->first.below_most > place.below_most;
 }
 
-void InFlightTable::Stand(const Question& question, const LinePlace& place, JobId job) {
+void SingleFlightTable::Stand(const Question& question, const LinePlace& place, JobId job) {
   LF_CHECK(At(question)->second.line.emplace(place, job).second, "job {} stands where one does",
            job);
 }
 
-void InFlightTable::StepOut(const Question& question, const LinePlace& place, JobId job) {
+void SingleFlightTable::StepOut(const Question& question, const LinePlace& place, JobId job) {
   auto& line = At(question)->second.line;
   const auto own = line.find(place);
   LF_CHECK(own != line.end() && own->second == job, "job {} does not stand in line", job);
   line.erase(own);
 }
 
-std::vector<JobId> InFlightTable::Lead(const Question& question, JobId job) {
+std::vector<JobId> SingleFlightTable::Lead(const Question& question, JobId job) {
   Entry& entry = At(question)->second;
   if (entry.leader != job) {
     LF_CHECK(entry.followers.erase(job) == 1, "job {} neither leads nor follows", job);
@@ -100,7 +100,7 @@ std::vector<JobId> InFlightTable::Lead(const Question& question, JobId job) {
   return others;
 }
 
-void InFlightTable::Answer(const Question& question, storage::StoredAnswer answer) {
+void SingleFlightTable::Answer(const Question& question, storage::StoredAnswer answer) {
   Entry& entry = At(question)->second;
   LF_CHECK(entry.leader && !entry.answer, "tree {} is answered already", question.tree.ToString());
   LF_CHECK(entry.line.empty(), "tree {} is answered and waited for", question.tree.ToString());
@@ -110,7 +110,7 @@ void InFlightTable::Answer(const Question& question, storage::StoredAnswer answe
   if (!entry.followers.empty()) owing_.push_back(question);
 }
 
-InFlightTable::Owed InFlightTable::TakeOwed(std::size_t most) {
+SingleFlightTable::Owed SingleFlightTable::TakePendingReplies(std::size_t most) {
   Owed owed;
   while (owed.jobs.empty() && !owing_.empty()) {
     Question question = std::move(owing_.front());
@@ -128,14 +128,14 @@ InFlightTable::Owed InFlightTable::TakeOwed(std::size_t most) {
   return owed;
 }
 
-void InFlightTable::Settle(const Question& question) {
+void SingleFlightTable::Settle(const Question& question) {
   const auto entry = At(question);
   LF_CHECK(entry->second.unsettled, "tree {} is settled", question.tree.ToString());
   entry->second.unsettled = false;
   DropIfIdle(entry);
 }
 
-std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
+std::optional<JobId> SingleFlightTable::Leave(const Question& question, JobId job) {
   const auto entry = At(question);
   Entry& e = entry->second;
   if (e.leader != job) {
@@ -153,7 +153,7 @@ std::optional<JobId> InFlightTable::Leave(const Question& question, JobId job) {
   return successor;
 }
 
-std::size_t InFlightTable::WorstBucket() const {
+std::size_t SingleFlightTable::WorstBucket() const {
   std::size_t worst = 0;
   for (std::size_t bucket = 0; bucket < entries_.bucket_count(); ++bucket) {
     worst = std::max(worst, entries_.bucket_size(bucket));
@@ -161,12 +161,12 @@ std::size_t InFlightTable::WorstBucket() const {
   return worst;
 }
 
-const InFlightTable::Entry* InFlightTable::Find(const Question& question) const {
+const SingleFlightTable::Entry* SingleFlightTable::Find(const Question& question) const {
   const auto entry = entries_.find(question);
   return entry == entries_.end() ? nullptr : &entry->second;
 }
 
-void InFlightTable::CheckInvariants() const {
+void SingleFlightTable::CheckInvariants() const {
   for (const auto& [question, entry] : entries_) {
     const std::string tree = question.tree.ToString();
     LF_CHECK(entry.leader || !entry.followers.empty() || entry.expected > 0 || entry.unsettled,

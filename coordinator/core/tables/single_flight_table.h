@@ -1,5 +1,5 @@
 #pragma once
-// InFlightTable: one measurement, many askers. For every question that is being answered: who leads
+// SingleFlightTable: one measurement, many askers. For every question that is being answered: who leads
 // (has the worker's turn), who follows (waits for the leader's answer), and, once the leader has
 // reported, the answer.
 //
@@ -12,7 +12,7 @@
 // submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
 // and nobody expects it any more. So a submission either saw the stored row, or finds the entry.
 //
-// Followers are given the answer a few at a time (TakeOwed): there may be any number of them, and
+// Followers are given the answer a few at a time (TakePendingReplies): there may be any number of them, and
 // others are to be served meanwhile.
 //
 // Invariant: an entry is here exactly while it has a leader, followers, an expectation, or an
@@ -66,7 +66,7 @@ struct LinePlace {
   friend auto operator<=>(const LinePlace&, const LinePlace&) = default;
 };
 
-class InFlightTable {
+class SingleFlightTable {
  public:
   struct Entry {
     std::optional<JobId> leader;
@@ -103,7 +103,7 @@ class InFlightTable {
     std::vector<JobId> jobs;
     storage::StoredAnswer answer;
   };
-  Owed TakeOwed(std::size_t most);
+  Owed TakePendingReplies(std::size_t most);
   void Settle(const Question& question);  // the answer is on disk
 
   // The job gets no answer that others could share, or goes its own way; it stands in no line. If

@@ -7,14 +7,14 @@
 
 namespace loopfleet::coordinator {
 
-void UnservedTable::Note(const Demand& demand, bool is_new, Instant now) {
+void UnschedulableTable::Note(const Demand& demand, bool is_new, Instant now) {
   if (is_new) new_.insert_or_assign(demand, now);
   if (const auto entry = unserved_.find(demand); entry != unserved_.end()) {
     entry->second.next_look = now;
   }
 }
 
-void UnservedTable::LookAt(const Demand& demand, const WorkerRegistry& workers, Instant since) {
+void UnschedulableTable::LookAt(const Demand& demand, const WorkerRegistry& workers, Instant since) {
   ++looks_;
   if (workers.IsServed(demand)) {
     unserved_.erase(demand);
@@ -23,7 +23,7 @@ void UnservedTable::LookAt(const Demand& demand, const WorkerRegistry& workers, 
   }
 }
 
-std::map<Demand, UnservedTable::Entry>& UnservedTable::Look(const WorkerRegistry& workers,
+std::map<Demand, UnschedulableTable::Entry>& UnschedulableTable::Look(const WorkerRegistry& workers,
                                                             const ReadyQueue& ready, Instant now) {
   std::erase_if(unserved_, [&](const auto& entry) { return !ready.Has(entry.first); });
   for (const auto& [demand, since] : new_) {
@@ -39,7 +39,7 @@ std::map<Demand, UnservedTable::Entry>& UnservedTable::Look(const WorkerRegistry
   return unserved_;
 }
 
-void UnservedTable::CheckInvariants(const WorkerRegistry& workers,
+void UnschedulableTable::CheckInvariants(const WorkerRegistry& workers,
                                     const ReadyQueue& ready) const {
   if (changes_ != workers.changes()) return;
   for (const Demand& demand : ready.Demands()) {
@@ -50,7 +50,7 @@ void UnservedTable::CheckInvariants(const WorkerRegistry& workers,
   }
 }
 
-Instant UnservedTable::SinceOf(const Demand& demand, Instant now) const {
+Instant UnschedulableTable::SinceOf(const Demand& demand, Instant now) const {
   const auto entry = unserved_.find(demand);
   return entry == unserved_.end() ? now : entry->second.since;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// UnservedTable: the demands that jobs wait with and that no worker could serve, each since when.
+// UnschedulableTable: the demands that jobs wait with and that no worker could serve, each since when.
 // Whether one is served is looked at when jobs begin to wait with it, and again when a worker came,
 // went or became something else: a thousand demands times a thousand workers are not looked at in
 // each tick.
@@ -14,7 +14,7 @@
 
 namespace loopfleet::coordinator {
 
-class UnservedTable {
+class UnschedulableTable {
  public:
   struct Entry {
     Instant since{};     // nobody could serve it

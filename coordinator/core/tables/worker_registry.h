@@ -123,7 +123,7 @@ class WorkerRegistry {
 
   // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
   Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
-  // Whether a ready worker could run it, whatever its affinity is bound to (MayBeGiven).
+  // Whether a ready worker could run it, whatever its affinity is bound to (IsAssignable).
   bool HasReady(const Demand& demand) const;
   const std::vector<Uuid>& InQuarantine() const;
   // By one that is ready or in quarantine.

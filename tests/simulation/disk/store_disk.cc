@@ -65,7 +65,7 @@ Status StoreDisk::OpenAll() {
     if (damaged != 0) return Fail(ErrorKind::kCorrupt, "the database is damaged");
   }
   admitter_ = std::make_unique<coordinator::Admitter>(*reader_, Metrics(), kClock);
-  answers_ = std::make_unique<coordinator::StoredAnswers>(*reader_);
+  answers_ = std::make_unique<coordinator::StorageQueries>(*reader_);
   return {};
 }
 

@@ -51,7 +51,7 @@ class StoreDisk final : public Disk {
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<storage::StoreReader> reader_;
   std::unique_ptr<coordinator::Admitter> admitter_;
-  std::unique_ptr<coordinator::StoredAnswers> answers_;
+  std::unique_ptr<coordinator::StorageQueries> answers_;
 };
 
 }  // namespace loopfleet::simulation

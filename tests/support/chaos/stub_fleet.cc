@@ -187,10 +187,10 @@ class StubWorker final : private Conversation::Line {
  public:
   StubWorker(StubFleet& fleet, const Settings& settings, const Clock& clock, std::uint32_t number);
 
-  void Open(Instant now) { LF_CHECK(conversation_.Open(now), "no connection"); }
+  void Open(Instant now) { LF_CHECK(protocol_.Open(now), "no connection"); }
   void Turn(const Clock& clock);
   Instant NextTimer() const {
-    return std::min(conversation_.NextTimer(), runner_.next().value_or(Instant::max()));
+    return std::min(protocol_.NextTimer(), runner_.next().value_or(Instant::max()));
   }
   wire::Dealer& dealer() { return *dealer_; }
 
@@ -205,7 +205,7 @@ class StubWorker final : private Conversation::Line {
   const std::uint32_t number_;
   std::optional<wire::Dealer> dealer_;
   StubRunner runner_;
-  Conversation conversation_;
+  Conversation protocol_;
   std::uint64_t epoch_ = 0;
 };
 
@@ -298,7 +298,7 @@ StubWorker::StubWorker(StubFleet& fleet, const Settings& settings, const Clock& 
       settings_(settings),
       number_(number),
       runner_(settings, clock, fleet.runs()),
-      conversation_(Speaking(settings), *this, runner_, HelloOf(settings, number)) {}
+      protocol_(Speaking(settings), *this, runner_, HelloOf(settings, number)) {}
 
 Status StubWorker::Reconnect() {
   dealer_.reset();
@@ -310,7 +310,7 @@ Status StubWorker::Reconnect() {
 }
 
 void StubWorker::Turn(const Clock& clock) {
-  if (dealer_->TakeReconnected()) conversation_.ConnectedAgain(clock.Now());
+  if (dealer_->TakeReconnected()) protocol_.ConnectedAgain(clock.Now());
   while (const auto frame = dealer_->Receive()) {
     auto command = wire::DecodeWorkerCommand(*frame);
     LF_CHECK(command.has_value(), "{}", command.error().message);
@@ -320,10 +320,10 @@ void StubWorker::Turn(const Clock& clock) {
       fleet_.Welcomed(number_, epoch_);
     }
     if (std::holds_alternative<wire::Leases>(*command)) fleet_.Leased(epoch_);
-    const Status heard = conversation_.Hear(*std::move(command), clock.Now());
+    const Status heard = protocol_.Hear(*std::move(command), clock.Now());
     LF_CHECK(heard.has_value(), "{}", heard.error().message);
   }
-  const auto turned = conversation_.Turn(clock.Now());
+  const auto turned = protocol_.Turn(clock.Now());
   LF_CHECK(turned.has_value(), "{}", turned.error().message);
 }
 

@@ -265,7 +265,7 @@ TEST_F(DaemonTest, ATerminationDrainsAndLeavesNothing) {
   GrantMatrixProduct(1, 16);
   Collect(1);
   const std::set<pid_t> processes = DescendantsOf(pid_);
-  EXPECT_GE(processes.size(), 3U);  // nursery, compiler, executor
+  EXPECT_GE(processes.size(), 3U);  // fork server, compiler, executor
   for (std::uint64_t id = 2; id <= 6; ++id) GrantMatrixProduct(id, 73);  // hang, one after another
   ExpectHeld(6);
   ASSERT_EQ(::kill(pid_, SIGTERM), 0);

@@ -43,38 +43,38 @@ class NvJitLink final : public PtxAssembler {
   Result<Cubin> Assemble(std::string_view ptx, GpuArch arch) override {
     const std::string arch_option = "-arch=" + arch.Name();
     std::array<const char*, 2> options = {arch_option.c_str(), "-verbose"};
-    Session session(nv_);
-    const int created = nv_.create(&session.handle, options.size(), options.data());
+    Connection connection(nv_);
+    const int created = nv_.create(&connection.handle, options.size(), options.data());
     if (created != kSuccess) {
       return Fail(ErrorKind::kInvalid, fmt::format("{} makes no code for {} (error {})", version_,
                                                    arch.Name(), created));
     }
     // It wants the text with its terminating null.
     const std::string text(ptx);
-    if (nv_.add_data(session.handle, kInputPtx, text.c_str(), text.size() + 1, "kernel") !=
+    if (nv_.add_data(connection.handle, kInputPtx, text.c_str(), text.size() + 1, "kernel") !=
             kSuccess ||
-        nv_.complete(session.handle) != kSuccess) {
+        nv_.complete(connection.handle) != kSuccess) {
       return Fail(ErrorKind::kInvalid,
                   fmt::format("{} refuses the PTX for {}: {}", version_, arch.Name(),
-                              Text(session.handle, nv_.error_size, nv_.error)));
+                              Text(connection.handle, nv_.error_size, nv_.error)));
     }
     std::size_t size = 0;
     Cubin cubin;
-    if (nv_.cubin_size(session.handle, &size) != kSuccess) return NoCubin();
+    if (nv_.cubin_size(connection.handle, &size) != kSuccess) return NoCubin();
     cubin.bytes.resize(size);
-    if (nv_.cubin(session.handle, cubin.bytes.data()) != kSuccess) return NoCubin();
-    cubin.log = Text(session.handle, nv_.info_size, nv_.info);
+    if (nv_.cubin(connection.handle, cubin.bytes.data()) != kSuccess) return NoCubin();
+    cubin.log = Text(connection.handle, nv_.info_size, nv_.info);
     return cubin;
   }
 
  private:
-  struct Session {
-    explicit Session(const Functions& functions) : nv(functions) {}
-    ~Session() {
+  struct Connection {
+    explicit Connection(const Functions& functions) : nv(functions) {}
+    ~Connection() {
       if (handle != nullptr) nv.destroy(&handle);
     }
-    Session(const Session&) = delete;
-    Session& operator=(const Session&) = delete;
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
     const Functions& nv;
     Handle handle = nullptr;
   };

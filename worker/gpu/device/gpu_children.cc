@@ -16,14 +16,14 @@ namespace {
 // runs, NVIDIA's daemons: some MiB each. A bound, for what it takes is not documented.
 constexpr std::uint64_t kDriverFileBytes = std::uint64_t{1} << 30;
 
-// Compilers and linkers are made once, in the nursery, and copied into every child by the fork.
+// Compilers and linkers are made once, in the fork server, and copied into every child by the fork.
 struct Toolchain {
   std::unique_ptr<Compiler> compiler;
   std::unique_ptr<CodeLinker> linker;
 };
 
 int RunCompiler(Channel& channel, const Toolchain& tools, const GpuChildrenOptions& options) {
-  // Not in the nursery: what it forks to have the device needs the driver itself.
+  // Not in the fork server: what it forks to have the device needs the driver itself.
   if (options.assembler == GpuAssembler::kNvJitLink) {
     const Status opened = OpenNoDriver();
     LF_CHECK(opened.has_value(), "{}", opened.error().message);

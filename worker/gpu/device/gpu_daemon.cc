@@ -29,9 +29,9 @@ constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, C
 constexpr std::int64_t kShareOfDeviceMemory = 4;
 
 struct PreparerChildren {
-  PreparerChildren(Nursery& nursery, const WorkerConfig& config, const RestartListener& on_restart)
-      : compiler(nursery, config.compile_limit, on_restart),
-        reference(nursery, config.reference_limit, on_restart) {}
+  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config, const RestartListener& on_restart)
+      : compiler(fork_server, config.compile_limit, on_restart),
+        reference(fork_server, config.reference_limit, on_restart) {}
 
   CompilerProcess compiler;
   ReferenceProcess reference;
@@ -109,8 +109,8 @@ Status RunGpuWorker(const WorkerConfig& config) {
   LF_TRY(GpuCanary canary, MakeGpuCanary(GpuArch{probe.facts.compute_capability}));
   canary.code = probe.canary_code;
   const Isolation isolation = ProbeIsolation();
-  LF_TRY(const std::unique_ptr<Nursery> nursery,
-         Nursery::Start(
+  LF_TRY(const std::unique_ptr<ForkServer> fork_server,
+         ForkServer::Start(
              GpuChildPrograms({.ordinal = *config.cuda_device,
                                .arch = GpuArch{probe.facts.compute_capability},
                                .assembler = probe.assembler,
@@ -128,20 +128,20 @@ Status RunGpuWorker(const WorkerConfig& config) {
   monitoring::WorkerMetrics metrics(registry, MetricLabels(kChildren));
   metrics.SetPeaks(hardware.peaks.flop_per_second, hardware.peaks.read_bytes_per_second,
                    hardware.peaks.triad_bytes_per_second);
-  const RestartListener on_restart = [&](ChildRole role, ChildEnd::Cause cause) {
+  const RestartListener on_restart = [&](ChildRole role, ExitReason::Cause cause) {
     metrics.ChildRestarted(ChildRoleName(role), RestartReason(cause));
     log::Warning("child.ended child={} reason={}", ChildRoleName(role), RestartReason(cause));
   };
   std::vector<std::unique_ptr<PreparerChildren>> children;
   std::vector<GpuPipeline::Preparer> preparers;
   for (std::uint32_t i = 0; i < PreparerCount(config); ++i) {
-    children.push_back(std::make_unique<PreparerChildren>(*nursery, config, on_restart));
+    children.push_back(std::make_unique<PreparerChildren>(*fork_server, config, on_restart));
     LF_TRY_VOID(children.back()->compiler.EnsureChild());
     LF_TRY_VOID(children.back()->reference.EnsureChild());
     preparers.push_back(
         {.compiler = children.back()->compiler, .reference = children.back()->reference});
   }
-  GpuProcess device(*nursery, {.run_limit = config.run_limit}, on_restart);
+  GpuProcess device(*fork_server, {.run_limit = config.run_limit}, on_restart);
   if (const auto ready = device.EnsureReady(); !ready) {
     return Fail(ErrorKind::kUnavailable, fmt::format("cuda:{} cannot be used: {}",
                                                      *config.cuda_device, ready.error().message));
@@ -188,7 +188,7 @@ Status RunGpuWorker(const WorkerConfig& config) {
                 .context = context,
                 .wakeup = wakeup,
                 .runner = pipeline,
-                .nursery = *nursery,
+                .fork_server = *fork_server,
                 .signals = *signals,
                 .registry = registry,
                 .metrics = metrics,

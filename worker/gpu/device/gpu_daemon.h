@@ -1,5 +1,5 @@
 #pragma once
-// GpuDaemon: a worker on a CUDA device: the same nursery, session and service as on the CPU
+// GpuDaemon: a worker on a CUDA device: the same fork server, session and service as on the CPU
 // (worker/coordinator_link/service.h), with a child that has the device in the place of those that
 // run code here.
 

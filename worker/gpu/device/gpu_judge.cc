@@ -45,9 +45,9 @@ std::expected<Measurement, Failure> JudgeSamples(const DeviceSamples& samples, c
   // own.
   constexpr double kNoReferenceClock = 0;
   // One moment: nothing else runs on the device meanwhile, or it is known (was_shared).
-  Looks looks(spec, {.fewest = 1});
-  looks.Add(samples.samples);
-  LF_TRY(Measurement measurement, looks.Summarise(kNoReferenceClock));
+  MeasurementRounds rounds(spec, {.fewest = 1});
+  rounds.Add(samples.samples);
+  LF_TRY(Measurement measurement, rounds.Summarise(kNoReferenceClock));
   if (std::optional<Failure> failure = WhyImpossible(measurement, work, hardware)) {
     return std::unexpected(*std::move(failure));
   }

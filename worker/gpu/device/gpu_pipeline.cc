@@ -192,7 +192,7 @@ void GpuPipeline::DeviceLoop() {
 
 std::expected<Measurement, Failure> GpuPipeline::Measure(Prepared& prepared) {
   StageDurations& stages = prepared.evaluation.stages;
-  const Arena& arena = *prepared.call.arena;
+  const GuardedBuffers& arena = *prepared.call.arena;
   const Instant start = parts_.clock.Now();
   account_.duty().SlotDoes(Activity::kVerify);
   prepared.call.arena->Poison();

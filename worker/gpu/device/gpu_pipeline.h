@@ -44,7 +44,7 @@ class GpuPipeline final : public LeaseRunner {
     std::chrono::milliseconds after_fault{500};  // before the device is tried again
     DeviceTruth truth = DeviceTruth::kReal;
     WorkloadCache::Options workloads;
-    ArenaPool::Options arenas;
+    GuardedBufferPool::Options arenas;
   };
   struct Preparer {
     CompilerProcess& compiler;
@@ -101,7 +101,7 @@ class GpuPipeline final : public LeaseRunner {
   LeaseBook leases_;
   SlotAccount account_;
   WorkloadCache workloads_;
-  ArenaPool arenas_;
+  GuardedBufferPool arenas_;
   int faults_ = 0;  // in a row; of the device's thread
   BoundedQueue<Prepared> prepared_;
   std::vector<std::thread> prepare_threads_;

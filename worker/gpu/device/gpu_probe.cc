@@ -69,7 +69,7 @@ Result<std::unique_ptr<PtxAssembler>> ChooseAssembler(GpuDevice& device, const G
   return nullptr;
 }
 
-Result<GpuProbe> Look(int ordinal) {
+Result<GpuProbe> Round(int ordinal) {
   PrepareCudaEnvironment();
   LF_TRY(const auto driver, OpenCudaDriver());
   LF_TRY(const auto device, GpuDevice::Open(*driver, {.ordinal = ordinal}));
@@ -185,7 +185,7 @@ Result<GpuProbe> ProbeGpu(int ordinal, std::chrono::milliseconds limit) {
     ::prctl(PR_SET_NAME, "lf-gpu-probe");
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
-    const Status sent = ends.second.Send(Encode(Look(ordinal)), std::nullopt);
+    const Status sent = ends.second.Send(Encode(Round(ordinal)), std::nullopt);
     // Not through destructors: a kernel that hangs would be waited for.
     ::_exit(sent ? 0 : 1);
   }

@@ -14,10 +14,10 @@ SharedBuffers SharedOf(const SharedMemory& memory, const BufferLayout& layout) {
 
 }  // namespace
 
-GpuProcess::GpuProcess(Nursery& nursery, const Options& options, RestartListener on_restart)
-    : nursery_(nursery), options_(options), on_restart_(std::move(on_restart)) {}
+GpuProcess::GpuProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart)
+    : fork_server_(fork_server), options_(options), on_restart_(std::move(on_restart)) {}
 
-void GpuProcess::Replace(ChildEnd::Cause cause) {
+void GpuProcess::Replace(ExitReason::Cause cause) {
   child_.reset();
   is_checked_ = false;
   on_restart_(ChildRole::kDevice, cause);
@@ -31,7 +31,7 @@ std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::sp
                                    .message = "this worker has no process on its device"});
   }
   const Instant deadline = Now() + limit;
-  const auto ended = [&](const ChildEnd& end) {
+  const auto ended = [&](const ExitReason& end) {
     Replace(end.cause);
     return std::unexpected(ToRunFailure(end, options_.run_limit));
   };
@@ -49,7 +49,7 @@ std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::sp
     static_cast<void>(child_->WaitUntilEnded(Now() + kReapTimeout));
     const bool is_timeout =
         !reply->answer && reply->answer.error().code == FailureCode::kRunTimeout;
-    Replace(is_timeout ? ChildEnd::Cause::kTimeout : ChildEnd::Cause::kSignal);
+    Replace(is_timeout ? ExitReason::Cause::kTimeout : ExitReason::Cause::kSignal);
   }
   if (!reply->answer) return std::unexpected(std::move(reply->answer).error());
   if (auto* answer = std::get_if<Reply>(&*reply->answer)) return std::move(*answer);
@@ -59,7 +59,7 @@ std::expected<Reply, Failure> GpuProcess::Ask(const GpuRequest& request, std::sp
 std::expected<void, Failure> GpuProcess::EnsureReady() {
   if (child_ && is_checked_) return {};
   if (!child_) {
-    Result<ChildProcess> child = nursery_.Spawn(ChildRole::kDevice);
+    Result<ChildProcess> child = fork_server_.Spawn(ChildRole::kDevice);
     if (!child) {
       return std::unexpected(
           Failure{.code = FailureCode::kDeviceFault, .message = child.error().message});
@@ -71,7 +71,7 @@ std::expected<void, Failure> GpuProcess::EnsureReady() {
     is_checked_ = true;
     return {};
   }
-  if (child_) Replace(ChildEnd::Cause::kExit);
+  if (child_) Replace(ExitReason::Cause::kExit);
   // Whatever it was, it was no kernel of a job.
   return std::unexpected(
       Failure{.code = FailureCode::kDeviceFault, .message = std::move(checked).error().message});

@@ -23,7 +23,7 @@ struct GpuCall {
   std::string image;              // a GpuImage
   std::vector<BufferSpec> specs;  // of all buffers
   std::shared_ptr<const Workload> workload;
-  std::shared_ptr<Arena> arena;  // for the outputs alone
+  std::shared_ptr<GuardedBuffers> arena;  // for the outputs alone
 };
 
 class GpuProcess {
@@ -33,7 +33,7 @@ class GpuProcess {
     // Over that: for opening the device, loading, and moving gigabytes.
     std::chrono::milliseconds patience{60'000};
   };
-  GpuProcess(Nursery& nursery, const Options& options, RestartListener on_restart);
+  GpuProcess(ForkServer& fork_server, const Options& options, RestartListener on_restart);
 
   // A child that has passed the check is there. DEVICE_FAULT: the device did not pass.
   std::expected<void, Failure> EnsureReady();
@@ -47,9 +47,9 @@ class GpuProcess {
   template <class Reply>
   std::expected<Reply, Failure> Ask(const GpuRequest& request, std::span<const int> fds,
                                     Nanos limit);
-  void Replace(ChildEnd::Cause cause);
+  void Replace(ExitReason::Cause cause);
 
-  Nursery& nursery_;
+  ForkServer& fork_server_;
   const Options options_;
   const RestartListener on_restart_;
   std::optional<ChildProcess> child_;

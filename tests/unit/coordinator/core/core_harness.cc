@@ -260,7 +260,7 @@ void Harness::Heartbeat(const PeerId& peer, std::vector<LeaseId> held, wire::Dra
 }
 
 Evaluation Harness::GoodEvaluation(const wire::Lease& lease) const {
-  const Admission& admission = disk.admissions.at(lease.job);
+  const JobResolver& admission = disk.admissions.at(lease.job);
   const auto& measure = std::get<ToMeasure>(admission);
   const DeviceKind device =
       measure.placement == Placement::kCuda ? DeviceKind::kCuda : DeviceKind::kCpu;

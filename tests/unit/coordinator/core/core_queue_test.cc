@@ -347,7 +347,7 @@ TEST(CoreQueue, WhoIsThereForADemandIsLookedAtWhenSomethingChanges) {
   h.Submit("c", wishes);
   h.Write();
   h.Pass(milliseconds(100));
-  const auto& unserved = h.core->state().unserved;
+  const auto& unserved = h.core->state().unschedulable;
   EXPECT_EQ(unserved.looks(), kDemands);
   h.PassHeard(seconds(20), {{"w", {}}});
   EXPECT_EQ(unserved.looks(), kDemands);

@@ -251,7 +251,7 @@ TEST(CoreQuota, IsAskedBeforeAnybodyLooksAtTheJobs) {
   TwoClients h(Small());  // "a" has three
   const auto why = [&](const char* client, std::size_t jobs) {
     const wire::SubmitJobs submit{.jobs = std::vector<JobSpec>(jobs)};
-    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
+    return h.core->CheckRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
   };
   EXPECT_FALSE(why("a", 2));
   EXPECT_FALSE(why("b", 3));
@@ -279,7 +279,7 @@ TEST(CoreQuota, NobodyLooksAtJobsThatAreNotTakenAnyway) {
   TwoClients h(limits);
   const auto why = [&](const char* client, std::optional<BatchId> append_to) {
     const wire::SubmitJobs submit{.append_to = append_to, .jobs = std::vector<JobSpec>(1)};
-    return h.core->WhyNoRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
+    return h.core->CheckRoomFor(*h.core->ClientOf(client, h.keys[client]), submit, h.now.instant);
   };
   const auto opened =
       h.Submit("b", {{.tree = 4}}, {.request = 9, .end = wire::BatchEnd::kMoreFollows});
@@ -391,9 +391,9 @@ TEST(CoreQuota, IdleClientsAreForgotten) {
   Harness h;
   h.ClientHello("a", 1);
   h.Ask("a", wire::ListWorkers{});
-  EXPECT_GT(h.core->state().loads.size(), 0u);
+  EXPECT_GT(h.core->state().usage.size(), 0u);
   h.Pass(seconds(3));
-  EXPECT_EQ(h.core->state().loads.size(), 0u);
+  EXPECT_EQ(h.core->state().usage.size(), 0u);
 }
 
 TEST(CoreQuota, ConnectionsOfOneClient) {

@@ -51,7 +51,7 @@ TEST(Core, FinishedBatchesLeaveNothingBehind) {
   h.Write();
   const State& state = h.core->state();
   EXPECT_EQ(state.batches.size() + state.jobs.size() + state.leases.size() +
-                state.in_flight.size() + state.waiters.size(),
+                state.single_flight.size() + state.long_polls.size(),
             0u);
   EXPECT_FALSE(h.core->HasWritesUnderWay());
 }
@@ -264,7 +264,7 @@ TEST(Core, WithoutRoomASubmissionIsRefusedAndLeavesNoTrace) {
   h.RefuseWrites(FailureCode::kStorageFull);
   EXPECT_EQ(h.TakeReply<wire::Refused>("c", number)->failure.code, FailureCode::kStorageFull);
   h.core->CheckInvariants();
-  EXPECT_EQ(h.core->state().in_flight.size(), 0u);
+  EXPECT_EQ(h.core->state().single_flight.size(), 0u);
   const auto again = h.Submit("c", {{.tree = 1}}, {.request = 5});
   h.Write();
   h.MustAccept("c", again);
@@ -317,7 +317,7 @@ TEST(Core, EqualJobsInFlightAreMeasuredOnce) {
     EXPECT_EQ(h.OutcomeOf(id).evaluation.measurement(),
               h.OutcomeOf(MakeJobId(1, 0)).evaluation.measurement());
   }
-  EXPECT_EQ(h.core->state().in_flight.size(), 0u);
+  EXPECT_EQ(h.core->state().single_flight.size(), 0u);
 }
 
 TEST(Core, AnEqualJobThatArrivesAfterTheReportSharesIt) {
@@ -338,7 +338,7 @@ TEST(Core, AnEqualJobThatArrivesBeforeTheAnswerIsOnDiskSharesIt) {
   EXPECT_TRUE(h.TakeLeases("w").empty());
   EXPECT_EQ(h.OutcomeOf(MakeJobId(2, 0)).source, OutcomeSource::kCoalesced);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(3, 0)).source, OutcomeSource::kCoalesced);
-  EXPECT_EQ(h.core->state().in_flight.size(), 0u);
+  EXPECT_EQ(h.core->state().single_flight.size(), 0u);
 }
 
 TEST(Core, FreshJobsAndOtherPlacementsAreMeasuredThemselves) {
@@ -495,7 +495,7 @@ TEST(Core, AFetchEndsWhenItsTimeIsOver) {
   EXPECT_FALSE(h.TakePage("c", fetch));
   h.Pass(milliseconds(100));
   EXPECT_TRUE(h.TakePage("c", fetch));
-  EXPECT_EQ(h.core->state().waiters.size(), 0u);
+  EXPECT_EQ(h.core->state().long_polls.size(), 0u);
 }
 
 TEST(Core, WaitersAreBounded) {
@@ -515,7 +515,7 @@ TEST(Core, WaitersAreBounded) {
   const auto all = h.TakeReply<wire::Refused>("d", h.Ask("d", fetch));
   EXPECT_EQ(all->failure.code, FailureCode::kBusy);
   h.Give(ClientUnreachable{"c"});
-  EXPECT_EQ(h.core->state().waiters.size(), 1u);
+  EXPECT_EQ(h.core->state().long_polls.size(), 1u);
 }
 
 TEST(Core, AJobIsShownWithWhatOnlyTheCoreKnows) {

@@ -69,7 +69,7 @@ class Storm {
     }
     EXPECT_EQ(h_.disk.outcomes.size(), h_.disk.jobs.size());
     EXPECT_EQ(h_.core->state().jobs.size(), 0u);
-    EXPECT_EQ(h_.core->state().in_flight.size(), 0u);
+    EXPECT_EQ(h_.core->state().single_flight.size(), 0u);
     EXPECT_FALSE(h_.core->HasWritesUnderWay());
     for (const auto& [job, times] : granted_) {
       // Promise I7; leases that came back unrun do not count.

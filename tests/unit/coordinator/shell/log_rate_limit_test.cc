@@ -5,8 +5,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-TEST(LogPause, OneLineASecondStandsForAll) {
-  LogPause pause;
+TEST(LogRateLimit, OneLineASecondStandsForAll) {
+  LogRateLimit pause;
   Instant now{std::chrono::seconds(0)};
   std::uint64_t lines = 0;
   std::uint64_t told = 0;

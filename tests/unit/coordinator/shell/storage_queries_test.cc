@@ -11,7 +11,7 @@ namespace loopfleet::coordinator {
 namespace {
 
 // A row that a later version wrote, say: to try again would be in vain, and for ever.
-TEST(StoredAnswers, WhatNeverGetsBetterIsNotTriedAgain) {
+TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
   const auto store = storage::Store::Open(path).value();
@@ -23,7 +23,7 @@ TEST(StoredAnswers, WhatNeverGetsBetterIsNotTriedAgain) {
   ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted, finished}));
 
   const auto reader = storage::StoreReader::Open(path).value();
-  StoredAnswers answers(*reader);
+  StorageQueries answers(*reader);
   const auto answer = answers.Outcomes({.batch = {1}});
   const auto* refused = std::get_if<wire::Refused>(&answer);
   ASSERT_NE(refused, nullptr);
@@ -33,7 +33,7 @@ TEST(StoredAnswers, WhatNeverGetsBetterIsNotTriedAgain) {
   EXPECT_EQ(refused->retry_after_ms, 0u);
 }
 
-TEST(StoredAnswers, AJobThatIsStillToBeReadIsQueued) {
+TEST(StorageQueries, AJobThatIsStillToBeReadIsQueued) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
   const auto store = storage::Store::Open(path).value();
@@ -42,7 +42,7 @@ TEST(StoredAnswers, AJobThatIsStillToBeReadIsQueued) {
   accepted.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm8_8_8"}});
   ASSERT_TRUE(store->Apply(std::vector<storage::Write>{accepted}));
   const auto reader = storage::StoreReader::Open(path).value();
-  StoredAnswers answers(*reader);
+  StorageQueries answers(*reader);
   const JobId job{.batch = {1}};
   const auto state = [&](Unknown why) {
     return std::get<wire::JobExplanation>(answers.Answer(wire::ExplainJob{.job = job}, why)).state;
@@ -55,7 +55,7 @@ TEST(StoredAnswers, AJobThatIsStillToBeReadIsQueued) {
   EXPECT_EQ(state(Unknown::kMayBeToCome), wire::JobState::kFinished);
 }
 
-TEST(StoredAnswers, WhatMayPassIsTriedAgain) {
+TEST(StorageQueries, WhatMayPassIsTriedAgain) {
   for (const ErrorKind kind : {ErrorKind::kUnavailable, ErrorKind::kSystem}) {
     const wire::Refused refused = Unreadable({.kind = kind, .message = "test"});
     EXPECT_EQ(refused.failure.code, FailureCode::kBusy);

@@ -68,7 +68,7 @@ class FakeRunner final : public LeaseRunner {
 };
 
 // The coordinator is the test itself, one message at a time.
-class SessionTest : public testing::Test {
+class ConnectionTest : public testing::Test {
  protected:
   void SetUp() override {
     auto router = wire::Router::Bind(context_, "tcp://127.0.0.1:0", {});
@@ -79,12 +79,12 @@ class SessionTest : public testing::Test {
   }
   // Which silence, if any, makes the worker greet anew. A hello is never said twice but then, so
   // that the next one is the answer to what the test did.
-  virtual Session::Options Silence() const {
-    Session::Options options;
-    options.conversation.hello_interval = kPatience;
-    options.conversation.silent_intervals = kNeverSilent;
-    options.conversation.report_patience = kPatience;
-    options.conversation.drain_limit = kPatience;
+  virtual Connection::Options Silence() const {
+    Connection::Options options;
+    options.protocol.hello_interval = kPatience;
+    options.protocol.silent_intervals = kNeverSilent;
+    options.protocol.report_patience = kPatience;
+    options.protocol.drain_limit = kPatience;
     return options;
   }
   void TearDown() override {
@@ -98,28 +98,28 @@ class SessionTest : public testing::Test {
   CanaryHealth canaries_;
   std::atomic<double> clock_mhz_{0};
 
-  void Start(Session::Options options) {
+  void Start(Connection::Options options) {
     options.coordinator = endpoint_;
-    options.conversation.canaries = [this] { return canaries_; };
+    options.protocol.canaries = [this] { return canaries_; };
     options.longest_wait = 20ms;
     wire::WorkerHello hello{.worker = Uuid::Random(), .name = "tested", .pid = 7, .credit = 4};
     hello.policy = "none";
     worker_ = hello.worker;
-    session_ = std::make_unique<Session>(
+    connection_ = std::make_unique<Connection>(
         options,
-        Session::Parts{.context = context_,
+        Connection::Parts{.context = context_,
                        .wakeup = wakeup_,
                        .runner = runner_,
                        .metrics = metrics_,
                        .clock = clock_,
-                       .pulse = pulse_,
+                       .liveness = liveness_,
                        .set_reference_clock = [this](double mhz) { clock_mhz_ = mhz; },
                        .check_children = [this]() -> Status {
                          if (!stop_) return {};
                          return Fail(ErrorKind::kClosed, "the test is over");
                        }},
         hello);
-    thread_ = std::thread([this] { ended_ = session_->Run(); });
+    thread_ = std::thread([this] { ended_ = connection_->Run(); });
   }
   Status End() {
     thread_.join();
@@ -188,7 +188,7 @@ class SessionTest : public testing::Test {
   }
 
   const SystemClock clock_;
-  Pulse pulse_{clock_};
+  Liveness liveness_{clock_};
   monitoring::Registry registry_;
   monitoring::WorkerMetrics metrics_{registry_, {}};
   wire::Context context_;
@@ -198,24 +198,24 @@ class SessionTest : public testing::Test {
   std::optional<wire::Router> router_;
   wire::PeerId peer_;
   Uuid worker_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Connection> connection_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
   Status ended_;
 };
 
 // Greets until it is answered, and anew after a silence.
-class SilenceTest : public SessionTest {
+class SilenceTest : public ConnectionTest {
  protected:
-  Session::Options Silence() const override {
-    Session::Options options;
-    options.conversation.hello_interval = 50ms;
-    options.conversation.silent_intervals = kSilentIntervals;
+  Connection::Options Silence() const override {
+    Connection::Options options;
+    options.protocol.hello_interval = 50ms;
+    options.protocol.silent_intervals = kSilentIntervals;
     return options;
   }
 };
 
-TEST_F(SessionTest, SaysWhoItIsAndIsHeard) {
+TEST_F(ConnectionTest, SaysWhoItIsAndIsHeard) {
   const wire::WorkerHello hello = Welcome();
   EXPECT_EQ(hello.worker, worker_);
   EXPECT_EQ(hello.name, "tested");
@@ -234,7 +234,7 @@ TEST_F(SilenceTest, SaysHelloUntilItIsAnswered) {
   ExpectHeartbeat([](const auto&) { return true; });
 }
 
-TEST_F(SessionTest, TakesLeasesAndReportsThem) {
+TEST_F(ConnectionTest, TakesLeasesAndReportsThem) {
   Welcome();
   Grant({1, 2});
   ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 2; });
@@ -250,7 +250,7 @@ TEST_F(SessionTest, TakesLeasesAndReportsThem) {
       [](const auto& heartbeat) { return heartbeat.held == std::vector<LeaseId>{{2}}; });
 }
 
-TEST_F(SessionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {
+TEST_F(ConnectionTest, ReportsAreSentAgainToACoordinatorThatForgotThem) {
   Welcome();
   Grant({1, 2});
   Finish(1);
@@ -297,7 +297,7 @@ TEST_F(SilenceTest, ACoordinatorThatComesBackFindsItsWorker) {
 
 // A coordinator that was restarted gives work to others within a second: nothing else than the
 // connection, which is there again, prompts this hello.
-TEST_F(SessionTest, AConnectionThatIsThereAgainIsGreetedAtOnce) {
+TEST_F(ConnectionTest, AConnectionThatIsThereAgainIsGreetedAtOnce) {
   Expect<wire::WorkerHello>();
   Send(wire::WorkerWelcome{.epoch = 1, .heartbeat_ms = 3'600'000});
   Expect<wire::Heartbeat>();  // the only one for an hour
@@ -317,14 +317,14 @@ TEST_F(SessionTest, AConnectionThatIsThereAgainIsGreetedAtOnce) {
   EXPECT_EQ(hello.held[0].lease, LeaseId{5});
 }
 
-TEST_F(SessionTest, LeasesBeyondTheBoundAreNotHeld) {
+TEST_F(ConnectionTest, LeasesBeyondTheBoundAreNotHeld) {
   Welcome();
   Grant({1, 2, 3, 4, 5, 6});
   const auto heartbeat = ExpectHeartbeat([](const auto& each) { return !each.held.empty(); });
   EXPECT_EQ(heartbeat.held.size(), 4U);
 }
 
-TEST_F(SessionTest, RevokedLeasesAreGone) {
+TEST_F(ConnectionTest, RevokedLeasesAreGone) {
   Welcome();
   Grant({1, 2});
   Finish(1);
@@ -333,11 +333,11 @@ TEST_F(SessionTest, RevokedLeasesAreGone) {
   ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.empty(); });
 }
 
-TEST_F(SessionTest, ADrainFinishesWhatRunsAndGivesTheRestBack) {
+TEST_F(ConnectionTest, ADrainFinishesWhatRunsAndGivesTheRestBack) {
   Welcome();
   Grant({1, 2, 3});
   ExpectHeartbeat([](const auto& heartbeat) { return heartbeat.held.size() == 3; });
-  session_->RequestDrain();
+  connection_->RequestDrain();
   ExpectHeartbeat(
       [](const auto& heartbeat) { return heartbeat.drain == wire::DrainState::kDraining; });
   Grant({4});  // crosses the heartbeat
@@ -351,12 +351,12 @@ TEST_F(SessionTest, ADrainFinishesWhatRunsAndGivesTheRestBack) {
   EXPECT_TRUE(End());
 }
 
-TEST_F(SessionTest, ADrainWithoutACoordinatorEndsAtOnce) {
-  session_->RequestDrain();
+TEST_F(ConnectionTest, ADrainWithoutACoordinatorEndsAtOnce) {
+  connection_->RequestDrain();
   EXPECT_TRUE(End());
 }
 
-TEST_F(SessionTest, ARefusalForGoodEndsTheSession) {
+TEST_F(ConnectionTest, ARefusalForGoodEndsTheSession) {
   Expect<wire::WorkerHello>();
   Send(wire::Refused{.failure = {.code = FailureCode::kVersionMismatch, .message = "too old"}});
   const Status ended = End();
@@ -373,7 +373,7 @@ TEST_F(SilenceTest, ARefusalForNowIsTriedAgain) {
   ExpectHeartbeat([](const auto&) { return true; });
 }
 
-TEST_F(SessionTest, WhatItDoesNotUnderstandIsSurvived) {
+TEST_F(ConnectionTest, WhatItDoesNotUnderstandIsSurvived) {
   Welcome();
   EXPECT_EQ(router_->Send(peer_, "this is no message"), wire::SendResult::kSent);
   ExpectHeartbeat([](const auto&) { return true; });

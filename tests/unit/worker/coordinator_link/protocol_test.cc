@@ -29,7 +29,7 @@ class ListedRunner final : public LeaseRunner {
   std::vector<wire::HeldLease> held;
 };
 
-class RecordedLine final : public Conversation::Line {
+class RecordedLine final : public Protocol::Line {
  public:
   bool Send(const wire::WorkerMessage& message) override {
     sent.push_back(message);
@@ -43,18 +43,18 @@ class RecordedLine final : public Conversation::Line {
   int connections = 0;
 };
 
-class ConversationTest : public testing::Test {
+class ProtocolTest : public testing::Test {
  protected:
-  ConversationTest() {
-    EXPECT_TRUE(conversation.Open(now));
+  ProtocolTest() {
+    EXPECT_TRUE(protocol.Open(now));
     Turn();
     Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
     Turn();
     line.sent.clear();
   }
 
-  void Hear(wire::WorkerCommand command) { EXPECT_TRUE(conversation.Hear(command, now)); }
-  void Turn() { EXPECT_TRUE(conversation.Turn(now)); }
+  void Hear(wire::WorkerCommand command) { EXPECT_TRUE(protocol.Hear(command, now)); }
+  void Turn() { EXPECT_TRUE(protocol.Turn(now)); }
   void Finish(std::uint64_t lease) {
     runner.finished.push_back(
         {.lease = {lease},
@@ -83,12 +83,12 @@ class ConversationTest : public testing::Test {
   Instant now{seconds(1000)};
   ListedRunner runner;
   RecordedLine line;
-  Conversation conversation{{}, line, runner, {}};
+  Protocol protocol{{}, line, runner, {}};
 };
 
 // Found by the simulation (seed 22 of its first version): a report that was lost on a connection
 // that went on was held, and its job not finished, for ever.
-TEST_F(ConversationTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
+TEST_F(ProtocolTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
   Finish(1);
   Turn();
   EXPECT_EQ(TakeReports().size(), 1U);
@@ -110,7 +110,7 @@ TEST_F(ConversationTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
 }
 
 // A moment without authorized keys must not end a fleet.
-TEST_F(ConversationTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
+TEST_F(ProtocolTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
   runner.held = {{.lease = {1}, .job = {.batch = {1}}}, {.lease = {2}, .job = {.batch = {1}}}};
   Finish(3);
   Turn();
@@ -120,7 +120,7 @@ TEST_F(ConversationTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
   };
   Hear(revoked());
   EXPECT_EQ(line.connections, 2) << "over a new connection, whose handshake says who it is";
-  EXPECT_FALSE(conversation.is_registered());
+  EXPECT_FALSE(protocol.is_registered());
   EXPECT_TRUE(runner.held.empty());
   Turn();
   EXPECT_TRUE(line.sent.empty()) << "not at once, again and again";
@@ -133,17 +133,17 @@ TEST_F(ConversationTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
   Turn();
   EXPECT_EQ(line.sent.size(), 2U);
   Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
-  EXPECT_TRUE(conversation.is_registered());
+  EXPECT_TRUE(protocol.is_registered());
 }
 
 // Found by the simulation (seed 106 of its first version): a report that the coordinator cannot
 // read was sent again for ever, and its job not finished.
-TEST_F(ConversationTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
+TEST_F(ProtocolTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
   for (const std::uint64_t lease : {1, 2, 3}) Finish(lease);
   Turn();
   ASSERT_EQ(TakeReports().size(), 1U);
   Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "row 1: no"}});
-  EXPECT_TRUE(conversation.is_registered());
+  EXPECT_TRUE(protocol.is_registered());
 
   Turn();  // one by one, each after the answer to the one before
   auto sent = TakeReports();
@@ -178,7 +178,7 @@ TEST_F(ConversationTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) 
   EXPECT_EQ(TakeReports().at(0).size(), 2U);
 }
 
-TEST_F(ConversationTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
+TEST_F(ProtocolTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
   Finish(1);
   Turn();
   for (int i = 0; i < 3; ++i) {
@@ -190,12 +190,12 @@ TEST_F(ConversationTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
   EXPECT_TRUE(TakeReports().empty());
 }
 
-TEST_F(ConversationTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
+TEST_F(ProtocolTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
   runner.held = {{.lease = {9}, .job = {.batch = {1}}}};  // under way
   Finish(1);
   Turn();
   EXPECT_TRUE(TakeReports().empty());
-  EXPECT_LE(conversation.NextTimer(), now + milliseconds(2));
+  EXPECT_LE(protocol.NextTimer(), now + milliseconds(2));
   now += milliseconds(1);
   Finish(2);
   Turn();
@@ -207,16 +207,16 @@ TEST_F(ConversationTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
   EXPECT_EQ(sent[0].size(), 2U);
 }
 
-TEST_F(ConversationTest, TheLastReportDoesNotLinger) {
+TEST_F(ProtocolTest, TheLastReportDoesNotLinger) {
   Finish(1);
   Turn();
   EXPECT_EQ(TakeReports().size(), 1U);
 }
 
-TEST_F(ConversationTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
+TEST_F(ProtocolTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
   runner.held = {{.lease = {1}, .job = {.batch = {1}}}};
-  conversation.ConnectedAgain(now);
-  EXPECT_LE(conversation.NextTimer(), now);
+  protocol.ConnectedAgain(now);
+  EXPECT_LE(protocol.NextTimer(), now);
   Turn();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held, runner.held);
@@ -232,21 +232,21 @@ TEST_F(ConversationTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
 }
 
 // Else what it has just got, a connection, it would throw away for the silence before it.
-TEST_F(ConversationTest, TheSilenceBeforeAConnectionDoesNotCount) {
+TEST_F(ProtocolTest, TheSilenceBeforeAConnectionDoesNotCount) {
   now += seconds(20);
-  conversation.ConnectedAgain(now);
+  protocol.ConnectedAgain(now);
   Turn();
   EXPECT_EQ(line.connections, 1);
 }
 
-TEST_F(ConversationTest, AFullMessageDoesNotLinger) {
+TEST_F(ProtocolTest, AFullMessageDoesNotLinger) {
   runner.held = {{.lease = {900}, .job = {.batch = {1}}}};
   for (std::uint64_t lease = 1; lease <= 64; ++lease) Finish(lease);
   Turn();
   EXPECT_EQ(TakeReports().size(), 1U);
 }
 
-TEST_F(ConversationTest, WhatItGivesBackItSays) {
+TEST_F(ProtocolTest, WhatItGivesBackItSays) {
   Hear(wire::GiveBack{.leases = {{4}, {5}}});
   Turn();
   ASSERT_EQ(line.sent.size(), 1U);
@@ -256,7 +256,7 @@ TEST_F(ConversationTest, WhatItGivesBackItSays) {
   EXPECT_TRUE(line.sent.empty());
 }
 
-TEST_F(ConversationTest, AJobThatWasLostBeforeIsAnnouncedAtOnce) {
+TEST_F(ProtocolTest, AJobThatWasLostBeforeIsAnnouncedAtOnce) {
   Turn();
   line.sent.clear();
   Hear(wire::Leases{.leases = {{.lease = {7}, .job = {.batch = {1}}}}});

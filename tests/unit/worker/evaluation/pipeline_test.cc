@@ -35,14 +35,14 @@ class PipelineTest : public ChildrenFixture {
       labels.activities.emplace_back(ActivityName(static_cast<Activity>(i)));
     }
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
-    const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
-    compiler_ = std::make_unique<CompilerProcess>(*nursery_, kHangLimit, ignore);
-    reference_ = std::make_unique<ReferenceProcess>(*nursery_, std::chrono::seconds(60), ignore);
+    const RestartListener ignore = [](ChildRole, ExitReason::Cause) {};
+    compiler_ = std::make_unique<CompilerProcess>(*fork_server_, kHangLimit, ignore);
+    reference_ = std::make_unique<ReferenceProcess>(*fork_server_, std::chrono::seconds(60), ignore);
     verifier_ = std::make_unique<ExecutorProcess>(
-        *nursery_, ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit},
+        *fork_server_, ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit},
         ignore);
     executor_ = std::make_unique<ExecutorProcess>(
-        *nursery_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
+        *fork_server_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
     Start({});
   }
   void TearDown() override { pipeline_.reset(); }
@@ -130,7 +130,7 @@ class PipelineTest : public ChildrenFixture {
   std::unique_ptr<ExecutorProcess> executor_;
   std::unique_ptr<TimingSlot> slot_;
   // Nothing is known of the device: no peaks, no quiet level, no clock.
-  DeviceWatch device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
+  DeviceHealth device_{{}, DeviceReading{.probe_steps = 1'000}, HardwareFacts{}};
   std::unique_ptr<Pipeline> pipeline_;
 
   std::mutex mutex_;

@@ -26,10 +26,10 @@ struct Seen {
   int to_scratch = 0;
   int bodies = 0;
 };
-void Look(const KernelPlan& plan, const std::vector<Step>& steps, Seen& seen) {
+void Round(const KernelPlan& plan, const std::vector<Step>& steps, Seen& seen) {
   for (const Step& step : steps) {
     if (const auto* loop = std::get_if<LoopStep>(&step.what)) {
-      Look(plan, loop->steps, seen);
+      Round(plan, loop->steps, seen);
       continue;
     }
     ++seen.bodies;
@@ -43,7 +43,7 @@ void Look(const KernelPlan& plan, const std::vector<Step>& steps, Seen& seen) {
 Seen SeenIn(KernelPlan plan) {
   WriteDirectly(plan);
   Seen seen;
-  Look(plan, plan.steps, seen);
+  Round(plan, plan.steps, seen);
   return seen;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A nursery with the fake backend.
+// A fork server with the fake backend.
 
 #include <gtest/gtest.h>
 
@@ -55,21 +55,21 @@ class ChildrenFixture : public testing::Test {
     for (auto& [role, program] : programs_.by_role) {
       program.limits.private_bytes = std::uint64_t{128} << 20;
     }
-    auto nursery = Nursery::Start(programs_);
-    ASSERT_TRUE(nursery) << nursery.error().message;
-    nursery_ = *std::move(nursery);
+    auto fork_server = ForkServer::Start(programs_);
+    ASSERT_TRUE(fork_server) << fork_server.error().message;
+    fork_server_ = *std::move(fork_server);
   }
 
   RestartListener Listener() {
-    return [this](ChildRole role, ChildEnd::Cause cause) { restarts_.emplace_back(role, cause); };
+    return [this](ChildRole role, ExitReason::Cause cause) { restarts_.emplace_back(role, cause); };
   }
 
   const Isolation isolation_ = ProbeIsolation();
   Backend backend_;
   std::unique_ptr<CodeArena> code_;
   ChildPrograms programs_;
-  std::unique_ptr<Nursery> nursery_;
-  std::vector<std::pair<ChildRole, ChildEnd::Cause>> restarts_;
+  std::unique_ptr<ForkServer> fork_server_;
+  std::vector<std::pair<ChildRole, ExitReason::Cause>> restarts_;
 };
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -18,7 +18,7 @@ class CompilerProcessTest : public ChildrenFixture {
     WithLimit(kPatience);
   }
   void WithLimit(std::chrono::milliseconds limit) {
-    compiler_ = std::make_unique<CompilerProcess>(*nursery_, limit, Listener());
+    compiler_ = std::make_unique<CompilerProcess>(*fork_server_, limit, Listener());
   }
 
   Failure FailureOf(Fault fault) {
@@ -49,7 +49,7 @@ TEST_F(CompilerProcessTest, ACrashIsAnErrorThatNamesTheSignal) {
   EXPECT_NE(failure.message.find("SIGSEGV"), std::string::npos);
   ExpectToWork();
   ASSERT_EQ(restarts_.size(), 1U);
-  EXPECT_EQ(restarts_[0], std::pair(ChildRole::kCompiler, ChildEnd::Cause::kSignal));
+  EXPECT_EQ(restarts_[0], std::pair(ChildRole::kCompiler, ExitReason::Cause::kSignal));
 }
 
 // It keeps state from job to job, which one job may have damaged and another one is ended by.
@@ -79,15 +79,15 @@ TEST_F(CompilerProcessTest, AHangIsATimeout) {
   EXPECT_EQ(FailureOf(Fault::kCompilerHang).code, FailureCode::kCompileTimeout);
   ExpectToWork();
   ASSERT_EQ(restarts_.size(), 1U);
-  EXPECT_EQ(restarts_[0].second, ChildEnd::Cause::kTimeout);
+  EXPECT_EQ(restarts_[0].second, ExitReason::Cause::kTimeout);
 }
 
 TEST_F(CompilerProcessTest, AnEndThatIsToldLateIsBelieved) {
   ExpectToWork();  // its child is there
-  ASSERT_EQ(::kill(nursery_->pid(), SIGSTOP), 0);
+  ASSERT_EQ(::kill(fork_server_->pid(), SIGSTOP), 0);
   const std::jthread goes_on([this] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
-    ::kill(nursery_->pid(), SIGCONT);
+    ::kill(fork_server_->pid(), SIGCONT);
   });
   const Failure failure = FailureOf(Fault::kCompilerCrash);
   EXPECT_EQ(failure.code, FailureCode::kCompileError);
@@ -124,8 +124,8 @@ TEST_F(CompilerProcessTest, AKernelThatCannotBeLinkedCostsNoChild) {
 
 TEST_F(CompilerProcessTest, WithoutANurseryEveryCallFailsAndReturns) {
   ExpectToWork();
-  ASSERT_EQ(::kill(nursery_->pid(), SIGKILL), 0);
-  while (nursery_->IsAlive()) {  // its children get their signal before it is gone
+  ASSERT_EQ(::kill(fork_server_->pid(), SIGKILL), 0);
+  while (fork_server_->IsAlive()) {  // its children get their signal before it is gone
   }
   for (int i = 0; i < 3; ++i) {
     const auto kernel = compiler_->Compile(AddOf(1024).start, code_->Take());

@@ -32,7 +32,7 @@ class ExecutorProcessTest : public ChildrenFixture {
   }
   void WithLimit(std::chrono::milliseconds limit) {
     executor_ = std::make_unique<ExecutorProcess>(
-        *nursery_, ExecutorProcess::Options{.run_limit = limit}, Listener());
+        *fork_server_, ExecutorProcess::Options{.run_limit = limit}, Listener());
   }
 
   std::shared_ptr<const Workload> WorkloadOf(std::int64_t elements) {
@@ -84,12 +84,12 @@ class ExecutorProcessTest : public ChildrenFixture {
     EXPECT_GT(timed->outside.total_ns(), 0U);
     ExpectRight(call);
   }
-  void ExpectOneRestart(ChildEnd::Cause cause) {
+  void ExpectOneRestart(ExitReason::Cause cause) {
     ASSERT_EQ(restarts_.size(), 1U);
     EXPECT_EQ(restarts_[0], std::pair(ChildRole::kExecutor, cause));
   }
 
-  ArenaPool arenas_{{.max_idle_bytes = std::size_t{16} << 20}};
+  GuardedBufferPool arenas_{{.max_idle_bytes = std::size_t{16} << 20}};
   std::optional<CodeArena::Place> place_;
   std::unique_ptr<ExecutorProcess> executor_;
 };
@@ -211,7 +211,7 @@ TEST_F(ExecutorProcessTest, ACrashNamesItsSignal) {
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);
   EXPECT_EQ(failure.signal, SIGSEGV);
   ExpectToWork();
-  ExpectOneRestart(ChildEnd::Cause::kSignal);
+  ExpectOneRestart(ExitReason::Cause::kSignal);
 }
 
 TEST_F(ExecutorProcessTest, AnIllegalInstructionNamesItsSignal) {
@@ -239,14 +239,14 @@ TEST_F(ExecutorProcessTest, WhatLoopsAfterAForgedTimingIsNotTheNextOnesFault) {
   const auto timed = executor_->Finish();
   ASSERT_TRUE(timed) << timed.error().message;
   ExpectRight(good);
-  ExpectOneRestart(ChildEnd::Cause::kTimeout);
+  ExpectOneRestart(ExitReason::Cause::kTimeout);
 }
 
 TEST_F(ExecutorProcessTest, AHangIsATimeout) {
   WithLimit(kHangLimit);
   EXPECT_EQ(RunFailure(Fault::kHang).code, FailureCode::kRunTimeout);
   ExpectToWork();
-  ExpectOneRestart(ChildEnd::Cause::kTimeout);
+  ExpectOneRestart(ExitReason::Cause::kTimeout);
 }
 
 TEST_F(ExecutorProcessTest, AnEndWithoutAnAnswerIsACrash) {
@@ -254,13 +254,13 @@ TEST_F(ExecutorProcessTest, AnEndWithoutAnAnswerIsACrash) {
   EXPECT_EQ(failure.code, FailureCode::kRunCrash);
   EXPECT_EQ(failure.signal, 0);
   ExpectToWork();
-  ExpectOneRestart(ChildEnd::Cause::kExit);
+  ExpectOneRestart(ExitReason::Cause::kExit);
 }
 
 TEST_F(ExecutorProcessTest, JunkOnTheChannelIsACrash) {
   EXPECT_EQ(RunFailure(Fault::kJunk).code, FailureCode::kRunCrash);
   ExpectToWork();
-  ExpectOneRestart(ChildEnd::Cause::kJunk);
+  ExpectOneRestart(ExitReason::Cause::kJunk);
 }
 
 TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
@@ -271,7 +271,7 @@ TEST_F(ExecutorProcessTest, TimesLongerThanWhatPassedAreJunk) {
   EXPECT_EQ(timed.error().code, FailureCode::kRunCrash);
   ExpectToWork();
   // What ran in the first child before might have done it, so it was tried in a second one.
-  const std::pair junk(ChildRole::kExecutor, ChildEnd::Cause::kJunk);
+  const std::pair junk(ChildRole::kExecutor, ExitReason::Cause::kJunk);
   EXPECT_EQ(restarts_, (decltype(restarts_){junk, junk}));
 }
 
@@ -312,7 +312,7 @@ TEST_F(ExecutorProcessTest, WantOfMemoryIsOom) {
   SKIP_WITHOUT_MEMORY_LIMITS();
   EXPECT_EQ(RunFailure(Fault::kBomb).code, FailureCode::kRunOom);
   ExpectToWork();
-  ExpectOneRestart(ChildEnd::Cause::kMemory);
+  ExpectOneRestart(ExitReason::Cause::kMemory);
 }
 
 }  // namespace

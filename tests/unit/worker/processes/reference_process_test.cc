@@ -13,7 +13,7 @@ namespace {
 class ReferenceProcessTest : public ChildrenFixture {
  protected:
   ReferenceMaker MakerWithin(std::chrono::milliseconds limit) {
-    process_ = std::make_unique<ReferenceProcess>(*nursery_, limit, Listener());
+    process_ = std::make_unique<ReferenceProcess>(*fork_server_, limit, Listener());
     return [this](const auto& tree, std::uint64_t seed, const SharedMemory& inputs,
                   const SharedMemory& reference) {
       return process_->Compute(tree, seed, inputs, reference);
@@ -52,7 +52,7 @@ TEST_F(ReferenceProcessTest, WhatTakesTooLongMayBeTriedAgain) {
   ASSERT_FALSE(workload);
   EXPECT_TRUE(InfoOf(workload.error().code).retryable) << InfoOf(workload.error().code).name;
   ASSERT_EQ(restarts_.size(), 1U);
-  EXPECT_EQ(restarts_[0], std::pair(ChildRole::kReference, ChildEnd::Cause::kTimeout));
+  EXPECT_EQ(restarts_[0], std::pair(ChildRole::kReference, ExitReason::Cause::kTimeout));
   EXPECT_TRUE(MakeWorkload(AddOf(16).start, 1, MakerWithin(std::chrono::seconds(60))));
 }
 

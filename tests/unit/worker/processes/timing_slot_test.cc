@@ -17,7 +17,7 @@ class TimingSlotTest : public ChildrenFixture {
  protected:
   static SlotLock Lock() { return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(); }
   Result<DeviceReading> Measure(Nanos patience, bool is_told_to_end = false) {
-    ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+    ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
     SlotLock lock = Lock();
     return MeasureDeviceAlone(
         executor, lock, HardwareFacts{.l3_bytes = 1 << 20},
@@ -44,7 +44,7 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
 
 // A worker that is busy stands in line again whenever it has had its turn, so the core is never free.
 TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
-  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
   TimingSlot slot({}, Lock(), executor, clock);
   std::atomic<bool> stop{false};
@@ -69,7 +69,7 @@ TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCo
 TEST_F(TimingSlotTest, WhoIsToldToStopWaitsForTheCoreNoLonger) {
   SlotLock other = Lock();
   ASSERT_TRUE(other.Acquire(kPatience, never_));
-  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
   TimingSlot slot({}, Lock(), executor, clock);
   slot.Stop();
@@ -81,13 +81,13 @@ TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
   constexpr std::int64_t kElements = 1024;
   const std::uint64_t count = kElements;
   const auto workload = MakeWorkload(AddOf(kElements).start, 42, ComputeHere).value();
-  ArenaPool arenas({});
+  GuardedBufferPool arenas({});
   CodeArena::Place place = code_->Take();
   const KernelCall call{.entry = place.Write(FakeCode(kElements)).value(),
                         .workload = workload,
                         .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size()))
                                      .value()};
-  ExecutorProcess executor(*nursery_, {.run_limit = kPatience}, Listener());
+  ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
   TimingSlot slot({}, Lock(), executor, clock);
   const Instant begun = clock.Now();

@@ -47,21 +47,21 @@ int Obey(Channel& channel) {
       answer = std::to_string(count);
     }
     if (*word == "write") {
-      const int fd = ::open("/tmp/loopfleet_nursery_test", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      const int fd = ::open("/tmp/loopfleet_fork_server_test", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
       std::signal(SIGXFSZ, SIG_IGN);
       answer = fd < 0 || ::write(fd, "x", 1) < 0 ? "refused" : "written";
-      ::unlink("/tmp/loopfleet_nursery_test");
+      ::unlink("/tmp/loopfleet_fork_server_test");
     }
     if (!channel.Send(answer, std::nullopt)) return 0;
   }
 }
 
-class NurseryTest : public testing::Test {
+class ForkServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto nursery = Nursery::Start(programs_);
-    ASSERT_TRUE(nursery) << nursery.error().message;
-    nursery_ = *std::move(nursery);
+    auto fork_server = ForkServer::Start(programs_);
+    ASSERT_TRUE(fork_server) << fork_server.error().message;
+    fork_server_ = *std::move(fork_server);
   }
 
   static std::string Ask(ChildProcess& child, std::string_view word) {
@@ -74,12 +74,12 @@ class NurseryTest : public testing::Test {
 
   ChildPrograms programs_{
       .by_role = {{ChildRole::kCompiler, {.run = Obey}}, {ChildRole::kExecutor, {.run = Obey}}}};
-  std::unique_ptr<Nursery> nursery_;
+  std::unique_ptr<ForkServer> fork_server_;
 };
 
-TEST_F(NurseryTest, ChildrenAnswerOnTheirOwnChannels) {
-  auto one = nursery_->Spawn(ChildRole::kCompiler);
-  auto two = nursery_->Spawn(ChildRole::kExecutor);
+TEST_F(ForkServerTest, ChildrenAnswerOnTheirOwnChannels) {
+  auto one = fork_server_->Spawn(ChildRole::kCompiler);
+  auto two = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(one && two);
   EXPECT_EQ(Ask(*one, "pid"), std::to_string(one->pid()));
   EXPECT_EQ(Ask(*two, "pid"), std::to_string(two->pid()));
@@ -87,10 +87,10 @@ TEST_F(NurseryTest, ChildrenAnswerOnTheirOwnChannels) {
   EXPECT_EQ(one->WaitUntilEnded(Instant{}).error().kind, ErrorKind::kTimeout);
 }
 
-TEST_F(NurseryTest, TheWaitStatusArrives) {
-  auto crashes = nursery_->Spawn(ChildRole::kExecutor);
-  auto exits = nursery_->Spawn(ChildRole::kExecutor);
-  auto is_killed = nursery_->Spawn(ChildRole::kExecutor);
+TEST_F(ForkServerTest, TheWaitStatusArrives) {
+  auto crashes = fork_server_->Spawn(ChildRole::kExecutor);
+  auto exits = fork_server_->Spawn(ChildRole::kExecutor);
+  auto is_killed = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(crashes && exits && is_killed);
   Tell(*crashes, "crash");
   Tell(*exits, "exit");
@@ -103,26 +103,26 @@ TEST_F(NurseryTest, TheWaitStatusArrives) {
   EXPECT_TRUE(WIFEXITED(exit));
   EXPECT_EQ(WEXITSTATUS(exit), 42);
   EXPECT_EQ(WTERMSIG(is_killed->WaitUntilEnded(Soon()).value()), SIGKILL);
-  EXPECT_TRUE(nursery_->IsAlive());
+  EXPECT_TRUE(fork_server_->IsAlive());
 }
 
-TEST_F(NurseryTest, AHundredChildrenOneAfterAnother) {
+TEST_F(ForkServerTest, AHundredChildrenOneAfterAnother) {
   for (int i = 0; i < 100; ++i) {
-    auto child = nursery_->Spawn(ChildRole::kExecutor);
+    auto child = fork_server_->Spawn(ChildRole::kExecutor);
     ASSERT_TRUE(child) << child.error().message;
     Tell(*child, "exit");
     ASSERT_TRUE(child->WaitUntilEnded(Soon()));
   }
 }
 
-TEST_F(NurseryTest, ASpareThatDiedIsNotHandedOut) {
+TEST_F(ForkServerTest, ASpareThatDiedIsNotHandedOut) {
   for (int i = 0; i < 20; ++i) {
-    auto child = nursery_->Spawn(ChildRole::kExecutor);
+    auto child = fork_server_->Spawn(ChildRole::kExecutor);
     ASSERT_TRUE(child) << child.error().message;
     EXPECT_EQ(Ask(*child, "pid"), std::to_string(child->pid()));
     // Its younger siblings: the spare is the last of them, once it is there.
     const std::filesystem::path children =
-        fmt::format("/proc/{0}/task/{0}/children", nursery_->pid());
+        fmt::format("/proc/{0}/task/{0}/children", fork_server_->pid());
     const Instant deadline = Soon();
     std::vector<int> pids;
     while (pids.size() < 2) {
@@ -143,8 +143,8 @@ TEST_F(NurseryTest, ASpareThatDiedIsNotHandedOut) {
   }
 }
 
-TEST_F(NurseryTest, AChildWhoseHandleGoesIsKilled) {
-  auto child = nursery_->Spawn(ChildRole::kExecutor);
+TEST_F(ForkServerTest, AChildWhoseHandleGoesIsKilled) {
+  auto child = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
   const std::filesystem::path process = "/proc/" + std::to_string(child->pid());
   ASSERT_TRUE(std::filesystem::exists(process));
@@ -157,21 +157,21 @@ TEST_F(NurseryTest, AChildWhoseHandleGoesIsKilled) {
   }
 }
 
-TEST_F(NurseryTest, ChildrenDieWithTheNursery) {
-  auto child = nursery_->Spawn(ChildRole::kExecutor);
+TEST_F(ForkServerTest, ChildrenDieWithTheNursery) {
+  auto child = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
   Tell(*child, "hang");
-  ASSERT_EQ(::kill(nursery_->pid(), SIGKILL), 0);
+  ASSERT_EQ(::kill(fork_server_->pid(), SIGKILL), 0);
   EXPECT_EQ(child->channel().Receive(Soon(), 100).error().kind, ErrorKind::kClosed);
   EXPECT_EQ(child->WaitUntilEnded(Soon()).error().kind, ErrorKind::kClosed);
-  EXPECT_FALSE(nursery_->IsAlive());
-  EXPECT_FALSE(nursery_->Spawn(ChildRole::kExecutor));
+  EXPECT_FALSE(fork_server_->IsAlive());
+  EXPECT_FALSE(fork_server_->Spawn(ChildRole::kExecutor));
 }
 
-TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
+TEST_F(ForkServerTest, AnExecutorHasLittleLeft) {
   const int leaked =
       ::open("/etc/passwd", O_RDONLY);  // without close-on-exec, as a careless library
-  auto child = nursery_->Spawn(ChildRole::kExecutor);
+  auto child = fork_server_->Spawn(ChildRole::kExecutor);
   ASSERT_TRUE(child);
   EXPECT_EQ(Ask(*child, "descriptors"), "4");  // standard streams and the channel
   EXPECT_EQ(Ask(*child, "home"), "none");
@@ -183,7 +183,7 @@ TEST_F(NurseryTest, AnExecutorHasLittleLeft) {
 }
 
 // As one that the host held up for longer than anybody waits.
-TEST(NurseryStartTest, ALateAnswerIsNotTheNextRequests) {
+TEST(ForkServerStartTest, ALateAnswerIsNotTheNextRequests) {
   const auto saying = [](std::string_view role) {
     return [role](Channel& channel) {
       while (channel.Receive(std::nullopt, 1000)) {
@@ -194,31 +194,31 @@ TEST(NurseryStartTest, ALateAnswerIsNotTheNextRequests) {
   };
   const ChildPrograms programs{.by_role = {{ChildRole::kCompiler, {.run = saying("compiler")}},
                                            {ChildRole::kExecutor, {.run = saying("executor")}}}};
-  const auto nursery = Nursery::Start(programs).value();
-  ASSERT_EQ(::kill(nursery->pid(), SIGSTOP), 0);
-  const auto late = nursery->Spawn(ChildRole::kCompiler, std::chrono::milliseconds(20));
+  const auto fork_server = ForkServer::Start(programs).value();
+  ASSERT_EQ(::kill(fork_server->pid(), SIGSTOP), 0);
+  const auto late = fork_server->Spawn(ChildRole::kCompiler, std::chrono::milliseconds(20));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, ErrorKind::kTimeout);
   // The next request is there, too, when it goes on.
-  std::jthread host([pid = nursery->pid()] {
+  std::jthread host([pid = fork_server->pid()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     ::kill(pid, SIGCONT);
   });
   for (const auto& [role, word] : std::initializer_list<std::pair<ChildRole, std::string>>{
            {ChildRole::kExecutor, "executor"}, {ChildRole::kCompiler, "compiler"}}) {
-    auto child = nursery->Spawn(role, std::chrono::seconds(120));
+    auto child = fork_server->Spawn(role, std::chrono::seconds(120));
     ASSERT_TRUE(child) << child.error().message;
     ASSERT_TRUE(child->channel().Send("who?", Soon()));
     EXPECT_EQ(child->channel().Receive(Soon(), 1000).value(), word);
   }
 }
 
-TEST(NurseryStartTest, APreparationThatCrashesIsAnError) {
+TEST(ForkServerStartTest, APreparationThatCrashesIsAnError) {
   const ChildPrograms programs{.prepare = [] { std::raise(SIGKILL); },
                                .by_role = {{ChildRole::kExecutor, {.run = Obey}}}};
-  const auto nursery = Nursery::Start(programs);
-  ASSERT_FALSE(nursery);
-  EXPECT_NE(nursery.error().message.find("did not become ready"), std::string::npos);
+  const auto fork_server = ForkServer::Start(programs);
+  ASSERT_FALSE(fork_server);
+  EXPECT_NE(fork_server.error().message.find("did not become ready"), std::string::npos);
 }
 
 }  // namespace

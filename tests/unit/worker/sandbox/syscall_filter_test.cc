@@ -48,21 +48,21 @@ class IsolationTest : public testing::Test {
           .run = [role](Channel& channel) { return DoAsTold(channel, role); },
           .limits = {.private_bytes = std::uint64_t{256} << 20}};
     }
-    nursery_ = Nursery::Start(programs_).value();
+    fork_server_ = ForkServer::Start(programs_).value();
   }
   struct End {
     Result<std::string> answer;
     int status = 0;
   };
   End Tell(ChildRole role, std::string_view word) {
-    ChildProcess child = nursery_->Spawn(role).value();
+    ChildProcess child = fork_server_->Spawn(role).value();
     EXPECT_TRUE(child.channel().Send(word, Soon()));
     Result<std::string> answer = child.channel().Receive(Soon(), 1000);
     return {.answer = std::move(answer), .status = child.WaitUntilEnded(Soon()).value()};
   }
 
   ChildPrograms programs_;
-  std::unique_ptr<Nursery> nursery_;
+  std::unique_ptr<ForkServer> fork_server_;
 };
 
 TEST_F(IsolationTest, AForbiddenCallIsReportedByName) {

@@ -7,8 +7,8 @@
 namespace loopfleet::worker {
 namespace {
 
-TEST(QuietLevelTest, IsKnownFromTheThirdOn) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, IsKnownFromTheThirdOn) {
+  ContentionBaseline level;
   level.Observe(9'000);
   level.Observe(9'050);
   EXPECT_EQ(level.cycles(), 0);
@@ -16,8 +16,8 @@ TEST(QuietLevelTest, IsKnownFromTheThirdOn) {
   EXPECT_EQ(level.cycles(), 9'000);
 }
 
-TEST(QuietLevelTest, ContentionAtTheStartIsForgottenAsSoonAsItWasQuiet) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, ContentionAtTheStartIsForgottenAsSoonAsItWasQuiet) {
+  ContentionBaseline level;
   for (int i = 0; i < 100; ++i) level.Observe(11'000);
   EXPECT_EQ(level.cycles(), 11'000);
   for (int i = 0; i < 64; ++i) level.Observe(9'000);
@@ -25,21 +25,21 @@ TEST(QuietLevelTest, ContentionAtTheStartIsForgottenAsSoonAsItWasQuiet) {
 }
 
 // However many there come to be: the clock is misjudged for one in a hundred.
-TEST(QuietLevelTest, ReadingsThatAreTooSmallMoveNothing) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, ReadingsThatAreTooSmallMoveNothing) {
+  ContentionBaseline level;
   for (int i = 0; i < 100'000; ++i) level.Observe(i % 50 == 0 ? 7'500 + i % 1'000 : 9'000);
   EXPECT_EQ(level.cycles(), 9'000);
 }
 
-TEST(QuietLevelTest, ContentionForHoursDoesNotBecomeQuiet) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, ContentionForHoursDoesNotBecomeQuiet) {
+  ContentionBaseline level;
   for (int i = 0; i < 40; ++i) level.Observe(9'000);
   for (int i = 0; i < 100'000; ++i) level.Observe(11'000);
   EXPECT_EQ(level.cycles(), 9'000);
 }
 
-TEST(QuietLevelTest, OneQuietMomentInSixIsEnough) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, OneQuietMomentInSixIsEnough) {
+  ContentionBaseline level;
   for (int i = 0; i < 320; ++i) level.Observe(i % 6 == 0 ? 9'000 : 11'000 + i);
   EXPECT_EQ(level.cycles(), 9'000);
 }
@@ -57,8 +57,8 @@ TEST(OnQuietCoreTest, NoQuietCoreIsBetweenTwoUnitsAndOne) {
   EXPECT_EQ(OnQuietCore(13'000, 0), 13'000);  // not known
 }
 
-TEST(QuietLevelTest, SenselessReadingsAreLeftOut) {
-  QuietLevel level;
+TEST(ContentionBaselineTest, SenselessReadingsAreLeftOut) {
+  ContentionBaseline level;
   for (int i = 0; i < 3; ++i) level.Observe(9'000);
   level.Observe(0);
   level.Observe(-1);

@@ -7,18 +7,18 @@ namespace {
 
 constexpr double kCycles = 5'000;  // of a canary of arithmetic on this core
 
-class DeviceWatchTest : public testing::Test {
+class DeviceHealthTest : public testing::Test {
  protected:
   // Whether a figure of `share` of the peak that the core has shown so far is believed.
   bool IsPlausible(double share) {
-    Looks looks({}, {});
+    MeasurementRounds rounds({}, {});
     const double ns = 1'000'000;
     for (int i = 0; i < 2; ++i) {
-      looks.Add({.iterations = 1, .ns = {ns, ns, ns}, .flags = {0, 0, 0}});
+      rounds.Add({.iterations = 1, .ns = {ns, ns, ns}, .flags = {0, 0, 0}});
     }
     const double flop_per_ns = kReading.flop_per_cycle;  // no clock is known
     return watch_
-        .Judge(looks, {}, {.flop_count = static_cast<std::uint64_t>(share * flop_per_ns * ns)},
+        .Judge(rounds, {}, {.flop_count = static_cast<std::uint64_t>(share * flop_per_ns * ns)},
                watch_.hardware())
         .has_value();
   }
@@ -32,11 +32,11 @@ class DeviceWatchTest : public testing::Test {
       .probe_steps = 1'000,
       .flop_per_cycle = 64,
       .canary_flop = static_cast<std::uint64_t>(64 * kCycles)};
-  DeviceWatch watch_{{}, kReading, HardwareFacts{}};
+  DeviceHealth watch_{{}, kReading, HardwareFacts{}};
 };
 
 // One in a hundred is too quick, for its clock was misjudged.
-TEST_F(DeviceWatchTest, OneQuickCanaryDoesNotMoveThePeak) {
+TEST_F(DeviceHealthTest, OneQuickCanaryDoesNotMoveThePeak) {
   EXPECT_TRUE(IsPlausible(1.0));
   EXPECT_FALSE(IsPlausible(1.2));
   for (int block = 0; block < 10; ++block) {
@@ -47,7 +47,7 @@ TEST_F(DeviceWatchTest, OneQuickCanaryDoesNotMoveThePeak) {
   }
 }
 
-TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
+TEST_F(DeviceHealthTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
   Canaries(32, 0.8 * kCycles);
   EXPECT_TRUE(IsPlausible(1.2));
   Canaries(64, kCycles);  // and what it once had, it has
@@ -59,21 +59,21 @@ TEST_F(DeviceWatchTest, ACoreThatShowsMoreThanAtTheStartIsBelieved) {
               0.01 * at_start);
 }
 
-TEST_F(DeviceWatchTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
+TEST_F(DeviceHealthTest, ANeighbourAtTheStartIsNotTakenForQuiet) {
   DeviceReading reading = kReading;
   reading.probe_cycles.assign(32, 8'300);
-  EXPECT_EQ(DeviceWatch({}, reading, {}).PolicyFor(Looks({}, {})).quiet_cycles, 8'300);
-  EXPECT_TRUE(DeviceWatch({}, reading, {}).WasEverQuiet());
+  EXPECT_EQ(DeviceHealth({}, reading, {}).PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 8'300);
+  EXPECT_TRUE(DeviceHealth({}, reading, {}).WasEverQuiet());
   reading.least_probe_cycles = 5'000;
-  DeviceWatch watch({}, reading, {});
-  EXPECT_LT(watch.PolicyFor(Looks({}, {})).quiet_cycles, 5'300);
+  DeviceHealth watch({}, reading, {});
+  EXPECT_LT(watch.PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 5'300);
   EXPECT_FALSE(watch.WasEverQuiet());
   for (int i = 0; i < 32; ++i) watch.Observe(Samples{.probe_cycles = 5'150});
-  EXPECT_EQ(watch.PolicyFor(Looks({}, {})).quiet_cycles, 5'150);
+  EXPECT_EQ(watch.PolicyFor(MeasurementRounds({}, {})).quiet_cycles, 5'150);
   EXPECT_TRUE(watch.WasEverQuiet());
 }
 
-TEST_F(DeviceWatchTest, CanariesAreDueAnIntervalAfterTheLast) {
+TEST_F(DeviceHealthTest, CanariesAreDueAnIntervalAfterTheLast) {
   using std::chrono::milliseconds;
   const Instant now = Instant{} + std::chrono::hours(1);
   EXPECT_TRUE(watch_.CanaryIsDue(now));
@@ -82,20 +82,7 @@ TEST_F(DeviceWatchTest, CanariesAreDueAnIntervalAfterTheLast) {
   EXPECT_TRUE(watch_.CanaryIsDue(now + milliseconds(2'000)));
 }
 
-TEST_F(DeviceWatchTest, ANeighbourWhoStaysIsNotWaitedFor) {
-  const Looks looks({}, {});
-  const std::uint64_t patient = watch_.PolicyFor(looks).quiet_wait_ns;
-  EXPECT_GT(patient, 0U);
-  Samples hopeless{.iterations = 1, .ns = {9, 9}, .flags = {kSampleContended, kSampleContended}};
-  hopeless.first_wait = {.bound_ns = patient, .took_ns = patient};
-  for (int i = 0; i < 64; ++i) watch_.Observe(hopeless);
-  EXPECT_EQ(watch_.PolicyFor(looks).quiet_wait_ns, 0U);
-  hopeless.first_wait = {.bound_ns = patient, .took_ns = patient / 3, .has_helped = true};
-  for (int i = 0; i < 64; ++i) watch_.Observe(hopeless);
-  EXPECT_GT(watch_.PolicyFor(looks).quiet_wait_ns, patient / 3);
-}
-
-TEST_F(DeviceWatchTest, SlowCanariesTakeNothingAway) {
+TEST_F(DeviceHealthTest, SlowCanariesTakeNothingAway) {
   Canaries(64, 2 * kCycles);
   EXPECT_TRUE(IsPlausible(1.0));
 }

@@ -28,16 +28,16 @@ Samples ContendedLook(double ns) {
   return samples;
 }
 
-Looks LooksOf(const std::vector<Samples>& all, const JobSpec& spec = {}) {
-  Looks looks(spec, {});
-  for (const Samples& samples : all) looks.Add(samples);
-  return looks;
+MeasurementRounds RoundsOf(const std::vector<Samples>& all, const JobSpec& spec = {}) {
+  MeasurementRounds rounds(spec, {});
+  for (const Samples& samples : all) rounds.Add(samples);
+  return rounds;
 }
 
-TEST(LooksTest, TwoMomentsThatAgreeAreEnough) {
-  const Looks looks = LooksOf({QuietLook(100), QuietLook(100.5)});
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
+TEST(MeasurementRoundsTest, TwoMomentsThatAgreeAreEnough) {
+  const MeasurementRounds rounds = RoundsOf({QuietLook(100), QuietLook(100.5)});
+  EXPECT_FALSE(rounds.NextIn());
+  const auto m = rounds.Summarise(kMhz);
   ASSERT_TRUE(m);
   EXPECT_EQ(m->grade, Grade::kA);
   EXPECT_NEAR(m->elapsed_ns, 100.25, 0.3);
@@ -46,23 +46,23 @@ TEST(LooksTest, TwoMomentsThatAgreeAreEnough) {
   EXPECT_EQ(AcceptedSamples(*m), 10U);
 }
 
-TEST(LooksTest, OneMomentNeverIs) {
-  const Looks looks = LooksOf({QuietLook(100)});
-  EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(5));
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
+TEST(MeasurementRoundsTest, OneMomentNeverIs) {
+  const MeasurementRounds rounds = RoundsOf({QuietLook(100)});
+  EXPECT_EQ(rounds.NextIn(), std::chrono::milliseconds(5));
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kB);
 }
 
 // What no probe and no interval sees: a whole look is slow, evenly.
-TEST(LooksTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
+TEST(MeasurementRoundsTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
   for (const std::size_t slow : {0U, 1U}) {
     std::vector<Samples> all = {QuietLook(100), QuietLook(100)};
     all[slow] = QuietLook(115);
-    Looks looks = LooksOf(all);
-    EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115: who knows
-    EXPECT_EQ(looks.NextIn(), std::chrono::milliseconds(10));
-    looks.Add(QuietLook(100.4));
-    EXPECT_FALSE(looks.NextIn());
-    const auto m = looks.Summarise(kMhz);
+    MeasurementRounds rounds = RoundsOf(all);
+    EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kC);  // 100 or 115: who knows
+    EXPECT_EQ(rounds.NextIn(), std::chrono::milliseconds(10));
+    rounds.Add(QuietLook(100.4));
+    EXPECT_FALSE(rounds.NextIn());
+    const auto m = rounds.Summarise(kMhz);
     EXPECT_EQ(m->grade, Grade::kA);
     EXPECT_NEAR(m->elapsed_ns, 100.2, 0.3);
     EXPECT_LT(m->elapsed_high_ns, 101);
@@ -73,198 +73,198 @@ TEST(LooksTest, ALookThatIsEvenlySlowIsFoundAndLeftOut) {
 }
 
 // Its clock was taken for slower than it was.
-TEST(LooksTest, ALookThatIsTooQuickIsLeftOut) {
+TEST(MeasurementRoundsTest, ALookThatIsTooQuickIsLeftOut) {
   Samples misjudged = QuietLook(100);
   misjudged.clock_before_mhz = misjudged.clock_after_mhz = 0.9 * kMhz;
   for (const Samples& quick : {QuietLook(98), misjudged}) {
-    const Looks looks = LooksOf({quick, QuietLook(100), QuietLook(100.3)});
-    EXPECT_FALSE(looks.NextIn());
-    EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 100.15, 0.3);
+    const MeasurementRounds rounds = RoundsOf({quick, QuietLook(100), QuietLook(100.3)});
+    EXPECT_FALSE(rounds.NextIn());
+    EXPECT_NEAR(rounds.Summarise(kMhz)->elapsed_ns, 100.15, 0.3);
   }
 }
 
 // On the wall nothing is too quick: a neighbour whom no probe sees has been there since.
-TEST(LooksTest, ALookThatIsFarTooQuickForTheOthersRefutesThem) {
-  Looks looks = LooksOf({QuietLook(83), QuietLook(100), QuietLook(100.3)});
-  EXPECT_TRUE(looks.NextIn());
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);
-  looks.Add(QuietLook(100.1));
-  EXPECT_TRUE(looks.NextIn());
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kC);
-  looks.Add(QuietLook(83.2));
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
-  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 83.1, 0.3);
+TEST(MeasurementRoundsTest, ALookThatIsFarTooQuickForTheOthersRefutesThem) {
+  MeasurementRounds rounds = RoundsOf({QuietLook(83), QuietLook(100), QuietLook(100.3)});
+  EXPECT_TRUE(rounds.NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kC);
+  rounds.Add(QuietLook(100.1));
+  EXPECT_TRUE(rounds.NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kC);
+  rounds.Add(QuietLook(83.2));
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kA);
+  EXPECT_NEAR(rounds.Summarise(kMhz)->elapsed_ns, 83.1, 0.3);
 }
 
-TEST(LooksTest, WhereNoneAgreeThereAreFiveAndNoGoodGrade) {
+TEST(MeasurementRoundsTest, WhereNoneAgreeThereAreFiveAndNoGoodGrade) {
   std::vector<Samples> all;
-  Looks looks({}, {});
+  MeasurementRounds rounds({}, {});
   Nanos waited{0};
   for (const double ns : {100, 103, 106, 109, 112}) {
-    if (!looks.is_empty()) waited += looks.NextIn().value();
-    looks.Add(QuietLook(ns));
+    if (!rounds.is_empty()) waited += rounds.NextIn().value();
+    rounds.Add(QuietLook(ns));
   }
-  EXPECT_FALSE(looks.NextIn());
+  EXPECT_FALSE(rounds.NextIn());
   EXPECT_EQ(waited, std::chrono::milliseconds(75));
-  const auto m = looks.Summarise(kMhz);
+  const auto m = rounds.Summarise(kMhz);
   EXPECT_NE(m->grade, Grade::kA);
   EXPECT_LE(m->elapsed_low_ns, 100);
   EXPECT_GE(m->elapsed_high_ns, 112);
 }
 
-TEST(LooksTest, AContendedMomentIsFollowedByOthers) {
-  Looks looks = LooksOf({ContendedLook(120), QuietLook(100)});
-  EXPECT_TRUE(looks.NextIn());
-  looks.Add(ContendedLook(121));
-  EXPECT_TRUE(looks.NextIn());
-  looks.Add(QuietLook(100.1));
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
+TEST(MeasurementRoundsTest, AContendedMomentIsFollowedByOthers) {
+  MeasurementRounds rounds = RoundsOf({ContendedLook(120), QuietLook(100)});
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(ContendedLook(121));
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(QuietLook(100.1));
+  EXPECT_FALSE(rounds.NextIn());
+  const auto m = rounds.Summarise(kMhz);
   EXPECT_EQ(m->grade, Grade::kA);
   EXPECT_NEAR(m->elapsed_ns, 100.1, 0.2);
   EXPECT_EQ(std::ranges::count(m->sample_flags, std::uint8_t{kSampleContended}), 6);
 }
 
 // What is contended is too slow if it is anything, so it can say that another is not too quick.
-TEST(LooksTest, AContendedMomentConfirmsAClearOne) {
+TEST(MeasurementRoundsTest, AContendedMomentConfirmsAClearOne) {
   for (const double contended : {99.4, 100.6}) {
-    const Looks looks = LooksOf({QuietLook(100), ContendedLook(contended)});
-    EXPECT_FALSE(looks.NextIn());
-    const auto m = looks.Summarise(kMhz);
+    const MeasurementRounds rounds = RoundsOf({QuietLook(100), ContendedLook(contended)});
+    EXPECT_FALSE(rounds.NextIn());
+    const auto m = rounds.Summarise(kMhz);
     EXPECT_EQ(m->grade, Grade::kA);
     EXPECT_NEAR(m->elapsed_ns, 100, 0.2);  // the clear one's
     EXPECT_EQ(AcceptedSamples(*m), 5U);
   }
 }
 
-TEST(LooksTest, ContendedMomentsThatAreQuickerRefuteClearOnes) {
-  Looks looks = LooksOf({QuietLook(110), ContendedLook(100), ContendedLook(100.2)});
-  EXPECT_TRUE(looks.NextIn());
-  looks.Add(QuietLook(110.1));  // slow in a way that no probe sees
-  EXPECT_TRUE(looks.NextIn());
-  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
-  looks.Add(QuietLook(99.9));
-  EXPECT_NEAR(looks.Summarise(kMhz)->elapsed_ns, 99.9, 0.2);
+TEST(MeasurementRoundsTest, ContendedMomentsThatAreQuickerRefuteClearOnes) {
+  MeasurementRounds rounds = RoundsOf({QuietLook(110), ContendedLook(100), ContendedLook(100.2)});
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(QuietLook(110.1));  // slow in a way that no probe sees
+  EXPECT_TRUE(rounds.NextIn());
+  EXPECT_NE(rounds.Summarise(kMhz)->grade, Grade::kA);
+  rounds.Add(QuietLook(99.9));
+  EXPECT_NEAR(rounds.Summarise(kMhz)->elapsed_ns, 99.9, 0.2);
 }
 
-TEST(LooksTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
-  const Looks looks = LooksOf(std::vector<Samples>(5, ContendedLook(120)));
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
+TEST(MeasurementRoundsTest, ContentionThroughoutIsGradeCAndSaysHowMuch) {
+  const MeasurementRounds rounds = RoundsOf(std::vector<Samples>(5, ContendedLook(120)));
+  EXPECT_FALSE(rounds.NextIn());
+  const auto m = rounds.Summarise(kMhz);
   ASSERT_TRUE(m);
   EXPECT_EQ(m->grade, Grade::kC);
   EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);  // it may be as much too slow as the probes were
 }
 
-TEST(LooksTest, PreemptedThroughoutIsNoFigure) {
+TEST(MeasurementRoundsTest, PreemptedThroughoutIsNoFigure) {
   Samples samples = LookOf({120, 121, 122});
   samples.flags.assign(3, kSamplePreempted);
-  Looks looks = LooksOf(std::vector<Samples>(5, samples));
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
+  MeasurementRounds rounds = RoundsOf(std::vector<Samples>(5, samples));
+  EXPECT_FALSE(rounds.NextIn());
+  const auto m = rounds.Summarise(kMhz);
   ASSERT_FALSE(m);
   EXPECT_EQ(m.error().code, FailureCode::kUnstableTiming);
 
   // One that was not, and the figure is of that one alone.
   samples.flags[1] = kSampleContended;
-  looks.Add(samples);
-  ASSERT_TRUE(looks.Summarise(kMhz));
-  EXPECT_DOUBLE_EQ(looks.Summarise(kMhz)->elapsed_ns, 121);
+  rounds.Add(samples);
+  ASSERT_TRUE(rounds.Summarise(kMhz));
+  EXPECT_DOUBLE_EQ(rounds.Summarise(kMhz)->elapsed_ns, 121);
 }
 
-TEST(LooksTest, AClockThatMovedConfirmsNothing) {
+TEST(MeasurementRoundsTest, AClockThatMovedConfirmsNothing) {
   Samples moved = QuietLook(100);
   moved.clock_after_mhz = 0.98 * kMhz;
-  Looks looks = LooksOf({moved, QuietLook(99.5)});
-  EXPECT_NE(looks.Summarise(kMhz)->grade, Grade::kA);
-  EXPECT_TRUE(looks.NextIn());
-  looks.Add(QuietLook(99.6));
-  EXPECT_FALSE(looks.NextIn());
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
+  MeasurementRounds rounds = RoundsOf({moved, QuietLook(99.5)});
+  EXPECT_NE(rounds.Summarise(kMhz)->grade, Grade::kA);
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(QuietLook(99.6));
+  EXPECT_FALSE(rounds.NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kA);
 }
 
-TEST(LooksTest, MomentsAgreeInCyclesNotOnTheWall) {
-  const Looks looks = LooksOf(
+TEST(MeasurementRoundsTest, MomentsAgreeInCyclesNotOnTheWall) {
+  const MeasurementRounds rounds = RoundsOf(
       {LookOf(std::vector<double>(5, 100.0), 3000), LookOf(std::vector<double>(5, 120.0), 2500)});
-  EXPECT_FALSE(looks.NextIn());
-  const auto m = looks.Summarise(kMhz);
+  EXPECT_FALSE(rounds.NextIn());
+  const auto m = rounds.Summarise(kMhz);
   EXPECT_EQ(m->grade, Grade::kA);
   EXPECT_NEAR(m->elapsed_ns, 100, 1e-9);
   EXPECT_NEAR(m->samples_ns.back(), 100, 1e-9);
 }
 
 // Intervals shrink with the root of the number of samples.
-TEST(LooksTest, AThirdLookIsForWhatItCanMakeAnA) {
+TEST(MeasurementRoundsTest, AThirdLookIsForWhatItCanMakeAnA) {
   const std::vector<double> nearly = {100, 101.1, 98.9, 100.6, 99.4};  // 1.1 % of ten of them
-  Looks looks = LooksOf({LookOf(nearly), LookOf(nearly)});
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kB);
-  EXPECT_TRUE(looks.NextIn());
-  looks.Add(LookOf(nearly));
-  EXPECT_FALSE(looks.NextIn());
-  EXPECT_EQ(looks.Summarise(kMhz)->grade, Grade::kA);
+  MeasurementRounds rounds = RoundsOf({LookOf(nearly), LookOf(nearly)});
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kB);
+  EXPECT_TRUE(rounds.NextIn());
+  rounds.Add(LookOf(nearly));
+  EXPECT_FALSE(rounds.NextIn());
+  EXPECT_EQ(rounds.Summarise(kMhz)->grade, Grade::kA);
 
   const std::vector<double> scattered = {100, 106, 97, 103, 94};
-  Looks hopeless = LooksOf({LookOf(scattered), LookOf(scattered)});
+  MeasurementRounds hopeless = RoundsOf({LookOf(scattered), LookOf(scattered)});
   EXPECT_FALSE(hopeless.NextIn());
   EXPECT_NE(hopeless.Summarise(kMhz)->grade, Grade::kA);
-  Looks asked = LooksOf({LookOf(scattered), LookOf(scattered)}, {.precision = 0.01});
+  MeasurementRounds asked = RoundsOf({LookOf(scattered), LookOf(scattered)}, {.precision = 0.01});
   EXPECT_TRUE(asked.NextIn());  // but what a job asks for is tried for
 }
 
-TEST(LooksTest, AFigureThatSaysNothingIsRefusedAfterFive) {
+TEST(MeasurementRoundsTest, AFigureThatSaysNothingIsRefusedAfterFive) {
   Samples samples = LookOf({100, 900, 100, 900, 500});
-  Looks looks({}, {});
+  MeasurementRounds rounds({}, {});
   int taken = 0;
   do {
-    looks.Add(samples);
+    rounds.Add(samples);
     for (double& ns : samples.ns) ns *= 1.3;  // none agrees with another
     ++taken;
-  } while (looks.NextIn());
+  } while (rounds.NextIn());
   EXPECT_EQ(taken, 5);
-  ASSERT_FALSE(looks.Summarise(kMhz));
-  EXPECT_EQ(looks.Summarise(kMhz).error().code, FailureCode::kUnstableTiming);
+  ASSERT_FALSE(rounds.Summarise(kMhz));
+  EXPECT_EQ(rounds.Summarise(kMhz).error().code, FailureCode::kUnstableTiming);
 }
 
-TEST(LooksTest, PrecisionIsOfBothMomentsTogether) {
+TEST(MeasurementRoundsTest, PrecisionIsOfBothMomentsTogether) {
   const JobSpec spec{.precision = 0.0001};
-  Looks looks = LooksOf({QuietLook(100), QuietLook(100)}, spec);
-  EXPECT_TRUE(looks.NextIn());  // good enough for an A, but not for this job
-  EXPECT_DOUBLE_EQ(looks.NextPolicy().precision, 0.0001);
-  EXPECT_EQ(looks.NextPolicy().iterations, 12U);
+  MeasurementRounds rounds = RoundsOf({QuietLook(100), QuietLook(100)}, spec);
+  EXPECT_TRUE(rounds.NextIn());  // good enough for an A, but not for this job
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().precision, 0.0001);
+  EXPECT_EQ(rounds.NextPolicy().iterations, 12U);
 }
 
-TEST(LooksTest, TheBudgetIsOfAllLooks) {
+TEST(MeasurementRoundsTest, TheBudgetIsOfAllLooks) {
   const JobSpec spec{.budget_ms = 2};
-  Looks looks(spec, {});
-  EXPECT_EQ(looks.NextPolicy().budget_ns, 1'000'000U);
-  looks.Add(LookOf(std::vector<double>(5, 20'000.0)));  // 12 runs each: 1.2 ms
-  EXPECT_EQ(looks.NextPolicy().budget_ns, 800'000U);
-  EXPECT_TRUE(looks.NextIn());  // one moment is never enough
-  looks.Add(LookOf(std::vector<double>(4, 30'000.0)));
-  EXPECT_FALSE(looks.NextIn());  // they do not agree, and nothing is left
+  MeasurementRounds rounds(spec, {});
+  EXPECT_EQ(rounds.NextPolicy().budget_ns, 1'000'000U);
+  rounds.Add(LookOf(std::vector<double>(5, 20'000.0)));  // 12 runs each: 1.2 ms
+  EXPECT_EQ(rounds.NextPolicy().budget_ns, 800'000U);
+  EXPECT_TRUE(rounds.NextIn());  // one moment is never enough
+  rounds.Add(LookOf(std::vector<double>(4, 30'000.0)));
+  EXPECT_FALSE(rounds.NextIn());  // they do not agree, and nothing is left
 }
 
-TEST(LooksTest, KernelsThatTakeSecondsAreLookedAtTwice) {
-  Looks looks = LooksOf({LookOf({1e8, 1e8}), LookOf({1.1e8, 1.1e8})});
-  EXPECT_FALSE(looks.NextIn());
+TEST(MeasurementRoundsTest, KernelsThatTakeSecondsAreLookedAtTwice) {
+  MeasurementRounds rounds = RoundsOf({LookOf({1e8, 1e8}), LookOf({1.1e8, 1.1e8})});
+  EXPECT_FALSE(rounds.NextIn());
 }
 
-TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
+TEST(MeasurementRoundsTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
   const auto cut = [](double ns) {
     Samples samples = LookOf({ns, ns});
     samples.end = SamplingEnd::kCut;
     return samples;
   };
   const JobSpec spec{.cut_above_ns = 100};
-  EXPECT_TRUE(LooksOf({cut(250)}, spec).IsCut());
-  EXPECT_FALSE(LooksOf({cut(250)}, spec).NextIn());
-  Looks near = LooksOf({cut(120)}, spec);
+  EXPECT_TRUE(RoundsOf({cut(250)}, spec).IsCut());
+  EXPECT_FALSE(RoundsOf({cut(250)}, spec).NextIn());
+  MeasurementRounds near = RoundsOf({cut(120)}, spec);
   EXPECT_FALSE(near.IsCut());  // it may be evenly slow
   EXPECT_TRUE(near.NextIn());
   near.Add(cut(121));
   EXPECT_TRUE(near.IsCut());
 
-  Looks refuted = LooksOf({cut(120), QuietLook(98)}, spec);
+  MeasurementRounds refuted = RoundsOf({cut(120), QuietLook(98)}, spec);
   EXPECT_FALSE(refuted.IsCut());
   EXPECT_TRUE(refuted.NextIn());
   refuted.Add(QuietLook(98.2));
@@ -273,89 +273,89 @@ TEST(LooksTest, ACutIsConfirmedUnlessItIsBeyondDoubt) {
 }
 
 // A core that is slow today shows twice the bound on the wall, and less at the reference clock.
-TEST(LooksTest, BeyondDoubtIsAtTheReferenceClock) {
+TEST(MeasurementRoundsTest, BeyondDoubtIsAtTheReferenceClock) {
   Samples samples = LookOf({220, 220}, 2400);
   samples.end = SamplingEnd::kCut;
   const auto is_cut = [&](double reference_mhz) {
-    Looks looks({.cut_above_ns = 100}, {});
-    looks.Add(samples, reference_mhz);
-    return looks.IsCut();
+    MeasurementRounds rounds({.cut_above_ns = 100}, {});
+    rounds.Add(samples, reference_mhz);
+    return rounds.IsCut();
   };
   EXPECT_TRUE(is_cut(0));
   EXPECT_TRUE(is_cut(2400));
   EXPECT_FALSE(is_cut(3000));  // 176 ns
 }
 
-TEST(LooksTest, AContendedMomentCutsWhatIsTenTimesAboveTheBound) {
+TEST(MeasurementRoundsTest, AContendedMomentCutsWhatIsTenTimesAboveTheBound) {
   Samples samples = LookOf({1'010, 1'020});
   samples.end = SamplingEnd::kCut;
   for (std::uint8_t& flag : samples.flags) flag = kSampleContended;
-  EXPECT_TRUE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
-  EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 102}).IsCut());
+  EXPECT_TRUE(RoundsOf({samples}, {.cut_above_ns = 100}).IsCut());
+  EXPECT_FALSE(RoundsOf({samples}, {.cut_above_ns = 102}).IsCut());
   samples.flags[0] = kSamplePreempted;  // one is left
-  EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
+  EXPECT_FALSE(RoundsOf({samples}, {.cut_above_ns = 100}).IsCut());
 }
 
 // A sampler never says so; who forges its answer might.
-TEST(LooksTest, NothingIsCutByWhatWasNotAccepted) {
+TEST(MeasurementRoundsTest, NothingIsCutByWhatWasNotAccepted) {
   Samples samples = LookOf({500});
   samples.end = SamplingEnd::kCut;
   for (const std::uint8_t flag : {kSampleContended, kSampleAccepted}) {
     samples.flags[0] = flag;
-    EXPECT_FALSE(LooksOf({samples}, {.cut_above_ns = 100}).IsCut());
-    EXPECT_FALSE(LooksOf({samples, samples}, {.cut_above_ns = 100}).IsCut());
-    EXPECT_TRUE(LooksOf({samples}, {.cut_above_ns = 100}).NextIn());
+    EXPECT_FALSE(RoundsOf({samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_FALSE(RoundsOf({samples, samples}, {.cut_above_ns = 100}).IsCut());
+    EXPECT_TRUE(RoundsOf({samples}, {.cut_above_ns = 100}).NextIn());
   }
 }
 
-TEST(LooksTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
-  const SamplingPolicy policy = Looks({}, {}).NextPolicy();
+TEST(MeasurementRoundsTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
+  const SamplingPolicy policy = MeasurementRounds({}, {}).NextPolicy();
   EXPECT_DOUBLE_EQ(policy.precision, kGradeASpread);
   EXPECT_EQ(policy.most_samples, 20U);
   EXPECT_EQ(policy.budget_ns, 2'000'000U);
 }
 
-TEST(LooksTest, AQuietMomentIsWaitedForWithinTheBudget) {
-  EXPECT_EQ(Looks({}, {}).NextPolicy().quiet_wait_ns, 1'000'000U);
-  EXPECT_EQ(Looks({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 250'000U);
-  EXPECT_EQ(Looks({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
+TEST(MeasurementRoundsTest, AQuietMomentIsWaitedForWithinTheBudget) {
+  EXPECT_EQ(MeasurementRounds({}, {}).NextPolicy().quiet_wait_ns, 1'000'000U);
+  EXPECT_EQ(MeasurementRounds({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 250'000U);
+  EXPECT_EQ(MeasurementRounds({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
 }
 
-TEST(LooksTest, WhatIsLikelyIsForTheFirstLook) {
-  Looks looks({}, {.likely_run_ns = 777});
-  EXPECT_DOUBLE_EQ(looks.NextPolicy().likely_run_ns, 777);
-  looks.Add(QuietLook(100));
-  EXPECT_DOUBLE_EQ(looks.NextPolicy().likely_run_ns, 0);
-  EXPECT_EQ(looks.NextPolicy().iterations, 12U);
+TEST(MeasurementRoundsTest, WhatIsLikelyIsForTheFirstLook) {
+  MeasurementRounds rounds({}, {.likely_run_ns = 777});
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().likely_run_ns, 777);
+  rounds.Add(QuietLook(100));
+  EXPECT_DOUBLE_EQ(rounds.NextPolicy().likely_run_ns, 0);
+  EXPECT_EQ(rounds.NextPolicy().iterations, 12U);
 }
 
-TEST(LooksTest, ColdLooksHaveFourRunsEach) {
-  const SamplingPolicy policy = Looks({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
+TEST(MeasurementRoundsTest, ColdLooksHaveFourRunsEach) {
+  const SamplingPolicy policy = MeasurementRounds({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
   EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
   EXPECT_EQ(policy.least_samples, 4U);
   EXPECT_EQ(policy.least_timed_ns, 0U);
 }
 
-TEST(LooksTest, SamplesOfAllLooksAreBounded) {
-  Looks looks({.precision = 0.000001}, {});
+TEST(MeasurementRoundsTest, SamplesOfAllLooksAreBounded) {
+  MeasurementRounds rounds({.precision = 0.000001}, {});
   std::size_t total = 0;
-  while (looks.is_empty() || looks.NextIn()) {
-    const SamplingPolicy policy = looks.NextPolicy();
+  while (rounds.is_empty() || rounds.NextIn()) {
+    const SamplingPolicy policy = rounds.NextPolicy();
     std::vector<double> ns(policy.max_samples);
     std::iota(ns.begin(), ns.end(), 1000.0);
     total += ns.size();
-    looks.Add(LookOf(ns));
+    rounds.Add(LookOf(ns));
   }
   EXPECT_LE(total, 1'000U);
-  EXPECT_EQ(total, looks.sample_count());
+  EXPECT_EQ(total, rounds.sample_count());
 }
 
-TEST(LooksTest, FiguresOfKnownSamples) {
+TEST(MeasurementRoundsTest, FiguresOfKnownSamples) {
   std::vector<double> values(15);
   std::iota(values.begin(), values.end(), 100.0);  // 100 .. 114
   std::swap(values[0], values[14]);                // the order they were taken in is kept
-  const Measurement m = LooksOf({LookOf(values, 0)}).Summarise(0).value();
+  const Measurement m = RoundsOf({LookOf(values, 0)}).Summarise(0).value();
   EXPECT_DOUBLE_EQ(m.elapsed_ns, 107);
   EXPECT_DOUBLE_EQ(m.elapsed_low_ns, 103);
   EXPECT_DOUBLE_EQ(m.elapsed_high_ns, 111);
@@ -367,26 +367,26 @@ TEST(LooksTest, FiguresOfKnownSamples) {
   EXPECT_EQ(m.sample_flags, std::vector<std::uint8_t>(15, kSampleAccepted));
 }
 
-TEST(LooksTest, TooFewAcceptedIsGradeCWhateverTheyAgreeOn) {
+TEST(MeasurementRoundsTest, TooFewAcceptedIsGradeCWhateverTheyAgreeOn) {
   Samples samples = LookOf(std::vector<double>(20, 115.0));
   samples.slowdown = 1.15;
   samples.flags.assign(20, kSampleContended);
   samples.flags[3] = samples.flags[4] = kSampleAccepted;
-  const auto m = LooksOf({samples}).Summarise(kMhz);
+  const auto m = RoundsOf({samples}).Summarise(kMhz);
   ASSERT_TRUE(m);
   EXPECT_EQ(m->grade, Grade::kC);
   EXPECT_NEAR(m->elapsed_low_ns, 100, 1e-9);
 }
 
-TEST(LooksTest, TimesAreStatedAtTheReferenceClock) {
+TEST(MeasurementRoundsTest, TimesAreStatedAtTheReferenceClock) {
   Samples samples = LookOf(std::vector<double>(10, 100.0));
   samples.clock_before_mhz = 2985;
   samples.clock_after_mhz = 3015;
-  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->elapsed_ns, 120);
-  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->samples_ns[0], 120);
-  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(0)->elapsed_ns, 100);
+  EXPECT_DOUBLE_EQ(RoundsOf({samples}).Summarise(2500)->elapsed_ns, 120);
+  EXPECT_DOUBLE_EQ(RoundsOf({samples}).Summarise(2500)->samples_ns[0], 120);
+  EXPECT_DOUBLE_EQ(RoundsOf({samples}).Summarise(0)->elapsed_ns, 100);
   samples.clock_after_mhz = 0;
-  EXPECT_DOUBLE_EQ(LooksOf({samples}).Summarise(2500)->elapsed_ns, 100);
+  EXPECT_DOUBLE_EQ(RoundsOf({samples}).Summarise(2500)->elapsed_ns, 100);
 }
 
 }  // namespace

@@ -12,18 +12,18 @@ namespace {
 
 constexpr double kQuietCycles = 9'000;
 
-SamplingPolicy WithQuietLevel() { return {.quiet_cycles = kQuietCycles}; }
+SamplingPolicy WithBaseline() { return {.quiet_cycles = kQuietCycles}; }
 
 // What a single look says; two that agree are needed for more than a B.
 std::expected<Measurement, Failure> Figure(const Samples& samples, double reference_mhz = 0) {
-  Looks looks({}, {});
-  looks.Add(samples);
-  return looks.Summarise(reference_mhz);
+  MeasurementRounds rounds({}, {});
+  rounds.Add(samples);
+  return rounds.Summarise(reference_mhz);
 }
 
 // The policy of a job's first look.
 SamplingPolicy FirstLook(const JobSpec& spec) {
-  SamplingPolicy policy = Looks(spec, {}).NextPolicy();
+  SamplingPolicy policy = MeasurementRounds(spec, {}).NextPolicy();
   policy.quiet_cycles = kQuietCycles;
   return policy;
 }
@@ -35,7 +35,7 @@ std::size_t CountOf(const Samples& samples, std::uint8_t flag) {
 TEST(SamplerTest, FastKernelsFillTheRepetition) {
   for (const std::uint64_t run_ns : {1U, 7U, 100U, 999U, 5'210U, 47'999U, 59'999U}) {
     ScriptedCore core{.run_ns = run_ns};
-    const Samples samples = core.Take(WithQuietLevel());
+    const Samples samples = core.Take(WithBaseline());
     EXPECT_GE(samples.iterations * run_ns, 48'000U) << run_ns;
     EXPECT_LE(samples.iterations * run_ns, 60'000U * 12 / 10 + run_ns) << run_ns;
     for (const double ns : samples.ns) EXPECT_DOUBLE_EQ(ns, static_cast<double>(run_ns));
@@ -44,7 +44,7 @@ TEST(SamplerTest, FastKernelsFillTheRepetition) {
 
 TEST(SamplerTest, ALookIsOverOnceEnoughTimeWasSampled) {
   ScriptedCore core;
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(samples.end, SamplingEnd::kDone);
   EXPECT_EQ(samples.ns.size(), 5U);  // of 60 us: 300 us
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
@@ -55,13 +55,13 @@ TEST(SamplerTest, ALookIsOverOnceEnoughTimeWasSampled) {
 
 TEST(SamplerTest, CachesAreWarmedBeforeAnythingIsTimed) {
   ScriptedCore core;
-  core.Take(WithQuietLevel());
+  core.Take(WithBaseline());
   EXPECT_EQ(core.warmings, 1U);
 }
 
 TEST(SamplerTest, SlowKernelsNeedFewRunsAndWasteNone) {
   ScriptedCore core{.run_ns = 3'000'000};
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(samples.iterations, 1U);
   EXPECT_EQ(samples.ns.size(), 2U);
   EXPECT_EQ(core.runs(), 2U);
@@ -69,7 +69,7 @@ TEST(SamplerTest, SlowKernelsNeedFewRunsAndWasteNone) {
 
 TEST(SamplerTest, WhatAnEarlierLookFoundIsNotFoundAgain) {
   ScriptedCore core;
-  SamplingPolicy policy = WithQuietLevel();
+  SamplingPolicy policy = WithBaseline();
   policy.iterations = 13;
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.iterations, 13U);
@@ -79,7 +79,7 @@ TEST(SamplerTest, WhatAnEarlierLookFoundIsNotFoundAgain) {
 
 TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
   ScriptedCore core{.run_ns = 5'000};
-  SamplingPolicy policy = WithQuietLevel();
+  SamplingPolicy policy = WithBaseline();
   policy.likely_run_ns = 5'100;
   const Samples samples = core.Take(policy);
   EXPECT_EQ(samples.iterations, 13U);
@@ -91,7 +91,7 @@ TEST(SamplerTest, WhatIsLikelyIsOneRepetitionIfItIsTrue) {
 TEST(SamplerTest, WhatIsNearlyARepetitionIsOne) {
   for (const double likely_ns : {0.0, 50'000.0}) {
     ScriptedCore core{.run_ns = 50'000};
-    SamplingPolicy policy = WithQuietLevel();
+    SamplingPolicy policy = WithBaseline();
     policy.likely_run_ns = likely_ns;
     EXPECT_EQ(core.Take(policy).iterations, 1U) << likely_ns;
   }
@@ -100,7 +100,7 @@ TEST(SamplerTest, WhatIsNearlyARepetitionIsOne) {
 TEST(SamplerTest, WhatIsLikelyIsNotBelieved) {
   for (const double likely_ns : {1e-9, 900.0, 50'000.0, 1e12}) {
     ScriptedCore core{.run_ns = 5'000};
-    SamplingPolicy policy = WithQuietLevel();
+    SamplingPolicy policy = WithBaseline();
     policy.likely_run_ns = likely_ns;
     const Samples samples = core.Take(policy);
     EXPECT_GE(samples.iterations * 5'000, 48'000U) << likely_ns;
@@ -111,14 +111,14 @@ TEST(SamplerTest, WhatIsLikelyIsNotBelieved) {
 
 TEST(SamplerTest, ButThereAreAlwaysTheLeast) {
   ScriptedCore core{.run_ns = 3'000'000'000};
-  EXPECT_EQ(core.Take(WithQuietLevel()).ns.size(), 2U);
+  EXPECT_EQ(core.Take(WithBaseline()).ns.size(), 2U);
 }
 
 // Contended and quiet phases of 300 us in turn, a quiet one first.
 TEST(SamplerTest, ContendedRepetitionsAreFlaggedAndRepeated) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t now) { return now / 200'000 % 2 == 1 ? 1.0 : 1.15; };
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_GE(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_GE(CountOf(samples, kSampleContended), 3U);
   for (std::size_t i = 0; i < samples.ns.size(); ++i) {
@@ -134,7 +134,7 @@ TEST(SamplerTest, ContendedRepetitionsAreFlaggedAndRepeated) {
 TEST(SamplerTest, ANeighbourThatStaysEndsTheLookEarly) {
   ScriptedCore core;
   core.slowdown = [](std::uint64_t) { return 1.15; };
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 0U);
   EXPECT_EQ(samples.ns.size(), 3U);
   const auto measurement = Figure(samples);
@@ -146,7 +146,7 @@ TEST(SamplerTest, ANeighbourThatStaysEndsTheLookEarly) {
 }
 
 SamplingPolicy ThatWaits() {
-  SamplingPolicy policy = WithQuietLevel();
+  SamplingPolicy policy = WithBaseline();
   policy.quiet_wait_ns = 1'000'000;
   return policy;
 }
@@ -157,10 +157,6 @@ TEST(SamplerTest, ANeighbourWhoIsAboutToGoIsWaitedFor) {
   const Samples samples = core.Take(ThatWaits());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 5U);
   EXPECT_EQ(samples.ns.size(), 5U);
-  EXPECT_TRUE(samples.first_wait.has_helped);
-  EXPECT_EQ(samples.first_wait.bound_ns, ThatWaits().quiet_wait_ns);
-  EXPECT_LT(samples.first_wait.took_ns, 1'000'000U);
-  EXPECT_GT(samples.first_wait.took_ns, 100'000U);
 }
 
 TEST(SamplerTest, OneWhoComesInBetweenCostsARepetition) {
@@ -181,25 +177,9 @@ TEST(SamplerTest, OneWhoStaysIsWaitedForOnce) {
   const std::uint64_t start = core.now;
   const Samples samples = core.Take(policy);
   EXPECT_EQ(CountOf(samples, kSampleContended), 3U);
-  EXPECT_FALSE(samples.first_wait.has_helped);
-  EXPECT_GE(samples.first_wait.took_ns, samples.first_wait.bound_ns);
   const std::uint64_t waited = core.now - start;
   EXPECT_GE(waited, policy.quiet_wait_ns);
   EXPECT_LE(waited, policy.quiet_wait_ns + 500'000U);  // finding the runs, and three repetitions
-}
-
-// What is learned from: a quiet moment that is over within the repetition helped nobody.
-TEST(SamplerTest, AWaitHelpsWhereTheRepetitionBehindItIsGood) {
-  for (const std::uint64_t lasts : {30'000U, 900'000U}) {
-    ScriptedCore core;
-    std::uint64_t since = 0;  // the first quiet moment after a while
-    core.slowdown = [&](std::uint64_t now) {
-      if (now < 1'700'000) return 1.3;
-      if (since == 0) since = now;
-      return now < since + lasts ? 1.0 : 1.3;
-    };
-    EXPECT_EQ(core.Take(ThatWaits()).first_wait.has_helped, lasts > 100'000) << lasts;
-  }
 }
 
 // Quiet moments that are too short for a repetition do not keep a look waiting for ever.
@@ -233,7 +213,7 @@ TEST(SamplerTest, WithoutAKnownLevelTheQuickestProbeIsTheLevel) {
 TEST(SamplerTest, ASlowerClockIsNotContention) {
   ScriptedCore core;
   core.clock_mhz = [](std::uint64_t) { return 2400.0; };
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(CountOf(samples, kSampleContended), 0U);
   const auto measurement = Figure(samples, 3000);
   ASSERT_TRUE(measurement);
@@ -244,7 +224,7 @@ TEST(SamplerTest, ASlowerClockIsNotContention) {
 TEST(SamplerTest, AClockThatMovesIsSeenAndCostsTheGrade) {
   ScriptedCore core;
   core.clock_mhz = [](std::uint64_t now) { return now < 1'150'000 ? 3000.0 : 2940.0; };
-  const auto measurement = Figure(core.Take(WithQuietLevel()), 3000);
+  const auto measurement = Figure(core.Take(WithBaseline()), 3000);
   ASSERT_TRUE(measurement);
   EXPECT_TRUE(ClockMoved(*measurement));
   EXPECT_EQ(measurement->grade, Grade::kB);
@@ -253,7 +233,7 @@ TEST(SamplerTest, AClockThatMovesIsSeenAndCostsTheGrade) {
 TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
   ScriptedCore core{.run_ns = 1'000'000};
   core.preempts = [](std::size_t repetition) { return repetition == 1; };
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_GE(CountOf(samples, kSamplePreempted), 1U);
   const auto measurement = Figure(samples);
   ASSERT_TRUE(measurement);
@@ -264,19 +244,19 @@ TEST(SamplerTest, PreemptedRepetitionsDoNotCount) {
 TEST(SamplerTest, OfALongRunALittleMayBeAway) {
   ScriptedCore core{.run_ns = 1'000'000'000};
   core.preempts = [](std::size_t) { return true; };
-  EXPECT_EQ(CountOf(core.Take(WithQuietLevel()), kSampleAccepted), 2U);
+  EXPECT_EQ(CountOf(core.Take(WithBaseline()), kSampleAccepted), 2U);
 
   ScriptedCore busy{.run_ns = 1'000'000'000};
   busy.preempts = core.preempts;
   busy.slice_ns = 6'000'000;  // 0.6 %
-  const Samples samples = busy.Take(WithQuietLevel());
+  const Samples samples = busy.Take(WithBaseline());
   EXPECT_EQ(CountOf(samples, kSamplePreempted), samples.ns.size());
 }
 
 TEST(SamplerTest, AnInterruptedFirstRunDoesNotMakeTheKernelSlow) {
   ScriptedCore core;
   core.preempts = [](std::size_t call) { return call == 0; };
-  EXPECT_GE(core.Take(WithQuietLevel()).iterations, 12U);
+  EXPECT_GE(core.Take(WithBaseline()).iterations, 12U);
 }
 
 // Every other run is interrupted for longer than the whole patience.
@@ -284,7 +264,7 @@ TEST(SamplerTest, ASystemThatTakesThePatienceIsOutlasted) {
   ScriptedCore core;
   core.extra_ns = [](std::size_t call) { return call % 2 == 1 ? 40'000'000 : 0; };
   core.preempts = [](std::size_t call) { return call % 2 == 1; };
-  const Samples samples = core.Take(WithQuietLevel());
+  const Samples samples = core.Take(WithBaseline());
   EXPECT_EQ(CountOf(samples, kSampleAccepted), 2U);
 }
 
@@ -294,7 +274,7 @@ TEST(SamplerTest, DriftWithinAMeasurementWidensTheInterval) {
   core.extra_ns = [](std::size_t repetition) {
     return repetition * 1'200;
   };  // 2 % of a repetition each time
-  const auto measurement = Figure(core.Take(WithQuietLevel()));
+  const auto measurement = Figure(core.Take(WithBaseline()));
   ASSERT_TRUE(measurement);
   EXPECT_NE(measurement->grade, Grade::kA);
 }

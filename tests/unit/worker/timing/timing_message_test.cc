@@ -13,7 +13,6 @@ Samples SomeSamples() {
   samples.probe_cycles = 9'000;
   samples.clock_before_mhz = 3'000;
   samples.clock_after_mhz = 3'010;
-  samples.first_wait = {.bound_ns = 19, .took_ns = 20, .has_helped = true};
   return samples;
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kPiece = 10;
 constexpr std::uint32_t kJobs = 95;
 
-Limits InPieces() { return {.max_endings_per_turn = kPiece}; }
+Limits InPieces() { return {.max_endings_per_event = kPiece}; }
 
 std::vector<JobWish> Equal() { return std::vector<JobWish>(kJobs, {.tree = 7}); }
 std::vector<JobWish> Different() {
@@ -74,7 +74,7 @@ TEST(Endings, AnAnswerForManyIsSharedPieceByPiece) {
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, kJobs - 1)).source, OutcomeSource::kCoalesced);
   EXPECT_EQ(h.OutcomeOf(MakeJobId(1, kJobs - 1)).evaluation.measurement(),
             h.OutcomeOf(MakeJobId(1, 0)).evaluation.measurement());
-  EXPECT_EQ(h.core->state().in_flight.size(), 0u);
+  EXPECT_EQ(h.core->state().single_flight.size(), 0u);
   EXPECT_EQ(h.core->state().batches.size(), 0u);
 }
 
@@ -86,7 +86,7 @@ TEST(Endings, WhoIsOwedAnAnswerMayLeave) {
   h.Write();
   EXPECT_EQ(h.disk.outcomes.size(), kJobs + 1);
   EXPECT_EQ(CodeOf(h.OutcomeOf(MakeJobId(2, 0))), FailureCode::kCancelled);
-  EXPECT_EQ(h.core->state().in_flight.size(), 0u);
+  EXPECT_EQ(h.core->state().single_flight.size(), 0u);
   EXPECT_EQ(h.core->state().batches.size(), 0u);
   h.Submit("c", {{.tree = 7}});
   h.Write();

@@ -10,14 +10,14 @@
 namespace loopfleet::coordinator {
 namespace {
 
-TEST(InFlightTable, QuestionsOfOneTreeAreSpread) {
-  InFlightTable table;
+TEST(SingleFlightTable, QuestionsOfOneTreeAreSpread) {
+  SingleFlightTable table;
   for (std::uint64_t i = 0; i < 100'000; ++i) table.Expect({.cut_above_ns = i});
   EXPECT_EQ(table.size(), 100'000u);
   EXPECT_LE(table.WorstBucket(), 16u);
 }
 
-TEST(InFlightTable, EachPartOfAQuestionCounts) {
+TEST(SingleFlightTable, EachPartOfAQuestionCounts) {
   const std::vector<Question> questions = {{},
                                            {.tree = {{1}}},
                                            {.placement = Placement::kAny},

@@ -22,11 +22,11 @@ class GpuPipelineTest : public ScriptedDevice {
     constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference,
                                       ChildRole::kDevice};
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, MetricLabels(kChildren));
-    const RestartListener ignore = [](ChildRole, ChildEnd::Cause) {};
-    compiler_ = std::make_unique<CompilerProcess>(*nursery_, kPatience, ignore);
-    reference_ = std::make_unique<ReferenceProcess>(*nursery_, kPatience, ignore);
+    const RestartListener ignore = [](ChildRole, ExitReason::Cause) {};
+    compiler_ = std::make_unique<CompilerProcess>(*fork_server_, kPatience, ignore);
+    reference_ = std::make_unique<ReferenceProcess>(*fork_server_, kPatience, ignore);
     device_ = std::make_unique<GpuProcess>(
-        *nursery_, GpuProcess::Options{.run_limit = kPatience, .patience = kPatience}, ignore);
+        *fork_server_, GpuProcess::Options{.run_limit = kPatience, .patience = kPatience}, ignore);
     retirement_.OnRetire([this] { Wake(); });
     pipeline_ = std::make_unique<GpuPipeline>(
         GpuPipeline::Options{

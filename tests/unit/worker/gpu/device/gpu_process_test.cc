@@ -24,7 +24,7 @@ class GpuProcessTest : public ScriptedDevice {
     ScriptedDevice::TearDown();
   }
   void Use(const GpuProcess::Options& options) {
-    process_ = std::make_unique<GpuProcess>(*nursery_, options, Listener());
+    process_ = std::make_unique<GpuProcess>(*fork_server_, options, Listener());
   }
 
   GpuCall CallOf(std::int64_t elements) {
@@ -56,14 +56,14 @@ class GpuProcessTest : public ScriptedDevice {
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_TRUE(call.arena->Check(call.workload->expected));
   }
-  void ExpectReplaced(ChildEnd::Cause cause) {
+  void ExpectReplaced(ExitReason::Cause cause) {
     ASSERT_EQ(restarts_.size(), 1U);
     EXPECT_EQ(restarts_[0].first, ChildRole::kDevice);
     EXPECT_EQ(restarts_[0].second, cause);
   }
 
   WorkloadCache workloads_{{}};
-  ArenaPool arenas_{{}};
+  GuardedBufferPool arenas_{{}};
   std::unique_ptr<GpuProcess> process_;
 };
 
@@ -99,7 +99,7 @@ TEST_F(GpuProcessTest, AStickyErrorCostsTheChild) {
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, FailureCode::kRunCrash);
   EXPECT_EQ(ran.error().message, "as the script says");
-  ExpectReplaced(ChildEnd::Cause::kSignal);
+  ExpectReplaced(ExitReason::Cause::kSignal);
   ExpectWellAgain();
   EXPECT_EQ(shared_->children, 2);
 }
@@ -107,7 +107,7 @@ TEST_F(GpuProcessTest, AStickyErrorCostsTheChild) {
 TEST_F(GpuProcessTest, AKernelThatTheChildGaveUpCostsIt) {
   ASSERT_TRUE(process_->EnsureReady());
   EXPECT_EQ(Run(DeviceFate::kHangNoticed).error().code, FailureCode::kRunTimeout);
-  ExpectReplaced(ChildEnd::Cause::kTimeout);
+  ExpectReplaced(ExitReason::Cause::kTimeout);
   ExpectWellAgain();
 }
 
@@ -119,7 +119,7 @@ TEST_F(GpuProcessTest, AChildThatHangsIsKilled) {
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, FailureCode::kRunTimeout);
   EXPECT_NE(ran.error().message.find("longer than 50 ms"), std::string::npos);
-  ExpectReplaced(ChildEnd::Cause::kTimeout);
+  ExpectReplaced(ExitReason::Cause::kTimeout);
   ExpectWellAgain();
 }
 
@@ -128,13 +128,13 @@ TEST_F(GpuProcessTest, ADriverThatTakesTheChildWithIt) {
   const auto ran = Run(DeviceFate::kCrash);
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, FailureCode::kRunCrash);
-  ExpectReplaced(ChildEnd::Cause::kSignal);
+  ExpectReplaced(ExitReason::Cause::kSignal);
   ExpectWellAgain();
 }
 
 TEST_F(GpuProcessTest, AnEndWithoutAnAnswerAndJunkAreTheKernels) {
-  for (const auto& [fate, cause] : {std::pair(DeviceFate::kExit, ChildEnd::Cause::kExit),
-                                    std::pair(DeviceFate::kJunk, ChildEnd::Cause::kJunk)}) {
+  for (const auto& [fate, cause] : {std::pair(DeviceFate::kExit, ExitReason::Cause::kExit),
+                                    std::pair(DeviceFate::kJunk, ExitReason::Cause::kJunk)}) {
     restarts_.clear();
     ASSERT_TRUE(process_->EnsureReady());
     EXPECT_EQ(Run(fate).error().code, FailureCode::kRunCrash);

@@ -26,7 +26,7 @@ class Child {
       if (!message) return 0;
       const std::optional<GpuRequest> request = DecodeGpuRequest(message->bytes);
       if (!request) return 9;
-      if (!std::exchange(was_asked_, true)) ++children_;  // the nursery keeps a spare one
+      if (!std::exchange(was_asked_, true)) ++children_;  // the fork server keeps a spare one
       GpuReply reply =
           std::visit([&](const auto& body) { return Answer(body, message->fds); }, *request);
       if (!channel_.Send(is_junk_ ? "this is no answer" : Encode(reply), std::nullopt)) return 0;
@@ -119,7 +119,7 @@ void ScriptedDevice::SetUp() {
 }
 
 void ScriptedDevice::TearDown() {
-  nursery_.reset();
+  fork_server_.reset();
   ::munmap(shared_, sizeof(Shared));
 }
 
