@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "client/scratch_dir.h"
-#include "common/base/subprocess.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/base/subprocess.h"
 
 namespace loopfleet::client {
 

@@ -126,12 +126,14 @@ std::expected<CoordinatorOptions, NoStart> ParseCoordinatorOptions(int argc,
     return BadConfig(applied.error().message);
   }
   if (!audit_percent.empty()) {
-    return BadConfig("--audit-percent: the coordinator audits no results any more; `loopfleet "
-                     "audit` measures stored ones again");
+    return BadConfig(
+        "--audit-percent: the coordinator audits no results any more; `loopfleet "
+        "audit` measures stored ones again");
   }
   if (!drift_patience.empty()) {
-    return BadConfig("--drift-patience: jobs wait for no worker in quarantine any more: it runs at "
-                     "once what no other one could, and its figures are in doubt");
+    return BadConfig(
+        "--drift-patience: jobs wait for no worker in quarantine any more: it runs at "
+        "once what no other one could, and its figures are in doubt");
   }
   options.keys = keys;
   if (!keys.empty()) {

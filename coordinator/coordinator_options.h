@@ -26,8 +26,8 @@ struct CoordinatorOptions {
   std::vector<std::string> page_hosts;  // names that the page may be asked for by
   std::filesystem::path database = "loopfleet.db";
   std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: for ever
-  std::filesystem::path keys;  // directory; empty: without keys
-  Limits limits;               // its …_per_client can be set
+  std::filesystem::path keys;           // directory; empty: without keys
+  Limits limits;                        // its …_per_client can be set
   log::Level log_level = log::Level::kInfo;
 };
 

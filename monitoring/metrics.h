@@ -45,12 +45,12 @@ void RegisterProcess(Registry& registry);
 
 // The label values known in advance; each has its series from the start.
 struct CoordinatorLabels {
-  std::vector<std::string> outcomes;  // "ok" and every failure code's name
-  std::vector<std::string> sources;   // "measured", "stored", "coalesced"
-  std::vector<std::string> devices;   // "cpu", "cuda", "any"
-  std::vector<std::string> stages;    // "queue", "replay", ..., "store"
-  std::vector<std::string> refusals;  // every failure code's name
-  std::vector<std::string> retries;   // of every failure code that is tried again
+  std::vector<std::string> outcomes;     // "ok" and every failure code's name
+  std::vector<std::string> sources;      // "measured", "stored", "coalesced"
+  std::vector<std::string> devices;      // "cpu", "cuda", "any"
+  std::vector<std::string> stages;       // "queue", "replay", ..., "store"
+  std::vector<std::string> refusals;     // every failure code's name
+  std::vector<std::string> retries;      // of every failure code that is tried again
   std::vector<std::string> quarantines;  // every cause's name
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The files of the web page, as they are built in (monitoring/page). Compressed: every browser takes
-// gzip, and nobody else asks for them.
+// The files of the web page, as they are built in (monitoring/page). Compressed: every browser
+// takes gzip, and nobody else asks for them.
 
 #include <span>
 #include <string_view>

@@ -140,7 +140,8 @@ std::uint32_t PreparerCount(const WorkerConfig& config, const monitoring::CorePl
 
 // What one preparing thread has made and run for it.
 struct PreparerChildren {
-  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config, const RestartListener& on_restart)
+  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config,
+                   const RestartListener& on_restart)
       : compiler(fork_server, config.compile_limit, on_restart),
         reference(fork_server, config.reference_limit, on_restart),
         verifier(fork_server,

@@ -37,7 +37,7 @@ struct WorkerConfig {
   // Leases taken for each slot: the one that is timed, what is prepared while it is, and what waits
   // for its next look.
   std::uint32_t credit_per_slot = 88;
-  std::size_t max_prepared = 4;  // kernels compiled and verified ahead
+  std::size_t max_prepared = 4;                     // kernels compiled and verified ahead
   Nanos canary_interval = std::chrono::seconds(2);  // DeviceHealth::Options; tests may want none
   // Threads that do it, each with children of its own; 0: one for each core beside the slot's, up
   // to 4.

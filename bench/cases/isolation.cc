@@ -80,14 +80,14 @@ Subject MakeSubject() {
       looptree::OpenBenchmark(looptree::BenchmarkUri{"benchmark://mm-v0/mm64_64_64"});
   Subject subject;
   subject.kernel = worker::CpuCompiler::Create().value()->Compile(product->start).value();
-  subject.workload = worker::MakeWorkload(
-                         product->start, 1,
-                         [](const auto& tree, std::uint64_t seed, const auto& inputs,
-                            const auto& reference) {
-                           return worker::ComputeReference(tree.program(), seed, inputs.bytes(),
-                                                           reference.bytes());
-                         })
-                         .value();
+  subject.workload =
+      worker::MakeWorkload(
+          product->start, 1,
+          [](const auto& tree, std::uint64_t seed, const auto& inputs, const auto& reference) {
+            return worker::ComputeReference(tree.program(), seed, inputs.bytes(),
+                                            reference.bytes());
+          })
+          .value();
   return subject;
 }
 
@@ -231,10 +231,10 @@ class Rig {
         *fork_server_, worker::ExecutorProcess::Options{.run_limit = kRunLimit},
         [](worker::ChildRole, worker::ExitReason::Cause) {});
     for (std::size_t i = 0; i < kKernels; ++i) {
-      worker::CodeArena::Place& place = *places_.emplace_back(
-          std::make_unique<worker::CodeArena::Place>(code_->Take()));
-      const auto image = worker::Linker().LinkAt(subject.kernel.object, place.address(),
-                                                 place.size());
+      worker::CodeArena::Place& place =
+          *places_.emplace_back(std::make_unique<worker::CodeArena::Place>(code_->Take()));
+      const auto image =
+          worker::Linker().LinkAt(subject.kernel.object, place.address(), place.size());
       kernels_.push_back({.entry = place.Write(*image).value(),
                           .workload = subject.workload,
                           .arena = arenas_.Take(subject.Layout()).value()});
@@ -347,8 +347,10 @@ void PrintCosts(const std::string& name, const std::string& isolation, const Arm
 void Run() {
   const worker::Isolation best = worker::ProbeIsolation();
   const std::string isolation(worker::IsolationName(best));
-  const monitoring::CorePlan cores = monitoring::PlanCores(monitoring::AllowedProcessors().value(), {});
-  if (!cores.others.empty()) RunOn(cores.others);  // as the daemon, which leaves the timing core alone
+  const monitoring::CorePlan cores =
+      monitoring::PlanCores(monitoring::AllowedProcessors().value(), {});
+  if (!cores.others.empty())
+    RunOn(cores.others);  // as the daemon, which leaves the timing core alone
   const Subject subject = MakeSubject();
   Rig filtered(best, subject, cores);
   Rig open(worker::Isolation::kProcess, subject, cores);

@@ -31,7 +31,7 @@ constexpr std::uint32_t kSingleJobs = 50'000;
 constexpr std::uint32_t kRepeats = 500'000;
 constexpr std::uint32_t kDistinct = 1'000;
 constexpr std::uint32_t kRowsPerCommit = 20'000;  // as the coordinator's, when much waits
-constexpr std::uint32_t kOutstanding = 256;  // unbatched submissions under way at once
+constexpr std::uint32_t kOutstanding = 256;       // unbatched submissions under way at once
 constexpr Nanos kLookPause = std::chrono::milliseconds(2);
 constexpr Nanos kSilenceLimit = std::chrono::seconds(60);
 

@@ -105,15 +105,14 @@ Result<Coordinator> StartCoordinator(const fs::path& dir, const fs::path& keys) 
   LF_TRY(Pipe pipe, OpenPipe());
   Coordinator coordinator;
   const UniqueFd log(::open((dir / "log").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-  LF_TRY(
-      coordinator.process,
-      Subprocess::Start(
-          {.argv = {(client::OwnDirectory() / "loopfleet-coordinator").native(), "--listen-clients",
-                    "tcp://127.0.0.1:0", "--listen-workers", "tcp://127.0.0.1:0", "--http",
-                    "127.0.0.1:0", "--db", (dir / "bench.db").native(), "--keys", keys.native()},
-           .clear_environment_prefixes = {"LOOPFLEET_"},
-           .stdout_fd = pipe.write.get(),
-           .stderr_fd = log.get()}));
+  LF_TRY(coordinator.process,
+         Subprocess::Start({.argv = {(client::OwnDirectory() / "loopfleet-coordinator").native(),
+                                     "--listen-clients", "tcp://127.0.0.1:0", "--listen-workers",
+                                     "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--db",
+                                     (dir / "bench.db").native(), "--keys", keys.native()},
+                            .clear_environment_prefixes = {"LOOPFLEET_"},
+                            .stdout_fd = pipe.write.get(),
+                            .stderr_fd = log.get()}));
   pipe.write.Reset();
   coordinator.output = std::move(pipe.read);
   std::string line;
@@ -318,8 +317,8 @@ Status Run(Priority priority) {
   LF_TRY(const Keys keys, MakeKeys(scratch.path()));
   LF_TRY(Coordinator coordinator, StartCoordinator(scratch.path(), keys.coordinator));
   // Forked before this process has threads; it waits for the word to begin.
-  void* shared = ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                        -1, 0);
+  void* shared =
+      ::mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return Fail(ErrorKind::kSystem, "no memory");
   auto& told = *new (shared) Told;
   LF_TRY(Pipe go, OpenPipe());
@@ -329,8 +328,7 @@ Status Run(Priority priority) {
     go.write.Reset();
     char byte = 0;
     if (::read(go.read.get(), &byte, 1) != 1) ::_exit(1);
-    const pid_t attack = StartAttack(coordinator.clients, keys.client.coordinator, told,
-                                     priority);
+    const pid_t attack = StartAttack(coordinator.clients, keys.client.coordinator, told, priority);
     int status = 0;
     ::waitpid(attack, &status, 0);
     ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);

@@ -75,9 +75,8 @@ Status Submit(PeerConnection& connection, const PeerLoad& load) {
 PeerJobs BeanstalkdRate(const PeerLoad& load) {
   LF_TRY(const auto scratch, ScratchDirectory::Create());
   LF_TRY(const std::uint16_t port, FreePort());
-  auto server =
-      Subprocess::Start({.argv = {"beanstalkd", "-l", "127.0.0.1", "-p",
-                                          std::to_string(port), "-b", scratch.path(), "-f0"}});
+  auto server = Subprocess::Start({.argv = {"beanstalkd", "-l", "127.0.0.1", "-p",
+                                            std::to_string(port), "-b", scratch.path(), "-f0"}});
   if (!server && server.error().kind == ErrorKind::kNotFound) return std::nullopt;
   if (!server) return std::unexpected(server.error());
   LF_TRY(auto connection, PeerConnection::OpenTcp(port));

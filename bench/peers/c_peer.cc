@@ -106,7 +106,7 @@ Result<CKernel> CKernel::Make(const looptree::LoopTree& tree, const std::filesys
   const std::filesystem::path binary = dir / "kernel.so";
   std::ofstream(source) << text;
   LF_TRY(auto compiler, Subprocess::Start({.argv = {"cc", "-O3", "-march=native", "-shared",
-                                                            "-fPIC", "-o", binary, source}}));
+                                                    "-fPIC", "-o", binary, source}}));
   if (const auto status = compiler.WaitFor(kCompileLimit); !status || status->code != 0) {
     return Fail(ErrorKind::kSystem, "cc does not compile the kernel");
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The peers of `queue` that are no queues: what the disk takes for a sync, and what SQLite takes for
-// the same rows when nothing else is done. What goes through the coordinator can be no quicker.
+// The peers of `queue` that are no queues: what the disk takes for a sync, and what SQLite takes
+// for the same rows when nothing else is done. What goes through the coordinator can be no quicker.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace loopfleet::bench {
 Result<double> DiskSyncMicroseconds();
 
 // Jobs per second: a new database beside this one, with its schema and pragmas, is given rows of
-// `jobs` and `outcomes` of its last `batches` batches, `message` of each in turn, in transactions of
-// `rows_per_commit` rows. One thread and nothing but SQLite, which reads the rows from the first
+// `jobs` and `outcomes` of its last `batches` batches, `message` of each in turn, in transactions
+// of `rows_per_commit` rows. One thread and nothing but SQLite, which reads the rows from the first
 // database while it does (its writer is gone, or idle).
 Result<double> BareInsertRate(const std::filesystem::path& database, std::uint32_t batches,
                               std::uint32_t message, std::uint32_t rows_per_commit);

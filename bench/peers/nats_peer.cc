@@ -23,9 +23,9 @@ class NatsServer {
     LF_TRY(const std::uint16_t port, FreePort());
     // Debian puts it where daemons are, which is not in everybody's PATH.
     for (const char* program : {"nats-server", "/usr/sbin/nats-server"}) {
-      auto server = Subprocess::Start(
-          {.argv = {program, "-a", "127.0.0.1", "-p", std::to_string(port), "-js", "-sd",
-                    scratch.path(), "-l", scratch.path() / "log"}});
+      auto server =
+          Subprocess::Start({.argv = {program, "-a", "127.0.0.1", "-p", std::to_string(port), "-js",
+                                      "-sd", scratch.path(), "-l", scratch.path() / "log"}});
       if (server) return NatsServer(std::move(scratch), *std::move(server), port);
       if (server.error().kind != ErrorKind::kNotFound) return std::unexpected(server.error());
     }

@@ -33,12 +33,11 @@ Result<NumpyPeer> NumpyPeer::Start(const std::filesystem::path& script) {
   NumpyPeer peer;
   LF_TRY(Pipe in, MakePipe());
   LF_TRY(Pipe out, MakePipe());
-  LF_TRY(peer.process_,
-         Subprocess::Start(
-             {.argv = {kPython, script.native()},
-              .set_environment = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}},
-              .stdin_fd = in.read.get(),
-              .stdout_fd = out.write.get()}));
+  LF_TRY(peer.process_, Subprocess::Start({.argv = {kPython, script.native()},
+                                           .set_environment = {{"OMP_NUM_THREADS", "1"},
+                                                               {"OPENBLAS_NUM_THREADS", "1"}},
+                                           .stdin_fd = in.read.get(),
+                                           .stdout_fd = out.write.get()}));
   peer.to_ = std::move(in.write);
   peer.from_ = std::move(out.read);
   in.read.Reset();

@@ -90,10 +90,10 @@ Status Work(const std::filesystem::path& socket, const RedisLoad& load, std::uin
 Result<std::optional<double>> RedisRate(const RedisLoad& load) {
   LF_TRY(const auto scratch, ScratchDirectory::Create());
   const std::filesystem::path socket = scratch.path() / "redis";
-  auto server = Subprocess::Start(
-      {.argv = {"redis-server", "--port", "0", "--unixsocket", socket, "--dir", scratch.path(),
-                "--appendonly", "yes", "--appendfsync", "always", "--save", "", "--logfile",
-                scratch.path() / "log"}});
+  auto server =
+      Subprocess::Start({.argv = {"redis-server", "--port", "0", "--unixsocket", socket, "--dir",
+                                  scratch.path(), "--appendonly", "yes", "--appendfsync", "always",
+                                  "--save", "", "--logfile", scratch.path() / "log"}});
   if (!server && server.error().kind == ErrorKind::kNotFound) return std::nullopt;
   if (!server) return std::unexpected(server.error());
   const std::uint32_t messages = load.jobs / load.jobs_per_message;

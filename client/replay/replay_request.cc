@@ -26,7 +26,7 @@ constexpr int kMaxNesting = 4;  // a request needs 2
 // A job is held to looptree::Limits::actions; here only one line's time and answer are at stake.
 constexpr std::size_t kMaxActions = 4096;
 constexpr std::size_t kMaxActionSpace = 2048;  // the documents' 2 to 1024 without gaps, and more
-constexpr std::size_t kMaxValues = 16'384;           // of the line's JSON
+constexpr std::size_t kMaxValues = 16'384;     // of the line's JSON
 // A tree has at most looptree::Limits::tree_nodes loops; more rows would be padding only.
 constexpr std::int64_t kMostLoops = looptree::Limits{}.tree_nodes;
 

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define LF_CHECK(condition, ...)                                                             \
-  do {                                                                                       \
-    if (!(condition)) [[unlikely]] {                                                         \
-      fmt::print(stderr, "{}:{}: check failed: {}: {}\n", __FILE__, __LINE__, #condition,    \
-                 fmt::format(__VA_ARGS__));                                                  \
-      std::abort();                                                                          \
-    }                                                                                        \
+#define LF_CHECK(condition, ...)                                                          \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]] {                                                      \
+      fmt::print(stderr, "{}:{}: check failed: {}: {}\n", __FILE__, __LINE__, #condition, \
+                 fmt::format(__VA_ARGS__));                                               \
+      std::abort();                                                                       \
+    }                                                                                     \
   } while (false)

@@ -1,6 +1,6 @@
 #pragma once
-// Time comes in through a constructor, so that tests own it. Monotonic time (Instant) decides leases
-// and deadlines; wall time (WallTime) is only ever recorded.
+// Time comes in through a constructor, so that tests own it. Monotonic time (Instant) decides
+// leases and deadlines; wall time (WallTime) is only ever recorded.
 
 #include <chrono>
 

@@ -33,8 +33,8 @@ class EscapedEvent final : public spdlog::custom_flag_formatter {
 }  // namespace
 
 void Init(std::string_view program, Level level) {
-  auto logger = std::make_shared<spdlog::logger>(
-      std::string(program), std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(std::string(program),
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<EscapedEvent>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %n %*");
   logger->set_formatter(std::move(formatter));

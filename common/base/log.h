@@ -1,8 +1,8 @@
 #pragma once
-// One event a line to standard error: "time level program event key=value ...". The format string is
-// the event and its ids, for example Info("worker.lost worker={} leases={}", name, count). Rates are
-// metrics, not log lines. Control characters, which may be in what peers say, are escaped (\x0a):
-// nobody writes lines of their own. Safe from any thread.
+// One event a line to standard error: "time level program event key=value ...". The format string
+// is the event and its ids, for example Info("worker.lost worker={} leases={}", name, count). Rates
+// are metrics, not log lines. Control characters, which may be in what peers say, are escaped
+// (\x0a): nobody writes lines of their own. Safe from any thread.
 
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Randomness of two kinds: the operating system's (ids, hidden seeds) and SplitMix64, whose sequence
-// is the same on every machine for one seed (inputs, walks, simulations).
+// Randomness of two kinds: the operating system's (ids, hidden seeds) and SplitMix64, whose
+// sequence is the same on every machine for one seed (inputs, walks, simulations).
 
 #include <cstdint>
 #include <span>

@@ -41,14 +41,14 @@ inline std::unexpected<Error> Fail(ErrorKind kind, std::string message) {
 // LF_TRY(auto x, F()): x = *F(), or return F's error from the enclosing function.
 #define LF_TRY(declaration, expression) \
   LF_TRY_INNER(declaration, expression, LF_CONCAT(lf_try_, __LINE__))
-#define LF_TRY_INNER(declaration, expression, name)                        \
-  auto name = (expression);                                                \
-  if (!name.has_value()) return std::unexpected(std::move(name).error());  \
+#define LF_TRY_INNER(declaration, expression, name)                       \
+  auto name = (expression);                                               \
+  if (!name.has_value()) return std::unexpected(std::move(name).error()); \
   declaration = *std::move(name)
 
 // LF_TRY_VOID(F()): go on, or return F's error from the enclosing function.
-#define LF_TRY_VOID(expression)                                                    \
-  do {                                                                             \
-    auto lf_status = (expression);                                                 \
+#define LF_TRY_VOID(expression)                                                       \
+  do {                                                                                \
+    auto lf_status = (expression);                                                    \
     if (!lf_status.has_value()) return std::unexpected(std::move(lf_status).error()); \
   } while (false)

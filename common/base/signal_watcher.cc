@@ -21,7 +21,7 @@ namespace {
 constexpr int kExitBySignal = 128;
 
 bool IsIgnored(int signal) {
-  struct sigaction action {};
+  struct sigaction action{};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 

@@ -54,12 +54,12 @@ enum class FailureCode : std::uint16_t {
 
 struct FailureInfo {
   FailureCode code;
-  std::string_view name;   // "INVALID_ACTION"
-  bool retryable;          // the same request may succeed later, unchanged
-  std::string_view advice; // what it means and what to do
+  std::string_view name;    // "INVALID_ACTION"
+  bool retryable;           // the same request may succeed later, unchanged
+  std::string_view advice;  // what it means and what to do
 };
 
-std::span<const FailureInfo> FailureTable();          // every code, in numeric order
+std::span<const FailureInfo> FailureTable();  // every code, in numeric order
 const FailureInfo& InfoOf(FailureCode code);
 std::optional<FailureCode> FailureCodeOf(std::uint16_t number);
 std::optional<FailureCode> ParseFailureCode(std::string_view name);

@@ -50,10 +50,10 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
         fmt::format("from {} to {}, or 0 for the default", kLeastBudgetMs, kMostBudgetMs));
   }
   if (spec.priority < kLeastPriority || spec.priority > kMostPriority) {
-    return senseless("priority", fmt::format("{}", spec.priority),
-                     fmt::format("from {} to {}, higher first; nearest: {}", kLeastPriority,
-                                 kMostPriority,
-                                 std::clamp(spec.priority, kLeastPriority, kMostPriority)));
+    return senseless(
+        "priority", fmt::format("{}", spec.priority),
+        fmt::format("from {} to {}, higher first; nearest: {}", kLeastPriority, kMostPriority,
+                    std::clamp(spec.priority, kLeastPriority, kMostPriority)));
   }
   for (const std::string& label : spec.labels) {
     if (auto why = SenselessLabel(label)) {
@@ -63,9 +63,9 @@ std::optional<Failure> SenselessField(const JobSpec& spec) {
   }
   if (spec.deadline_s != 0 &&
       !(spec.deadline_s >= kShortestDeadlineS && spec.deadline_s <= kLongestDeadlineS)) {
-    return senseless("deadline_s", fmt::format("{}", spec.deadline_s),
-                     fmt::format("from {} to {}, or 0 for none", kShortestDeadlineS,
-                                 kLongestDeadlineS));
+    return senseless(
+        "deadline_s", fmt::format("{}", spec.deadline_s),
+        fmt::format("from {} to {}, or 0 for none", kShortestDeadlineS, kLongestDeadlineS));
   }
   if (spec.max_age_s < 0) {
     return senseless("max_age_s", fmt::format("{}", spec.max_age_s), "0 is any age");

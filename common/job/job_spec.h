@@ -22,7 +22,7 @@ enum class CacheState : std::uint8_t { kWarm, kCold };
 // Whether a stored result may answer.
 enum class Freshness : std::uint8_t { kStoredMayAnswer, kMeasureAnew };
 
-std::string_view DeviceKindName(DeviceKind kind);  // "cpu", "cuda"
+std::string_view DeviceKindName(DeviceKind kind);   // "cpu", "cuda"
 std::string_view CacheStateName(CacheState state);  // "warm", "cold"
 
 struct JobSpec {
@@ -37,16 +37,16 @@ struct JobSpec {
   Freshness freshness = Freshness::kStoredMayAnswer;
   std::string tag;  // JSON text of the user's own, returned as it came; "" is none
 
-  std::int32_t priority = 0;        // higher first, among one client's jobs
-  std::uint32_t threads = 1;        // that the kernel may use
+  std::int32_t priority = 0;  // higher first, among one client's jobs
+  std::uint32_t threads = 1;  // that the kernel may use
   CacheState cache = CacheState::kWarm;
   std::vector<std::string> labels;  // that the worker must carry, all of them
   std::string affinity;             // jobs of equal affinity run on one worker; "" is none
-  double precision = 0;             // wanted relative half-width of the interval; 0: the default policy
-  double budget_ms = 0;             // that timing may take; 0: the default policy
-  std::uint64_t cut_above_ns = 0;   // CUT once a run surely takes longer; 0: never cut
-  double deadline_s = 0;            // from acceptance until EXPIRED; 0: none
-  double max_age_s = 0;             // of a stored result that answers; 0: any age
+  double precision = 0;  // wanted relative half-width of the interval; 0: the default policy
+  double budget_ms = 0;  // that timing may take; 0: the default policy
+  std::uint64_t cut_above_ns = 0;  // CUT once a run surely takes longer; 0: never cut
+  double deadline_s = 0;           // from acceptance until EXPIRED; 0: none
+  double max_age_s = 0;            // of a stored result that answers; 0: any age
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

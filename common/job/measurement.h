@@ -53,22 +53,22 @@ struct Thinned {
   friend bool operator==(const Thinned&, const Thinned&) = default;
 };
 
-// Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off the
-// wall, times the clock while the kernel was timed, divided by the reference. Where either is not
-// known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
+// Times are stated at the device's reference clock (HardwareFacts::clock_mhz): what was read off
+// the wall, times the clock while the kernel was timed, divided by the reference. Where either is
+// not known (0), they are what was read off the wall. See docs/MEASUREMENT.md.
 struct Measurement {
   // All in nanoseconds for one run of the kernel; over the accepted samples, or over all that
   // were not preempted where fewer than three were accepted (then the grade is C).
-  double elapsed_ns = 0;       // median
-  double elapsed_low_ns = 0;   // order-statistic interval round the median, about 95 %
+  double elapsed_ns = 0;      // median
+  double elapsed_low_ns = 0;  // order-statistic interval round the median, about 95 %
   double elapsed_high_ns = 0;
   double elapsed_min_ns = 0;
   double elapsed_mean_ns = 0;
-  double spread = 0;           // (high - low) / (2 * median)
+  double spread = 0;  // (high - low) / (2 * median)
   Grade grade = Grade::kC;
-  std::uint64_t iterations_per_sample = 0;     // runs in each timed batch
-  std::vector<double> samples_ns;              // every timed batch, divided by its iterations
-  std::vector<std::uint8_t> sample_flags;      // SampleFlag bits, one for each sample
+  std::uint64_t iterations_per_sample = 0;        // runs in each timed batch
+  std::vector<double> samples_ns;                 // every timed batch, divided by its iterations
+  std::vector<std::uint8_t> sample_flags;         // SampleFlag bits, one for each sample
   std::optional<Thinned> thinned = std::nullopt;  // none: every sample is there
   // The clock of the core right before and right after the timing; 0: not measured.
   double clock_before_mhz = 0;

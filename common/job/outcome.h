@@ -1,6 +1,6 @@
 #pragma once
-// Evaluation: what a worker says about a job. Outcome: what becomes of it: exactly one for each job,
-// immutable, equal for every reader.
+// Evaluation: what a worker says about a job. Outcome: what becomes of it: exactly one for each
+// job, immutable, equal for every reader.
 
 #include <cstdint>
 #include <optional>
@@ -20,14 +20,15 @@
 
 namespace loopfleet {
 
-// The conditions of a measurement: with the tree, the full tuple that a stored result is looked up by.
+// The conditions of a measurement: with the tree, the full tuple that a stored result is looked up
+// by.
 struct Conditions {
   HardwareFacts hardware;
   CompilerFacts compiler;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
-  std::string policy;      // of measuring: "fixed15x60us" (docs/MEASUREMENT.md)
-  std::string isolation;   // how the kernel was kept apart: "process+rlimits"
+  std::string policy;     // of measuring: "fixed15x60us" (docs/MEASUREMENT.md)
+  std::string isolation;  // how the kernel was kept apart: "process+rlimits"
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
 
@@ -35,12 +36,13 @@ struct Evaluation {
   std::variant<Measurement, Failure> verdict;
   // Known once the actions were replayed.
   std::optional<looptree::TreeKey> tree_key;
-  std::uint64_t flop_count = 0;      // of one run
+  std::uint64_t flop_count = 0;  // of one run
   // Known once a worker had the job.
   std::optional<Conditions> conditions;
-  std::uint64_t scratch_bytes = 0;   // of intermediates, beside inputs and outputs
-  std::string code_hash;             // hex digest of the object code; "" if none was made
-  std::vector<std::string> no_effect;  // annotations that changed nothing, for example "L3 vectorize"
+  std::uint64_t scratch_bytes = 0;  // of intermediates, beside inputs and outputs
+  std::string code_hash;            // hex digest of the object code; "" if none was made
+  std::vector<std::string>
+      no_effect;  // annotations that changed nothing, for example "L3 vectorize"
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 
@@ -58,10 +60,10 @@ std::string_view OutcomeSourceName(OutcomeSource source);  // "measured"
 
 struct Outcome {
   JobId job;
-  std::uint64_t sequence = 0;   // 1, 2, 3 ... in the order in which the batch's jobs finished
+  std::uint64_t sequence = 0;  // 1, 2, 3 ... in the order in which the batch's jobs finished
   OutcomeSource source = OutcomeSource::kMeasured;
-  std::uint32_t attempts = 0;   // times the job was leased; 0 if it never had to be
-  std::string worker;           // name of the one that measured; "" if none did
+  std::uint32_t attempts = 0;  // times the job was leased; 0 if it never had to be
+  std::string worker;          // name of the one that measured; "" if none did
   WallTime finished_at{};
   Evaluation evaluation;
   // As submitted, so that an outcome can be read by itself.

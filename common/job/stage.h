@@ -17,8 +17,8 @@ inline constexpr std::array kStages = {Stage::kQueue,  Stage::kReplay,  Stage::k
 
 std::string_view StageName(Stage stage);  // "queue"
 
-// How long each stage took; zero for a stage the job did not reach. Queue time is time spent waiting
-// and never part of the job's own time.
+// How long each stage took; zero for a stage the job did not reach. Queue time is time spent
+// waiting and never part of the job's own time.
 class StageDurations {
  public:
   Nanos& operator[](Stage stage) { return durations_[static_cast<std::size_t>(stage)]; }

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxJobBytes = std::size_t{384} << 10;
 inline constexpr std::size_t kMaxUriBytes = 4096;
 inline constexpr std::size_t kMaxTagBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxLabels = kMostLabels;
-inline constexpr std::size_t kMaxLabelBytes = kMostLabelBytes;  // also an affinity, also a capability
+inline constexpr std::size_t kMaxLabelBytes =
+    kMostLabelBytes;  // also an affinity, also a capability
 
 // Of what is said about a job. Encode cuts failure texts and facts to these by itself.
 inline constexpr std::size_t kMaxFactBytes = 512;  // names, hardware and compiler facts

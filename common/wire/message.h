@@ -235,11 +235,11 @@ struct WorkerInfo {
   std::string http;  // HOST:PORT of its metrics; "" if it serves none
   HardwareFacts hardware;
   CompilerFacts compiler;
-  std::uint32_t max_threads = 1;  // that a kernel may use there
-  double canary_ratio = 0;        // time of its canaries now to when it started; 0: not measured
+  std::uint32_t max_threads = 1;    // that a kernel may use there
+  double canary_ratio = 0;          // time of its canaries now to when it started; 0: not measured
   std::vector<std::string> labels;  // that jobs may demand of it, those by its hardware too
-  std::optional<Drain> drain;     // by an operator
-  std::string quarantine;         // why it is in quarantine, for people; "" if it is not
+  std::optional<Drain> drain;       // by an operator
+  std::string quarantine;           // why it is in quarantine, for people; "" if it is not
   QuarantineCause quarantine_cause = QuarantineCause::kNone;
   std::uint64_t quarantined_ms = 0;     // for how long; 0: it is not
   std::vector<std::string> hindrances;  // as in its hello
@@ -283,11 +283,11 @@ struct JobExplanation {
   // kQueued. Jobs with the same demand whose turn comes before.
   std::uint64_t ahead_own = 0;  // of the same client; at least so many, if they are not all counted
   bool ahead_own_is_exact = true;
-  std::uint64_t ahead_others = 0;   // of other clients, if all jobs take alike
-  std::uint32_t other_clients = 0;  // that have such jobs
-  std::optional<JobId> follows;     // an equal job under way, whose answer it gets
-  std::string affinity_worker;      // name of the one that its affinity is bound to; "": none
-  std::uint64_t unserved_ms = 0;    // for how long no worker has been there that matches
+  std::uint64_t ahead_others = 0;       // of other clients, if all jobs take alike
+  std::uint32_t other_clients = 0;      // that have such jobs
+  std::optional<JobId> follows;         // an equal job under way, whose answer it gets
+  std::string affinity_worker;          // name of the one that its affinity is bound to; "": none
+  std::uint64_t unserved_ms = 0;        // for how long no worker has been there that matches
   std::uint64_t unserved_limit_ms = 0;  // then it ends with NO_MATCHING_WORKER
   std::vector<WorkerFit> workers;       // those that fit best first; at most kMaxExplainedWorkers
   std::uint32_t more_workers = 0;       // that are not listed
@@ -328,8 +328,8 @@ struct FleetInfo {
   std::uint64_t epoch = 0;  // another one, and all counts and events begin anew
   WallTime started_at{};
   WallTime now{};
-  std::string version;  // of the coordinator
-  std::string http;     // HOST:PORT of its /metrics; "": not known
+  std::string version;           // of the coordinator
+  std::string http;              // HOST:PORT of its /metrics; "": not known
   std::uint64_t queued_cpu = 0;  // jobs that wait for a worker, by the device they ask for
   std::uint64_t queued_cuda = 0;
   std::uint64_t queued_any = 0;
@@ -338,7 +338,8 @@ struct FleetInfo {
   std::uint64_t accepted_jobs = 0;
   std::uint64_t finished_jobs = 0;  // with an outcome
   std::uint64_t failed_jobs = 0;    // of those, without a measurement
-  std::uint64_t shared_jobs = 0;  // of those, answered from the store or with an equal job's outcome
+  std::uint64_t shared_jobs =
+      0;  // of those, answered from the store or with an equal job's outcome
   std::uint32_t workers_ready = 0;
   std::uint32_t workers_draining = 0;
   std::uint32_t workers_lost = 0;
@@ -379,9 +380,9 @@ struct WorkerHello {
   std::string http;
   HardwareFacts hardware;
   CompilerFacts compiler;
-  std::string policy;                     // Conditions::policy of its measurements
-  std::uint32_t max_threads = 1;          // that a kernel may use here
-  std::vector<std::string> labels;        // it was given; at most kMaxLabels
+  std::string policy;               // Conditions::policy of its measurements
+  std::uint32_t max_threads = 1;    // that a kernel may use here
+  std::vector<std::string> labels;  // it was given; at most kMaxLabels
   // What may make its figures worse than they need be, for people; at most kMaxHindrances.
   std::vector<std::string> hindrances;
   std::vector<HeldLease> held;            // what it still has, after a reconnect

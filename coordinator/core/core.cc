@@ -28,14 +28,14 @@ namespace {
 // Its unfinished jobs are charged at once, whenever they come; their size is charged with them.
 void RecoverBatch(Transaction& tx, const storage::StoredBatch& stored) {
   Batch& batch = tx.state.batches.Add({.id = stored.batch,
-                                         .client = stored.client,
-                                         .open = !stored.closed && !stored.cancelled,
-                                         .client_heard_at = tx.now.instant,
-                                         .cancelled = stored.cancelled,
-                                         .job_count = stored.job_count,
-                                         .accepted = stored.job_count,
-                                         .finished = stored.finished,
-                                         .durable = stored.finished});
+                                       .client = stored.client,
+                                       .open = !stored.closed && !stored.cancelled,
+                                       .client_heard_at = tx.now.instant,
+                                       .cancelled = stored.cancelled,
+                                       .job_count = stored.job_count,
+                                       .accepted = stored.job_count,
+                                       .finished = stored.finished,
+                                       .durable = stored.finished});
   tx.state.usage.OpenBatch(stored.client);
   ChargeJobs(tx, batch, stored.job_count - stored.finished, 0);
 }
@@ -242,8 +242,8 @@ void PersistOutcomes(Transaction& tx) {
   if (tx.writes.empty()) return;
   tx.commit.made_at = tx.now.instant;
   const Token token = tx.state.commits.Add(std::move(tx.commit));
-  tx.effects.push_back(Persist{
-      .token = token, .writes = std::move(tx.writes), .when_full = WhenFull::kKeepTrying});
+  tx.effects.push_back(
+      Persist{.token = token, .writes = std::move(tx.writes), .when_full = WhenFull::kKeepTrying});
 }
 
 }  // namespace

@@ -12,10 +12,9 @@ namespace {
 void CheckJob(const State& state, const Job& job) {
   const Batch* batch = state.batches.Find(job.id.batch);
   LF_CHECK(batch != nullptr && job.id.index < batch->job_count, "job {} has no batch", job.id);
-  LF_CHECK(!batch->cancelled ||
-               (job.id.index >= batch->cancelled_before &&
-                std::ranges::find(state.endings.cancelled, job.id.batch) !=
-                    state.endings.cancelled.end()),
+  LF_CHECK(!batch->cancelled || (job.id.index >= batch->cancelled_before &&
+                                 std::ranges::find(state.endings.cancelled, job.id.batch) !=
+                                     state.endings.cancelled.end()),
            "job {} outlived its batch's cancellation", job.id);
   LF_CHECK(job.attempts() <= state.limits.max_attempts, "job {}: attempt {}", job.id,
            job.attempts());
@@ -30,8 +29,8 @@ void CheckJob(const State& state, const Job& job) {
     LF_CHECK(entry != state.retries.entries().end() && entry->second.job == job.id,
              "job {} is not among the retries", job.id);
   }
-  LF_CHECK(job.failed_attempts.size() <= state.limits.max_attempts, "job {} failed {} times", job.id,
-           job.failed_attempts.size());
+  LF_CHECK(job.failed_attempts.size() <= state.limits.max_attempts, "job {} failed {} times",
+           job.id, job.failed_attempts.size());
   if (const auto* leased = std::get_if<Leased>(&job.progress)) {
     const LeaseRecord* lease = state.leases.Find(leased->lease);
     LF_CHECK(lease != nullptr && lease->job == job.id && lease->stage == LeaseStage::kRunning,

@@ -50,8 +50,8 @@ void EffectRunner::Do(AnswerFromStorage effect) {
 }
 
 void EffectRunner::AddRead(ReadTurns::Read read) {
-  const auto [peer, number] = std::visit(
-      [](const auto& one) { return std::pair(one.peer, one.number); }, read);
+  const auto [peer, number] =
+      std::visit([](const auto& one) { return std::pair(one.peer, one.number); }, read);
   auto no_room = reads_.Add(std::move(read));
   if (!no_room) return;
   observer_.Observe(Observation{RequestWasRefused{no_room->code}});

@@ -57,7 +57,7 @@ class EventLoop {
   // Large submissions take long to admit: the other socket and the timers have their turn after
   // this, or after one message.
   static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
-  static constexpr int kMaxMessagesPerTurn = 256;      // of workers: clients are not starved
+  static constexpr int kMaxMessagesPerTurn = 256;  // of workers: clients are not starved
   // Of clients. ZeroMQ gives one of each connection in turn, and a client may have many.
   static constexpr int kMaxRequestsPerTurn = 1'024;
   static constexpr std::chrono::milliseconds kMaxAdmittingPerTurn{5};  // or one submission
@@ -65,7 +65,7 @@ class EventLoop {
   // they are taken by clients, and not for the disk, which takes them as they came.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
   static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
-  static constexpr std::size_t kJobsPerPiece = 2'000;  // of a recovery; about 5 ms
+  static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery; about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 

@@ -17,9 +17,10 @@ std::string TextOf(const WorkerChanged& changed) {
     case WorkerChange::kLost:
       return changed.leases == 0 ? "" : fmt::format("{} leases go to others", changed.leases);
     case WorkerChange::kQuarantined:
-      return fmt::format("it gets only jobs that no other worker could run, its figures are in "
-                         "doubt: {}",
-                         QuarantineText(changed.quarantine));
+      return fmt::format(
+          "it gets only jobs that no other worker could run, its figures are in "
+          "doubt: {}",
+          QuarantineText(changed.quarantine));
     case WorkerChange::kJoined:
     case WorkerChange::kRefused:
     case WorkerChange::kReleased:

@@ -1,6 +1,6 @@
 #pragma once
-// LogRateLimit: of lines that a stranger can cause without end, one a second is logged; the next one
-// says how many it stands for. One thread's.
+// LogRateLimit: of lines that a stranger can cause without end, one a second is logged; the next
+// one says how many it stands for. One thread's.
 
 #include <chrono>
 #include <cstdint>

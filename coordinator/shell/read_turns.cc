@@ -19,9 +19,10 @@ std::optional<Failure> ReadTurns::Add(Read read) {
   const Uuid client = PayerOf(read).client;
   const auto known = waiting_.find(client);
   if (known != waiting_.end() && known->second.size() >= limits_.max_reads_per_client) {
-    return Failure{.code = FailureCode::kQuotaExceeded,
-                   .message = fmt::format("{} pages are to be read for this client, that is the most",
-                                          limits_.max_reads_per_client)};
+    return Failure{
+        .code = FailureCode::kQuotaExceeded,
+        .message = fmt::format("{} pages are to be read for this client, that is the most",
+                               limits_.max_reads_per_client)};
   }
   if (size_ >= limits_.max_reads) {
     return Failure{
@@ -52,7 +53,8 @@ ReadTurns::Read ReadTurns::Take() {
 
 void ReadTurns::RemoveThoseWith(const std::set<KeyText>& keys) {
   for (auto& [client, reads] : waiting_) {
-    size_ -= std::erase_if(reads, [&](const Read& read) { return keys.contains(PayerOf(read).key); });
+    size_ -=
+        std::erase_if(reads, [&](const Read& read) { return keys.contains(PayerOf(read).key); });
   }
   std::erase_if(waiting_, [](const auto& entry) { return entry.second.empty(); });
   std::erase_if(turns_, [&](const Uuid& client) { return !waiting_.contains(client); });

@@ -38,7 +38,7 @@ class RequestTurns {
   // From now on nothing that waits is of an authorized sender if it came with one of these.
   void Revoke(const std::set<KeyText>& keys);
   bool empty() const { return turns_.empty(); }
-  std::size_t bytes() const { return bytes_; }  // of all
+  std::size_t bytes() const { return bytes_; }                  // of all
   std::size_t client_count() const { return clients_.size(); }  // that are remembered
 
  private:

@@ -9,8 +9,7 @@
 namespace loopfleet::coordinator {
 
 StorageThread::StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics,
-                             const Clock& clock, wire::Wakeup& done,
-                             std::chrono::days keep_samples)
+                             const Clock& clock, wire::Wakeup& done, std::chrono::days keep_samples)
     : store_(store),
       metrics_(metrics),
       clock_(clock),

@@ -31,8 +31,8 @@ CorePlan PlanCores(const std::vector<int>& processors, const HostFiles& files,
 }
 
 std::vector<int> ThreadsOfCore(int processor, const HostFiles& files) {
-  const auto siblings = files.Sys(
-      fmt::format("devices/system/cpu/cpu{}/topology/thread_siblings_list", processor));
+  const auto siblings =
+      files.Sys(fmt::format("devices/system/cpu/cpu{}/topology/thread_siblings_list", processor));
   std::vector<int> threads = ParseCpuList(siblings.value_or(""));
   if (std::ranges::find(threads, processor) == threads.end()) threads.push_back(processor);
   return threads;

@@ -1,8 +1,9 @@
 #pragma once
-// CorePlan: which core of a host times kernels and where everything else runs. The last processor of
-// those that may be used is set aside, with all threads of its core: what ran on one of them would
-// share the arithmetic units and the caches of the kernel that is timed, so nothing of ours does.
-// One rule for workers, who follow it, and for `loopfleet doctor`, which says what follows from it.
+// CorePlan: which core of a host times kernels and where everything else runs. The last processor
+// of those that may be used is set aside, with all threads of its core: what ran on one of them
+// would share the arithmetic units and the caches of the kernel that is timed, so nothing of ours
+// does. One rule for workers, who follow it, and for `loopfleet doctor`, which says what follows
+// from it.
 
 #include <optional>
 #include <vector>

@@ -67,9 +67,10 @@ void CheckTree(const LoopTree& tree) {
 
 // The walk is drawn from the input itself, so that a fuzzer can steer it.
 void CheckWalk(const LoopTree& start, std::string_view bytes, RuleSet rules) {
-  const Action actions[] = {Up{},     Down{},   Down{},    SwapUp{},    SwapDown{},
-                            Split{2}, Split{3}, Split{16}, Merge{},     Unroll{},
-                            Undo{},   Dummy{},  Down{},    Vectorize{}, Split{INT64_MAX}, MergeAllLoops{}};
+  const Action actions[] = {Up{},       Down{},      Down{},           SwapUp{},
+                            SwapDown{}, Split{2},    Split{3},         Split{16},
+                            Merge{},    Unroll{},    Undo{},           Dummy{},
+                            Down{},     Vectorize{}, Split{INT64_MAX}, MergeAllLoops{}};
   AgentWalk walk(Benchmark{.start = start}, rules);
   for (const char byte : bytes) {
     const Action& action = actions[static_cast<unsigned char>(byte) % std::size(actions)];

@@ -57,8 +57,7 @@ std::expected<double, Failure> Evaluate(Children& children, const looptree::Loop
   GuardedBufferPool arenas({});
   auto arena = arenas.Take(LayOut(outputs, workload->layout.buffers.size()));
   if (!arena) {
-    return std::unexpected(
-        Failure{.code = FailureCode::kRunOom, .message = arena.error().message});
+    return std::unexpected(Failure{.code = FailureCode::kRunOom, .message = arena.error().message});
   }
   LF_TRY_VOID(children.device.EnsureReady());
   (*arena)->Poison();
@@ -68,8 +67,7 @@ std::expected<double, Failure> Evaluate(Children& children, const looptree::Loop
                                                 .arena = *arena}));
   LF_TRY_VOID((*arena)->Check(workload->expected));
   (*arena)->Poison();
-  LF_TRY(const DeviceSamples samples,
-         children.device.Time(BenchPolicy(CacheState::kWarm), took));
+  LF_TRY(const DeviceSamples samples, children.device.Time(BenchPolicy(CacheState::kWarm), took));
   LF_TRY_VOID((*arena)->Check(workload->expected));
   return MedianOf(samples.samples.ns);
 }
@@ -91,10 +89,10 @@ void RunChildren(Report& report, const Options& options) {
   if (!canary) return report.Fail(canary.error().message);
   canary->code = probe->canary_code;
   auto fork_server = ForkServer::Start(GpuChildPrograms({.ordinal = options.device,
-                                                  .arch = arch,
-                                                  .assembler = probe->assembler,
-                                                  .canary = *std::move(canary),
-                                                  .isolation = isolation}));
+                                                         .arch = arch,
+                                                         .assembler = probe->assembler,
+                                                         .canary = *std::move(canary),
+                                                         .isolation = isolation}));
   if (!fork_server) return report.Fail(fork_server.error().message);
   const RestartListener on_restart = [&](ChildRole role, ExitReason::Cause) {
     report.Fail(fmt::format("the child '{}' ended", ChildRoleName(role)));
@@ -111,8 +109,8 @@ void RunChildren(Report& report, const Options& options) {
     if (ns) {
       report.Line("- {} {}: right, {:.2f} us", tree.uri, tree.actions, *ns / 1e3);
     } else {
-      report.Fail(fmt::format("{} {}: {}: {}", tree.uri, tree.actions,
-                              InfoOf(ns.error().code).name, ns.error().message));
+      report.Fail(fmt::format("{} {}: {}: {}", tree.uri, tree.actions, InfoOf(ns.error().code).name,
+                              ns.error().message));
     }
   }
 }

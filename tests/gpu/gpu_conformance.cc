@@ -145,8 +145,7 @@ int RunFault(CudaDriver& driver, const Options& options) {
     const auto ran = [&]() -> std::expected<void, Failure> {
       std::string code = HostilePtx(fault);
       if (const auto assembler = OpenNvJitLink()) {
-        auto cubin =
-            (*assembler)->Assemble(code, GpuArch{(*device)->facts().compute_capability});
+        auto cubin = (*assembler)->Assemble(code, GpuArch{(*device)->facts().compute_capability});
         if (cubin) code = std::move(cubin->bytes);
       }
       LF_TRY(const auto loaded, (*device)->Load(kernel, code));
@@ -318,21 +317,19 @@ void RunPart(std::string_view name, const Options& options, Report& report) {
   if (part.without != nullptr) return part.without(report, options);
   const auto driver = OpenCudaDriver();
   if (!driver) return report.Fail(driver.error().message);
-  WithDevice(**driver, options, report,
-             [&](const DeviceBench& bench) {
-               if (bench.device.facts().is_fake && !report.is_fake()) {
-                 return report.Fail("there is no GPU, but a library of tests");
-               }
-               part.on_device(bench, options);
-             });
+  WithDevice(**driver, options, report, [&](const DeviceBench& bench) {
+    if (bench.device.facts().is_fake && !report.is_fake()) {
+      return report.Fail("there is no GPU, but a library of tests");
+    }
+    part.on_device(bench, options);
+  });
 }
 
 // In a process of its own, which tells of it on the same standard output.
 void RunApart(const std::string& name, const Options& options, int most_seconds, Report& report) {
-  const std::string json =
-      fmt::format("{}.{}.part", options.json.empty() ? fmt::format("/tmp/gpu-{}", ::getpid())
-                                                     : options.json,
-                  name);
+  const std::string json = fmt::format(
+      "{}.{}.part", options.json.empty() ? fmt::format("/tmp/gpu-{}", ::getpid()) : options.json,
+      name);
   std::remove(json.c_str());
   const std::string command = fmt::format(
       "exec timeout --kill-after=10 {} {} --alone {} --json '{}' --device {} --trees {} --seed {} "
@@ -347,9 +344,8 @@ void RunApart(const std::string& name, const Options& options, int most_seconds,
   report.Begin(name, PartOf(name).title);
   constexpr int kEnded = 124;  // by timeout
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  report.Fail(code == kEnded
-                  ? fmt::format("it had not ended after {} s", most_seconds)
-                  : fmt::format("it ended with {}: {}", code, taken.error().message));
+  report.Fail(code == kEnded ? fmt::format("it had not ended after {} s", most_seconds)
+                             : fmt::format("it ended with {}: {}", code, taken.error().message));
 }
 
 void RunAll(const Options& options, Report& report) {

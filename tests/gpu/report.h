@@ -67,7 +67,7 @@ class Report {
   Json json_;
   Json part_;
   int failures_ = 0;
-  int not_judged_ = 0;  // goals
+  int not_judged_ = 0;       // goals
   int failures_before_ = 0;  // the part
   std::chrono::steady_clock::time_point begun_;
 };

@@ -86,9 +86,8 @@ void RunTiming(const DeviceBench& bench, const Options& options) {
         report.Fail(fmt::format("{} {} {}: {}", schedule.uri, schedule.actions, name,
                                 taken.error().message));
         if (schedule.judged_by_copy && cache == CacheState::kWarm) {
-          goals.push_back({.name = CopyGoal(schedule),
-                           .goal = 0.95,
-                           .not_judged = taken.error().message});
+          goals.push_back(
+              {.name = CopyGoal(schedule), .goal = 0.95, .not_judged = taken.error().message});
         }
         continue;
       }

@@ -13,9 +13,9 @@ namespace loopfleet::worker {
 
 struct Backend {
   CompilerFacts compiler;
-  // Both called once, in the fork server; every compiler child starts with a copy of what they made.
-  // Functions that code calls outside itself have the same addresses in every child of the fork server,
-  // so an image that was linked in one of them runs in all.
+  // Both called once, in the fork server; every compiler child starts with a copy of what they
+  // made. Functions that code calls outside itself have the same addresses in every child of the
+  // fork server, so an image that was linked in one of them runs in all.
   std::function<std::unique_ptr<Compiler>()> make_compiler;
   std::function<std::unique_ptr<CodeLinker>()> make_linker;
 };

@@ -28,8 +28,7 @@ Status Connection::Run() {
     LF_TRY(const Protocol::Phase phase, protocol_.Turn(now));
     ShowRegistration();
     if (phase == Protocol::Phase::kOver) return {};
-    poller_->Wait(
-        std::clamp<Nanos>(protocol_.NextTimer() - now, Nanos{0}, options_.longest_wait));
+    poller_->Wait(std::clamp<Nanos>(protocol_.NextTimer() - now, Nanos{0}, options_.longest_wait));
   }
 }
 

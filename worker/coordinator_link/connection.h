@@ -1,6 +1,6 @@
 #pragma once
-// Connection: this worker's connection to its coordinator, and the loop that serves it. What is said,
-// and when, is the Protocol's to decide (worker/coordinator_link/protocol.h). A coordinator
+// Connection: this worker's connection to its coordinator, and the loop that serves it. What is
+// said, and when, is the Protocol's to decide (worker/coordinator_link/protocol.h). A coordinator
 // that goes away is waited for without end. Belongs to the thread that calls Run; RequestDrain may
 // be called from any.
 

@@ -100,8 +100,7 @@ struct Protocol::Hearer {
   }
 };
 
-Protocol::Protocol(const Options& options, Line& line, LeaseRunner& runner,
-                           wire::WorkerHello hello)
+Protocol::Protocol(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello)
     : options_(options), line_(line), runner_(runner), hello_(std::move(hello)) {
   hello_.capabilities.emplace_back(wire::kGiveBackCapability);
   hello_.capabilities.emplace_back(wire::kAnnounceCapability);

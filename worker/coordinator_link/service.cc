@@ -148,20 +148,21 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
              }));
   hello.http = http->address();
   Connection connection({.coordinator = config.coordinator,
-                   .keys = std::move(parts.keys),
-                   .protocol = {.canaries = parts.canaries}},
-                  {.context = parts.context,
-                   .wakeup = parts.wakeup,
-                   .runner = parts.runner,
-                   .metrics = parts.metrics,
-                   .clock = parts.clock,
-                   .liveness = liveness,
-                   .set_reference_clock = parts.set_reference_clock,
-                   .check_children = [&]() -> Status {
-                     if (parts.fork_server.IsAlive()) return {};
-                     return Fail(ErrorKind::kClosed, "the process that starts children ended");
-                   }},
-                  hello);
+                         .keys = std::move(parts.keys),
+                         .protocol = {.canaries = parts.canaries}},
+                        {.context = parts.context,
+                         .wakeup = parts.wakeup,
+                         .runner = parts.runner,
+                         .metrics = parts.metrics,
+                         .clock = parts.clock,
+                         .liveness = liveness,
+                         .set_reference_clock = parts.set_reference_clock,
+                         .check_children = [&]() -> Status {
+                           if (parts.fork_server.IsAlive()) return {};
+                           return Fail(ErrorKind::kClosed,
+                                       "the process that starts children ended");
+                         }},
+                        hello);
   const auto service =
       ServiceManager::FromEnvironment([&] { return liveness.SinceLastBeat() < kStuckAfter; });
   parts.signals.Watch([&] {

@@ -1,6 +1,6 @@
 #pragma once
-// ObjectWriter: a module of EmitKernel as an object file, or as assembly for people. It keeps its pipeline of machine passes,
-// as making one costs as much as running it.
+// ObjectWriter: a module of EmitKernel as an object file, or as assembly for people. It keeps its
+// pipeline of machine passes, as making one costs as much as running it.
 
 #include <memory>
 #include <string>

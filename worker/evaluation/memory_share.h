@@ -12,10 +12,10 @@ namespace loopfleet::worker {
 struct MemoryShare {
   std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;   // of inputs and outputs of a job
   std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // of outputs and scratch of a job
-  std::size_t max_workload_bytes = std::size_t{6} << 30;  // inputs and references of all jobs
+  std::size_t max_workload_bytes = std::size_t{6} << 30;     // inputs and references of all jobs
   std::size_t max_kept_workload_bytes = std::size_t{512} << 20;  // of them, those kept for later
-  std::size_t max_arena_bytes = std::size_t{3} << 30;  // outputs and scratch of all jobs
-  std::size_t max_idle_arena_bytes = std::size_t{256} << 20;  // of them, those kept for later
+  std::size_t max_arena_bytes = std::size_t{3} << 30;            // outputs and scratch of all jobs
+  std::size_t max_idle_arena_bytes = std::size_t{256} << 20;     // of them, those kept for later
 
   static MemoryShare Of(std::uint64_t memory_bytes) {
     MemoryShare share;

@@ -139,8 +139,8 @@ std::optional<Pipeline::Prepared> Pipeline::Prepare(Preparer& preparer, const wi
                   .rounds = MeasurementRounds(lease.spec, {.likely_run_ns = verified->run_ns})};
 }
 
-std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(const Kernel& kernel,
-                                                                  const Workload& workload) {
+std::expected<std::shared_ptr<GuardedBuffers>, Failure> Pipeline::GuardedBuffersFor(
+    const Kernel& kernel, const Workload& workload) {
   std::vector<std::uint64_t> counts;
   std::uint64_t elements = 0;
   for (const BufferSpec& buffer : kernel.buffers) {
@@ -277,7 +277,8 @@ std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const 
                                                        .output_bytes = done.output_bytes,
                                                        .threads = done.spec.threads},
                                                       done.evaluation.conditions->hardware));
-  // MeasurementRounds may agree on what all of them were disturbed by, and no probe looks at its other cores.
+  // MeasurementRounds may agree on what all of them were disturbed by, and no probe looks at its
+  // other cores.
   const bool is_disturbed = done.spec.threads > 1 && !done.had_all_cores;
   if (is_disturbed && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
   measurement.grade = std::max(measurement.grade, options_.best_grade);

@@ -118,8 +118,8 @@ class Pipeline final : public LeaseRunner {
   };
   // Runs the kernel once, away from the slot, and compares what it wrote.
   std::expected<Verified, Failure> Verify(Preparer& preparer, const KernelCall& call);
-  std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(const Kernel& kernel,
-                                                          const Workload& workload);
+  std::expected<std::shared_ptr<GuardedBuffers>, Failure> GuardedBuffersFor(
+      const Kernel& kernel, const Workload& workload);
   void Finish(LeaseId lease, JobId job, Evaluation evaluation);
   void Count(const Evaluation& evaluation);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Preparations: whether anything was prepared (compiled, verified) in some span of time. That happens
-// on the cores that the parallel loops of a kernel run on, too. Safe from any thread.
+// Preparations: whether anything was prepared (compiled, verified) in some span of time. That
+// happens on the cores that the parallel loops of a kernel run on, too. Safe from any thread.
 
 #include <cstdint>
 #include <mutex>

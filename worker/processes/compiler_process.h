@@ -1,8 +1,8 @@
 #pragma once
 // CompilerProcess: the daemon's handle on a compiler child. Whatever happens to the child, Compile
-// ends with a kernel or a Failure, and the next call has a working child again. A child that ends is
-// given one try more with a new one, unless it was new: what it compiled before may have damaged it.
-// Each try has the limit; one that took it all is the last. Belongs to one thread.
+// ends with a kernel or a Failure, and the next call has a working child again. A child that ends
+// is given one try more with a new one, unless it was new: what it compiled before may have damaged
+// it. Each try has the limit; one that took it all is the last. Belongs to one thread.
 
 #include <chrono>
 #include <expected>
@@ -24,7 +24,8 @@ using RestartListener = std::function<void(ChildRole, ExitReason::Cause)>;
 
 class CompilerProcess {
  public:
-  CompilerProcess(ForkServer& fork_server, std::chrono::milliseconds limit, RestartListener on_restart);
+  CompilerProcess(ForkServer& fork_server, std::chrono::milliseconds limit,
+                  RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();

@@ -63,8 +63,8 @@ class ExecutorProcess {
   std::expected<Timed, Failure> Finish();
 
   // The core's own capabilities, and its canaries; while nothing is begun. No canaries: there was
-  // no memory for them, or the child died of them. With the canaries the child lets go of big memory:
-  // so it does not keep for long what nobody needs any more.
+  // no memory for them, or the child died of them. With the canaries the child lets go of big
+  // memory: so it does not keep for long what nobody needs any more.
   std::expected<DeviceReading, Failure> MeasureDevice(const HardwareFacts& hardware);
   std::optional<CanaryReading> RunCanaries(const HardwareFacts& hardware,
                                            std::uint64_t probe_steps);

@@ -17,7 +17,8 @@ namespace loopfleet::worker {
 
 class ReferenceProcess {
  public:
-  ReferenceProcess(ForkServer& fork_server, std::chrono::milliseconds limit, RestartListener on_restart);
+  ReferenceProcess(ForkServer& fork_server, std::chrono::milliseconds limit,
+                   RestartListener on_restart);
 
   // Starts the child if there is none.
   Status EnsureChild();

@@ -24,9 +24,9 @@ struct ChildLimits {
 enum class ChildRole : std::uint8_t {
   kCompiler,
   kReference,  // computes what outputs must be
-  kVerifier,  // runs kernels once, away from the timing slot
-  kExecutor,  // times them, on it
-  kDevice,    // holds a GPU, on which kernels run: what they can reach there is not this process
+  kVerifier,   // runs kernels once, away from the timing slot
+  kExecutor,   // times them, on it
+  kDevice,     // holds a GPU, on which kernels run: what they can reach there is not this process
 };
 inline constexpr ChildRole kLastChildRole = ChildRole::kDevice;
 inline constexpr bool RunsKernels(ChildRole role) {

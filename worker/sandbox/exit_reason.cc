@@ -76,7 +76,8 @@ ExitReason EndChild(ChildProcess& child, ErrorKind error) {
   }
   child.Kill();
   // Waiting keeps the next child from overlapping with this one. A child that had ended by itself
-  // says so now, where its fork server was slow to pass it on; the one that had not was ended by us.
+  // says so now, where its fork server was slow to pass it on; the one that had not was ended by
+  // us.
   const Result<int> status = child.WaitUntilEnded(in(kReapTimeout));
   const bool ended_itself = status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
   if (error == ErrorKind::kClosed && ended_itself) return FromStatus(*status);

@@ -237,7 +237,8 @@ Result<std::unique_ptr<ForkServer>> ForkServer::Start(const ChildPrograms& progr
     ::waitpid(pid, nullptr, 0);
     return Fail(ErrorKind::kSystem, fmt::format("pidfd_open: {}", std::strerror(errno)));
   }
-  std::unique_ptr<ForkServer> fork_server(new ForkServer(pid, std::move(ends.first), std::move(pidfd)));
+  std::unique_ptr<ForkServer> fork_server(
+      new ForkServer(pid, std::move(ends.first), std::move(pidfd)));
   ends.second.TakeFd().Reset();
   const Result<std::string> ready =
       fork_server->channel_.Receive(In(kPrepareTimeout), kMaxControlBytes);

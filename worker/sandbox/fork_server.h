@@ -1,8 +1,8 @@
 #pragma once
-// ForkServer: a small single-threaded process, forked from the daemon before the daemon has threads,
-// sockets or keys. It forks the children that compile and run job code and hands their channels
-// back. Of each kind that it was asked for it keeps a spare one, so that a child that ended is
-// replaced at once. It outlives every child and ends with the daemon.
+// ForkServer: a small single-threaded process, forked from the daemon before the daemon has
+// threads, sockets or keys. It forks the children that compile and run job code and hands their
+// channels back. Of each kind that it was asked for it keeps a spare one, so that a child that
+// ended is replaced at once. It outlives every child and ends with the daemon.
 //
 // For each child the daemon holds a channel, a pidfd (to kill exactly this process) and a pipe on
 // which the fork server writes the child's wait status when it has ended.
@@ -35,8 +35,8 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   Channel& channel() { return channel_; }
   void Kill();
-  // The status that waitpid gave to the fork server. kTimeout: it still runs. kClosed: the fork server
-  // ended.
+  // The status that waitpid gave to the fork server. kTimeout: it still runs. kClosed: the fork
+  // server ended.
   Result<int> WaitUntilEnded(Instant deadline);
 
  private:
@@ -65,8 +65,8 @@ class ForkServer {
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  // From any thread. The role is one of the programs'. kClosed: the fork server is gone, and the daemon
-  // can do no more work. kTimeout: it did not answer in time; its late answer is nobody's.
+  // From any thread. The role is one of the programs'. kClosed: the fork server is gone, and the
+  // daemon can do no more work. kTimeout: it did not answer in time; its late answer is nobody's.
   Result<ChildProcess> Spawn(ChildRole role, Nanos timeout = kSpawnTimeout);
   bool IsAlive() const;
   pid_t pid() const { return pid_; }

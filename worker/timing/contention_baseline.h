@@ -1,6 +1,7 @@
 #pragma once
-// ContentionBaseline: how many cycles a throughput probe takes when nothing else uses the core. In cycles,
-// so a slower clock is not taken for contention. Outlives executor children. Belongs to one thread.
+// ContentionBaseline: how many cycles a throughput probe takes when nothing else uses the core. In
+// cycles, so a slower clock is not taken for contention. Outlives executor children. Belongs to one
+// thread.
 
 #include <array>
 #include <cstddef>

@@ -18,14 +18,15 @@ Failure CutFailure(const MeasurementRounds& rounds, const JobSpec& spec) {
 }  // namespace
 
 DeviceHealth::DeviceHealth(const Options& options, const DeviceReading& reading,
-                         HardwareFacts hardware)
+                           HardwareFacts hardware)
     : options_(options),
       reading_(reading),
       hardware_(std::move(hardware)),
       canaries_(options.canaries) {
   for (const double cycles : reading.probe_cycles) quiet_.Observe(cycles);
   if (reading.flop_per_cycle > 0) {
-    arithmetic_ = ContentionBaseline(static_cast<double>(reading.canary_flop) / reading.flop_per_cycle);
+    arithmetic_ =
+        ContentionBaseline(static_cast<double>(reading.canary_flop) / reading.flop_per_cycle);
   }
   hardware_.peaks = PeaksOf(reading_, hardware_.clock_mhz);
 }
@@ -66,9 +67,9 @@ bool DeviceHealth::WasEverQuiet() const { return quiet_.cycles() <= QuietCycles(
 
 void DeviceHealth::Observe(const Samples& samples) { quiet_.Observe(samples.probe_cycles); }
 
-std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds, const JobSpec& spec,
-                                                       const WorkDone& work,
-                                                       const HardwareFacts& hardware) const {
+std::expected<Measurement, Failure> DeviceHealth::Judge(const MeasurementRounds& rounds,
+                                                        const JobSpec& spec, const WorkDone& work,
+                                                        const HardwareFacts& hardware) const {
   if (rounds.IsCut()) return std::unexpected(CutFailure(rounds, spec));
   std::expected<Measurement, Failure> measurement = rounds.Summarise(hardware.clock_mhz);
   if (!measurement) return measurement;

@@ -1,7 +1,7 @@
 #pragma once
-// DeviceHealth: what this worker knows of its timing core, and what follows from it for figures: how
-// quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether the
-// canaries are steady. Belongs to the timing thread, but for what may be called from any.
+// DeviceHealth: what this worker knows of its timing core, and what follows from it for figures:
+// how quick a probe is when the core is quiet, the reference clock, the measured peaks, and whether
+// the canaries are steady. Belongs to the timing thread, but for what may be called from any.
 
 #include <cstdint>
 #include <expected>

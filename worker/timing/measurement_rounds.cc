@@ -44,7 +44,8 @@ bool ClockMoved(const Samples& samples) {
 
 }  // namespace
 
-MeasurementRounds::MeasurementRounds(const JobSpec& spec, const Options& options) : spec_(spec), options_(options) {}
+MeasurementRounds::MeasurementRounds(const JobSpec& spec, const Options& options)
+    : spec_(spec), options_(options) {}
 
 double MeasurementRounds::SpentNs() const {
   return std::accumulate(rounds_.begin(), rounds_.end(), 0.0,
@@ -145,7 +146,8 @@ std::vector<std::size_t> MeasurementRounds::Agreeing() const {
 
 // Disturbed alike for as long as they were looked at, as by a neighbour whom no probe sees: on the
 // wall nothing is too quick, whatever the clock was taken for.
-bool MeasurementRounds::IsRefutedBy(const Round& look, const std::vector<std::size_t>& agreeing) const {
+bool MeasurementRounds::IsRefutedBy(const Round& look,
+                                    const std::vector<std::size_t>& agreeing) const {
   constexpr double kSurely = 0.97;
   return std::ranges::all_of(agreeing, [&](std::size_t k) {
     return look.median < kSurely * rounds_[k].median &&
@@ -153,7 +155,9 @@ bool MeasurementRounds::IsRefutedBy(const Round& look, const std::vector<std::si
   });
 }
 
-double MeasurementRounds::TargetSpread() const { return spec_.precision > 0 ? spec_.precision : kGradeASpread; }
+double MeasurementRounds::TargetSpread() const {
+  return spec_.precision > 0 ? spec_.precision : kGradeASpread;
+}
 
 bool MeasurementRounds::IsCut() const {
   const auto is_shown = [&](const Round& look) {

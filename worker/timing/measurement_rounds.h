@@ -1,8 +1,8 @@
 #pragma once
-// MeasurementRounds: one kernel, looked at in several moments. How far the samples of a single look agree says
-// nothing about what disturbed all of them alike, so a good figure is one that two moments agree
-// on. Decides whether another look is needed, when, and how long it may be; and sums all of them
-// up. Knows no clock and no device. Belongs to one thread.
+// MeasurementRounds: one kernel, looked at in several moments. How far the samples of a single look
+// agree says nothing about what disturbed all of them alike, so a good figure is one that two
+// moments agree on. Decides whether another look is needed, when, and how long it may be; and sums
+// all of them up. Knows no clock and no device. Belongs to one thread.
 
 #include <cstddef>
 #include <cstdint>

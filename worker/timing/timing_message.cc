@@ -106,10 +106,9 @@ std::optional<Samples> GetSamples(ByteReader& reader) {
                           }) &&
       IsAmount(samples.probe_cycles) && IsAmount(samples.slowdown) && samples.slowdown >= 1 &&
       IsAmount(samples.clock_before_mhz) && IsAmount(samples.clock_after_mhz) &&
-      (samples.end != SamplingEnd::kCut ||
-       std::ranges::count_if(samples.flags, [](auto flag) {
-         return (flag & ~kSampleContended) == 0;
-       }) >= kLeastToCut);
+      (samples.end != SamplingEnd::kCut || std::ranges::count_if(samples.flags, [](auto flag) {
+                                             return (flag & ~kSampleContended) == 0;
+                                           }) >= kLeastToCut);
   if (!can_be) return std::nullopt;
   return samples;
 }

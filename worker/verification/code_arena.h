@@ -1,8 +1,8 @@
 #pragma once
 // CodeArena: the memory that machine code lies in. It has one address in all children of the
-// fork server, so a compiler child can link for it. Children can read and execute it, and nobody else
-// can ever map it writable; the daemon writes it through a view of its own, which no child has. So
-// no process has memory that it can both write and execute.
+// fork server, so a compiler child can link for it. Children can read and execute it, and nobody
+// else can ever map it writable; the daemon writes it through a view of its own, which no child
+// has. So no process has memory that it can both write and execute.
 //
 // It is cut into places, each for the code of one kernel: the next kernel's code is in its place
 // before its turn to run comes.
@@ -50,8 +50,8 @@ class CodeArena {
   static Result<std::unique_ptr<CodeArena>> Create(const Options& options);
   ~CodeArena();
 
-  // In the fork server: from here on this process and its children can execute the arena and not write
-  // it.
+  // In the fork server: from here on this process and its children can execute the arena and not
+  // write it.
   Status LeaveWritingToParent();
 
   // In the daemon, from any thread. Waits until a place is free.

@@ -92,8 +92,9 @@ Result<std::shared_ptr<GuardedBuffers>> GuardedBufferPool::Take(const BufferLayo
     }
     arena = std::make_unique<GuardedBuffers>(*std::move(memory), layout);
   }
-  return std::shared_ptr<GuardedBuffers>(arena.release(),
-                                [this](GuardedBuffers* used) { GiveBack(std::unique_ptr<GuardedBuffers>(used)); });
+  return std::shared_ptr<GuardedBuffers>(arena.release(), [this](GuardedBuffers* used) {
+    GiveBack(std::unique_ptr<GuardedBuffers>(used));
+  });
 }
 
 std::unique_ptr<GuardedBuffers> GuardedBufferPool::TakeIdle(const BufferLayout& layout) {

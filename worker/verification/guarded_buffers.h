@@ -1,7 +1,7 @@
 #pragma once
-// GuardedBuffers: shared memory for what one kernel writes, its outputs and its scratch. A child maps only
-// the pages that buffers lie in, so a kernel that leaves a buffer by a page crashes; the rest of
-// those pages is poison, so one that leaves it by less is found out.
+// GuardedBuffers: shared memory for what one kernel writes, its outputs and its scratch. A child
+// maps only the pages that buffers lie in, so a kernel that leaves a buffer by a page crashes; the
+// rest of those pages is poison, so one that leaves it by less is found out.
 
 #include <condition_variable>
 #include <cstddef>
@@ -67,7 +67,8 @@ class GuardedBufferPool {
   const Options options_;
   std::mutex mutex_;
   std::condition_variable returned_;
-  std::list<std::unique_ptr<GuardedBuffers>> idle_;  // the newest first; guarded by mutex_, like all below
+  std::list<std::unique_ptr<GuardedBuffers>>
+      idle_;  // the newest first; guarded by mutex_, like all below
   std::size_t idle_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };

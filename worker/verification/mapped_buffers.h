@@ -1,7 +1,7 @@
 #pragma once
 // MappedBuffers: a child's view of memory that the daemon shares with it: the pages that buffers
-// lie in, and between and round them nothing, a gibibyte to either side: so a kernel that leaves its
-// buffer by a page or more crashes, and does not hit something else.
+// lie in, and between and round them nothing, a gibibyte to either side: so a kernel that leaves
+// its buffer by a page or more crashes, and does not hit something else.
 
 #include <cstddef>
 #include <span>

@@ -44,8 +44,8 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
     fmt::print("{}\n", Dump(array));
     return kExitOk;
   }
-  Table table({"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)",
-               "BY"});
+  Table table(
+      {"BATCH", "STATE", "JOBS", "FINISHED", "FAILED", "FROM STORE", "SUBMITTED (UTC)", "BY"});
   for (const auto& info : list->batches) {
     table.Add({fmt::format("{}", info.batch), std::string(wire::BatchStateName(info.state)),
                std::to_string(info.job_count), std::to_string(info.finished),

@@ -111,12 +111,9 @@ int RunSnapshot(const DbFlags& flags) {
 void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, std::int64_t id,
                   std::uint64_t file_bytes) {
   if (flags.json) {
-    Json json{{"dry_run", flags.dry_run},
-              {"results", count.results},
-              {"samples", count.samples},
-              {"bytes", count.bytes},
-              {"damaged", count.damaged},
-              {"retention", id == 0 ? Json(nullptr) : Json(id)},
+    Json json{{"dry_run", flags.dry_run}, {"results", count.results},
+              {"samples", count.samples}, {"bytes", count.bytes},
+              {"damaged", count.damaged}, {"retention", id == 0 ? Json(nullptr) : Json(id)},
               {"file_bytes", file_bytes}};
     fmt::print("{}\n", Dump(json));
     return;
@@ -146,8 +143,9 @@ int RunThin(const ThinFlags& flags) {
     return kExitUsage;
   }
   if (flags.keep_every == 0 && !flags.drop_samples) {
-    fmt::print(stderr, "loopfleet: what is to be left of the samples? Give --keep-every N, or "
-                       "--drop-samples for none\n");
+    fmt::print(stderr,
+               "loopfleet: what is to be left of the samples? Give --keep-every N, or "
+               "--drop-samples for none\n");
     return kExitUsage;
   }
   const SystemClock clock;

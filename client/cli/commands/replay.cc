@@ -75,11 +75,11 @@ class Steps {
     if (legality_nodes_ <= kMaxLegalityNodes) return {};
     return std::unexpected(Failure{
         .code = FailureCode::kLimitActions,
-        .message = fmt::format("every step with an action space of {} on a tree of {} nodes; at "
-                               "most {} steps are allowed with it",
-                               space.actions.size(), walk.tree().nodes().size(),
-                               kMaxLegalityNodes /
-                                   (space.actions.size() * walk.tree().nodes().size()))});
+        .message =
+            fmt::format("every step with an action space of {} on a tree of {} nodes; at "
+                        "most {} steps are allowed with it",
+                        space.actions.size(), walk.tree().nodes().size(),
+                        kMaxLegalityNodes / (space.actions.size() * walk.tree().nodes().size()))});
   }
   Parsed<void> Add(const Json& step) {
     texts_.push_back(Dump(step));

@@ -15,8 +15,8 @@ double WithinFloat(double value, double error) {
   return std::abs(value) + error <= std::numeric_limits<float>::max() ? error : kInfinity;
 }
 double Elementary(double value, double propagated) {
-  return WithinFloat(value, propagated + kFunctionRounding * (std::abs(value) + propagated) +
-                                kSmallestNormal);
+  return WithinFloat(
+      value, propagated + kFunctionRounding * (std::abs(value) + propagated) + kSmallestNormal);
 }
 double Rounded(double value, double propagated) {
   return WithinFloat(value,

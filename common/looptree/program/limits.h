@@ -7,9 +7,9 @@
 namespace loopfleet::looptree {
 
 struct Limits {
-  std::uint32_t actions = 1024;    // per job
+  std::uint32_t actions = 1024;        // per job
   std::uint64_t walk_nodes = 100'000;  // that all actions of a job build: some 5 ms
-  std::uint32_t tree_nodes = 256;  // loops and operations
+  std::uint32_t tree_nodes = 256;      // loops and operations
   std::uint32_t tree_depth = 32;
   std::uint64_t footprint_bytes = std::uint64_t{2} << 30;  // all tensors and scratch of one kernel
   std::uint64_t flop_count = 10'000'000'000'000;           // of one kernel run

@@ -26,8 +26,8 @@ Checked<LoopTree> Swap(const LoopTree& tree, TreeRef one, TreeRef other, const L
 Checked<LoopTree> SplitLoop(const LoopTree& tree, TreeRef loop, std::int64_t factor,
                             const Limits& limits = {});
 
-// The loop is joined to the nearest loop around it over the same dimension, in each operation inside
-// that one that has both or their equals, as for Swap; nothing to join: nullopt.
+// The loop is joined to the nearest loop around it over the same dimension, in each operation
+// inside that one that has both or their equals, as for Swap; nothing to join: nullopt.
 Checked<std::optional<LoopTree>> MergeLoop(const LoopTree& tree, TreeRef loop,
                                            const Limits& limits = {});
 

@@ -134,7 +134,7 @@ enum class WorkerChange : std::uint8_t {
 struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
   std::string name;
-  std::uint32_t leases = 0;  // kept (kReattached), or taken from it (kLeft, kLost)
+  std::uint32_t leases = 0;    // kept (kReattached), or taken from it (kLeft, kLost)
   Quarantine quarantine = {};  // why (kQuarantined)
 };
 struct ReportWasImplausible {

@@ -17,8 +17,9 @@ struct Limits {
   std::uint32_t max_held_appends = 16;  // messages of one batch that wait for an earlier one: BUSY
   std::uint32_t max_clients = 10'000;   // connections whose hello is remembered
   std::uint32_t max_workers = 10'000;   // beyond: BUSY
-  std::uint32_t max_workers_per_key = 5'000;    // one key leaves room for others; beyond: BUSY
-  // Each kind of worker (class, compiler, policy) is two more lookups for each job that it could run.
+  std::uint32_t max_workers_per_key = 5'000;  // one key leaves room for others; beyond: BUSY
+  // Each kind of worker (class, compiler, policy) is two more lookups for each job that it could
+  // run.
   std::uint32_t max_kinds_per_key = 32;         // beyond: QUOTA_EXCEEDED
   std::uint32_t max_hardware_classes = 10'000;  // whose clock is remembered
   std::uint32_t max_lost_workers = 100;         // lost ones that are still listed

@@ -29,8 +29,8 @@ bool AllWasSeen(const Transaction& tx) {
          tx.commit.outcomes.size() < state.limits.max_endings_per_event;
 }
 
-// The next job that `pop` takes out of the queue for a worker. Jobs that are over end on the way (of
-// very many, some).
+// The next job that `pop` takes out of the queue for a worker. Jobs that are over end on the way
+// (of very many, some).
 template <class Pop>
 std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
   while (const std::optional<Popped> popped = pop()) {

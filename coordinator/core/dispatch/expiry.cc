@@ -43,8 +43,7 @@ void ExpireUnschedulable(Transaction& tx) {
     entry.next_look = Instant::max();
     for (const ReadyQueue::Group& group : state.ready.Groups(demand)) {
       while (const auto front = state.ready.FrontOf(demand, group)) {
-        const Instant over =
-            std::max(entry.since, state.jobs.At(*front).accepted_at) + grace;
+        const Instant over = std::max(entry.since, state.jobs.At(*front).accepted_at) + grace;
         if (now < over || left == 0) {
           entry.next_look = std::min(entry.next_look, over);
           break;

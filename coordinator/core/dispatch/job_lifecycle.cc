@@ -32,30 +32,28 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
   tx.finished.jobs.push_back({.failure = ending.evaluation.ok()
-                                               ? std::nullopt
-                                               : std::optional(ending.evaluation.failure().code),
-                                .source = ending.source,
-                                .stages = ending.evaluation.stages});
+                                             ? std::nullopt
+                                             : std::optional(ending.evaluation.failure().code),
+                              .source = ending.source,
+                              .stages = ending.evaluation.stages});
   tx.commit.outcomes.push_back({.batch = batch.id,
-                                  .sequence = sequence,
-                                  .lease = ending.lease,
-                                  .settles = std::move(concluded.settles)});
+                                .sequence = sequence,
+                                .lease = ending.lease,
+                                .settles = std::move(concluded.settles)});
   const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
   // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
-  tx.writes.push_back(
-      storage::JobFinished{.outcome = {.job = concluded.id,
-                                       .sequence = sequence,
-                                       .source = ending.source,
-                                       .attempts = concluded.attempts,
-                                       .worker = std::move(ending.worker),
-                                       .finished_at = tx.now.wall,
-                                       .evaluation = std::move(ending.evaluation)},
-                           .cut_above_ns = concluded.cut_above_ns,
-                           .in_doubt = !ending.doubt.empty()});
+  tx.writes.push_back(storage::JobFinished{.outcome = {.job = concluded.id,
+                                                       .sequence = sequence,
+                                                       .source = ending.source,
+                                                       .attempts = concluded.attempts,
+                                                       .worker = std::move(ending.worker),
+                                                       .finished_at = tx.now.wall,
+                                                       .evaluation = std::move(ending.evaluation)},
+                                           .cut_above_ns = concluded.cut_above_ns,
+                                           .in_doubt = !ending.doubt.empty()});
   if (is_doubted_figure) {
-    tx.writes.push_back(storage::ResultDoubted{.job = concluded.id,
-                                                 .flagged_at = tx.now.wall,
-                                                 .reason = std::move(ending.doubt)});
+    tx.writes.push_back(storage::ResultDoubted{
+        .job = concluded.id, .flagged_at = tx.now.wall, .reason = std::move(ending.doubt)});
   }
 }
 
@@ -80,8 +78,7 @@ void MakeSharedOutcome(Transaction& tx, const Answered& answered, storage::Store
   finished.stages[Stage::kQueue] = answered.queued;
   tx.finished.jobs.push_back(std::move(finished));
   tx.commit.outcomes.push_back({.batch = batch.id, .sequence = sequence});
-  auto* last =
-      tx.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&tx.writes.back());
+  auto* last = tx.writes.empty() ? nullptr : std::get_if<storage::JobsAnswered>(&tx.writes.back());
   if (last == nullptr || last->source != answered.source) {
     last = &std::get<storage::JobsAnswered>(tx.writes.emplace_back(
         storage::JobsAnswered{.source = answered.source, .finished_at = tx.now.wall}));
@@ -195,13 +192,13 @@ void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at) {
     MakeSharedOutcome(tx, {.id = id, .queued = waited}, std::move(*stored));
   } else {
     EnterToMeasure(tx, {.id = id,
-                          .spec = std::move(job.spec),
-                          .tree = measure->tree,
-                          .placement = measure->placement,
-                          .flop_count = measure->flop_count,
-                          .sharing = shares ? Sharing::kShares : Sharing::kAlone,
-                          .accepted_at = accepted_at,
-                          .expires_at = expires_at});
+                        .spec = std::move(job.spec),
+                        .tree = measure->tree,
+                        .placement = measure->placement,
+                        .flop_count = measure->flop_count,
+                        .sharing = shares ? Sharing::kShares : Sharing::kAlone,
+                        .accepted_at = accepted_at,
+                        .expires_at = expires_at});
   }
 }
 
@@ -222,17 +219,17 @@ Job FinishJob(Transaction& tx, JobId id, Ending ending) {
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
     LeadFlight(tx, job);  // it may have no worker yet: nobody is to stand for it any more
     settles = QuestionOf(job);
-    state.single_flight.Answer(*settles, std::make_shared<const storage::StoredResult>(
-                                         storage::StoredResult{.evaluation = ending.evaluation,
-                                                               .worker = ending.worker}));
+    state.single_flight.Answer(*settles,
+                               std::make_shared<const storage::StoredResult>(storage::StoredResult{
+                                   .evaluation = ending.evaluation, .worker = ending.worker}));
   } else if (job.sharing == Sharing::kShares) {
     LeaveFlight(tx, job, ending.verdict);
   }
   MakeOutcome(tx, {.id = id,
-                     .attempts = job.attempts(),
-                     .ending = std::move(ending),
-                     .settles = std::move(settles),
-                     .cut_above_ns = job.spec.cut_above_ns});
+                   .attempts = job.attempts(),
+                   .ending = std::move(ending),
+                   .settles = std::move(settles),
+                   .cut_above_ns = job.spec.cut_above_ns});
   return job;
 }
 

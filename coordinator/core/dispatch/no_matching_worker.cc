@@ -65,8 +65,10 @@ std::string MisfitText(const Worker& worker, const Demand& demand, const Misfit&
 
 std::string WhyUnschedulable(const WorkerRegistry& workers, const Demand& demand, Nanos grace) {
   std::string text = fmt::format("no worker for it ({}) ", DemandText(demand));
-  text += grace == Nanos{0} ? std::string("is there")
-                            : fmt::format("was there for {}", fmt::format("{:.3g} s", std::chrono::duration<double>(grace).count()));
+  text += grace == Nanos{0}
+              ? std::string("is there")
+              : fmt::format("was there for {}",
+                            fmt::format("{:.3g} s", std::chrono::duration<double>(grace).count()));
   const Worker* nearest = nullptr;
   Misfit least;
   for (const auto& [id, worker] : workers.all()) {

@@ -32,8 +32,8 @@ struct Popped {
 };
 // The job whose turn it is at this worker; if it is wanted, its affinity is bound to the worker.
 std::optional<Popped> PopFor(Transaction& tx, const Worker& worker);
-// ... for a worker in quarantine: of the jobs that no ready worker could run (IsAssignable). Binds no
-// affinity.
+// ... for a worker in quarantine: of the jobs that no ready worker could run (IsAssignable). Binds
+// no affinity.
 std::optional<Popped> PopLastFor(Transaction& tx, const Worker& worker);
 
 // The job, which shares, has a worker: it leads, and who stands in line for the same leaves it.

@@ -14,7 +14,8 @@ namespace loopfleet::coordinator {
 namespace {
 
 bool Failed(const Job& job, const Uuid& worker) {
-  return std::ranges::find(job.failed_attempts, worker, &FailedAttempt::worker) != job.failed_attempts.end();
+  return std::ranges::find(job.failed_attempts, worker, &FailedAttempt::worker) !=
+         job.failed_attempts.end();
 }
 
 // Whether the job could be asked of this worker instead of those that failed it.
@@ -168,8 +169,8 @@ void RunAlone(Transaction& tx, Worker& worker, JobId id, wire::Leases& leases) {
   } else {
     Job& job = tx.state.jobs.At(id);
     if (job.sharing == Sharing::kShares) LeadFlight(tx, job);  // its equals are not to pass it
-    job.progress = Retrying{
-        tx.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
+    job.progress =
+        Retrying{tx.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
   }
 }
 

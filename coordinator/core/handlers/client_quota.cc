@@ -51,8 +51,7 @@ Failure TooOften(const State& state) {
 
 }  // namespace
 
-std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
-                                           std::size_t jobs) {
+std::optional<Failure> CheckCapacity(const State& state, const Batch* batch, std::size_t jobs) {
   const Limits& limits = state.limits;
   if (state.UnfinishedJobs() + jobs > limits.max_unfinished_jobs) {
     return Failure{.code = FailureCode::kBusy,
@@ -79,7 +78,7 @@ std::optional<Failure> CheckCapacity(const State& state, const Batch* batch,
 }
 
 std::optional<Failure> Validate(const State& state, const Uuid& client,
-                                   const std::optional<BatchId>& append_to) {
+                                const std::optional<BatchId>& append_to) {
   if (state.service == Service::kDraining) {
     return Failure{.code = FailureCode::kShuttingDown, .message = "the coordinator is going down"};
   }
@@ -92,7 +91,7 @@ std::optional<Failure> Validate(const State& state, const Uuid& client,
 }
 
 std::optional<Failure> CheckQuota(const State& state, const Uuid& client, const Batch* batch,
-                                 const Arriving& arriving) {
+                                  const Arriving& arriving) {
   if (auto why = CheckCapacity(state, batch, arriving.jobs)) return why;
   return WhyOverQuota(state, client, batch, arriving.jobs, arriving.bytes);
 }

@@ -109,10 +109,9 @@ std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant n
       continue;
     }
     if (quarantined.size() < kNamed) {
-      quarantined.push_back(fmt::format(
-          "{} is in quarantine for {}: {}", worker.facts.name,
-          Seconds(Milliseconds(now - worker.quarantined_at)),
-          QuarantineText(QuarantineOf(worker))));
+      quarantined.push_back(fmt::format("{} is in quarantine for {}: {}", worker.facts.name,
+                                        Seconds(Milliseconds(now - worker.quarantined_at)),
+                                        QuarantineText(QuarantineOf(worker))));
     }
   }
   if (quarantined.empty()) return "and none of them takes jobs now: see each one's state";

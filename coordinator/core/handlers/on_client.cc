@@ -187,9 +187,9 @@ struct QuestionVisitor {
 
   void operator()(const wire::ListOutcomes& list) const {
     tx.effects.push_back(AnswerFromStorage{.peer = asker.peer,
-                                             .number = asker.number,
-                                             .payer = {.client = payer, .key = key},
-                                             .question = list});
+                                           .number = asker.number,
+                                           .payer = {.client = payer, .key = key},
+                                           .question = list});
   }
 
   void operator()(const wire::ShowFleet& show) const {

@@ -206,12 +206,12 @@ void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit) {
   if (commit.end == wire::BatchEnd::kComplete) batch.open = false;
   Reply(tx, state.clients.TakePending(commit.request).asker,
         wire::Accepted{.batch = batch.id, .first_index = commit.first_index, .job_count = count});
-  tx.effects.push_back(
-      Observation{JobsWereAccepted{.count = count,
-                                   .first_index = commit.first_index,
-                                   .batch = IsInternal(batch) ? std::nullopt : std::optional(batch.id),
-                                   .batch_jobs = batch.accepted,
-                                   .end = commit.end}});
+  tx.effects.push_back(Observation{
+      JobsWereAccepted{.count = count,
+                       .first_index = commit.first_index,
+                       .batch = IsInternal(batch) ? std::nullopt : std::optional(batch.id),
+                       .batch_jobs = batch.accepted,
+                       .end = commit.end}});
   state.arriving_jobs -= count;
   for (std::uint32_t i = 0; i < count; ++i) {
     const JobId id{.batch = batch.id, .index = commit.first_index + i};

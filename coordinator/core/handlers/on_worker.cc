@@ -46,15 +46,16 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
   if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
   const bool has_failed_it = std::ranges::find(job.failed_attempts, worker.id(),
                                                &FailedAttempt::worker) != job.failed_attempts.end();
-  const bool is_for_others = StateOf(worker) == WorkerState::kQuarantined &&
-                             state.workers.HasReady(DemandOf(job));
+  const bool is_for_others =
+      StateOf(worker) == WorkerState::kQuarantined && state.workers.HasReady(DemandOf(job));
   return !is_for_others && !has_failed_it && worker.FreeCredit() > 0 &&
          Serves(worker.supply(), DemandOf(job));
 }
 
 // Whether the job, which another worker was given since the restart, had better go on where it was
 // before: that one has been at it for longer.
-bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& job, LeaseId lease) {
+bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& job,
+                        LeaseId lease) {
   const State& state = tx.state;
   const LeaseRecord& holder = *state.leases.Find(std::get<Leased>(job.progress).lease);
   return tx.now.instant < state.reattach_until && !state.leases.IsOfThisRun(lease) &&
@@ -240,11 +241,10 @@ void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
     const Job& job = state.jobs.At(state.leases.Find(lease)->job);
     if (state.workers.HasReady(DemandOf(job))) taken.insert(lease);
   }
-  tx.effects.push_back(
-      Observation{WorkerChanged{.change = WorkerChange::kQuarantined,
-                                .name = worker.facts.name,
-                                .leases = static_cast<std::uint32_t>(taken.size()),
-                                .quarantine = QuarantineOf(worker)}});
+  tx.effects.push_back(Observation{WorkerChanged{.change = WorkerChange::kQuarantined,
+                                                 .name = worker.facts.name,
+                                                 .leases = static_cast<std::uint32_t>(taken.size()),
+                                                 .quarantine = QuarantineOf(worker)}});
   ReturnLeases(tx, taken, LeaseEnd::kUnrun);
   if (!taken.empty()) {
     Send(tx, *worker.peer, wire::Revoke{.leases = {taken.begin(), taken.end()}});

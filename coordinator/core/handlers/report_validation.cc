@@ -75,10 +75,10 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
   const std::vector<double> counted = CountedSamples(m);
   if (counted.empty()) return "each of its samples was preempted";
   const std::size_t middle = counted.size() / 2;
-  const double median = counted.size() % 2 == 1 ? counted[middle]
-                                                : (counted[middle - 1] + counted[middle]) / 2;
-  const double mean = std::accumulate(counted.begin(), counted.end(), 0.0) /
-                      static_cast<double>(counted.size());
+  const double median =
+      counted.size() % 2 == 1 ? counted[middle] : (counted[middle - 1] + counted[middle]) / 2;
+  const double mean =
+      std::accumulate(counted.begin(), counted.end(), 0.0) / static_cast<double>(counted.size());
   struct Figure {
     std::string_view name;
     double stated;
@@ -176,8 +176,8 @@ std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Jo
 std::string DoubtOf(const Worker& worker, const LeaseRecord& lease) {
   const Quarantine quarantine = QuarantineOf(worker);
   if (quarantine) return "the worker was in quarantine: " + QuarantineText(quarantine);
-  const bool was_meanwhile = lease.is_adopted ? worker.released_at != Instant{}
-                                              : lease.granted_at < worker.released_at;
+  const bool was_meanwhile =
+      lease.is_adopted ? worker.released_at != Instant{} : lease.granted_at < worker.released_at;
   return was_meanwhile ? "the worker had it while it was in quarantine" : "";
 }
 

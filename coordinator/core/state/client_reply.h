@@ -18,8 +18,7 @@ inline void Reply(Transaction& tx, const Asker& asker, wire::CoordinatorMessage 
 inline void RefuseFor(Transaction& tx, const Asker& asker, Failure failure,
                       std::uint32_t retry_after_ms) {
   tx.effects.push_back(Observation{RequestWasRefused{failure.code}});
-  Reply(tx, asker,
-        wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
+  Reply(tx, asker, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 inline void Refuse(Transaction& tx, const Asker& asker, FailureCode code, std::string message) {
   const std::uint32_t retry_after_ms = InfoOf(code).retryable ? tx.limits().retry_after_ms : 0;
@@ -28,9 +27,9 @@ inline void Refuse(Transaction& tx, const Asker& asker, FailureCode code, std::s
 
 inline void ReplyToWaiter(Transaction& tx, const Waiter& waiter) {
   tx.effects.push_back(SendOutcomes{.peer = waiter.asker.peer,
-                                      .number = waiter.asker.number,
-                                      .payer = {.client = waiter.client, .key = waiter.key},
-                                      .fetch = waiter.fetch});
+                                    .number = waiter.asker.number,
+                                    .payer = {.client = waiter.client, .key = waiter.key},
+                                    .fetch = waiter.fetch});
 }
 
 inline void ReplyWithBatch(Transaction& tx, const Asker& asker, BatchId batch) {

@@ -28,7 +28,7 @@ struct Batch {
   bool open = true;           // takes more jobs
   Instant client_heard_at{};  // when its client last had to do with it
   bool cancelled = false;
-  bool cancelling = false;  // cancelled, and that is not on disk yet
+  bool cancelling = false;             // cancelled, and that is not on disk yet
   std::uint32_t cancelled_before = 0;  // no job with a lesser index is unfinished: it was ended
   // Who is to be told once it is: the latest request of each connection.
   std::map<PeerId, std::uint64_t> cancel_askers;

@@ -32,9 +32,7 @@ bool LeaseTable::WasGranted(LeaseId lease) const {
   return lease.value != 0 && lease.value <= last();
 }
 
-bool LeaseTable::IsOfThisRun(LeaseId lease) const {
-  return lease.value >> kEpochShift == epoch_;
-}
+bool LeaseTable::IsOfThisRun(LeaseId lease) const { return lease.value >> kEpochShift == epoch_; }
 
 LeaseRecord& LeaseTable::Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now) {
   const auto [entry, added] = leases_.try_emplace(

@@ -1,6 +1,6 @@
 #pragma once
-// PendingCommits: what is on its way to disk, and what may be said once it is there. The only way by
-// which an effect that depends on a write is released.
+// PendingCommits: what is on its way to disk, and what may be said once it is there. The only way
+// by which an effect that depends on a write is released.
 //
 // Invariant: tokens ascend; each is taken exactly once, by Persisted or PersistRefused.
 
@@ -46,7 +46,7 @@ struct OutcomeCommit {
   std::vector<OutcomeRecord> outcomes;
   std::optional<BatchId> cancels;
   bool is_piece = false;  // of many endings: the next one waits for it (bulk_completion.h)
-  std::vector<std::pair<Asker, std::string>> drains;  // who set or ended which
+  std::vector<std::pair<Asker, std::string>> drains;    // who set or ended which
   std::vector<std::pair<Asker, wire::Accepted>> flags;  // what their askers are told
 };
 

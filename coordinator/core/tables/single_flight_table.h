@@ -1,7 +1,7 @@
 #pragma once
-// SingleFlightTable: one measurement, many askers. For every question that is being answered: who leads
-// (has the worker's turn), who follows (waits for the leader's answer), and, once the leader has
-// reported, the answer.
+// SingleFlightTable: one measurement, many askers. For every question that is being answered: who
+// leads (has the worker's turn), who follows (waits for the leader's answer), and, once the leader
+// has reported, the answer.
 //
 // Until a worker has the question, the askers stand in line for it, each client's by itself: it
 // must not cost a client its turn, or its priority, that others asked the same before. Who comes
@@ -12,8 +12,8 @@
 // submission's interest (Expect) keeps the entry, and an answer stays until it is on disk (Settle)
 // and nobody expects it any more. So a submission either saw the stored row, or finds the entry.
 //
-// Followers are given the answer a few at a time (TakePendingReplies): there may be any number of them, and
-// others are to be served meanwhile.
+// Followers are given the answer a few at a time (TakePendingReplies): there may be any number of
+// them, and others are to be served meanwhile.
 //
 // Invariant: an entry is here exactly while it has a leader, followers, an expectation, or an
 // unsettled answer; followers wait only behind a leader or for an answer that is here. The line is

@@ -14,7 +14,8 @@ void UnschedulableTable::Note(const Demand& demand, bool is_new, Instant now) {
   }
 }
 
-void UnschedulableTable::LookAt(const Demand& demand, const WorkerRegistry& workers, Instant since) {
+void UnschedulableTable::LookAt(const Demand& demand, const WorkerRegistry& workers,
+                                Instant since) {
   ++looks_;
   if (workers.IsServed(demand)) {
     unserved_.erase(demand);
@@ -24,7 +25,8 @@ void UnschedulableTable::LookAt(const Demand& demand, const WorkerRegistry& work
 }
 
 std::map<Demand, UnschedulableTable::Entry>& UnschedulableTable::Look(const WorkerRegistry& workers,
-                                                            const ReadyQueue& ready, Instant now) {
+                                                                      const ReadyQueue& ready,
+                                                                      Instant now) {
   std::erase_if(unserved_, [&](const auto& entry) { return !ready.Has(entry.first); });
   for (const auto& [demand, since] : new_) {
     if (ready.Has(demand)) LookAt(demand, workers, since);
@@ -40,7 +42,7 @@ std::map<Demand, UnschedulableTable::Entry>& UnschedulableTable::Look(const Work
 }
 
 void UnschedulableTable::CheckInvariants(const WorkerRegistry& workers,
-                                    const ReadyQueue& ready) const {
+                                         const ReadyQueue& ready) const {
   if (changes_ != workers.changes()) return;
   for (const Demand& demand : ready.Demands()) {
     if (new_.contains(demand)) continue;

@@ -1,8 +1,8 @@
 #pragma once
-// UnschedulableTable: the demands that jobs wait with and that no worker could serve, each since when.
-// Whether one is served is looked at when jobs begin to wait with it, and again when a worker came,
-// went or became something else: a thousand demands times a thousand workers are not looked at in
-// each tick.
+// UnschedulableTable: the demands that jobs wait with and that no worker could serve, each since
+// when. Whether one is served is looked at when jobs begin to wait with it, and again when a worker
+// came, went or became something else: a thousand demands times a thousand workers are not looked
+// at in each tick.
 
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ namespace loopfleet::coordinator {
 class UnschedulableTable {
  public:
   struct Entry {
-    Instant since{};     // nobody could serve it
+    Instant since{};      // nobody could serve it
     Instant next_look{};  // for jobs that have waited too long; before, there are none
   };
 

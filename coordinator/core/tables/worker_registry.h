@@ -52,7 +52,8 @@ struct Worker {
   double canary_ratio = 0;
   Instant quarantined_at{};  // its canaries drift since; meaningful while it is in quarantine
   Instant released_at{};     // from its last quarantine; unset: it was in none
-  // While it is in quarantine: changes of the queue and of the registry when nothing was left to it.
+  // While it is in quarantine: changes of the queue and of the registry when nothing was left to
+  // it.
   std::pair<std::uint64_t, std::uint64_t> nothing_left_at;
   std::deque<MeasuredJob> in_doubt;
   // What it says of itself, and what is said of it: they make its state (StateOf).

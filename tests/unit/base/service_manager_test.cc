@@ -25,8 +25,8 @@ class ServiceManagerTest : public ::testing::Test {
     socket_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     address_.sun_family = AF_UNIX;
     std::memcpy(address_.sun_path, path_.data(), path_.size());
-    ASSERT_EQ(
-        ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
+    ASSERT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
+              0);
     ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
   }
   void TearDown() override {

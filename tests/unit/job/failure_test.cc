@@ -36,9 +36,8 @@ TEST(Failure, UnknownNumbersAndNamesAreNone) {
 }
 
 TEST(Failure, RejectionKeepsItsMessageAndIndex) {
-  const Failure failure = ToFailure({.code = looptree::RejectionCode::kInvalidAction,
-                                     .message = "no",
-                                     .action_index = 3});
+  const Failure failure = ToFailure(
+      {.code = looptree::RejectionCode::kInvalidAction, .message = "no", .action_index = 3});
   EXPECT_EQ(failure.code, FailureCode::kInvalidAction);
   EXPECT_EQ(failure.message, "no");
   EXPECT_EQ(failure.action_index, 3u);

@@ -139,8 +139,8 @@ class Host final : public DeviceAbi {
     return Field(builder, Self(builder), offsetof(HostThread, block), builder.getInt32Ty());
   }
   void Wait(IRBuilderBase& builder) override {
-    Value* place = builder.CreateConstGEP1_64(builder.getInt8Ty(), Self(builder),
-                                              offsetof(HostThread, place));
+    Value* place =
+        builder.CreateConstGEP1_64(builder.getInt8Ty(), Self(builder), offsetof(HostThread, place));
     builder.CreateStore(builder.getInt32(++places_), place);
     Value* wait = Field(builder, Self(builder), offsetof(HostThread, wait), builder.getPtrTy());
     auto* type = FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);

@@ -74,7 +74,7 @@ class CudaDriver {
   };
   struct Facts {
     std::string name;
-    std::string bus_id;  // "00000000:3B:00.0"; "" where the driver does not say
+    std::string bus_id;          // "00000000:3B:00.0"; "" where the driver does not say
     int compute_capability = 0;  // 10 * major + minor
     int driver_version = 0;      // of CUDA, 13000 for 13.0
     int multiprocessors = 0;

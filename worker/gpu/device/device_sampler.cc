@@ -79,8 +79,7 @@ class DeviceSampling {
   }
 
   std::expected<double, Failure> TimeBatch(const GpuDevice::Meanwhile& meanwhile = {}) {
-    return evicts_ ? device_.TimeCold(kernel_, meanwhile)
-                   : device_.Time(kernel_, runs_, meanwhile);
+    return evicts_ ? device_.TimeCold(kernel_, meanwhile) : device_.Time(kernel_, runs_, meanwhile);
   }
   // The sensors are read while the device is at it: as soon as it is not, nothing holds it back.
   std::expected<double, Failure> TimeBatch(SensorReading& reading) {

@@ -20,11 +20,11 @@
 namespace loopfleet::worker {
 
 struct DeviceSamples {
-  Samples samples;          // iterations: runs in each batch
-  bool is_batched = false;  // launched as graphs
-  int copies = 1;           // of the buffers, that runs went round among
-  SensorReading before;     // of the sensors, all 0 without any
-  SensorReading after;      // while the last batch ran
+  Samples samples;                   // iterations: runs in each batch
+  bool is_batched = false;           // launched as graphs
+  int copies = 1;                    // of the buffers, that runs went round among
+  SensorReading before;              // of the sensors, all 0 without any
+  SensorReading after;               // while the last batch ran
   std::optional<DeviceState> state;  // over all readings; none: no sensors
   int throttled = 0;                 // samples that were flagged so
   bool was_shared = false;           // another process had a context on the device, before or after

@@ -52,8 +52,7 @@ ChildPrograms GpuChildPrograms(const GpuChildrenOptions& options) {
   };
   ChildProgram& compiler = programs.by_role[ChildRole::kCompiler];
   compiler.limits.private_bytes = options.compiler_private_bytes;
-  compiler.limits.file_bytes =
-      options.assembler == GpuAssembler::kNvJitLink ? kNoDriverBytes : 0;
+  compiler.limits.file_bytes = options.assembler == GpuAssembler::kNvJitLink ? kNoDriverBytes : 0;
   compiler.run = [tools, options](Channel& channel) {
     return RunCompiler(channel, *tools, options);
   };

@@ -29,7 +29,8 @@ constexpr std::array kChildren = {ChildRole::kCompiler, ChildRole::kReference, C
 constexpr std::int64_t kShareOfDeviceMemory = 4;
 
 struct PreparerChildren {
-  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config, const RestartListener& on_restart)
+  PreparerChildren(ForkServer& fork_server, const WorkerConfig& config,
+                   const RestartListener& on_restart)
       : compiler(fork_server, config.compile_limit, on_restart),
         reference(fork_server, config.reference_limit, on_restart) {}
 

@@ -200,8 +200,7 @@ TEST(Core, AnImpossibleReportNeverBecomesAMeasurement) {
         std::get<Measurement>(e.verdict).sample_flags = {kSamplePreempted, kSamplePreempted,
                                                          kSamplePreempted};
       },
-      [](Evaluation& e) { e.flop_count = 2 * kFlopCount; },
-      [](Evaluation& e) { e.flop_count = 0; },
+      [](Evaluation& e) { e.flop_count = 2 * kFlopCount; }, [](Evaluation& e) { e.flop_count = 0; },
       [](Evaluation& e) { e.stages[Stage::kCompile] = Nanos(-1); },
       // Sums of such durations overflow, and what is stored then no client can read.
       [](Evaluation& e) { e.stages[Stage::kQueue] = Nanos::max(); },

@@ -251,9 +251,9 @@ TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
     for (const bool is_clients : {true, false}) {
       if (!(is_clients ? one.at_clients : one.at_workers)) continue;
       SCOPED_TRACE(std::string(one.who) + (is_clients ? " at the clients'" : " at the workers'"));
-      auto dealer =
-          wire::Dealer::Connect(context_, is_clients ? coordinator_->clients : coordinator_->workers,
-                                {.keys = one.keys, .watch_handshake = true});
+      auto dealer = wire::Dealer::Connect(
+          context_, is_clients ? coordinator_->clients : coordinator_->workers,
+          {.keys = one.keys, .watch_handshake = true});
       ASSERT_TRUE(dealer.has_value()) << dealer.error().message;
       for (const std::string& frame : frames) {  // queued for when it is connected
         ASSERT_EQ(dealer->Send(frame), wire::SendResult::kSent);
@@ -264,9 +264,8 @@ TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
   }
   ExpectUntouched(root, batch);
   EXPECT_EQ(AcceptedJobs(root), 1u);
-  EXPECT_EQ(
-      CountOf(HttpGet(coordinator_->http, "/metrics"), "loopfleet_malformed_messages_total"),
-      malformed)
+  EXPECT_EQ(CountOf(HttpGet(coordinator_->http, "/metrics"), "loopfleet_malformed_messages_total"),
+            malformed)
       << "no decoder saw any of them";
 }
 
@@ -304,9 +303,9 @@ TEST_F(KeyedShellTest, AClientCannotSayWhatWorkersSay) {
   }
   // Messages of a connection are read in turn: this answer comes after them all.
   constexpr std::uint64_t kLast = 2'000'000;
-  ASSERT_EQ(bob.Send(wire::Encode(
-                wire::ClientRequest{.number = kLast, .message = wire::ListBatches{}})),
-            wire::SendResult::kSent);
+  ASSERT_EQ(
+      bob.Send(wire::Encode(wire::ClientRequest{.number = kLast, .message = wire::ListBatches{}})),
+      wire::SendResult::kSent);
   Await("the last answer", [&] {
     const auto frame = bob.Receive();
     return frame && wire::DecodeCoordinatorReply(*frame).value().number == kLast;

@@ -250,11 +250,11 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
   wire::RawPeer silent(coordinator->clients);
   silent.ShakeHands();
   auto ask = [&, number = std::uint64_t{0}](wire::ClientMessage message) mutable {
-    silent.WriteFrame(wire::Encode(wire::ClientRequest{.number = ++number,
-                                                       .message = std::move(message)}),
-                      wire::RawPeer::More::kNone);
+    silent.WriteFrame(
+        wire::Encode(wire::ClientRequest{.number = ++number, .message = std::move(message)}),
+        wire::RawPeer::More::kNone);
   };
-  for (int i = 0; i < 1000; ++i) {  // a gigabyte of answers
+  for (int i = 0; i < 1000; ++i) {                                      // a gigabyte of answers
     if (i % 20 == 0) ask(wire::ClientHello{.client = Uuid::Random()});  // it may be forgotten
     ask(wire::FetchOutcomes{.batch = batch});
   }

@@ -40,8 +40,7 @@ Persist ToPersist(Token token, storage::Write write, WhenFull when_full) {
 
 class StorageThreadTest : public testing::Test {
  protected:
-  void Open(std::uint64_t max_file_bytes,
-            std::chrono::days keep_samples = std::chrono::days(0)) {
+  void Open(std::uint64_t max_file_bytes, std::chrono::days keep_samples = std::chrono::days(0)) {
     auto opened = storage::Store::Open(dir.path() / "test.db", {.max_file_bytes = max_file_bytes});
     ASSERT_TRUE(opened) << opened.error().message;
     store = *std::move(opened);

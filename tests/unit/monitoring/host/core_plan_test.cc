@@ -44,8 +44,7 @@ TEST_F(CorePlanTest, OneThreadOfEachCoreComesFirst) {
   Core({2, 3}, "2-3");
   Core({4, 5}, "4-5");
   Core({6, 7}, "6-7");
-  EXPECT_EQ(PlanCores({0, 1, 2, 3, 4, 5, 6, 7}, host_.files()),
-            (CorePlan{7, {0, 2, 4, 1, 3, 5}}));
+  EXPECT_EQ(PlanCores({0, 1, 2, 3, 4, 5, 6, 7}, host_.files()), (CorePlan{7, {0, 2, 4, 1, 3, 5}}));
   EXPECT_EQ(PlanCores({1, 2, 3, 7}, host_.files()), (CorePlan{7, {1, 2, 3}}));
 }
 

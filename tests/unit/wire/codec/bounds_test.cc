@@ -160,14 +160,12 @@ TEST(Bounds, OfMeasurements) {
   ExpectMalformed(spoil([](auto& m) { m.elapsed_high_ns = INFINITY; }), "elapsedHigh");
   ExpectMalformed(spoil([](auto& m) { m.spread = NAN; }), "spread");
   ExpectMalformed(spoil([](auto& m) { m.samples_ns[1] = INFINITY; }), "samples");
-  ExpectMalformed(spoil([](auto& m) {
-                    m.thinned = Thinned{.samples_before = 3, .accepted_before = 2};
-                  }),
-                  "has 3 samples of 3");
-  ExpectMalformed(spoil([](auto& m) {
-                    m.thinned = Thinned{.samples_before = 5, .accepted_before = 6};
-                  }),
-                  "6 of them accepted");
+  ExpectMalformed(
+      spoil([](auto& m) { m.thinned = Thinned{.samples_before = 3, .accepted_before = 2}; }),
+      "has 3 samples of 3");
+  ExpectMalformed(
+      spoil([](auto& m) { m.thinned = Thinned{.samples_before = 5, .accepted_before = 6}; }),
+      "6 of them accepted");
   ExpectMalformed(spoil([](auto& m) {
                     m.thinned = Thinned{.samples_before = kMaxSamples + 1, .accepted_before = 2};
                   }),

@@ -112,8 +112,8 @@ Measurement RandomMessages::AMeasurement() {
   }
   if (Below(4) == 0) {
     const auto before = static_cast<std::uint32_t>(measurement.samples_ns.size() + 1 + Below(20));
-    measurement.thinned = Thinned{
-        .samples_before = before, .accepted_before = static_cast<std::uint32_t>(Below(before + 1))};
+    measurement.thinned = Thinned{.samples_before = before,
+                                  .accepted_before = static_cast<std::uint32_t>(Below(before + 1))};
   }
   measurement.clock_before_mhz = Real();
   measurement.clock_after_mhz = Real();
@@ -373,9 +373,8 @@ ClientRequest RandomMessages::Request(std::size_t kind) {
             .max_outcomes = static_cast<std::uint32_t>(Below(kMaxOutcomesPerPage) + 1),
             .benchmark_prefix = Text()};
       case 11:
-        return ShowFleet{
-            .after_event = random_.Next(),
-            .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
+        return ShowFleet{.after_event = random_.Next(),
+                         .max_events = static_cast<std::uint32_t>(Below(kMaxEventsPerList + 1))};
       case 12: {
         FlagResults flag{.reason = Text()};
         for (std::uint64_t i = 0; i <= Below(3); ++i) flag.jobs.push_back(Job());

@@ -83,24 +83,25 @@ void LastElementLeft(float* const* buffers, std::int64_t element_count) {
 void Lies(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
   if (++call_count == 2) {  // the first call of timing, if one child does it all
-    SendToDaemon(Encode(ExecutorReply(Timed{.samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
+    SendToDaemon(
+        Encode(ExecutorReply(Timed{.samples = {.iterations = 1, .ns = {1e12}, .flags = {0}}})));
     ::_exit(0);
   }
 }
 
 void Boasts(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
-  SendToDaemon(Encode(ExecutorReply(
-      Timed{.number = 1,
-            .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}},
-            .outside = {{std::uint64_t{1} << 62, std::uint64_t{1} << 63}}})));
+  SendToDaemon(
+      Encode(ExecutorReply(Timed{.number = 1,
+                                 .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}},
+                                 .outside = {{std::uint64_t{1} << 62, std::uint64_t{1} << 63}}})));
   ::_exit(0);
 }
 
 void ForgesTimeThenLoops(float* const* buffers, std::int64_t element_count) {
   Add(buffers, element_count);
-  SendToDaemon(Encode(ExecutorReply(Timed{
-      .number = 1, .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}}})));
+  SendToDaemon(Encode(ExecutorReply(
+      Timed{.number = 1, .samples = {.iterations = 1, .ns = {1, 1, 1}, .flags = {0, 0, 0}}})));
   Hang(buffers, element_count);
 }
 

@@ -28,14 +28,14 @@ enum class Fault : std::int64_t {
   kRefused = 137,       // UNSUPPORTED
   kNotLinkable = 139,
   kLastElementLeft = 149,
-  kPageBeside = 157,   // right, and one element a page before
-  kLongCode = 163,     // more code than its place takes
-  kHugeScratch = 167,  // 2 TiB
+  kPageBeside = 157,      // right, and one element a page before
+  kLongCode = 163,        // more code than its place takes
+  kHugeScratch = 167,     // 2 TiB
   kForgedThenLoop = 173,  // right, answers in its child's place (the first request), and hangs
   kBoasts = 179,  // when it is timed: answers (the first request) that it was busy for centuries
   kForgesTimeThenLoops = 193,  // right; when it is timed: answers (the first request), and hangs
-  kSlow = 191,         // right, and takes 30 ms
-  kLies = 151,         // claims batches that took longer than the time that passed
+  kSlow = 191,                 // right, and takes 30 ms
+  kLies = 151,                 // claims batches that took longer than the time that passed
 };
 
 Backend FakeBackend();

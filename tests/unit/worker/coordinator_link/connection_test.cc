@@ -108,16 +108,16 @@ class ConnectionTest : public testing::Test {
     connection_ = std::make_unique<Connection>(
         options,
         Connection::Parts{.context = context_,
-                       .wakeup = wakeup_,
-                       .runner = runner_,
-                       .metrics = metrics_,
-                       .clock = clock_,
-                       .liveness = liveness_,
-                       .set_reference_clock = [this](double mhz) { clock_mhz_ = mhz; },
-                       .check_children = [this]() -> Status {
-                         if (!stop_) return {};
-                         return Fail(ErrorKind::kClosed, "the test is over");
-                       }},
+                          .wakeup = wakeup_,
+                          .runner = runner_,
+                          .metrics = metrics_,
+                          .clock = clock_,
+                          .liveness = liveness_,
+                          .set_reference_clock = [this](double mhz) { clock_mhz_ = mhz; },
+                          .check_children = [this]() -> Status {
+                            if (!stop_) return {};
+                            return Fail(ErrorKind::kClosed, "the test is over");
+                          }},
         hello);
     thread_ = std::thread([this] { ended_ = connection_->Run(); });
   }

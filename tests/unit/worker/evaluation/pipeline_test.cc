@@ -37,10 +37,11 @@ class PipelineTest : public ChildrenFixture {
     metrics_ = std::make_unique<monitoring::WorkerMetrics>(registry_, labels);
     const RestartListener ignore = [](ChildRole, ExitReason::Cause) {};
     compiler_ = std::make_unique<CompilerProcess>(*fork_server_, kHangLimit, ignore);
-    reference_ = std::make_unique<ReferenceProcess>(*fork_server_, std::chrono::seconds(60), ignore);
+    reference_ =
+        std::make_unique<ReferenceProcess>(*fork_server_, std::chrono::seconds(60), ignore);
     verifier_ = std::make_unique<ExecutorProcess>(
-        *fork_server_, ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit},
-        ignore);
+        *fork_server_,
+        ExecutorProcess::Options{.role = ChildRole::kVerifier, .run_limit = kHangLimit}, ignore);
     executor_ = std::make_unique<ExecutorProcess>(
         *fork_server_, ExecutorProcess::Options{.run_limit = kHangLimit}, ignore);
     Start({});
@@ -49,9 +50,9 @@ class PipelineTest : public ChildrenFixture {
 
   void Start(Pipeline::Options options) {
     pipeline_.reset();  // and with it, its slot stops for good
-    slot_ = std::make_unique<TimingSlot>(TimingSlot::Options{},
-                                         SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(),
-                                         *executor_, clock_);
+    slot_ = std::make_unique<TimingSlot>(
+        TimingSlot::Options{},
+        SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(), *executor_, clock_);
     pipeline_ = std::make_unique<Pipeline>(
         options,
         Pipeline::Parts{.preparers = {{.compiler = *compiler_,

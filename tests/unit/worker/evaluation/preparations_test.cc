@@ -29,7 +29,9 @@ TEST(PreparationsTest, EachOfSeveralCounts) {
   EXPECT_TRUE(all.WereAnySince(within));
   two.reset();
   EXPECT_FALSE(all.WereAnySince(all.Now()));
-  { const Preparations::UnderWay brief(all); }
+  {
+    const Preparations::UnderWay brief(all);
+  }
   EXPECT_TRUE(all.WereAnySince(within));
 }
 

@@ -15,7 +15,9 @@ namespace {
 
 class TimingSlotTest : public ChildrenFixture {
  protected:
-  static SlotLock Lock() { return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value(); }
+  static SlotLock Lock() {
+    return SlotLock::Open(monitoring::AllowedProcessors().value().back()).value();
+  }
   Result<DeviceReading> Measure(Nanos patience, bool is_told_to_end = false) {
     ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
     SlotLock lock = Lock();
@@ -42,7 +44,8 @@ TEST_F(TimingSlotTest, TheDeviceIsMeasuredAloneOrNotAtAll) {
   EXPECT_GT(reading->flop_per_cycle, 0);
 }
 
-// A worker that is busy stands in line again whenever it has had its turn, so the core is never free.
+// A worker that is busy stands in line again whenever it has had its turn, so the core is never
+// free.
 TEST_F(TimingSlotTest, CanariesHaveTheirTurnBesideANeighbourThatAlwaysWantsTheCore) {
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
@@ -83,10 +86,10 @@ TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
   const auto workload = MakeWorkload(AddOf(kElements).start, 42, ComputeHere).value();
   GuardedBufferPool arenas({});
   CodeArena::Place place = code_->Take();
-  const KernelCall call{.entry = place.Write(FakeCode(kElements)).value(),
-                        .workload = workload,
-                        .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size()))
-                                     .value()};
+  const KernelCall call{
+      .entry = place.Write(FakeCode(kElements)).value(),
+      .workload = workload,
+      .arena = arenas.Take(LayOut({&count, 1}, workload->layout.buffers.size())).value()};
   ExecutorProcess executor(*fork_server_, {.run_limit = kPatience}, Listener());
   const SystemClock clock;
   TimingSlot slot({}, Lock(), executor, clock);
@@ -97,8 +100,7 @@ TEST_F(TimingSlotTest, WhatIsFetchedLateWasNotMeasuredForLonger) {
     StageDurations stages;
     const auto timed = slot.Finish(stages);
     ASSERT_TRUE(timed) << timed.error().message;
-    const double took =
-        TotalNs(timed->samples) + static_cast<double>(timed->outside.total_ns());
+    const double took = TotalNs(timed->samples) + static_cast<double>(timed->outside.total_ns());
     EXPECT_NEAR(static_cast<double>(stages[Stage::kMeasure].count()), took, 2);
     EXPECT_LE(stages[Stage::kMeasure] + stages[Stage::kQueue], clock.Now() - begun);
   }

@@ -47,7 +47,8 @@ int Obey(Channel& channel) {
       answer = std::to_string(count);
     }
     if (*word == "write") {
-      const int fd = ::open("/tmp/loopfleet_fork_server_test", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      const int fd =
+          ::open("/tmp/loopfleet_fork_server_test", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
       std::signal(SIGXFSZ, SIG_IGN);
       answer = fd < 0 || ::write(fd, "x", 1) < 0 ? "refused" : "written";
       ::unlink("/tmp/loopfleet_fork_server_test");

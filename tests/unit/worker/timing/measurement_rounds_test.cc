@@ -316,8 +316,8 @@ TEST(MeasurementRoundsTest, ALookGoesOnUntilItIsPreciseButNotForLong) {
 }
 
 TEST(MeasurementRoundsTest, AQuietMomentIsWaitedForWithinTheBudget) {
-  EXPECT_EQ(MeasurementRounds({}, {}).NextPolicy().quiet_wait_ns, 1'000'000U);
-  EXPECT_EQ(MeasurementRounds({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 250'000U);
+  EXPECT_EQ(MeasurementRounds({}, {}).NextPolicy().quiet_wait_ns, 250'000U);
+  EXPECT_EQ(MeasurementRounds({.budget_ms = 1}, {}).NextPolicy().quiet_wait_ns, 62'500U);
   EXPECT_EQ(MeasurementRounds({.precision = 0.001}, {}).NextPolicy().quiet_wait_ns, 5'000'000U);
 }
 
@@ -330,7 +330,8 @@ TEST(MeasurementRoundsTest, WhatIsLikelyIsForTheFirstLook) {
 }
 
 TEST(MeasurementRoundsTest, ColdLooksHaveFourRunsEach) {
-  const SamplingPolicy policy = MeasurementRounds({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
+  const SamplingPolicy policy =
+      MeasurementRounds({.threads = 2, .cache = CacheState::kCold}, {}).NextPolicy();
   EXPECT_EQ(policy.threads, 2U);  // whose cores' caches are evicted
   EXPECT_EQ(policy.cache, CacheState::kCold);
   EXPECT_EQ(policy.least_samples, 4U);

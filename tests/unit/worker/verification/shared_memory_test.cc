@@ -14,8 +14,8 @@ TEST(SharedMemoryTest, MemoryInBlocksIsZeroedAndWhole) {
     const auto memory = SharedMemory::Create(wanted, SharedMemory::Pages::kInBlocks);
     ASSERT_TRUE(memory) << memory.error().message;
     EXPECT_EQ(memory->bytes().size(), SharedMemory::SizeOf(wanted, SharedMemory::Pages::kInBlocks));
-    EXPECT_TRUE(std::ranges::all_of(memory->bytes(),
-                                    [](std::byte byte) { return byte == std::byte{0}; }));
+    EXPECT_TRUE(
+        std::ranges::all_of(memory->bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
   }
 }
 

@@ -27,7 +27,8 @@ void Visit(const void* raw, std::int64_t begin, std::int64_t end, std::int64_t t
   }
 }
 
-void RunVisits(const ThreadPool& pool, const Frame& frame, std::int64_t count, std::int64_t threads) {
+void RunVisits(const ThreadPool& pool, const Frame& frame, std::int64_t count,
+               std::int64_t threads) {
   pool.parallel_for()->run(pool.parallel_for(), Visit, &frame, count, threads);
 }
 

@@ -161,8 +161,8 @@ TEST(ReadyQueue, NothingIsLostAndEverybodyIsServedUnderRandomUse) {
       if (random() % 5 == 0) demand.only = workers[random() % 4].worker;
       const auto entering = By(static_cast<std::uint8_t>(random() % 5), step,
                                static_cast<std::int32_t>(random() % 3));
-      const auto place = random() % 5 == 0 ? queue.PushFront(entering, demand)
-                                           : queue.PushBack(entering, demand);
+      const auto place =
+          random() % 5 == 0 ? queue.PushFront(entering, demand) : queue.PushBack(entering, demand);
       queued.emplace(Id(step), std::pair(place, demand));
     } else if (die < 8) {
       const Supply& worker = workers[random() % 4];

@@ -69,10 +69,9 @@ TEST_F(NoDriverTest, WhoAsksForADriverIsToldThatThereIsNoDevice) {
 
 // What it is for: a driver that does start opens devices, and that is a violation.
 TEST_F(NoDriverTest, ADriverThatStartsThereIsAViolation) {
-  EXPECT_EXIT(
-      Sealed([] { (void)::dlopen(LOOPFLEET_FAKE_CUDA_LIBRARY, RTLD_NOW); },
-             [] { return AskDriver(LOOPFLEET_FAKE_CUDA_LIBRARY) == 0; }),
-      ::testing::ExitedWithCode(kExitForbiddenCall), "");
+  EXPECT_EXIT(Sealed([] { (void)::dlopen(LOOPFLEET_FAKE_CUDA_LIBRARY, RTLD_NOW); },
+                     [] { return AskDriver(LOOPFLEET_FAKE_CUDA_LIBRARY) == 0; }),
+              ::testing::ExitedWithCode(kExitForbiddenCall), "");
 }
 
 TEST_F(NoDriverTest, TheAssemblerLinksBehindIt) {

@@ -170,8 +170,8 @@ class FakeDriver final : public CudaDriver {
     return Called("Query");
   }
   CudaCode ElapsedMilliseconds(Event from, Event to, float& milliseconds) override {
-    milliseconds = static_cast<float>(*static_cast<double*>(to.handle) -
-                                      *static_cast<double*>(from.handle));
+    milliseconds =
+        static_cast<float>(*static_cast<double*>(to.handle) - *static_cast<double*>(from.handle));
     return Called("ElapsedMilliseconds");
   }
 
@@ -190,7 +190,7 @@ class FakeDriver final : public CudaDriver {
 
   std::map<CudaAddress, std::vector<char>> memory_;
   std::map<int, double> event_times_;  // milliseconds
-  std::optional<CudaCode> broken_;  // sticky
+  std::optional<CudaCode> broken_;     // sticky
   double worked_ms_ = 0;
 };
 

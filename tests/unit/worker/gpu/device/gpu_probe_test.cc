@@ -33,8 +33,7 @@ class GpuProbeTest : public ::testing::Test {
     return ProbeGpu(0);
   }
 
-  const std::string control_ =
-      testing::TempDir() + "gpu_probe_test." + std::to_string(::getpid());
+  const std::string control_ = testing::TempDir() + "gpu_probe_test." + std::to_string(::getpid());
 };
 
 TEST_F(GpuProbeTest, NvJitLinkAssemblesWhereTheDriverTakesWhatItMakes) {

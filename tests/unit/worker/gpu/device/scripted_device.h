@@ -1,6 +1,6 @@
 #pragma once
-// ScriptedDevice: a child in the place of the one that has the device, in a real fork server, with the
-// compiler and reference of the fake backend. It adds vectors on the host, and the number of
+// ScriptedDevice: a child in the place of the one that has the device, in a real fork server, with
+// the compiler and reference of the fake backend. It adds vectors on the host, and the number of
 // elements chooses what goes wrong. No driver is there.
 
 #include <gtest/gtest.h>
