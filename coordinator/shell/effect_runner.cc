@@ -49,7 +49,7 @@ void EffectRunner::Do(AnswerFromStorage effect) {
   }
 }
 
-void EffectRunner::AddRead(ReadTurns::Read read) {
+void EffectRunner::AddRead(ReadQueue::Read read) {
   const auto [peer, number] =
       std::visit([](const auto& one) { return std::pair(one.peer, one.number); }, read);
   auto no_room = reads_.Add(std::move(read));
@@ -60,7 +60,7 @@ void EffectRunner::AddRead(ReadTurns::Read read) {
 }
 
 void EffectRunner::ReadNext() {
-  const ReadTurns::Read read = reads_.Take();
+  const ReadQueue::Read read = reads_.Take();
   if (const auto* page = std::get_if<SendOutcomes>(&read)) {
     Reply(page->peer, page->number, answers_.Outcomes(page->fetch));
   } else {

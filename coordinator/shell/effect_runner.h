@@ -10,7 +10,7 @@
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/shell/observer.h"
-#include "coordinator/shell/read_turns.h"
+#include "coordinator/shell/read_queue.h"
 #include "coordinator/shell/storage_queries.h"
 #include "coordinator/shell/storage_thread.h"
 
@@ -44,7 +44,7 @@ class EffectRunner {
   void Do(Persist effect);
   void Do(const Observation& observation);
 
-  void AddRead(ReadTurns::Read read);
+  void AddRead(ReadQueue::Read read);
   void Answer(const AnswerFromStorage& effect);
   void Reply(const PeerId& peer, std::uint64_t number, wire::CoordinatorMessage message);
   void SendLeases(const PeerId& peer, wire::Leases leases);
@@ -55,7 +55,7 @@ class EffectRunner {
   StorageThread& storage_;
   StorageQueries& answers_;
   Observer& observer_;
-  ReadTurns reads_;
+  ReadQueue reads_;
   std::vector<Event> events_;
 };
 

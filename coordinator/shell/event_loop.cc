@@ -186,7 +186,7 @@ void EventLoop::Queue(wire::Received request) {
   }
 }
 
-void EventLoop::Serve(RequestTurns& requests) {
+void EventLoop::Serve(RequestQueue& requests) {
   const Instant start = parts_.clock.Now();
   auto [payer, request] = requests.Take();
   ApplyKeyChanges(request);

@@ -17,7 +17,7 @@
 #include "coordinator/shell/job_resolver.h"
 #include "coordinator/shell/key_watcher.h"
 #include "coordinator/shell/log_rate_limit.h"
-#include "coordinator/shell/request_turns.h"
+#include "coordinator/shell/request_queue.h"
 #include "coordinator/shell/storage_thread.h"
 #include "monitoring/metrics.h"
 #include "storage/record.h"
@@ -82,7 +82,7 @@ class EventLoop {
   bool MaySubmit() const {
     return !submissions_.empty() && parts_.core.state().arriving_jobs < kMaxJobsOnTheirWay;
   }
-  void Serve(RequestTurns& requests);  // the next one
+  void Serve(RequestQueue& requests);  // the next one
   void ReceiveFromWorkers();
   void ReadPages();
   void ServeHandshakes();
@@ -101,8 +101,8 @@ class EventLoop {
   wire::Poller poller_;
   std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
   // In turns of their own: what is asked about jobs that are here does not wait for new ones.
-  RequestTurns submissions_;
-  RequestTurns requests_;  // all others
+  RequestQueue submissions_;
+  RequestQueue requests_;  // all others
   Instant next_tick_{};
   std::uint64_t malformed_seen_ = 0;
   LogRateLimit malformed_log_;

@@ -25,7 +25,7 @@ struct ReplyToClient {
   wire::CoordinatorMessage message;
 };
 
-// For whom a page of outcomes is read: they have turns (read_turns.h).
+// For whom a page of outcomes is read: they have turns (read_queue.h).
 struct Payer {
   Uuid client;
   KeyText key = {};

@@ -1,0 +1,39 @@
+#include "coordinator/shell/request_queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace loopfleet::coordinator {
+namespace {
+
+// The frame, and about what is kept beside it: many small requests are memory, too.
+std::size_t MemoryBytesOf(const wire::Received& request) {
+  constexpr std::size_t kBesideTheFrame = 256;
+  return request.frame.size() + kBesideTheFrame;
+}
+
+}  // namespace
+
+std::optional<Failure> RequestQueue::Add(const Uuid& client, wire::Received& request) {
+  const std::size_t bytes = MemoryBytesOf(request);
+  const std::size_t free = max_bytes_ - std::min(queue_.bytes(), max_bytes_);
+  if (queue_.size_of(client) > 0 && queue_.bytes_of(client) + bytes > free / 4) {
+    return Failure{
+        .code = FailureCode::kQuotaExceeded,
+        .message = fmt::format("{} bytes of this client's requests wait to be looked at, which is "
+                               "a quarter of what is free for all",
+                               queue_.bytes_of(client))};
+  }
+  queue_.Push(client, std::move(request), bytes);
+  return std::nullopt;
+}
+
+void RequestQueue::Revoke(const std::set<KeyText>& keys) {
+  queue_.ForEach([&](wire::Received& request) {
+    if (!keys.contains(request.sender.key)) return;
+    request.sender = {.standing = wire::Sender::Standing::kRevoked};
+  });
+}
+
+}  // namespace loopfleet::coordinator

@@ -1,0 +1,156 @@
+#include "coordinator/shell/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace loopfleet::coordinator {
+namespace {
+
+using std::chrono::milliseconds;
+
+Uuid Named(std::uint8_t name) {
+  Uuid client;
+  client.bytes[0] = name;
+  return client;
+}
+
+// A request whose frame is its name, so that tests can tell them apart.
+std::optional<Failure> Add(RequestQueue& queue, std::uint8_t client, std::string frame,
+                           const KeyText& key = {}) {
+  wire::Received request{.peer = "p", .frame = std::move(frame), .sender = {.key = key}};
+  return queue.Add(Named(client), request);
+}
+
+// The frames in the order in which they are served, where each takes so long.
+std::vector<std::string> ServeAll(RequestQueue& queue, const auto& time_of) {
+  std::vector<std::string> served;
+  while (!queue.empty()) {
+    auto [client, request] = queue.Take();
+    served.push_back(request.frame);
+    queue.Charge(client, time_of(request.frame));
+  }
+  return served;
+}
+
+constexpr auto kLongerWithLength = [](const std::string& frame) {
+  return milliseconds(frame.size());
+};
+
+TEST(RequestQueue, WhoAsksForLittleWaitsForOneRequestOfAnother) {
+  RequestQueue queue;
+  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(Add(queue, 1, "large"));
+  const auto first = queue.Take();  // its turn has begun
+  ASSERT_FALSE(Add(queue, 2, "s"));
+  queue.Charge(first.first, milliseconds(5));
+  EXPECT_EQ(queue.Take().second.frame, "s");
+}
+
+TEST(RequestQueue, ItIsTimeThatIsShared) {
+  RequestQueue queue;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_FALSE(Add(queue, 1, "1234567890"));
+    for (int j = 0; j < 10; ++j) ASSERT_FALSE(Add(queue, 2, "x"));
+  }
+  const auto served = ServeAll(queue, kLongerWithLength);
+  ASSERT_EQ(served.size(), 110U);
+  std::size_t long_time = 0;
+  std::size_t short_time = 0;
+  for (const std::string& frame : served) {
+    (frame == "x" ? short_time : long_time) += frame.size();
+    // Never further apart than one request takes.
+    EXPECT_LE(std::max(long_time, short_time) - std::min(long_time, short_time), 10U);
+  }
+}
+
+TEST(RequestQueue, WhatOneClientAsksKeepsItsOrder) {
+  RequestQueue queue;
+  for (const char* frame : {"a", "bb", "c", "dddd"}) ASSERT_FALSE(Add(queue, 1, frame));
+  EXPECT_EQ(ServeAll(queue, kLongerWithLength), (std::vector<std::string>{"a", "bb", "c", "dddd"}));
+}
+
+TEST(RequestQueue, NobodySavesUpTimeByAskingForNothing) {
+  RequestQueue queue;
+  ASSERT_FALSE(Add(queue, 2, "x"));
+  ServeAll(queue, kLongerWithLength);
+  for (int i = 0; i < 50; ++i) ASSERT_FALSE(Add(queue, 1, "one"));
+  for (int i = 0; i < 40; ++i) {
+    const auto turn = queue.Take();
+    queue.Charge(turn.first, milliseconds(1));
+  }
+  for (int i = 0; i < 50; ++i) ASSERT_FALSE(Add(queue, 2, "two"));
+  std::vector<std::string> served = ServeAll(queue, [](const auto&) { return milliseconds(1); });
+  served.resize(10);
+  EXPECT_EQ(std::ranges::count(served, "one"), 5);
+}
+
+TEST(RequestQueue, NorIsTimeForgottenOverAnEmptyQueue) {
+  RequestQueue queue;
+  for (int i = 0; i < 3; ++i) ASSERT_FALSE(Add(queue, 2, "two"));
+  ASSERT_FALSE(Add(queue, 1, "one"));
+  const auto one = queue.Take();
+  ASSERT_EQ(one.second.frame, "one");
+  queue.Charge(one.first, milliseconds(10));
+  ASSERT_FALSE(Add(queue, 1, "one"));  // it had its ten milliseconds; the other one's turn
+  EXPECT_EQ(ServeAll(queue, [](const auto&) { return milliseconds(4); }),
+            (std::vector<std::string>{"two", "two", "two", "one"}));
+}
+
+TEST(RequestQueue, WhoHasMuchWaitingLeavesRoomToOthers) {
+  constexpr std::size_t kMost = 100'000;
+  RequestQueue queue(kMost);
+  const std::string frame(744, 'x');  // with what a request takes beside it: 1,000
+  std::size_t of_all = 0;
+  for (std::uint8_t client = 1; client <= 5; ++client) {
+    std::size_t mine = 0;
+    while (!Add(queue, client, frame)) ++mine;
+    EXPECT_GT(mine, client == 1 ? 15U : 5U);
+    of_all += mine;
+  }
+  EXPECT_LT(of_all * 1'000, kMost);
+  wire::Received further{.frame = frame};
+  EXPECT_EQ(queue.Add(Named(1), further)->code, FailureCode::kQuotaExceeded);
+  EXPECT_EQ(further.frame, frame) << "its number may still be read";
+  ServeAll(queue, kLongerWithLength);
+  EXPECT_FALSE(Add(queue, 1, frame));
+}
+
+TEST(RequestQueue, WhoHasNothingWaitingAlwaysHasRoom) {
+  RequestQueue queue(1'000);
+  const std::string frame(5'000, 'x');
+  for (std::uint8_t client = 1; client <= 100; ++client) {
+    EXPECT_FALSE(Add(queue, client, frame));
+    EXPECT_TRUE(Add(queue, client, frame));
+  }
+}
+
+TEST(RequestQueue, WhoseKeyWasRevokedIsNobody) {
+  RequestQueue queue;
+  ASSERT_FALSE(Add(queue, 1, "gone", "key 1"));
+  ASSERT_FALSE(Add(queue, 2, "here", "key 2"));
+  queue.Revoke({"key 1"});
+  const auto gone = queue.Take();
+  queue.Charge(gone.first, milliseconds(1));
+  EXPECT_EQ(gone.second.sender.standing, wire::Sender::Standing::kRevoked);
+  EXPECT_NE(queue.Take().second.sender.standing, wire::Sender::Standing::kRevoked);
+}
+
+TEST(RequestQueue, ClientsThatWereServedAreForgotten) {
+  RequestQueue queue;
+  for (int i = 0; i < 100'000; ++i) {
+    Uuid client;
+    std::memcpy(client.bytes.data(), &i, sizeof i);
+    wire::Received request{.frame = "x"};
+    ASSERT_FALSE(queue.Add(client, request));
+    const auto turn = queue.Take();
+    queue.Charge(turn.first, milliseconds(1));
+  }
+  EXPECT_LE(queue.client_count(), 1'024U);
+}
+
+}  // namespace
+}  // namespace loopfleet::coordinator
