@@ -217,8 +217,7 @@ Status Store::Impl::RebuildBatches() {
 // So that a damaged page keeps nobody from going on with what is unfinished.
 Status Store::Impl::SalvageIfNeeded() {
   LF_TRY(const std::vector<StoredBatch> unfinished, batches.ListUnfinished());
-  LF_TRY(const bool is_needed,
-         OutcomeSalvage(*connection, batches, outcomes).IsNeeded(unfinished));
+  LF_TRY(const bool is_needed, OutcomeSalvage(*connection, batches, outcomes).IsNeeded(unfinished));
   if (is_needed) LF_TRY_VOID(SalvageOutcomes());
   return {};
 }
@@ -229,9 +228,10 @@ Result<bool> Store::Impl::SalvageOutcomes() {
   LF_TRY(const auto salvaged, OutcomeSalvage(*connection, batches, outcomes).Run());
   if (!salvaged.met_damage) return false;
   outcomes_lost += salvaged.lost.size();
-  log::Error("store.outcomes_salvaged lost={} left_in={}: pages of the table cannot be read; it was "
-             "made anew from the others, and what is lost ends as STORAGE_CORRUPT",
-             salvaged.lost.size(), salvaged.left_in);
+  log::Error(
+      "store.outcomes_salvaged lost={} left_in={}: pages of the table cannot be read; it was "
+      "made anew from the others, and what is lost ends as STORAGE_CORRUPT",
+      salvaged.lost.size(), salvaged.left_in);
   for (const OutcomePlace& place : salvaged.lost) {
     log::Debug("store.outcome_lost batch={} sequence={}", place.batch, place.sequence);
   }

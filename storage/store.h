@@ -67,7 +67,8 @@ class Store {
   Result<Recovery> RecoverBatches();
 
   // Outcomes that were lost with pages of the file and are STORAGE_CORRUPT from now on, since this
-  // was last asked: Open() and Apply() make the table anew where they must write beside such a page.
+  // was last asked: Open() and Apply() make the table anew where they must write beside such a
+  // page.
   std::uint64_t TakeDamagedCount();
 
   // This start's number; 1 for a new database.

@@ -68,8 +68,7 @@ void UnfinishedJobs::SkipFinished() {
 }
 
 Status UnfinishedJobs::ReadOneByOne(BatchId batch, std::size_t max,
-                                    std::vector<UnfinishedJob>& jobs,
-                                    std::vector<JobId>& damaged) {
+                                    std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged) {
   const auto end = static_cast<std::uint32_t>(window_ + finished_.size());
   for (std::size_t room = max; next_ < end && room > 0; ++next_) {
     if (finished_[next_ - window_]) continue;

@@ -21,8 +21,8 @@ class UnfinishedJobs {
       : jobs_(jobs), outcomes_(outcomes), batches_(std::move(batches)) {}
 
   // Appends the next ones, about `max` at most, to `jobs` and `damaged`; fewer, or none, where most
-  // of a batch has finished: what one call looks at is bounded, too. Jobs accepted since the batches
-  // were read are not among them; jobs finished since may be.
+  // of a batch has finished: what one call looks at is bounded, too. Jobs accepted since the
+  // batches were read are not among them; jobs finished since may be.
   Status Read(std::size_t max, std::vector<UnfinishedJob>& jobs, std::vector<JobId>& damaged);
   bool at_end() const { return batch_ == batches_.size(); }
   // This job, if it is one of them and still to come. It will come again in its turn.

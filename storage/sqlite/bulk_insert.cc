@@ -181,9 +181,7 @@ RowFeed& RowFeed::Copy(Query& row, int columns) {
       case SQLITE_FLOAT: Add(row.Double()); break;
       case SQLITE_TEXT: Add(row.Text()); break;
       case SQLITE_BLOB: Add(row.Blob()); break;
-      default:
-        row.Skip();
-        AddNull();
+      default: row.Skip(); AddNull();
     }
   }
   return *this;

@@ -39,7 +39,7 @@ class RowFeed {
   RowFeed& Add(const std::optional<T>& value) {
     return value ? Add(*value) : AddNull();
   }
-  RowFeed& Copy(Query& row, int columns);  // its next ones, as they are
+  RowFeed& Copy(Query& row, int columns);       // its next ones, as they are
   RowFeed& AddValues(std::string_view values);  // several, as row_bytes.h has them
   RowFeed& AddChecksum();
   // The row is complete. Writes what has gathered if that is much.

@@ -16,7 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-
 // Several workers share one.
 std::string HostOf(std::size_t index) { return fmt::format("host {}", index / 2); }
 
@@ -98,7 +97,7 @@ class SimulatedWorker::Runner final : public worker::LeaseRunner {
     is_running_ = false;
     if (held_.contains(lease.lease)) finished_.push_back(*std::move(report));
     RunNext();
-    worker_.Transaction();
+    worker_.Step();
   }
 
   SimulatedWorker& worker_;
@@ -143,7 +142,7 @@ void SimulatedWorker::Start() {
   hello_.worker.bytes[2] = static_cast<std::uint8_t>(life_ >> 8);
   runner_ = std::make_unique<Runner>(*this);
   Line& line = *this;
-  worker::Conversation::Options options;
+  worker::Protocol::Options options;
   options.canaries = [this] {
     const Instant now = parts_.agenda.now();
     worker::CanaryHealth health{.ratio = 1, .steady_until = now};
@@ -152,9 +151,9 @@ void SimulatedWorker::Start() {
     }
     return health;
   };
-  conversation_ = std::make_unique<worker::Conversation>(options, line, *runner_, hello_);
-  (void)conversation_->Open(parts_.agenda.now());
-  Transaction();
+  protocol_ = std::make_unique<worker::Protocol>(options, line, *runner_, hello_);
+  (void)protocol_->Open(parts_.agenda.now());
+  Step();
   After(seconds(1), [this] { SecondPasses(); });
 }
 
@@ -170,28 +169,28 @@ Status SimulatedWorker::Reconnect() {
 }
 
 void SimulatedWorker::Hear(wire::WorkerCommand command) {
-  if (!conversation_) return;
+  if (!protocol_) return;
   if (parts_.agenda.now() < frozen_until_) {
     unread_.push_back(std::move(command));
     return;
   }
-  if (!conversation_->Hear(std::move(command), parts_.agenda.now())) {
+  if (!protocol_->Hear(std::move(command), parts_.agenda.now())) {
     parts_.checker.Violate("workers are not sent away", hello_.name);
     return;
   }
-  Transaction();
+  Step();
 }
 
-void SimulatedWorker::Transaction() {
+void SimulatedWorker::Step() {
   const Instant now = parts_.agenda.now();
-  if (!conversation_ || now < frozen_until_) return;
+  if (!protocol_ || now < frozen_until_) return;
   const std::uint64_t life = life_;
-  const auto phase = conversation_->Transaction(now);
+  const auto phase = protocol_->Step(now);
   if (life_ != life) return;
-  if (phase.value() == worker::Conversation::Phase::kOver) {
+  if (phase.value() == worker::Protocol::Phase::kOver) {
     return Die(dice_.Between(Nanos(milliseconds(100)), Nanos(seconds(3))));
   }
-  WakeUpAt(std::max(conversation_->NextTimer(), now + milliseconds(1)));
+  WakeUpAt(std::max(protocol_->NextTimer(), now + milliseconds(1)));
 }
 
 void SimulatedWorker::WakeUpAt(Instant when) {
@@ -200,7 +199,7 @@ void SimulatedWorker::WakeUpAt(Instant when) {
   After(when - parts_.agenda.now(), [this, when] {
     if (wakes_at_ != when) return;  // something earlier took its place
     wakes_at_.reset();
-    Transaction();
+    Step();
   });
 }
 
@@ -222,9 +221,9 @@ void SimulatedWorker::SecondPasses() {
     // A machine that was moved: what it is now, it stays.
     drifts_until_ = parts_.mix.drifts_stay ? Instant::max() : drifted_at_ + drift;
   }
-  if (dice_.Chance(Rate(Fault::kDrainWorker)) && !conversation_->is_draining()) {
-    conversation_->StartDrain(parts_.agenda.now());
-    Transaction();
+  if (dice_.Chance(Rate(Fault::kDrainWorker)) && !protocol_->is_draining()) {
+    protocol_->StartDrain(parts_.agenda.now());
+    Step();
   } else if (dice_.Chance(Rate(Fault::kKillWorker))) {
     Die(dice_.Between(Nanos(milliseconds(10)), Nanos(seconds(4))));
   }
@@ -237,7 +236,7 @@ void SimulatedWorker::Thaw() {
     unread_.pop_front();
     Hear(std::move(next));
   }
-  if (life_ == life) Transaction();
+  if (life_ == life) Step();
 }
 
 void SimulatedWorker::Die(Nanos until_restart) {
@@ -245,9 +244,8 @@ void SimulatedWorker::Die(Nanos until_restart) {
                     [&] { return fmt::format("{} ends", hello_.name); });
   ++life_;
   // What calls this may be the conversation or the runner: they go when nobody is in them.
-  parts_.agenda.After(Nanos{0},
-                      [old_runner = std::shared_ptr<Runner>(std::move(runner_)),
-                       old = std::shared_ptr<worker::Conversation>(std::move(conversation_))] {});
+  parts_.agenda.After(Nanos{0}, [old_runner = std::shared_ptr<Runner>(std::move(runner_)),
+                                 old = std::shared_ptr<worker::Protocol>(std::move(protocol_))] {});
   parts_.port.Disconnect(link_);
   parts_.agenda.After(until_restart, [this] { Start(); });
 }

@@ -20,7 +20,7 @@
 
 namespace loopfleet::simulation {
 
-class SimulatedWorker final : private worker::Conversation::Line {
+class SimulatedWorker final : private worker::Protocol::Line {
  public:
   struct Parts {
     Agenda& agenda;
@@ -45,7 +45,7 @@ class SimulatedWorker final : private worker::Conversation::Line {
   Status Reconnect() override;
 
   void Hear(wire::WorkerCommand command);
-  void Transaction();
+  void Step();
   void WakeUpAt(Instant when);
   void SecondPasses();
   void Thaw();
@@ -63,7 +63,7 @@ class SimulatedWorker final : private worker::Conversation::Line {
   std::uint64_t life_ = 0;
   wire::WorkerHello hello_;
   std::unique_ptr<Runner> runner_;
-  std::unique_ptr<worker::Conversation> conversation_;
+  std::unique_ptr<worker::Protocol> protocol_;
   std::deque<wire::WorkerCommand> unread_;
   Instant frozen_until_{};
   Instant drifted_at_{};

@@ -371,28 +371,29 @@ Change Torn(const Change& change, SplitMix64& random) {
 CrashVfs::CrashVfs() : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.real = sqlite3_vfs_find(nullptr);
-  state.vfs = {.iVersion = 1,
-               .szOsFile = sizeof(File),
-               .mxPathname = 1024,
-               .pNext = nullptr,
-               .zName = "loopfleet_crash",
-               .pAppData = &state,
-               .xOpen = Open,
-               .xDelete = Delete,
-               .xAccess = Access,
-               .xFullPathname = FullPathname,
-               .xDlOpen = nullptr,
-               .xDlError = nullptr,
-               .xDlSym = nullptr,
-               .xDlClose = nullptr,
-               .xRandomness = state.real->xRandomness,
-               .xSleep = [](sqlite3_vfs*, int micros) { return micros; },  // no time passes
-               .xCurrentTime = state.real->xCurrentTime,
-               .xGetLastError = [](sqlite3_vfs* vfs, int, char*) { return StateOf(vfs)->last_errno; },
-               .xCurrentTimeInt64 = nullptr,
-               .xSetSystemCall = nullptr,
-               .xGetSystemCall = nullptr,
-               .xNextSystemCall = nullptr};
+  state.vfs = {
+      .iVersion = 1,
+      .szOsFile = sizeof(File),
+      .mxPathname = 1024,
+      .pNext = nullptr,
+      .zName = "loopfleet_crash",
+      .pAppData = &state,
+      .xOpen = Open,
+      .xDelete = Delete,
+      .xAccess = Access,
+      .xFullPathname = FullPathname,
+      .xDlOpen = nullptr,
+      .xDlError = nullptr,
+      .xDlSym = nullptr,
+      .xDlClose = nullptr,
+      .xRandomness = state.real->xRandomness,
+      .xSleep = [](sqlite3_vfs*, int micros) { return micros; },  // no time passes
+      .xCurrentTime = state.real->xCurrentTime,
+      .xGetLastError = [](sqlite3_vfs* vfs, int, char*) { return StateOf(vfs)->last_errno; },
+      .xCurrentTimeInt64 = nullptr,
+      .xSetSystemCall = nullptr,
+      .xGetSystemCall = nullptr,
+      .xNextSystemCall = nullptr};
   sqlite3_vfs_register(&state.vfs, 1);
 }
 

@@ -25,7 +25,7 @@ Status Connection::Run() {
     LF_TRY_VOID(ReceiveAll());
     parts_.liveness.Beat();
     const Instant now = parts_.clock.Now();
-    LF_TRY(const Protocol::Phase phase, protocol_.Turn(now));
+    LF_TRY(const Protocol::Phase phase, protocol_.Step(now));
     ShowRegistration();
     if (phase == Protocol::Phase::kOver) return {};
     poller_->Wait(std::clamp<Nanos>(protocol_.NextTimer() - now, Nanos{0}, options_.longest_wait));

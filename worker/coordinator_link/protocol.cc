@@ -119,7 +119,7 @@ Status Protocol::Hear(wire::WorkerCommand command, Instant now) {
   return std::visit(Hearer{*this, now}, std::move(command));
 }
 
-Result<Protocol::Phase> Protocol::Turn(Instant now) {
+Result<Protocol::Phase> Protocol::Step(Instant now) {
   TakeFinished(now);
   LF_TRY_VOID(NoticeSilence(now));
   SendHelloIfDue(now);

@@ -58,7 +58,7 @@ class Protocol {
   Status Hear(wire::WorkerCommand command, Instant now);
   // Says what is due; to be called after every Hear, when the runner has reports, and at
   // NextTimer(). kOver: drained, and goodbye was said.
-  Result<Phase> Turn(Instant now);
+  Result<Phase> Step(Instant now);
   Instant NextTimer() const;
 
   // Takes nothing new, finishes what is being timed, and gives the rest back.

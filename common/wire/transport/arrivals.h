@@ -22,7 +22,7 @@ enum class Admit : std::uint8_t {
 class Arrivals {
  public:
   struct Limits {
-    double at_once = 256;    // handshakes of a fleet that comes back
+    double at_once = 256;  // handshakes of a fleet that comes back
     double per_second = 50;
   };
 

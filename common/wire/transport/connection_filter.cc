@@ -38,9 +38,7 @@ class Program {
     Add(BPF_JMP | BPF_JEQ | BPF_K, value);
     instructions_.back().jf = count;
   }
-  void Skip(std::size_t count) {
-    Add(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(count));
-  }
+  void Skip(std::size_t count) { Add(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(count)); }
   void Return(std::uint32_t verdict) { Add(BPF_RET | BPF_K, verdict); }
   void Append(const Program& other) {
     instructions_.insert(instructions_.end(), other.instructions_.begin(),

@@ -25,7 +25,7 @@ class KnownAddresses {
   void Add(std::string_view address);  // what is none, such as that of an ipc socket, is not kept
 
   struct Snapshot {
-    std::uint64_t version = 0;  // changes when an address is added that was not there
+    std::uint64_t version = 0;             // changes when an address is added that was not there
     std::vector<SourceAddress> addresses;  // the latest first
   };
   std::uint64_t version() const;

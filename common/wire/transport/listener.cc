@@ -49,9 +49,9 @@ Result<UniqueFd> ListenOn(const TcpEndpoint& endpoint, int backlog) {
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
       ::listen(fd.get(), backlog) != 0) {
     const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
-    return Fail(errno == EADDRINUSE ? ErrorKind::kUnavailable : ErrorKind::kSystem,
-                fmt::format("cannot listen on tcp://{}:{}: {}", host, endpoint.port,
-                            std::strerror(errno)));
+    return Fail(
+        errno == EADDRINUSE ? ErrorKind::kUnavailable : ErrorKind::kSystem,
+        fmt::format("cannot listen on tcp://{}:{}: {}", host, endpoint.port, std::strerror(errno)));
   }
   return fd;
 }

@@ -26,8 +26,8 @@ namespace loopfleet::wire {
 
 class Porch {
  public:
-  // Before `router` is bound to `listener`, which is duplicated. `known`: null if it is not guarded;
-  // then everybody is let in while there are descriptors. Throws zmq::error_t.
+  // Before `router` is bound to `listener`, which is duplicated. `known`: null if it is not
+  // guarded; then everybody is let in while there are descriptors. Throws zmq::error_t.
   Porch(zmq::context_t& context, zmq::socket_t& router, int listener,
         std::shared_ptr<const KnownAddresses> known);
   // By the thread that owns the router, before the router goes.

@@ -47,9 +47,10 @@ void SetCommonOptions(zmq::socket_t& socket, int max_unsent, int max_unreceived,
   socket.set(zmq::sockopt::linger, Count(kLinger));
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxMessageBytes));
   socket.set(zmq::sockopt::handshake_ivl, Count(kHandshakeLimit));
-  // No heartbeats of ZeroMQ's (heartbeat_ivl): libzmq ends the process when it is to send one, or to
-  // answer one, over a connection that was reset while max_unreceived messages wait to be looked at
-  // (docs/SECURITY.md). The kernel asks instead whether the other side is there, until max_silence.
+  // No heartbeats of ZeroMQ's (heartbeat_ivl): libzmq ends the process when it is to send one, or
+  // to answer one, over a connection that was reset while max_unreceived messages wait to be looked
+  // at (docs/SECURITY.md). The kernel asks instead whether the other side is there, until
+  // max_silence.
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, static_cast<int>(kProbeInterval.count()));
   socket.set(zmq::sockopt::tcp_keepalive_intvl, static_cast<int>(kProbeInterval.count()));
@@ -202,9 +203,9 @@ SendResult Router::Send(const PeerId& peer, std::string frame) {
       return SendResult::kWouldBlock;
     }
     // The peer's queue took the address, so it takes the frame.
-    LF_CHECK(impl_->socket.send(impl_->unread.Take(peer, std::move(frame)),
-                                zmq::send_flags::dontwait),
-             "half a message was sent");
+    LF_CHECK(
+        impl_->socket.send(impl_->unread.Take(peer, std::move(frame)), zmq::send_flags::dontwait),
+        "half a message was sent");
     return SendResult::kSent;
   } catch (const zmq::error_t& error) {
     LF_CHECK(error.num() == EHOSTUNREACH, "sending: {}", error.what());

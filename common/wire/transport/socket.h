@@ -46,8 +46,8 @@ class Context {
   std::unique_ptr<Impl> impl_;
 };
 
-// The routing id of a connection: new for each reconnect, unless the peer chose one itself, which it
-// may. It says where an answer goes, and not who asks.
+// The routing id of a connection: new for each reconnect, unless the peer chose one itself, which
+// it may. It says where an answer goes, and not who asks.
 using PeerId = std::string;
 
 // Who sent a message, by the key of its connection.

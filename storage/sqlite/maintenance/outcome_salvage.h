@@ -5,8 +5,9 @@
 //
 // Every outcome keeps its place. Those that are lost become failures STORAGE_CORRUPT of the jobs
 // that have none any more and had one, which the table's index tells; where that is lost, too, of
-// the batch's first jobs without an outcome. The damaged table stays, as `outcomes_damaged_1` (2, 3 ...): nothing in it is changed, and
-// what it holds can still be looked at. Takes as long as writing all outcomes anew.
+// the batch's first jobs without an outcome. The damaged table stays, as `outcomes_damaged_1` (2, 3
+// ...): nothing in it is changed, and what it holds can still be looked at. Takes as long as
+// writing all outcomes anew.
 
 #include <cstdint>
 #include <span>

@@ -37,8 +37,7 @@ Status RetentionTable::Step(Thinning& pass, WallTime now) {
   const std::uint64_t results_before = pass.count_.results;
   std::uint32_t looked_at = 0;
   {
-    LF_TRY(Query row,
-           connection_.Start("SELECT * FROM results WHERE id > ? ORDER BY id LIMIT ?"));
+    LF_TRY(Query row, connection_.Start("SELECT * FROM results WHERE id > ? ORDER BY id LIMIT ?"));
     row.Add(pass.seen_).Add(kRowsPerStep);
     while (results_.gathered_bytes() < kBytesPerStep) {
       LF_TRY(const bool more, row.Next());

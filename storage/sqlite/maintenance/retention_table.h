@@ -15,8 +15,8 @@ class RetentionTable {
   RetentionTable(Connection& connection, ResultTable& results)
       : connection_(connection), results_(results) {}
 
-  // The next step of the pass, in the transaction under way. MeasurementRounds at no more than kRowsPerStep
-  // results, and rewrites no more than kBytesPerStep of them and one.
+  // The next step of the pass, in the transaction under way. MeasurementRounds at no more than
+  // kRowsPerStep results, and rewrites no more than kBytesPerStep of them and one.
   Status Step(Thinning& pass, WallTime now);
 
   static constexpr std::uint32_t kRowsPerStep = 512;

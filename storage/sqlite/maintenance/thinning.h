@@ -59,8 +59,8 @@ class Thinning {
   std::int64_t id_ = 0;
   bool has_begun_ = false;
   WallTime begun_at_{};
-  ResultId seen_ = 0;                // the last result that was looked at
-  ResultId through_ = 0;             // the last old one of these
+  ResultId seen_ = 0;     // the last result that was looked at
+  ResultId through_ = 0;  // the last old one of these
   std::uint32_t too_new_in_row_ = 0;
 };
 

@@ -362,10 +362,7 @@ Result<ResultTable::ThinnedRow> ResultTable::Thin(Query& row, const ThinningRule
   row.Skip();
   thinned_rows_.AddChecksum().Copy(row, 2);  // the clocks
   row.IsNull() ? thinned_rows_.AddNull() : thinned_rows_.AddChecksum();
-  thinned_rows_.Add(retention)
-      .Add(before.samples_before)
-      .Add(before.accepted_before)
-      .AddChecksum();
+  thinned_rows_.Add(retention).Add(before.samples_before).Add(before.accepted_before).AddChecksum();
   LF_TRY_VOID(thinned_rows_.EndRow());
   return ThinnedRow{.is_old = true, .samples_taken = here - measurement.samples_ns.size()};
 }

@@ -92,20 +92,18 @@ struct ModelDisk::Writer {
     if (outcome.evaluation.ok() && outcome.source == OutcomeSource::kMeasured) {
       state.measured[*outcome.evaluation.tree_key].push_back(outcome.job);
     }
-    const bool is_known = !outcome.evaluation.ok() && outcome.evaluation.tree_key &&
-                          outcome.evaluation.conditions &&
-                          outcome.source == OutcomeSource::kMeasured &&
-                          storage::AnswersAgain(outcome.evaluation.failure().code) &&
-                          !(finished.in_doubt &&
-                            storage::IsOfTime(outcome.evaluation.failure().code));
+    const bool is_known =
+        !outcome.evaluation.ok() && outcome.evaluation.tree_key && outcome.evaluation.conditions &&
+        outcome.source == OutcomeSource::kMeasured &&
+        storage::AnswersAgain(outcome.evaluation.failure().code) &&
+        !(finished.in_doubt && storage::IsOfTime(outcome.evaluation.failure().code));
     if (is_known) state.failed[*outcome.evaluation.tree_key].push_back(outcome.job);
     return {};
   }
 
   Status operator()(const storage::JobsAnswered& answered) const {
     for (const storage::JobsAnswered::One& job : answered.jobs) {
-      LF_TRY_VOID(
-          (*this)(storage::JobFinished{.outcome = storage::OutcomeOf(answered, job)}));
+      LF_TRY_VOID((*this)(storage::JobFinished{.outcome = storage::OutcomeOf(answered, job)}));
     }
     return {};
   }

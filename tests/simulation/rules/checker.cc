@@ -13,11 +13,10 @@ void Checker::WroteNonsense(const Error& error) {
 
 void Checker::WillWrite(Instant now, const storage::Write& write) {
   const auto finish = [&](const Outcome& outcome) {
-    Obey(
-        rules_.WillFinish(
-            outcome, [&](const Uuid& worker) { return leases_.IsSilent(now, worker); },
-            [&](const Uuid& worker) { return leases_.TakesJobs(worker); }),
-        "an affinity has one worker");
+    Obey(rules_.WillFinish(
+             outcome, [&](const Uuid& worker) { return leases_.IsSilent(now, worker); },
+             [&](const Uuid& worker) { return leases_.TakesJobs(worker); }),
+         "an affinity has one worker");
   };
   if (const auto* accepted = std::get_if<storage::JobsAccepted>(&write)) {
     rules_.WillAccept(now, *accepted);

@@ -106,7 +106,7 @@ class Checker {
   LeaseRules leases_{{mix_, disk_, rules_, orders_, violations_}};
   Instant said_at_{};
 
-  std::map<PeerId, Uuid> client_at_;      // greeted in this life
+  std::map<PeerId, Uuid> client_at_;  // greeted in this life
   std::map<std::pair<PeerId, std::uint64_t>, Asked> asked_;
   std::map<RequestKey, RequestView> requests_;
   std::map<std::string, std::pair<PeerId, std::uint64_t>> latest_drain_;  // said, by target

@@ -346,7 +346,7 @@ void LeaseRules::Stored(const wire::ReportsStored& stored) {
 
 // Another worker that is there for such a job, as far as can be told from outside; "" if none is.
 std::string LeaseRules::NameOfAnotherFor(Instant now, const Uuid& worker, const JobSpec& spec,
-                                      Placement placement) const {
+                                         Placement placement) const {
   if (mix_[Fault::kOperator] > 0) return {};  // it may be drained
   for (const auto& [id, other] : workers_) {
     if (id == worker || other.peer.empty() || other.is_draining) continue;

@@ -97,8 +97,8 @@ QueueRules::Broken QueueRules::OutOfTurn(Instant now) const {
   return std::nullopt;
 }
 
-void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease,
-                             const wire::WorkerHello& worker, Binds binds) {
+void QueueRules::TookItsTurn(Instant now, const wire::Lease& lease, const wire::WorkerHello& worker,
+                             Binds binds) {
   std::erase_if(suspicions_, [&](const Suspicion& suspicion) {
     return suspicion.waiting == lease.job && lease.lease < suspicion.lease;
   });

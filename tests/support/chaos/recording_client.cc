@@ -47,7 +47,7 @@ struct Settings {
   std::uint64_t batches = 0;  // 0: until stopped
   double patience_s = 120;    // silence of the coordinator that is borne
   bool audit = false;
-  bool measured = false;  // by real workers
+  bool measured = false;     // by real workers
   std::uint32_t sizes = 40;  // of each dimension, from 1 on
 };
 
@@ -196,9 +196,9 @@ class RecordingClient {
   json RowOf(const Outcome& outcome) const {
     const wire::CoordinatorReply page{
         .message = wire::OutcomePage{.batch = {.batch = outcome.job.batch}, .outcomes = {outcome}}};
-    return {outcome.sequence,  outcome.job.index,
-            outcome.tag,       OutcomeLabel(outcome.evaluation),
-            IsRight(outcome),  std::hash<std::string>{}(wire::Encode(page))};
+    return {outcome.sequence, outcome.job.index,
+            outcome.tag,      OutcomeLabel(outcome.evaluation),
+            IsRight(outcome), std::hash<std::string>{}(wire::Encode(page))};
   }
 
   // Whether it is a result of this very job.

@@ -66,27 +66,25 @@ Evaluation ResultOf(const JobSpec& spec) {
   LF_CHECK(replayed.has_value(), "a job was leased that cannot be rebuilt");
   const std::uint64_t flop = looptree::FlopCount(replayed->tree.program());
   const auto ns = static_cast<double>(flop);
-  return {
-      .verdict = Measurement{.elapsed_ns = ns,
-                             .elapsed_low_ns = ns,
-                             .elapsed_high_ns = ns,
-                             .elapsed_min_ns = ns,
-                             .elapsed_mean_ns = ns,
-                             .spread = 0,
-                             .grade = Grade::kA,
-                             .iterations_per_sample = 1,
-                             .samples_ns = std::vector<double>(15, ns),
-                             .sample_flags = std::vector<std::uint8_t>(15, 0)},
-      .tree_key = looptree::KeyOf(replayed->tree),
-      .flop_count = flop,
-      .conditions =
-          Conditions{.hardware = kHardware,
-                     .compiler = kCompiler,
-                     .threads = spec.threads,
-                     .cache = spec.cache,
-                     .policy = kPolicy,
-                     .isolation = "stub"},
-      .code_hash = "00000000000000000000000000000000"};
+  return {.verdict = Measurement{.elapsed_ns = ns,
+                                 .elapsed_low_ns = ns,
+                                 .elapsed_high_ns = ns,
+                                 .elapsed_min_ns = ns,
+                                 .elapsed_mean_ns = ns,
+                                 .spread = 0,
+                                 .grade = Grade::kA,
+                                 .iterations_per_sample = 1,
+                                 .samples_ns = std::vector<double>(15, ns),
+                                 .sample_flags = std::vector<std::uint8_t>(15, 0)},
+          .tree_key = looptree::KeyOf(replayed->tree),
+          .flop_count = flop,
+          .conditions = Conditions{.hardware = kHardware,
+                                   .compiler = kCompiler,
+                                   .threads = spec.threads,
+                                   .cache = spec.cache,
+                                   .policy = kPolicy,
+                                   .isolation = "stub"},
+          .code_hash = "00000000000000000000000000000000"};
 }
 
 // Jobs that were run, by whichever stub.
@@ -183,12 +181,12 @@ class StubRunner final : public LeaseRunner {
 
 class StubFleet;
 
-class StubWorker final : private Conversation::Line {
+class StubWorker final : private Protocol::Line {
  public:
   StubWorker(StubFleet& fleet, const Settings& settings, const Clock& clock, std::uint32_t number);
 
   void Open(Instant now) { LF_CHECK(protocol_.Open(now), "no connection"); }
-  void Turn(const Clock& clock);
+  void Step(const Clock& clock);
   Instant NextTimer() const {
     return std::min(protocol_.NextTimer(), runner_.next().value_or(Instant::max()));
   }
@@ -205,7 +203,7 @@ class StubWorker final : private Conversation::Line {
   const std::uint32_t number_;
   std::optional<wire::Dealer> dealer_;
   StubRunner runner_;
-  Conversation protocol_;
+  Protocol protocol_;
   std::uint64_t epoch_ = 0;
 };
 
@@ -230,7 +228,7 @@ class StubFleet {
       Instant next = clock_.Now() + std::chrono::milliseconds(100);
       for (const StubWorker& stub : stubs_) next = std::min(next, stub.NextTimer());
       poller->Wait(std::max<Nanos>(next - clock_.Now(), std::chrono::microseconds(200)));
-      for (StubWorker& stub : stubs_) stub.Turn(clock_);
+      for (StubWorker& stub : stubs_) stub.Step(clock_);
     }
     fmt::print("{{\"event\": \"ended\", \"epoch\": 0, \"jobs\": {}, \"again\": {}}}\n",
                runs_.jobs(), runs_.again());
@@ -283,8 +281,8 @@ wire::WorkerHello HelloOf(const Settings& settings, std::uint32_t number) {
           .policy = kPolicy};
 }
 
-Conversation::Options Speaking(const Settings& settings) {
-  Conversation::Options options;
+Protocol::Options Speaking(const Settings& settings) {
+  Protocol::Options options;
   options.hello_interval =
       std::min(options.hello_interval, std::chrono::milliseconds(2 * settings.heartbeat_ms));
   // As long a silence as real ones bear: a restart is noticed by what it answers to a heartbeat.
@@ -309,7 +307,7 @@ Status StubWorker::Reconnect() {
   return {};
 }
 
-void StubWorker::Turn(const Clock& clock) {
+void StubWorker::Step(const Clock& clock) {
   if (dealer_->TakeReconnected()) protocol_.ConnectedAgain(clock.Now());
   while (const auto frame = dealer_->Receive()) {
     auto command = wire::DecodeWorkerCommand(*frame);
@@ -323,7 +321,7 @@ void StubWorker::Turn(const Clock& clock) {
     const Status heard = protocol_.Hear(*std::move(command), clock.Now());
     LF_CHECK(heard.has_value(), "{}", heard.error().message);
   }
-  const auto turned = protocol_.Turn(clock.Now());
+  const auto turned = protocol_.Step(clock.Now());
   LF_CHECK(turned.has_value(), "{}", turned.error().message);
 }
 

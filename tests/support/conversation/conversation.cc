@@ -27,7 +27,7 @@ std::string LineOf(const Conversation::Frame& frame) {
 Conversation ReadConversation(const std::filesystem::path& path) {
   std::ifstream file(path);
   LF_CHECK(file.good(), "there is no {}", path.native());
-  Conversation protocol;
+  Conversation conversation;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line.front() == '#') continue;
     LF_CHECK((line.front() == '>' || line.front() == '<') && line.size() % 2 == 0, "{}: '{}'",
@@ -38,9 +38,9 @@ Conversation ReadConversation(const std::filesystem::path& path) {
     for (std::size_t i = 2; i < line.size(); i += 2) {
       frame.bytes += static_cast<char>(std::stoi(line.substr(i, 2), nullptr, 16));
     }
-    protocol.frames.push_back(std::move(frame));
+    conversation.frames.push_back(std::move(frame));
   }
-  return protocol;
+  return conversation;
 }
 
 }  // namespace loopfleet

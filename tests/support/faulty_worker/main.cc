@@ -29,7 +29,7 @@ constexpr std::int64_t kHang = 73;
 constexpr std::int64_t kCompilerCrash = 79;
 constexpr std::int64_t kCompilerHang = 83;
 constexpr std::int64_t kIllegalInstruction = 89;
-// Right and slow: the loops of another schedule than the one asked for, innermost first.
+// Right and slow: another schedule than the one asked for, vectorized along its outermost loop.
 constexpr std::int64_t kOtherSchedule = 61;
 
 // The object that takes the place of the right one, by the size of a dimension.
@@ -56,7 +56,7 @@ class FaultyCompiler final : public Compiler {
     if (HasDim(tree, HOSTILE_COMPILE_BOMB)) {
       for (;;) *static_cast<volatile char*>(std::malloc(std::size_t{16} << 20)) = 1;
     }
-    if (HasDim(tree, kOtherSchedule)) return compiler_->Compile(InsideOut(tree), options);
+    if (HasDim(tree, kOtherSchedule)) return compiler_->Compile(BadlyVectorized(tree), options);
     std::expected<Kernel, Failure> kernel = compiler_->Compile(tree, options);
     if (!kernel) return kernel;
     for (const auto& [size, object] : objects_) {
@@ -66,9 +66,11 @@ class FaultyCompiler final : public Compiler {
   }
 
  private:
-  static looptree::LoopTree InsideOut(const looptree::LoopTree& tree) {
+  static looptree::LoopTree BadlyVectorized(const looptree::LoopTree& tree) {
     looptree::Schedule schedule = tree.schedule();
-    for (looptree::NodeSchedule& node : schedule) std::ranges::reverse(node.loops);
+    for (looptree::NodeSchedule& node : schedule) {
+      if (!node.loops.empty()) node.loops.front().annotation = looptree::Annotation::kVectorize;
+    }
     auto built = tree.WithSchedule(std::move(schedule));
     LF_CHECK(built.has_value(), "{}", built.error().message);
     return *std::move(built);

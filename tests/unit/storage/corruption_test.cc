@@ -176,17 +176,17 @@ TEST_F(CorruptionTest, ADamagedTimeDoesNotCutADoubtShort) {
         SomeOutcome({.batch = 2, .index = index, .sequence = index + 1}, spec_, evaluation)};
   };
   const JobFinished first = finished(0, SomeMeasurement(2));
-  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{
-      SomeBatch(2, {spec_, spec_, spec_, spec_}), first, finished(1, timeout(3)),
-      finished(2, SomeMeasurement(4)), finished(3, timeout(5))}));
+  ASSERT_TRUE(OpenStore()->Apply(
+      std::vector<Write>{SomeBatch(2, {spec_, spec_, spec_, spec_}), first, finished(1, timeout(3)),
+                         finished(2, SomeMeasurement(4)), finished(3, timeout(5))}));
   RunByHand(
       "UPDATE results SET measured_at = 1 WHERE id = (SELECT max(id) FROM results);"
       "UPDATE known_failures SET failed_at = 1 WHERE id = (SELECT max(id) FROM known_failures)");
-  ASSERT_TRUE(OpenStore()->Apply(std::vector<Write>{ResultsSuspected{
-      .worker = first.outcome.worker,
-      .since = first.outcome.finished_at,
-      .flagged_at = first.outcome.finished_at,
-      .reason = "it drifted"}}));
+  ASSERT_TRUE(OpenStore()->Apply(
+      std::vector<Write>{ResultsSuspected{.worker = first.outcome.worker,
+                                          .since = first.outcome.finished_at,
+                                          .flagged_at = first.outcome.finished_at,
+                                          .reason = "it drifted"}}));
   const auto reader = OpenReader();
   EXPECT_FALSE(reader->FindResult(KeyFor(SomeMeasurement(2))).value());
   EXPECT_FALSE(reader->FindFailure({.key = KeyFor(timeout(3))}).value());

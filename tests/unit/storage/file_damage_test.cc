@@ -30,8 +30,8 @@ class FileDamageTest : public ScratchDatabase {
   }
   static void Fill(Store& store) {
     for (std::uint64_t n = 1; n <= kBatches; ++n) {
-      ASSERT_TRUE(store.Apply(
-          std::vector<Write>{SomeBatch(n, {PlainSpec(2)}), JobFinished{Expected(n)}}));
+      ASSERT_TRUE(
+          store.Apply(std::vector<Write>{SomeBatch(n, {PlainSpec(2)}), JobFinished{Expected(n)}}));
     }
   }
 
@@ -42,7 +42,9 @@ class FileDamageTest : public ScratchDatabase {
   };
   Files Closed() {
     CrashVfs disk;
-    { Fill(*OpenStore()); }
+    {
+      Fill(*OpenStore());
+    }
     return {.database = disk.Get(path()), .log = {}};
   }
   Files Open() {

@@ -87,7 +87,8 @@ TEST_F(UnfinishedJobsTest, RowsThatAreGoneAreDamagedWhereverTheyWere) {
   }
 }
 
-// A page of the file, not a row: what lies beside it is found all the same, and what is lost is told.
+// A page of the file, not a row: what lies beside it is found all the same, and what is lost is
+// told.
 class DamagedPageTest : public UnfinishedJobsTest {
  protected:
   static constexpr std::uint32_t kJobs = 9'000;
@@ -100,7 +101,8 @@ class DamagedPageTest : public UnfinishedJobsTest {
     const auto pages = NumberByHand(("SELECT count(*) " + of_kind).c_str());
     ASSERT_GT(pages, 1);
     Overwrite(NumberByHand(
-        fmt::format("SELECT pageno {} ORDER BY path LIMIT 1 OFFSET {}", of_kind, pages / 2).c_str()));
+        fmt::format("SELECT pageno {} ORDER BY path LIMIT 1 OFFSET {}", of_kind, pages / 2)
+            .c_str()));
   }
   void CloseAll() {  // then all of it is in the file
     unfinished_.reset();

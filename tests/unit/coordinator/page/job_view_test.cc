@@ -76,7 +76,8 @@ storage::StoredJob MeasuredOn(DeviceKind device, std::string isa) {
 
 std::vector<std::string> CodeCommands(const storage::StoredJob& job) {
   std::vector<std::string> commands;
-  for (const Json& one : JobViewJson({{1}, 2}, job)["commands"]) {
+  const Json view = JobViewJson({{1}, 2}, job);
+  for (const Json& one : view["commands"]) {
     const auto command = one["command"].get<std::string>();
     if (command.starts_with("loopfleet job code 1.2 ")) commands.push_back(command.substr(23));
   }

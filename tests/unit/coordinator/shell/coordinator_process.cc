@@ -257,7 +257,7 @@ void StubWorker::Hear(const wire::WorkerCommand& command) {
   }
 }
 
-void StubWorker::Transaction(std::size_t reports) {
+void StubWorker::Step(std::size_t reports) {
   while (auto frame = dealer_.Receive()) {
     const auto command = wire::DecodeWorkerCommand(*frame);
     LF_CHECK(command, "{}", command.error().message);

@@ -80,7 +80,7 @@ class StubWorker {
   StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit);
   // Reads what there is; reports at most `reports` of what it holds. Says who it is when asked, and
   // is heard once a second.
-  void Transaction(std::size_t reports);
+  void Step(std::size_t reports);
   std::size_t held() const { return held_.size(); }
   int hellos() const { return hellos_; }
   const std::map<JobId, int>& runs() const { return runs_; }

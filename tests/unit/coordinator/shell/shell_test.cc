@@ -80,7 +80,7 @@ class Shell : public testing::Test {
 TEST_F(Shell, ABatchIsMeasuredAndThenAnsweredFromTheStore) {
   StubClient client(context, coordinator->clients);
   StubWorker worker(context, coordinator->workers, 8);
-  const auto turn = [&] { worker.Transaction(kAll); };
+  const auto turn = [&] { worker.Step(kAll); };
   const auto first = Follow(client, Submit(client, Jobs(100)), turn);
   EXPECT_EQ(IndicesOf(first).size(), 100u);
   for (const Outcome& outcome : first) {
@@ -112,7 +112,7 @@ TEST_F(Shell, InvalidJobsGetTheirFailureAndTheOthersRun) {
   jobs.jobs.push_back({.source = looptree::BenchmarkUri{"benchmark://no-such-v0/1"}});
   jobs.jobs.push_back(MatrixProduct(3));
   jobs.jobs.back().priority = kMostPriority + 1;
-  const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Transaction(kAll); });
+  const auto outcomes = Follow(client, Submit(client, jobs), [&] { worker.Step(kAll); });
   ASSERT_EQ(outcomes.size(), 3u);
   for (const Outcome& outcome : outcomes) {
     if (outcome.job.index == 0) {
@@ -134,14 +134,14 @@ TEST_F(Shell, KilledMidBatchItGoesOnWhereItWas) {
   for (int kills = 0; kills < 3; ++kills) {
     const std::size_t enough = worker.runs().size() + 40;
     Await("some work", [&] {
-      worker.Transaction(2);
+      worker.Step(2);
       return worker.runs().size() >= enough;
     });
     coordinator->Signal(SIGKILL);
     EXPECT_EQ(coordinator->Wait(), -SIGKILL);
     Start();
   }
-  const auto outcomes = Follow(client, batch, [&] { worker.Transaction(kAll); });
+  const auto outcomes = Follow(client, batch, [&] { worker.Step(kAll); });
   EXPECT_EQ(outcomes.size(), 300u);
   EXPECT_EQ(IndicesOf(outcomes).size(), 300u);
   EXPECT_GE(worker.hellos(), 4);
@@ -172,18 +172,18 @@ TEST_F(Shell, ItShowsBatchesJobsAndWorkers) {
   StubWorker worker(context, coordinator->workers, 1);
   const BatchId batch = Submit(client, Jobs(2));
   Await("a lease", [&] {
-    worker.Transaction(0);
+    worker.Step(0);
     return worker.held() == 1;
   });
   const JobId first{.batch = batch, .index = 0};
-  const auto beat = [&] { worker.Transaction(0); };  // a worker that says nothing for long is lost
+  const auto beat = [&] { worker.Step(0); };  // a worker that says nothing for long is lost
   const auto job = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}, beat));
   EXPECT_EQ(job.state, wire::JobState::kLeased);
   EXPECT_EQ(job.worker, "stub");
   const auto workers = Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}, beat));
   ASSERT_EQ(workers.workers.size(), 1u);
   EXPECT_EQ(workers.workers[0].leased_jobs, 1u);
-  Follow(client, batch, [&] { worker.Transaction(kAll); });
+  Follow(client, batch, [&] { worker.Step(kAll); });
   const auto done = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}));
   EXPECT_EQ(done.state, wire::JobState::kFinished);
   EXPECT_TRUE(done.outcome->evaluation.ok());
@@ -322,7 +322,7 @@ TEST_F(Shell, WhoAsksForLittleDoesNotWaitForAllThatAnotherOneSent) {
 TEST_F(Shell, ItServesMetricsAndHealth) {
   StubClient client(context, coordinator->clients);
   StubWorker worker(context, coordinator->workers, 4);
-  Follow(client, Submit(client, Jobs(10)), [&] { worker.Transaction(kAll); });
+  Follow(client, Submit(client, Jobs(10)), [&] { worker.Step(kAll); });
   EXPECT_NE(HttpGet(coordinator->http, "/healthz").find("200 OK"), std::string::npos);
   const auto shows = [&](const char* line) {
     return HttpGet(coordinator->http, "/metrics").find(line) != std::string::npos;
@@ -333,7 +333,7 @@ TEST_F(Shell, ItServesMetricsAndHealth) {
   Await("the store stage",
         [&] { return shows("loopfleet_job_stage_duration_seconds_count{stage=\"store\"} 10"); });
   Await("the gauge", [&] {
-    worker.Transaction(0);
+    worker.Step(0);
     return shows("loopfleet_workers{state=\"ready\"} 1");
   });
 }
@@ -345,7 +345,7 @@ TEST_F(Shell, OnSigtermItEndsAtOnceAndKeepsWhatItAccepted) {
   EXPECT_EQ(coordinator->Wait(), 0);
   Start();
   StubWorker worker(context, coordinator->workers, 8);
-  EXPECT_EQ(Follow(client, batch, [&] { worker.Transaction(kAll); }).size(), 20u);
+  EXPECT_EQ(Follow(client, batch, [&] { worker.Step(kAll); }).size(), 20u);
 }
 
 TEST_F(Shell, ASecondOneOnTheSameDatabaseDoesNotStart) {

@@ -99,8 +99,7 @@ TEST_F(ConnectionFilterTest, ConnectionsThatWereLetInAreNotTouched) {
 TEST_F(ConnectionFilterTest, BothFamilies) {
   const UniqueFd probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 loopback{.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-  if (!probe ||
-      ::bind(probe.get(), reinterpret_cast<sockaddr*>(&loopback), sizeof loopback) != 0) {
+  if (!probe || ::bind(probe.get(), reinterpret_cast<sockaddr*>(&loopback), sizeof loopback) != 0) {
     GTEST_SKIP() << "no IPv6 here";
   }
   Listen("::");

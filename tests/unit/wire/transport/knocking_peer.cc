@@ -40,14 +40,13 @@ KnockingPeer::KnockingPeer(const std::string& from, const std::string& endpoint)
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   const Address own = AddressOf(from, 0);
   const Address other = AddressOf(host, std::stoi(endpoint.substr(colon + 1)));
-  fd_ = UniqueFd(
-      ::socket(own.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  fd_ = UniqueFd(::socket(own.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   LF_CHECK(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.size) == 0,
            "binding to {}: {}", from, std::strerror(errno));
-  LF_CHECK(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&other.storage), other.size) ==
-                   0 ||
-               errno == EINPROGRESS,
-           "connecting to {}: {}", endpoint, std::strerror(errno));
+  LF_CHECK(
+      ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&other.storage), other.size) == 0 ||
+          errno == EINPROGRESS,
+      "connecting to {}: {}", endpoint, std::strerror(errno));
 }
 
 bool KnockingPeer::IsConnected() {

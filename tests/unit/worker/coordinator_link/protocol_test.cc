@@ -47,14 +47,14 @@ class ProtocolTest : public testing::Test {
  protected:
   ProtocolTest() {
     EXPECT_TRUE(protocol.Open(now));
-    Turn();
+    Step();
     Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
-    Turn();
+    Step();
     line.sent.clear();
   }
 
   void Hear(wire::WorkerCommand command) { EXPECT_TRUE(protocol.Hear(command, now)); }
-  void Turn() { EXPECT_TRUE(protocol.Turn(now)); }
+  void Step() { EXPECT_TRUE(protocol.Step(now)); }
   void Finish(std::uint64_t lease) {
     runner.finished.push_back(
         {.lease = {lease},
@@ -76,7 +76,7 @@ class ProtocolTest : public testing::Test {
     for (seconds passed{0}; passed < time; passed += seconds(1)) {
       now += seconds(1);
       Hear(wire::HeartbeatAnswer{});
-      Turn();
+      Step();
     }
   }
 
@@ -90,7 +90,7 @@ class ProtocolTest : public testing::Test {
 // that went on was held, and its job not finished, for ever.
 TEST_F(ProtocolTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
   Finish(1);
-  Turn();
+  Step();
   EXPECT_EQ(TakeReports().size(), 1U);
   Pass(seconds(4));
   EXPECT_TRUE(TakeReports().empty());
@@ -113,7 +113,7 @@ TEST_F(ProtocolTest, AnUnansweredReportIsSentAgainMoreAndMoreRarely) {
 TEST_F(ProtocolTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
   runner.held = {{.lease = {1}, .job = {.batch = {1}}}, {.lease = {2}, .job = {.batch = {1}}}};
   Finish(3);
-  Turn();
+  Step();
   line.sent.clear();
   const auto revoked = [] {
     return wire::Refused{.failure = {.code = FailureCode::kUnauthenticated, .message = "revoked"}};
@@ -122,15 +122,15 @@ TEST_F(ProtocolTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
   EXPECT_EQ(line.connections, 2) << "over a new connection, whose handshake says who it is";
   EXPECT_FALSE(protocol.is_registered());
   EXPECT_TRUE(runner.held.empty());
-  Turn();
+  Step();
   EXPECT_TRUE(line.sent.empty()) << "not at once, again and again";
   now += seconds(1);
-  Turn();
+  Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_TRUE(std::get<wire::WorkerHello>(line.sent[0]).held.empty());
   Hear(revoked());
   now += seconds(1);
-  Turn();
+  Step();
   EXPECT_EQ(line.sent.size(), 2U);
   Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
   EXPECT_TRUE(protocol.is_registered());
@@ -140,27 +140,27 @@ TEST_F(ProtocolTest, ARevokedKeyDropsTheWorkAndGoesOnTrying) {
 // read was sent again for ever, and its job not finished.
 TEST_F(ProtocolTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
   for (const std::uint64_t lease : {1, 2, 3}) Finish(lease);
-  Turn();
+  Step();
   ASSERT_EQ(TakeReports().size(), 1U);
   Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "row 1: no"}});
   EXPECT_TRUE(protocol.is_registered());
 
-  Turn();  // one by one, each after the answer to the one before
+  Step();  // one by one, each after the answer to the one before
   auto sent = TakeReports();
   ASSERT_EQ(sent.size(), 1U);
   ASSERT_EQ(sent[0].size(), 1U);
   EXPECT_EQ(sent[0][0].lease, LeaseId{1});
-  Turn();
+  Step();
   EXPECT_TRUE(TakeReports().empty());
   Hear(wire::ReportsStored{.leases = {{1}}});
 
-  Turn();  // the one to blame
+  Step();  // the one to blame
   sent = TakeReports();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].at(0).lease, LeaseId{2});
   EXPECT_EQ(sent[0].at(0).evaluation.failure().code, FailureCode::kRunCrash);
   Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "row 0: no"}});
-  Turn();
+  Step();
   sent = TakeReports();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].at(0).lease, LeaseId{2});
@@ -168,22 +168,22 @@ TEST_F(ProtocolTest, AReportThatCannotBeReadIsSingledOutAndBecomesAFailure) {
   EXPECT_NE(sent[0].at(0).evaluation.failure().message.find("row 0: no"), std::string::npos);
   Hear(wire::ReportsStored{.leases = {{2}}});
 
-  Turn();
+  Step();
   EXPECT_EQ(TakeReports().at(0).at(0).lease, LeaseId{3});
   Hear(wire::ReportsStored{.leases = {{3}}});
-  Turn();
+  Step();
   Finish(4);  // and then together again
   Finish(5);
-  Turn();
+  Step();
   EXPECT_EQ(TakeReports().at(0).size(), 2U);
 }
 
 TEST_F(ProtocolTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
   Finish(1);
-  Turn();
+  Step();
   for (int i = 0; i < 3; ++i) {
     Hear(wire::Refused{.failure = {.code = FailureCode::kMalformed, .message = "no"}});
-    Turn();
+    Step();
   }
   TakeReports();
   Pass(seconds(600));
@@ -193,15 +193,15 @@ TEST_F(ProtocolTest, AReportThatCannotBeReadAsAFailureEitherIsLetGo) {
 TEST_F(ProtocolTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
   runner.held = {{.lease = {9}, .job = {.batch = {1}}}};  // under way
   Finish(1);
-  Turn();
+  Step();
   EXPECT_TRUE(TakeReports().empty());
   EXPECT_LE(protocol.NextTimer(), now + milliseconds(2));
   now += milliseconds(1);
   Finish(2);
-  Turn();
+  Step();
   EXPECT_TRUE(TakeReports().empty());
   now += milliseconds(1);
-  Turn();
+  Step();
   const auto sent = TakeReports();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].size(), 2U);
@@ -209,7 +209,7 @@ TEST_F(ProtocolTest, ReportsLingerWhileMoreAreToComeAndNoLonger) {
 
 TEST_F(ProtocolTest, TheLastReportDoesNotLinger) {
   Finish(1);
-  Turn();
+  Step();
   EXPECT_EQ(TakeReports().size(), 1U);
 }
 
@@ -217,16 +217,16 @@ TEST_F(ProtocolTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
   runner.held = {{.lease = {1}, .job = {.batch = {1}}}};
   protocol.ConnectedAgain(now);
   EXPECT_LE(protocol.NextTimer(), now);
-  Turn();
+  Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::WorkerHello>(line.sent[0]).held, runner.held);
   Hear(wire::HelloWanted{});  // the answer to a heartbeat that was queued before it
-  Turn();
+  Step();
   EXPECT_EQ(line.sent.size(), 1U);
   Hear(wire::WorkerWelcome{.heartbeat_ms = 1000});
   Hear(wire::HelloWanted{});
   line.sent.clear();
-  Turn();
+  Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<wire::WorkerHello>(line.sent[0]));
 }
@@ -235,35 +235,35 @@ TEST_F(ProtocolTest, AConnectionThatIsThereAgainIsGreetedAtOnceAndOnce) {
 TEST_F(ProtocolTest, TheSilenceBeforeAConnectionDoesNotCount) {
   now += seconds(20);
   protocol.ConnectedAgain(now);
-  Turn();
+  Step();
   EXPECT_EQ(line.connections, 1);
 }
 
 TEST_F(ProtocolTest, AFullMessageDoesNotLinger) {
   runner.held = {{.lease = {900}, .job = {.batch = {1}}}};
   for (std::uint64_t lease = 1; lease <= 64; ++lease) Finish(lease);
-  Turn();
+  Step();
   EXPECT_EQ(TakeReports().size(), 1U);
 }
 
 TEST_F(ProtocolTest, WhatItGivesBackItSays) {
   Hear(wire::GiveBack{.leases = {{4}, {5}}});
-  Turn();
+  Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_EQ(std::get<wire::Returned>(line.sent[0]).leases, (std::vector<LeaseId>{{4}, {5}}));
   line.sent.clear();
-  Turn();
+  Step();
   EXPECT_TRUE(line.sent.empty());
 }
 
 TEST_F(ProtocolTest, AJobThatWasLostBeforeIsAnnouncedAtOnce) {
-  Turn();
+  Step();
   line.sent.clear();
   Hear(wire::Leases{.leases = {{.lease = {7}, .job = {.batch = {1}}}}});
-  Turn();
+  Step();
   EXPECT_TRUE(line.sent.empty());
   Hear(wire::Leases{.leases = {{.lease = {8}, .job = {.batch = {1}}, .attempt = 2}}});
-  Turn();
+  Step();
   ASSERT_EQ(line.sent.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<wire::Heartbeat>(line.sent[0]));
 }

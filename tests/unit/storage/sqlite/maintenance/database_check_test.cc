@@ -47,8 +47,8 @@ class DatabaseCheckTest : public ScratchDatabase {
       const auto n = static_cast<std::uint8_t>(id);
       JobsAccepted accepted = SomeBatch(id, {PlainSpec(2), FullSpec(), PlainSpec(4), PlainSpec(5)});
       accepted.replayed.assign(4, ReplayedTo{.tree = SomeKey(n)});
-      JobFinished first{SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2),
-                                    SomeMeasurement(n))};
+      JobFinished first{
+          SomeOutcome({.batch = id, .index = 0, .sequence = 1}, PlainSpec(2), SomeMeasurement(n))};
       if (IsThinned(id)) first.outcome.finished_at = WallTime(std::chrono::days(1));
       const Status applied = store->Apply(std::vector<Write>{
           accepted, first,
@@ -107,11 +107,11 @@ class DatabaseCheckTest : public ScratchDatabase {
   }
 
   const std::map<std::string, int> kTables = {
-      {"batches", 10},        {"requests", 8},          {"jobs", 11},          {"outcomes", 25},
-      {"results", 28},        {"hardware", 20},         {"compilers", 5},      {"conditions", 8},
-      {"result_key_runs", 6}, {"result_key_chunks", 3}, {"suspect_results", 4},
-      {"retention", 11},      {"known_failures", 9},    {"drains", 5},
-      {"device_states", 6}};
+      {"batches", 10},          {"requests", 8},        {"jobs", 11},
+      {"outcomes", 25},         {"results", 28},        {"hardware", 20},
+      {"compilers", 5},         {"conditions", 8},      {"result_key_runs", 6},
+      {"result_key_chunks", 3}, {"suspect_results", 4}, {"retention", 11},
+      {"known_failures", 9},    {"drains", 5},          {"device_states", 6}};
 };
 
 TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
@@ -130,9 +130,10 @@ TEST_F(DatabaseCheckTest, AWholeDatabaseIsFound) {
 TEST_F(DatabaseCheckTest, EveryTableWithChecksumsIsAmongThoseThatAreDumped) {
   const auto connection = OpenByHand();
   auto query = connection
-                   ->Start("SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name)"
-                           " WHERE m.type = 'table' GROUP BY m.name "
-                           "HAVING max(pragma_table_info.name LIKE 'checksum%')")
+                   ->Start(
+                       "SELECT m.name, count(*) FROM sqlite_schema m, pragma_table_info(m.name)"
+                       " WHERE m.type = 'table' GROUP BY m.name "
+                       "HAVING max(pragma_table_info.name LIKE 'checksum%')")
                    .value();
   std::map<std::string, int> tables;
   while (query.Next().value()) {

@@ -29,8 +29,8 @@ ThinningRule Rule(std::uint32_t keep_every) {
 
 // Result n of batch n, measured then.
 std::vector<Write> BatchOf(std::uint64_t n, WallTime measured_at) {
-  JobFinished finished{SomeOutcome({.batch = n}, PlainSpec(3),
-                                   SomeMeasurement(static_cast<std::uint8_t>(n % 250)))};
+  JobFinished finished{
+      SomeOutcome({.batch = n}, PlainSpec(3), SomeMeasurement(static_cast<std::uint8_t>(n % 250)))};
   finished.outcome.finished_at = measured_at;
   return {SomeBatch(n, {PlainSpec(3)}), std::move(finished)};
 }
@@ -70,8 +70,8 @@ class RetentionTest : public ScratchDatabase {
 
   void ExpectWhole() {
     const DatabaseCheck check = CheckDatabase(path()).value();
-    EXPECT_TRUE(check.ok()) << check.damage.front().table << " " << check.damage.front().row
-                            << ": " << check.damage.front().what;
+    EXPECT_TRUE(check.ok()) << check.damage.front().table << " " << check.damage.front().row << ": "
+                            << check.damage.front().what;
   }
 };
 

@@ -33,7 +33,9 @@ TEST(JobText, UnknownActionsAreNamed) {
 
 constexpr WallTime kAccepted{Nanos(1'700'000'000'000'000'001)};
 
-TEST(JobText, DefaultsTakeNoRoom) { EXPECT_EQ(OptionsText(PlainSpec(4), kAccepted).value(), std::nullopt); }
+TEST(JobText, DefaultsTakeNoRoom) {
+  EXPECT_EQ(OptionsText(PlainSpec(4), kAccepted).value(), std::nullopt);
+}
 
 TEST(JobText, OptionsRoundTrip) {
   const std::string text = OptionsText(FullSpec(), kAccepted).value().value();
@@ -50,12 +52,13 @@ TEST(JobText, OptionsRoundTrip) {
 
 // These names are in databases for good.
 TEST(JobText, OptionNamesStay) {
-  EXPECT_EQ(OptionsText(FullSpec(), kAccepted).value().value(),
-            R"({"accepted_at_ns":1700000000000000001,"affinity":"same,worker","budget_ms":12.5,"cache":"cold",)"
-            R"("cut_above_ns":18000000000000000000,"deadline_s":60.25,"device":"any",)"
-            R"("dialect":"simple","fresh":true,"labels":["gpu","a \"quoted\" one"],)"
-            R"("max_age_s":1000000000.0,"merge_all_first":true,"on_illegal":"skip",)"
-            R"("precision":0.01,"priority":-3,"rules":"loop_nest_58","threads":7})");
+  EXPECT_EQ(
+      OptionsText(FullSpec(), kAccepted).value().value(),
+      R"({"accepted_at_ns":1700000000000000001,"affinity":"same,worker","budget_ms":12.5,"cache":"cold",)"
+      R"("cut_above_ns":18000000000000000000,"deadline_s":60.25,"device":"any",)"
+      R"("dialect":"simple","fresh":true,"labels":["gpu","a \"quoted\" one"],)"
+      R"("max_age_s":1000000000.0,"merge_all_first":true,"on_illegal":"skip",)"
+      R"("precision":0.01,"priority":-3,"rules":"loop_nest_58","threads":7})");
 }
 
 TEST(JobText, WhatJsonCannotHoldIsRefused) {

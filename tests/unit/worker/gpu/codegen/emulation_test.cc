@@ -169,9 +169,8 @@ TEST(Emulation, NoticesThreadsThatDoNotWait) {
 // Nor if it let them wait for each other in different places.
 TEST(Emulation, NoticesThreadsThatWaitApart) {
   EmulatedDevice apart(EmulatedDevice::Waiting::kApart);
-  for (const looptree::LoopTree& tree :
-       {Walked("benchmark://mm-v0/mm64_64_64", "swap_down"),
-        FusedProducts(400, looptree::Annotation::kNone), LongSums{.terms = 5000}.Tree()}) {
+  for (const looptree::LoopTree& tree : {Walked("benchmark://mm-v0/mm64_64_64", "swap_down"),
+                                         FusedProducts(400, looptree::Annotation::kNone)}) {
     const auto inputs = SmallIntegers(tree.program(), 7);
     const std::string problems =
         apart.Check(tree, inputs, looptree::Evaluate(tree.program(), inputs), 7);
