@@ -60,7 +60,7 @@ class StoreReader {
                                             std::uint32_t max);
 
   // Outcomes of all batches after `after`, by batch and sequence, of benchmarks whose URI begins
-  // so. MeasurementRounds at no more than `max` rows, so the page may be empty and not the last
+  // so. Looks at no more than `max` rows, so the page may be empty and not the last
   // one.
   struct OutcomeRows {
     std::vector<Outcome> outcomes;

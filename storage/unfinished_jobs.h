@@ -35,7 +35,7 @@ class UnfinishedJobs {
   static constexpr std::size_t kMaxRounds = 16'384;
 
   bool IsAhead(JobId job) const;
-  // MeasurementRounds at the jobs from next_ on that have an outcome or not, kWindow at most.
+  // Looks at the jobs from next_ on that have an outcome or not, kWindow at most.
   Status LookOn(const StoredBatch& batch);
   void SkipFinished();
   // The same, where a page of the table is damaged: each job by itself, so that those on other

@@ -68,7 +68,6 @@ constexpr auto kPause = milliseconds(2);    // between two requests of the legit
 constexpr std::size_t kMaxHeld = 8'000;     // connections that attackers keep open at once
 
 // ---- the defended
-// --------------------------------------------------------------------------------
 
 struct Keys {
   fs::path coordinator;
@@ -126,7 +125,6 @@ Result<Coordinator> StartCoordinator(const fs::path& dir, const fs::path& keys) 
 }
 
 // ---- the attackers
-// -------------------------------------------------------------------------------
 
 enum class Priority { kIdle, kNice };
 
@@ -275,7 +273,6 @@ pid_t StartAttack(const std::string& endpoint, const wire::PublicKey& coordinato
 }
 
 // ---- what the client notices
-// ---------------------------------------------------------------------
 
 class Latencies {
  public:

@@ -231,7 +231,7 @@ storage::ResultKey KeyFor(std::uint64_t row) {
           .policy = conditions.policy};
 }
 
-// `stored`: rows [0, stored) are there. MeasurementRounds up rows from there on, that many times.
+// `stored`: rows [0, stored) are there. Looks up rows from there on, that many times.
 Status LookUp(StoreReader& reader, const std::string& name, std::uint64_t from, std::uint64_t rows,
               bool expected, const PeerRate& peer) {
   SplitMix64 random(7);

@@ -30,7 +30,6 @@ class Core {
   Effects On(Event event, Moment now);
 
   // ---- what the shell has to know to make events, and shows in metrics
-  // ---------------------------
 
   // Whose connection it is; empty before a hello.
   std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key = {}) const {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "storage/result_index/result_keys.h"
+#include "storage/result_index/result_hash.h"
 
 namespace loopfleet::storage {
 

@@ -1,7 +1,5 @@
 #include "storage/result_index/result_keys.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -39,7 +37,7 @@ std::vector<std::uint64_t> NewFilter(std::size_t keys) {
   return std::vector<std::uint64_t>((keys / kKeysPerBlock + 1) * kBlockWords);
 }
 
-bool Eligible(const std::vector<std::uint64_t>& filter, ResultHash hash) {
+bool MayContain(const std::vector<std::uint64_t>& filter, ResultHash hash) {
   return ForEachBit(hash, filter.size(),
                     [&](std::size_t word, std::uint64_t bit) { return (filter[word] & bit) != 0; });
 }
@@ -56,40 +54,9 @@ std::vector<T> ValuesOf(std::span<const std::uint8_t> bytes) {
   return values;
 }
 
-ResultHash HashOfConditions(std::string_view hardware_class, const CompilerFacts& compiler,
-                            std::uint32_t threads, CacheState cache, std::string_view policy) {
-  XXH64_hash_t hash = 0;
-  const auto add = [&hash](std::string_view text) {
-    hash = XXH3_64bits_withSeed(text.data(), text.size(), hash);
-  };
-  add(hardware_class);
-  add(compiler.llvm);
-  add(compiler.tier);
-  add(compiler.revision);
-  add(policy);
-  const std::uint32_t numbers[] = {threads, static_cast<std::uint32_t>(cache)};
-  return XXH3_64bits_withSeed(numbers, sizeof numbers, hash);
-}
-
-ResultHash Join(std::span<const std::uint8_t> tree, ResultHash conditions) {
-  return XXH3_64bits_withSeed(tree.data(), tree.size(), conditions);
-}
-
 }  // namespace
 
-ResultHash HashOf(const ResultKey& key) {
-  return Join(key.tree.bytes, HashOfConditions(key.hardware_class, key.compiler, key.threads,
-                                               key.cache, key.policy));
-}
-
-ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions) {
-  return Join(tree.bytes,
-              HashOfConditions(conditions.hardware.hardware_class, conditions.compiler,
-                               conditions.threads, conditions.cache, conditions.policy));
-}
-
 // ---- Recent
-// --------------------------------------------------------------------------------------
 
 void ResultKeys::Recent::Add(const Entry& entry) {
   entries_.push_back(entry);
@@ -126,7 +93,6 @@ void ResultKeys::Recent::DropThrough(ResultId last) {
 }
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
 Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHash hash,
                                                ResultId below, std::size_t max) const {
@@ -136,7 +102,7 @@ Result<std::vector<ResultId>> ResultKeys::Find(Connection& connection, ResultHas
     const std::lock_guard lock(mutex_);
     recent_.Find(hash, below, max, ids);
     for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-      if ((*run)->first_id < below && Eligible((*run)->filter, hash)) runs.push_back(*run);
+      if ((*run)->first_id < below && MayContain((*run)->filter, hash)) runs.push_back(*run);
     }
   }
   for (const auto& run : runs) {
@@ -229,20 +195,14 @@ Status ResultKeys::LoadRows(Connection& connection, ConditionsTable& conditions)
         return std::unexpected(found.error());
       }
       // Where the conditions are damaged, the result can answer nothing.
-      known = hashes
-                  .emplace(under, found ? std::optional(HashOfConditions(
-                                              found->hardware.hardware_class, found->compiler,
-                                              found->threads, found->cache, found->policy))
-                                        : std::nullopt)
-                  .first;
+      known = hashes.emplace(under, found ? std::optional(HashOf(*found)) : std::nullopt).first;
     }
-    if (known->second) AddRecent({Join(tree, *known->second), id});
+    if (known->second) AddRecent({HashOf(tree, *known->second), id});
     last_id_ = id;
   }
 }
 
 // ---- writing
-// -------------------------------------------------------------------------------------
 
 Status ResultKeys::DropUnknownRuns(Connection& connection) {
   std::int64_t known = 0;

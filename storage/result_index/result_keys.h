@@ -20,18 +20,13 @@
 #include "common/base/result.h"
 #include "storage/record.h"
 #include "storage/result_index/known_failures.h"
+#include "storage/result_index/result_hash.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 
 namespace loopfleet::storage {
 
 using ResultId = std::int64_t;
-using ResultHash = std::uint64_t;
-
-// Of everything that ResultKey compares for equality: all but how good and how new it has to be.
-ResultHash HashOf(const ResultKey& key);
-ResultHash HashOf(const looptree::TreeKey& tree, const Conditions& conditions);
-
 class ResultKeys {
  public:
   static constexpr std::size_t kRunEntries = 262'144;

@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "storage/sqlite/row_feed_table.h"
 #include "storage/sqlite/sqlite.h"
 
 namespace loopfleet::storage {
 
 class RowFeed {
  public:
-  static constexpr int kMaxColumns = 32;
+  static constexpr int kMaxColumns = kMaxFedColumns;
 
   // `insert` is a literal: "INSERT OR ROLLBACK INTO t SELECT c0, c1 FROM row_feed". (Where a row
   // is refused the whole transaction is undone, so SQLite need not be able to undo the statement.)
@@ -47,18 +48,14 @@ class RowFeed {
 
   Status Flush();
   void Forget();  // the transaction was undone
-
-  // The table that SQLite reads the rows from: of every connection that writes.
-  static Status Register(sqlite3* database, const RowFeed** source);
   const std::string& bytes() const { return bytes_; }
-  std::span<const std::size_t> rows() const { return rows_; }  // where each begins in bytes()
 
  private:
   RowFeed& AddInt64(std::int64_t value);
 
   Connection& connection_;
   const char* const insert_;
-  std::string bytes_;              // as under checksums (row_bytes.h)
+  std::string bytes_;              // in the form of row_bytes.h
   std::vector<std::size_t> rows_;  // complete ones
   std::size_t begun_at_ = 0;       // the row under way
 };

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "storage/sqlite/bulk_insert.h"
 #include "storage/sqlite/row_bytes.h"
+#include "storage/sqlite/row_feed_table.h"
 
 namespace loopfleet::storage {
 namespace {
@@ -245,7 +245,8 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::filesystem::path
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   if (access != Access::kReadOnly) {
-    LF_TRY_VOID(RowFeed::Register(database, &connection->feed_));
+    const int registered = RegisterRowFeed(database, &connection->fed_);
+    if (registered != SQLITE_OK) return FailWith(database, registered);
   }
   LF_TRY_VOID(connection->Run("PRAGMA cell_size_check = ON"));
   // Less loses acknowledged rows when the power fails. With a log it is FULL; while there is still
@@ -284,11 +285,11 @@ Result<Query> Connection::StartOnce(const std::string& sql) {
   return query;
 }
 
-Status Connection::InsertFrom(const RowFeed& feed, const char* insert) {
+Status Connection::InsertFrom(const FedRows& rows, const char* insert) {
   LF_TRY(Query query, Start(insert));
-  feed_ = &feed;
+  fed_ = &rows;
   Status written = query.Run();
-  feed_ = nullptr;
+  fed_ = nullptr;
   return written;
 }
 

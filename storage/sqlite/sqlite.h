@@ -27,7 +27,7 @@
 
 namespace loopfleet::storage {
 
-class RowFeed;
+struct FedRows;
 
 enum class Access { kReadOnly, kReadWriteCreate };
 
@@ -127,8 +127,8 @@ class Connection {
   Status Run(const char* sql);  // any number of statements without parameters: pragmas, schema
   Result<std::int64_t> Number(const char* sql);  // the first column of the first row
 
-  // Runs an INSERT that reads the feed's rows from the table row_feed.
-  Status InsertFrom(const RowFeed& feed, const char* insert);
+  // Runs an INSERT that reads these rows from the table row_feed.
+  Status InsertFrom(const FedRows& rows, const char* insert);
 
   // Makes this database a copy of the other one, as that is now, durably.
   Status CopyFrom(Connection& other);
@@ -141,7 +141,7 @@ class Connection {
 
   sqlite3* database_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
-  const RowFeed* feed_ = nullptr;  // what row_feed is now
+  const FedRows* fed_ = nullptr;  // what row_feed holds now
   Query::Row row_;
 };
 

@@ -11,7 +11,7 @@
 namespace loopfleet::worker {
 
 // The panels lie at the end of the scratch area. What would take tensors and scratch beyond
-// `footprint_bytes` is read where it is. MeasurementRounds at register blocks as they will be
+// `footprint_bytes` is read where it is. Looks at register blocks as they will be
 // emitted: to be called on a plan that nothing changes any more.
 void PackPanels(KernelPlan& plan, const VectorShape& shape, std::uint64_t footprint_bytes);
 

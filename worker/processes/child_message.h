@@ -98,7 +98,7 @@ struct RunRequest {
   std::uint64_t batch_ns = 0;  // that the last batch lasts at least; 0: one run will do
   std::uint64_t time_limit_s = 0;
 };
-// MeasurementRounds at a kernel once: times it. Answered by Timed.
+// Times a kernel for one round. Answered by Timed.
 struct TimeRequest {
   std::uint64_t number = 0;
   CallPlaces call;

@@ -15,7 +15,7 @@
 #include "client/outcome_json.h"
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/snapshot.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/store.h"
 
 namespace loopfleet::client {

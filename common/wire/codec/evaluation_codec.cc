@@ -83,7 +83,6 @@ struct HostHash {
 };
 
 // ---- writing
-// --------------------------------------------------------------------------------------
 
 void WriteVerdicts(Rows rows, Columns::Builder builder) {
   auto status = builder.initStatus(RowCount(rows));
@@ -246,7 +245,6 @@ void WriteNoEffect(Rows rows, Columns::Builder builder) {
 }
 
 // ---- reading
-// --------------------------------------------------------------------------------------
 
 // All entries of a list, if there is one for each row.
 template <class T, class List>

@@ -31,7 +31,6 @@ struct SourceHash {
 };
 
 // ---- writing
-// --------------------------------------------------------------------------------------
 
 void WriteEvaluationsOf(Rows rows, Columns::Builder builder) {
   std::vector<const Evaluation*> evaluations;
@@ -97,7 +96,6 @@ void WriteTags(Rows rows, Columns::Builder builder) {
 }
 
 // ---- reading
-// --------------------------------------------------------------------------------------
 
 void ReadPlaces(Columns::Reader reader, OutcomeColumns& columns) {
   const std::uint32_t rows = columns.rows();

@@ -116,7 +116,6 @@ bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std
 }
 
 // ---- Context
-// --------------------------------------------------------------------------------------
 
 Context::Context() : impl_(std::make_unique<Impl>()) {
   impl_->context.set(zmq::ctxopt::max_sockets, kMaxSockets);
@@ -124,7 +123,6 @@ Context::Context() : impl_(std::make_unique<Impl>()) {
 Context::~Context() = default;
 
 // ---- Router
-// ---------------------------------------------------------------------------------------
 
 struct Router::Impl {
   explicit Impl(const Options& options) : unread(options.max_unread_bytes) {}
@@ -228,7 +226,6 @@ std::optional<Received> Router::Receive() {
 }
 
 // ---- Dealer
-// ---------------------------------------------------------------------------------------
 
 struct Dealer::Impl {
   zmq::socket_t socket;
@@ -332,7 +329,6 @@ bool Dealer::TakeReconnected() {
 }
 
 // ---- Poller
-// ---------------------------------------------------------------------------------------
 
 void Poller::Add(Router& router) {
   items_.push_back({.socket = router.impl().socket.handle(), .fd = -1, .wakeup = nullptr});

@@ -36,7 +36,6 @@ using KeyText = std::string;
 using Token = std::uint64_t;
 
 // ---- what is known about a job when it is submitted (job_resolver.h finds it out)
-// -------------------
 
 struct ToMeasure {
   looptree::TreeKey tree;
@@ -52,7 +51,6 @@ struct AdmittedJob {
 };
 
 // ---- events
-// --------------------------------------------------------------------------------------
 
 // The first event of all: what the last run left behind.
 struct Recovered {

@@ -28,7 +28,7 @@ class OutcomeSalvage {
       : connection_(connection), batches_(batches), outcomes_(outcomes) {}
 
   // Is there a page that cannot be read and that an outcome of these batches may be written to?
-  // MeasurementRounds at their part of the index and at the end of their rows.
+  // Looks at their part of the index and at the end of their rows.
   Result<bool> IsNeeded(std::span<const StoredBatch> batches);
 
   struct Salvaged {

@@ -15,7 +15,7 @@ class RetentionTable {
   RetentionTable(Connection& connection, ResultTable& results)
       : connection_(connection), results_(results) {}
 
-  // The next step of the pass, in the transaction under way. MeasurementRounds at no more than
+  // The next step of the pass, in the transaction under way. Looks at no more than
   // kRowsPerStep results, and rewrites no more than kBytesPerStep of them and one.
   Status Step(Thinning& pass, WallTime now);
 

@@ -8,24 +8,13 @@
 // samples than the rule leaves is not changed: a rule may be applied any number of times.
 
 #include <cstdint>
-#include <filesystem>
-#include <string>
 #include <utility>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "storage/result_index/result_keys.h"
+#include "storage/sqlite/tables/thinning_rule.h"
 
 namespace loopfleet::storage {
-
-struct ThinningRule {
-  WallTime measured_before{};    // of results that were measured before
-  std::uint32_t keep_every = 0;  // of each so many samples one stays; 0: none
-  std::string asked_by;          // for people: "loopfleet db thin"
-};
-
-// How many of a result's samples the rule leaves.
-std::uint32_t SamplesLeft(const ThinningRule& rule, std::uint32_t samples_before);
 
 struct ThinningCount {
   std::uint64_t results = 0;  // that have fewer samples by it
@@ -63,9 +52,5 @@ class Thinning {
   ResultId through_ = 0;  // the last old one of these
   std::uint32_t too_new_in_row_ = 0;
 };
-
-// What a pass over everything would do. Changes nothing; a coordinator may be writing meanwhile.
-//   kNotFound, kInvalid (not a loopfleet database, or of another version), kCorrupt, kSystem
-Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule);
 
 }  // namespace loopfleet::storage

@@ -24,7 +24,7 @@ class BatchTable {
   Result<std::vector<BatchId>> DamagedUnfinished();
   // What the requests, jobs and outcomes of a batch say of it, for when its own row is damaged. Was
   // it open, that is lost: it is closed; was it cancelled, it is not said to be. kCorrupt: no sound
-  // request of it is there, so nobody knows whose it was. MeasurementRounds at all requests.
+  // request of it is there, so nobody knows whose it was. Looks at all requests.
   Result<StoredBatch> Rebuild(BatchId batch);
   Result<std::uint64_t> NextId();
 

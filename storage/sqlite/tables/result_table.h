@@ -14,10 +14,10 @@
 #include "storage/record.h"
 #include "storage/result_index/result_keys.h"
 #include "storage/sqlite/bulk_insert.h"
-#include "storage/sqlite/maintenance/thinning.h"
 #include "storage/sqlite/sqlite.h"
 #include "storage/sqlite/tables/conditions_table.h"
 #include "storage/sqlite/tables/device_state_table.h"
+#include "storage/sqlite/tables/thinning_rule.h"
 
 namespace loopfleet::storage {
 

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,8 +35,5 @@ struct PlantedBugInfo {
   std::function<std::unique_ptr<PlantedBug>()> make;
   Medium medium = Medium::kModel;  // kSqlite: it is in the file system under the real storage
 };
-
-std::span<const PlantedBugInfo> PlantedBugs();
-const PlantedBugInfo* FindPlantedBug(std::string_view name);
 
 }  // namespace loopfleet::simulation

@@ -14,7 +14,6 @@ namespace {
 using wire::Role;
 
 // ---- the table of requests
-// -----------------------------------------------------------------------
 
 TEST(Permission, WhatEachRequestNeeds) {
   EXPECT_EQ(NeedOf(wire::ClientMessage(wire::ClientHello{})), Need::kClient);
@@ -52,7 +51,6 @@ TEST(Permission, WhoHasIt) {
 }
 
 // ---- in the core
-// ---------------------------------------------------------------------------------
 
 // "a" and "b" are clients with keys, "root" is an admin; "a" has a batch of three jobs.
 struct TwoClients : Harness {
@@ -215,7 +213,6 @@ TEST(CoreSecurity, NobodyAddsToAnothersBatch) {
 }
 
 // ---- quotas
-// --------------------------------------------------------------------------------------
 
 Limits Small() {
   Limits limits;
@@ -412,7 +409,6 @@ TEST(CoreQuota, ConnectionsOfOneClient) {
 }
 
 // ---- revoked keys
-// --------------------------------------------------------------------------------
 
 TEST(CoreRevocation, AClientIsAStrangerAndIsToldNothingMore) {
   TwoClients h;

@@ -7,7 +7,7 @@
 
 #include "storage/sqlite/maintenance/database_check.h"
 #include "storage/sqlite/maintenance/retention_table.h"
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/maintenance/thinning_count.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/paths.h"
 #include "tests/unit/storage/record_samples.h"
@@ -340,7 +340,6 @@ TEST_F(RetentionTest, ResultsOfVersion1) {
 }
 
 // ---- the disk
-// ------------------------------------------------------------------------------------
 
 class RetentionDiskTest : public RetentionTest {
  protected:

@@ -1,4 +1,4 @@
-#include "storage/sqlite/maintenance/thinning.h"
+#include "storage/sqlite/maintenance/thinning_count.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,6 @@ namespace {
 constexpr std::chrono::milliseconds kReadBusyWait{5000};
 
 }  // namespace
-
-std::uint32_t SamplesLeft(const ThinningRule& rule, std::uint32_t samples_before) {
-  if (rule.keep_every == 0) return 0;
-  return samples_before / rule.keep_every + (samples_before % rule.keep_every == 0 ? 0 : 1);
-}
 
 Result<ThinningCount> CountThinning(const std::filesystem::path& path, const ThinningRule& rule) {
   std::error_code error;

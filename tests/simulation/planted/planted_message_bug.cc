@@ -1,13 +1,10 @@
-#include "tests/simulation/planted/planted_bug.h"
+#include "tests/simulation/planted/planted_message_bug.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
-
-#include "tests/simulation/planted/planted_disk_bug.h"
-#include "tests/simulation/planted/planted_queue_bug.h"
 
 namespace loopfleet::simulation {
 namespace {
@@ -260,6 +257,8 @@ bool IsFinish(const storage::Write& write) {
   return std::holds_alternative<storage::JobFinished>(write);
 }
 
+}  // namespace
+
 std::vector<PlantedBugInfo> AllBugs() {
   using coordinator::Recovered;
   using coordinator::SendOutcomes;
@@ -329,21 +328,6 @@ std::vector<PlantedBugInfo> AllBugs() {
        })},
       {"go_by_the_wall_clock", "deadlines are kept in wall time", Make<GoesByTheWallClock>()},
   };
-  for (PlantedBugInfo& bug : PlantedQueueBugs()) bugs.push_back(std::move(bug));
-  for (PlantedBugInfo& bug : PlantedDiskBugs()) bugs.push_back(std::move(bug));
-  return bugs;
-}
-
-}  // namespace
-
-std::span<const PlantedBugInfo> PlantedBugs() {
-  static const std::vector<PlantedBugInfo> kBugs = AllBugs();
-  return kBugs;
-}
-
-const PlantedBugInfo* FindPlantedBug(std::string_view name) {
-  const auto found = std::ranges::find(PlantedBugs(), name, &PlantedBugInfo::name);
-  return found == PlantedBugs().end() ? nullptr : &*found;
 }
 
 }  // namespace loopfleet::simulation
