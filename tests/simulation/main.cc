@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "tests/simulation/planted/planted_bugs.h"
 #include "tests/simulation/world.h"
 
 namespace loopfleet::simulation {
