@@ -259,11 +259,11 @@ bool IsFinish(const storage::Write& write) {
 
 }  // namespace
 
-std::vector<PlantedBugInfo> AllBugs() {
+std::vector<PlantedBugInfo> PlantedMessageBugs() {
   using coordinator::Recovered;
   using coordinator::SendOutcomes;
   using coordinator::Submission;
-  std::vector<PlantedBugInfo> bugs = {
+  return {
       {"accept_before_durable", "jobs are accepted before they are on disk",
        Make<AcceptsBeforeDurable>()},
       {"accept_late_report", "a report of an attempt that is over is accepted",
