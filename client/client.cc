@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/wire/codec/codec.h"
+#include "common/wire/transport/poller.h"
 
 namespace loopfleet::client {
 namespace {

@@ -24,7 +24,7 @@
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
 #include "common/wire/message.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/dealer.h"
 
 namespace loopfleet::client {
 

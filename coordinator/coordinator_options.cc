@@ -12,7 +12,7 @@
 #include "common/base/log_level.h"
 #include "common/base/settings.h"
 #include "common/wire/keys/key_directory.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/endpoint.h"
 
 namespace loopfleet::coordinator {
 namespace {

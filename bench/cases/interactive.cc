@@ -28,6 +28,7 @@
 #include "common/base/check.h"
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
+#include "common/wire/transport/poller.h"
 
 namespace loopfleet::bench {
 namespace {

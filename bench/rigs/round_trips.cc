@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/wire/transport/poller.h"
 
 namespace loopfleet::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/router.h"
 
 namespace loopfleet::bench {
 

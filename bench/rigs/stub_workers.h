@@ -10,7 +10,9 @@
 
 #include "common/job/job_spec.h"
 #include "common/wire/message.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/context.h"
+#include "common/wire/transport/poller.h"
+#include "common/wire/transport/wakeup.h"
 
 namespace loopfleet::bench {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/router.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/shell/observer.h"

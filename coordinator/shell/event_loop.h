@@ -9,7 +9,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
+#include "common/wire/transport/router.h"
+#include "common/wire/transport/wakeup.h"
 #include "coordinator/core/core.h"
 #include "coordinator/shell/effect_runner.h"
 #include "coordinator/shell/fleet_snapshot.h"

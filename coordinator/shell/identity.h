@@ -6,7 +6,7 @@
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
 #include "common/wire/message.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/received.h"
 
 namespace loopfleet::coordinator {
 

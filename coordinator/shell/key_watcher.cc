@@ -9,7 +9,6 @@
 #include "common/base/log.h"
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/keys/role.h"
-#include "common/wire/transport/handshakes.h"
 
 namespace loopfleet::coordinator {
 namespace {
@@ -85,7 +84,7 @@ std::set<KeyText> KeyWatcher::TakeRevoked(Instant now) {
 }
 
 void KeyWatcher::Serve(Instant now) {
-  wire::ServeHandshakes(authenticator_, [this] {
+  authenticator_.Serve([this] {
     if (HasChanged()) Reload();
   });
   CountRefusals(now);

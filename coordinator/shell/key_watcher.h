@@ -21,7 +21,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/wire/transport/authenticator.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "coordinator/core/contract/event.h"
 
 namespace loopfleet::coordinator {

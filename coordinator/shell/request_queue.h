@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/received.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/shell/fair_queue.h"
 

@@ -14,7 +14,7 @@
 #include "common/base/bounded_queue.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/wakeup.h"
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/contract/event.h"
 #include "coordinator/shell/sample_retention.h"

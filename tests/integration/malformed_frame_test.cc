@@ -9,7 +9,7 @@
 #include "client/client.h"
 #include "client/local_cluster.h"
 #include "common/wire/codec/codec.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::client {

@@ -16,7 +16,7 @@
 #include "client/local_cluster.h"
 #include "common/base/subprocess.h"
 #include "common/wire/codec/codec.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "tests/support/conversation/conversation.h"
 #include "tests/support/paths.h"
 #include "tests/unit/wire/keys/private_directory.h"

@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/service_manager.h"
 #include "common/job/outcome_json.h"
+#include "common/wire/transport/endpoint.h"
 #include "monitoring/http_server.h"
 #include "worker/coordinator_link/connection.h"
 #include "worker/coordinator_link/liveness.h"

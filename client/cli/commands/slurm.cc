@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "common/job/job_spec.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/endpoint.h"
 
 namespace loopfleet::client {
 namespace {

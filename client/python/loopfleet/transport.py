@@ -10,7 +10,7 @@ import zmq
 
 from .errors import LoopfleetError
 
-# As the C++ client has them (common/wire/transport/socket.cc).
+# As the C++ client has them (common/wire/transport/dealer.cc).
 _MAX_MESSAGE_BYTES = 1 << 20
 _HANDSHAKE_MS = 5000
 _HEARTBEAT_MS = 1000

@@ -7,8 +7,8 @@
 
 #include "common/base/check.h"
 #include "common/wire/transport/authenticator_impl.h"
-#include "common/wire/transport/handshakes.h"
-#include "common/wire/transport/socket_impl.h"
+#include "common/wire/transport/context_impl.h"
+#include "common/wire/transport/message_parts.h"
 
 namespace loopfleet::wire {
 namespace {
@@ -117,11 +117,11 @@ Result<Authenticator> Authenticator::Start(Context& context, KeyPair coordinator
 }
 
 void Authenticator::Serve() {
-  ServeHandshakes(*this, [] {});
+  Serve([] {});
 }
 
-void ServeHandshakes(Authenticator& authenticator, const std::function<void()>& before_each) {
-  Authenticator::Impl& self = authenticator.impl();
+void Authenticator::Serve(const std::function<void()>& before_each) {
+  Impl& self = *impl_;
   for (int i = 0; i < kMaxAnswersPerCall; ++i) {
     std::size_t count = 0;
     if (!ReceiveParts(self.socket, self.parts, kPartCount, count)) return;

@@ -11,6 +11,7 @@
 // Belongs to the thread that owns the routers. One for each Context.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +21,9 @@
 #include "common/wire/keys/key.h"
 #include "common/wire/keys/key_directory.h"
 #include "common/wire/keys/role.h"
+#include "common/wire/transport/context.h"
 
 namespace loopfleet::wire {
-
-class Context;
 
 // The two sockets of a coordinator. Each is a ZAP domain of its own.
 enum class Door : std::uint8_t { kClients, kWorkers };
@@ -46,6 +46,10 @@ class Authenticator {
   ~Authenticator();
 
   void Serve();  // answers the handshakes that wait, a bounded number
+  // The same where keys are read from files that change meanwhile. `before_each` is called when a
+  // handshake has arrived and has not been judged, and may Replace() the keys: so a key that was
+  // authorized before its connection was made is never refused, however late this thread runs.
+  void Serve(const std::function<void()>& before_each);
   void Replace(AuthorizedKeys keys);
   const AuthorizedKeys& keys() const;
 

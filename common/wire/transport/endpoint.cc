@@ -12,8 +12,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "common/wire/transport/socket.h"
-
 namespace loopfleet::wire {
 namespace {
 

@@ -20,7 +20,7 @@
 #include "common/wire/transport/connection_filter.h"
 #include "common/wire/transport/descriptor_reserve.h"
 #include "common/wire/transport/known_addresses.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/wakeup.h"
 
 namespace loopfleet::wire {
 

@@ -1,3 +1,5 @@
+#include "common/wire/transport/wakeup.h"
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/wire/transport/socket.h"
 
 namespace loopfleet::wire {
 

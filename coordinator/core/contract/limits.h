@@ -67,7 +67,7 @@ struct Limits {
   std::chrono::milliseconds lease_arrival{3000};
   // After a restart with unfinished jobs, nothing is granted for this long: workers say hello again
   // and keep what they are running. They try to connect each 0.1 to 0.3 s
-  // (common/wire/transport/socket.cc), and jobs are to be dispatched again within 1 s.
+  // (common/wire/transport/dealer.cc), and jobs are to be dispatched again within 1 s.
   std::chrono::milliseconds reattach_grace{750};
   // A thousand workers whose keys are to be looked at take longer than that, on two busy cores up
   // to 10 s. Who comes this soon still goes on with a job that was given to another one since the

@@ -31,7 +31,7 @@
 #include "common/looptree/tree/key.h"
 #include "common/wire/codec/codec.h"
 #include "common/wire/keys/key_directory.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "worker/coordinator_link/protocol.h"
 
 namespace loopfleet::worker {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "common/base/check.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "tests/support/conversation/conversation.h"
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/codec/codec.h"
+#include "common/wire/transport/poller.h"
 
 namespace loopfleet::client {
 

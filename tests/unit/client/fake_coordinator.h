@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "common/wire/message.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/router.h"
+#include "common/wire/transport/wakeup.h"
 
 namespace loopfleet::client {
 

@@ -21,7 +21,7 @@
 
 #include "common/base/unique_fd.h"
 #include "common/wire/codec/codec.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "tests/support/paths.h"
 
 namespace loopfleet::worker {

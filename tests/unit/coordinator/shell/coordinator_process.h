@@ -14,7 +14,7 @@
 
 #include "common/wire/codec/codec.h"
 #include "common/wire/message.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/dealer.h"
 
 namespace loopfleet::coordinator {
 

@@ -14,8 +14,9 @@
 
 #include "common/base/check.h"
 #include "common/wire/transport/authenticator.h"
-#include "common/wire/transport/socket.h"
-#include "common/wire/transport/socket_impl.h"
+#include "common/wire/transport/context_impl.h"
+#include "common/wire/transport/message_parts.h"
+#include "common/wire/transport/poller.h"
 #include "tests/unit/wire/keys/private_directory.h"
 #include "tests/unit/wire/transport/raw_peer.h"
 

@@ -1,9 +1,10 @@
 // Which endpoints are served without keys (promise I5), and what the others are told.
 
+#include "common/wire/transport/endpoint.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "common/wire/transport/socket.h"
 #include "tests/unit/wire/keys/private_directory.h"
 
 namespace loopfleet::wire {

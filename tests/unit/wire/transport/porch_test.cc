@@ -14,7 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/transport/authenticator.h"
-#include "common/wire/transport/socket.h"
+#include "common/wire/transport/poller.h"
 #include "tests/unit/wire/transport/knocking_peer.h"
 
 namespace loopfleet::wire {

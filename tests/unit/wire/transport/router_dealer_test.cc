@@ -1,5 +1,3 @@
-#include "common/wire/transport/socket.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -17,6 +15,7 @@
 #include "common/wire/bounds.h"
 #include "common/wire/keys/key.h"
 #include "common/wire/transport/listener.h"
+#include "common/wire/transport/poller.h"
 #include "tests/unit/wire/keys/private_directory.h"
 #include "tests/unit/wire/transport/raw_peer.h"
 

@@ -1,21 +1,19 @@
 #pragma once
-// Internal to wire: what its sources share of ZeroMQ.
+// Internal to wire: messages of several parts.
 
 #include <zmq.hpp>
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
-#include "common/wire/transport/socket.h"
-
 namespace loopfleet::wire {
-
-struct Context::Impl {
-  zmq::context_t context;
-};
 
 // All parts of the next message; false if there is none. Only the first `kept` parts are kept.
 bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
                   std::size_t& count);
+
+// False if it would block; nothing is sent then.
+bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flags);
 
 }  // namespace loopfleet::wire

@@ -1,0 +1,147 @@
+#include "common/wire/transport/dealer.h"
+
+#include <fmt/format.h>
+#include <zmq.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/wire/transport/context_impl.h"
+#include "common/wire/transport/endpoint.h"
+#include "common/wire/transport/message_parts.h"
+#include "common/wire/transport/socket_options.h"
+
+namespace loopfleet::wire {
+
+namespace {
+
+constexpr std::chrono::milliseconds kMaxSilence{5'000};  // of a coordinator's machine
+// Workers have to be back before a coordinator that was restarted gives their work to others; a
+// thousand of them are 4,000 attempts a second while it is away. ZeroMQ adds up to the first pause
+// to each, at random.
+constexpr int kFirstReconnectMs = 100;
+constexpr int kLastReconnectMs = 200;
+constexpr int kHighWaterMark = 1000;
+constexpr int kMaxMalformedInARow = 100;  // skipped in one call of Receive
+
+zmq::const_buffer BufferOf(const std::array<std::uint8_t, kKeyBytes>& key) {
+  return {key.data(), key.size()};
+}
+
+void UseKeys(zmq::socket_t& socket, const PeerKeys& keys) {
+  socket.set(zmq::sockopt::curve_serverkey, BufferOf(keys.coordinator.bytes));
+  socket.set(zmq::sockopt::curve_publickey, BufferOf(keys.own.public_key.bytes));
+  socket.set(zmq::sockopt::curve_secretkey, BufferOf(keys.own.secret_key.bytes()));
+}
+
+}  // namespace
+
+struct Dealer::Impl {
+  zmq::socket_t socket;
+  zmq::socket_t monitor;  // of its handshakes; perhaps none
+  std::vector<zmq::message_t> parts;
+  // What the monitor told and nobody took yet.
+  bool was_connected = false;
+  bool is_reconnected = false;
+  std::optional<HandshakeFailure> failure;
+
+  // libzmq tells of an event by a send that waits for the monitor: one that comes between the ends
+  // of the two would stop the thread that moves all of this context's messages, for good.
+  ~Impl() {
+    if (monitor) ::zmq_socket_monitor(socket.handle(), nullptr, 0);
+  }
+
+  void WatchHandshake(zmq::context_t& context) {
+    static std::atomic<std::uint64_t> last_number = 0;
+    const std::string name = fmt::format("inproc://loopfleet.handshake.{}", ++last_number);
+    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    LF_CHECK(::zmq_socket_monitor(socket.handle(), name.c_str(), kEvents) == 0, "{}",
+             ::zmq_strerror(::zmq_errno()));
+    monitor = zmq::socket_t(context, zmq::socket_type::pair);
+    monitor.set(zmq::sockopt::linger, 0);
+    // For the same reason: whoever connects to a wrong place and never asks why holds up nobody.
+    monitor.set(zmq::sockopt::rcvhwm, 0);
+    monitor.connect(name);
+  }
+
+  void HearMonitor() {
+    while (monitor) {
+      // An event is two parts: its number (16 bits) and value, then the endpoint.
+      std::size_t count = 0;
+      if (!ReceiveParts(monitor, parts, 1, count)) return;
+      std::uint16_t event = 0;
+      if (parts[0].size() < sizeof event) continue;
+      std::memcpy(&event, parts[0].data(), sizeof event);
+      if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+        is_reconnected = is_reconnected || was_connected;
+        was_connected = true;
+      } else {
+        failure = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? HandshakeFailure::kKeyRefused
+                                                           : HandshakeFailure::kNotSpoken;
+      }
+    }
+  }
+};
+
+Dealer::Dealer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Dealer::Dealer(Dealer&&) noexcept = default;
+Dealer& Dealer::operator=(Dealer&&) noexcept = default;
+Dealer::~Dealer() = default;
+
+Result<Dealer> Dealer::Connect(Context& context, std::string_view endpoint,
+                               const Options& options) {
+  const Protection protection = options.keys == nullptr ? Protection::kNone : Protection::kKeys;
+  LF_TRY(const Endpoint parsed, ParseConnectEndpoint(endpoint, protection));
+  if (const auto* tcp = std::get_if<TcpEndpoint>(&parsed); tcp != nullptr && tcp->port == 0) {
+    return Fail(ErrorKind::kInvalid, fmt::format("cannot connect to '{}': port 0", endpoint));
+  }
+  try {
+    auto impl = std::make_unique<Impl>();
+    impl->socket = zmq::socket_t(context.impl().context, zmq::socket_type::dealer);
+    SetCommonOptions(impl->socket, parsed, kHighWaterMark, kHighWaterMark, kMaxSilence);
+    if (options.keys != nullptr) UseKeys(impl->socket, *options.keys);
+    if (options.watch_handshake) impl->WatchHandshake(context.impl().context);
+    impl->socket.set(zmq::sockopt::reconnect_ivl, kFirstReconnectMs);
+    impl->socket.set(zmq::sockopt::reconnect_ivl_max, kLastReconnectMs);
+    impl->socket.connect(ZmqName(parsed));
+    return Dealer(std::move(impl));
+  } catch (const zmq::error_t& error) {
+    return FailOf(error, "connect to", endpoint);
+  }
+}
+
+void* Dealer::handle() { return impl_->socket.handle(); }
+void* Dealer::monitor_handle() { return impl_->monitor ? impl_->monitor.handle() : nullptr; }
+
+SendResult Dealer::Send(std::string_view frame) {
+  CheckSize(frame);
+  return SendPart(impl_->socket, frame, zmq::send_flags::none) ? SendResult::kSent
+                                                               : SendResult::kWouldBlock;
+}
+
+std::optional<std::string> Dealer::Receive() {
+  for (int skipped = 0; skipped < kMaxMalformedInARow; ++skipped) {
+    std::size_t count = 0;
+    if (!ReceiveParts(impl_->socket, impl_->parts, 1, count)) return std::nullopt;
+    if (count == 1) return impl_->parts[0].to_string();
+  }
+  return std::nullopt;
+}
+
+std::optional<Dealer::HandshakeFailure> Dealer::TakeHandshakeFailure() {
+  impl_->HearMonitor();
+  return std::exchange(impl_->failure, std::nullopt);
+}
+
+bool Dealer::TakeReconnected() {
+  impl_->HearMonitor();
+  return std::exchange(impl_->is_reconnected, false);
+}
+
+}  // namespace loopfleet::wire

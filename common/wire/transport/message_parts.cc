@@ -1,0 +1,26 @@
+#include "common/wire/transport/message_parts.h"
+
+#include <utility>
+
+namespace loopfleet::wire {
+
+bool ReceiveParts(zmq::socket_t& socket, std::vector<zmq::message_t>& parts, std::size_t kept,
+                  std::size_t& count) {
+  parts.clear();
+  count = 0;
+  for (;;) {
+    zmq::message_t part;
+    if (!socket.recv(part, zmq::recv_flags::dontwait)) return false;
+    const bool more = part.more();
+    ++count;
+    if (parts.size() < kept) parts.push_back(std::move(part));
+    if (!more) return true;
+  }
+}
+
+bool SendPart(zmq::socket_t& socket, std::string_view part, zmq::send_flags flags) {
+  return socket.send(zmq::const_buffer(part.data(), part.size()), flags | zmq::send_flags::dontwait)
+      .has_value();
+}
+
+}  // namespace loopfleet::wire
