@@ -53,7 +53,7 @@ bool Connection::Send(const wire::WorkerMessage& message) {
   return dealer_->Send(wire::Encode(message)) == wire::SendResult::kSent;
 }
 
-// Whoever keeps the fleet may authorize the key at any time: the worker goes on trying.
+// An operator may authorize the key at any time, so the worker keeps trying.
 void Connection::TellHandshake() {
   const auto failure = dealer_->TakeHandshakeFailure();
   if (!failure) return;

@@ -1,8 +1,8 @@
 #pragma once
-// Connection: this worker's connection to its coordinator, and the loop that serves it. What is
-// said, and when, is the Protocol's to decide (worker/coordinator_link/protocol.h). A coordinator
-// that goes away is waited for without end. Belongs to the thread that calls Run; RequestDrain may
-// be called from any.
+// Connection: the worker's connection to its coordinator, and the loop that serves it. The Protocol
+// (worker/coordinator_link/protocol.h) decides what is sent and when. Retries forever while the
+// coordinator is unreachable. Belongs to the thread that calls Run; RequestDrain may be called from
+// any thread.
 
 #include <atomic>
 #include <chrono>
@@ -27,33 +27,33 @@ class Connection final : private Protocol::Line {
  public:
   struct Options {
     std::string coordinator;             // endpoint
-    std::optional<wire::PeerKeys> keys;  // without, it is on this machine
+    std::optional<wire::PeerKeys> keys;  // none: the coordinator is on this machine
     Protocol::Options protocol;
-    std::chrono::milliseconds longest_wait{200};  // of one turn of the loop
+    std::chrono::milliseconds longest_wait{200};  // longest poll in one iteration of the loop
   };
-  // All of it outlives the session. `wakeup` is to be signalled when the runner has reports.
+  // All of it outlives the connection. `wakeup` is to be signalled when the runner has reports.
   struct Parts {
     wire::Context& context;
     wire::Wakeup& wakeup;
     LeaseRunner& runner;
     monitoring::WorkerMetrics& metrics;
     const Clock& clock;
-    Liveness& liveness;  // beats once each turn
-    // That the coordinator wants times to be stated at.
+    Liveness& liveness;  // beats once per iteration of the loop
+    // The clock rate that the coordinator wants times to be stated at.
     std::function<void(double mhz)> set_reference_clock;
-    std::function<Status()> check_children;  // an error ends the session: nothing can run any more
+    std::function<Status()> check_children;  // an error ends Run: kernels can no longer be run
   };
-  // `hello` is what the worker says of itself; `held` is filled in here.
+  // `hello` describes the worker; its `held` is filled in here.
   Connection(const Options& options, const Parts& parts, wire::WorkerHello hello);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Returns once drained. An error: the coordinator refuses this worker for good (kInvalid), or
-  // check_children failed.
+  // Returns once drained. Errors: kInvalid if the coordinator refuses this worker permanently, or
+  // the error of check_children.
   Status Run();
 
-  // Takes nothing new, finishes what is being timed, gives the rest back, and Run returns.
+  // Accepts no more leases, finishes the one being timed, returns the rest, and then Run returns.
   void RequestDrain();
 
  private:
@@ -68,7 +68,7 @@ class Connection final : private Protocol::Line {
   std::optional<wire::Dealer> dealer_;
   std::optional<wire::Poller> poller_;  // of dealer_ and the wakeup
   Protocol protocol_;
-  bool was_registered_ = false;  // as the metrics show it
+  bool was_registered_ = false;  // as last written to the metrics
   std::atomic<bool> drain_requested_{false};
 };
 

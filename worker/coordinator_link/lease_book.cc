@@ -8,7 +8,7 @@ namespace loopfleet::worker {
 bool LeaseBook::Accept(wire::Lease lease, Instant now) {
   std::lock_guard lock(mutex_);
   if (held_.size() >= max_held_) return false;
-  if (!held_.emplace(lease.lease, lease.job).second) return true;  // sent twice: it is under way
+  if (!held_.emplace(lease.lease, lease.job).second) return true;  // a duplicate: already accepted
   waiting_.push_back({std::move(lease), now});
   changed_.notify_all();
   return true;
@@ -85,7 +85,7 @@ bool LeaseBook::IsHeld(LeaseId lease) const {
 bool LeaseBook::Start(LeaseId lease) {
   std::lock_guard lock(mutex_);
   if (!held_.contains(lease)) {
-    started_.erase(lease);  // dropped between two looks
+    started_.erase(lease);  // dropped between two rounds
     return false;
   }
   started_.insert(lease);

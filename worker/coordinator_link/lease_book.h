@@ -1,9 +1,8 @@
 #pragma once
-// LeaseBook: which leases a worker holds and what became of them, for every kind of pipeline: what
-// waits, what is on the device now, what is finished and not yet taken. Safe from any thread.
+// LeaseBook: the leases that a worker holds and the state of each: waiting, being timed, or
+// finished and not yet collected. Used by every kind of pipeline. Safe from any thread.
 //
-// A lease that is dropped is nobody's business any more: its job is not started, and nothing is
-// reported for it.
+// A dropped lease is forgotten: its job is not started, and nothing is reported for it.
 
 #include <condition_variable>
 #include <cstddef>
@@ -26,10 +25,10 @@ class LeaseBook {
     wire::Lease lease;
     Instant accepted_at;
   };
-  // `max_held`: leases at once, waiting ones included.
+  // `max_held`: the most leases held at once, waiting ones included.
   explicit LeaseBook(std::size_t max_held) : max_held_(max_held) {}
 
-  // As LeaseRunner has them.
+  // As in LeaseRunner.
   bool Accept(wire::Lease lease, Instant now);
   void Drop(std::span<const LeaseId> leases);
   std::vector<LeaseId> DropUnstarted();
@@ -38,15 +37,15 @@ class LeaseBook {
   std::vector<wire::HeldLease> Held() const;
   std::size_t CountUnfinished() const;  // of those held
 
-  // Waits for the next one. Empty: Stop was called.
+  // Waits for the next lease. nullopt: Stop was called.
   std::optional<Waiting> Next();
   bool IsHeld(LeaseId lease) const;
-  // From here on it is being timed, and no drain gives it back. Once for each look at a kernel.
-  // False: it was dropped.
+  // Marks the lease as being timed, so that a drain no longer returns it. Called once per
+  // measurement round. False: the lease was dropped.
   bool Start(LeaseId lease);
-  // False: it was dropped meanwhile, and nobody wants the report.
+  // False: the lease was dropped, and the report is discarded.
   bool Finish(wire::Report report);
-  // Forgets all that is held; Next gives nothing more.
+  // Drops every lease; Next then returns nullopt.
   void Stop();
 
  private:
@@ -57,7 +56,7 @@ class LeaseBook {
   std::deque<Waiting> waiting_;
   std::map<LeaseId, JobId> held_;
   std::set<LeaseId> started_;
-  std::vector<wire::Report> finished_;  // their leases are in held_ until they are taken
+  std::vector<wire::Report> finished_;  // their leases stay in held_ until these are taken
 };
 
 }  // namespace loopfleet::worker

@@ -1,7 +1,7 @@
 #pragma once
-// LeaseRunner: what a session gives leases to and takes reports from. The pipeline is one; tests of
-// the session have another. Every method returns at once and may be called from the session's
-// thread while work goes on.
+// LeaseRunner: takes leases from a Protocol and gives it their reports. Implemented by the pipeline
+// and by test doubles. Every method returns at once and may be called from the connection's thread
+// while jobs run.
 
 #include <span>
 #include <vector>
@@ -14,13 +14,13 @@ class LeaseRunner {
  public:
   virtual ~LeaseRunner() = default;
 
-  // False if it has as many as it can hold; the lease is not taken then.
+  // False if it already holds its maximum; the lease is not accepted then.
   virtual bool Accept(wire::Lease lease) = 0;
-  // Nothing will be reported for these, nor run if it has not started.
+  // Nothing is reported for these leases, and those not started are not run.
   virtual void Drop(std::span<const LeaseId> leases) = 0;
-  // Drops everything that is not being timed at this moment, and tells what that was.
+  // Drops every lease that is not being timed at this moment; returns the dropped ones.
   virtual std::vector<LeaseId> DropUnstarted() = 0;
-  // Drops what nothing was done about yet of these, and tells what that was.
+  // Drops those of `leases` on which no work has begun; returns the dropped ones.
   virtual std::vector<LeaseId> GiveBack(std::span<const LeaseId> leases) = 0;
   virtual std::vector<wire::Report> TakeFinished() = 0;
   // Accepted, not dropped, and not yet taken as finished.

@@ -1,5 +1,5 @@
 #pragma once
-// Liveness: shows from outside whether a loop still turns. Safe from any thread.
+// Liveness: tells observers whether a loop is still running. Safe from any thread.
 
 #include <atomic>
 

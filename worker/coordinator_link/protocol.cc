@@ -11,7 +11,7 @@
 namespace loopfleet::worker {
 namespace {
 
-// Refusals that saying hello again cannot change.
+// Refusals that another hello cannot change.
 bool IsForGood(FailureCode code) {
   return code == FailureCode::kVersionMismatch || code == FailureCode::kForbidden;
 }
@@ -34,11 +34,12 @@ struct Protocol::Hearer {
   Status operator()(wire::Leases leases) const {
     for (wire::Lease& lease : leases.leases) {
       const LeaseId id = lease.lease;
-      if (self.unstored_.contains(id)) continue;  // it is answered already
-      // A job that was lost before: it is to be known that it got here, before it can do harm.
+      if (self.unstored_.contains(id)) continue;  // already finished, its report is unstored
+      // The job was lost at least once before. A heartbeat records that it arrived here before it
+      // runs, in case it crashes this worker, too.
       if (lease.attempt > 1) self.next_heartbeat_ = now;
       if (self.is_draining_) {
-        self.returned_.push_back(id);  // it crossed the heartbeat that said so
+        self.returned_.push_back(id);  // granted before the coordinator knew of the drain
       } else if (!self.runner_.Accept(std::move(lease))) {
         // Not among the held leases of the next heartbeat, so it will be granted elsewhere.
         log::Warning("lease.refused lease={} reason=\"more than the credit\"", id);
@@ -136,15 +137,16 @@ Instant Protocol::NextTimer() const {
   return next_linger_ == Instant{} ? next_heartbeat_ : std::min(next_heartbeat_, next_linger_);
 }
 
-// A new connection as well as a new hello: the old one may hang without either side knowing.
+// Opens a new connection before the new hello: the old one may hang unnoticed by both sides.
 Status Protocol::Reconnect(Instant now) {
   LF_TRY_VOID(line_.Reconnect());
   ConnectedAgain(now);
   return {};
 }
 
-// The key counts no more, and what this worker held is others' by now. A key may be authorized
-// again at any time, and a whole fleet's may be gone for a moment, so it goes on trying.
+// The key is no longer authorized, and this worker's leases have gone to others. The worker keeps
+// trying: a key may be authorized again at any time, and the key directory may be missing only for
+// a moment.
 Status Protocol::OnRevoked(Instant now) {
   std::vector<LeaseId> lost;
   for (const wire::HeldLease& held : runner_.Held()) lost.push_back(held.lease);
@@ -166,13 +168,13 @@ void Protocol::TakeFinished(Instant now) {
   }
 }
 
-// Before the heartbeat, which no longer lists them.
+// Sent before the heartbeat, which no longer lists these leases.
 void Protocol::SendReturned() {
   if (given_back_.empty() || !is_registered_) return;
   if (line_.Send(wire::Returned{.leases = given_back_})) given_back_.clear();
 }
 
-// Whether what is finished had better wait a moment for what is about to be: one message costs the
+// Whether finished reports should wait briefly for those about to finish: one message costs the
 // coordinator about as much as twenty reports.
 bool Protocol::Lingers(Instant now) const {
   std::size_t fresh = 0;
@@ -236,7 +238,7 @@ void Protocol::SendReports(Instant now) {
   }
 }
 
-// Sent as it is for ever, a report that cannot be read would keep its job for ever.
+// A report that cannot be read would otherwise be sent again without end and hold its job forever.
 void Protocol::OnUnreadable(const std::string& why) {
   const auto blamed = is_cautious_ && alone_ ? unstored_.find(*alone_) : unstored_.end();
   is_cautious_ = true;
@@ -299,7 +301,7 @@ std::vector<wire::HeldLease> Protocol::Held() const {
 void Protocol::StartDrain(Instant now) {
   is_draining_ = true;
   returned_ = runner_.DropUnstarted();
-  next_heartbeat_ = now;  // says at once that nothing more is to be granted
+  next_heartbeat_ = now;  // tells the coordinator at once to grant no more
   log::Info("worker.draining running={} returned={}", runner_.Held().size(), returned_.size());
 }
 

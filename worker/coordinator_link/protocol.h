@@ -1,6 +1,6 @@
 #pragma once
-// Protocol: what a worker says to its coordinator, and when. A state machine: it knows no
-// socket, thread or clock, so that the same code runs in the daemon
+// Protocol: what a worker sends to its coordinator, and when. A state machine without sockets,
+// threads or a clock of its own, so the same code runs in the daemon
 // (worker/coordinator_link/connection.h) and in the simulation (tests/simulation). One thread at a
 // time.
 
@@ -24,44 +24,43 @@ class Protocol {
  public:
   struct Options {
     std::chrono::milliseconds hello_interval{1000};  // until a hello is answered
-    std::uint32_t silent_intervals = 3;              // heartbeats unanswered: say hello again
-    // After the last job of a drain, how long its reports may take to be stored.
+    std::uint32_t silent_intervals = 3;              // heartbeats unanswered before a new hello
+    // After the last job of a drain, how long to wait for its reports to be acknowledged as stored.
     std::chrono::milliseconds drain_limit{15'000};
     std::uint32_t max_reports_per_message = 64;
-    // What each heartbeat says of the canaries; a worker without any can say nothing.
+    // Canary health for each heartbeat. The default is for workers without canaries.
     std::function<CanaryHealth()> canaries = [] { return CanaryHealth{}; };
-    // A report that is not said to be stored within this time is sent again; then after twice the
-    // time, and so on up to the longest.
+    // A report not acknowledged as stored within this time is sent again. The wait doubles with
+    // each retry, up to the longest.
     std::chrono::milliseconds report_patience{5'000};
     std::chrono::milliseconds longest_report_patience{60'000};
-    // How long a report waits for others to go with it, while more are to come.
+    // How long a report waits to be batched with others that are about to finish.
     std::chrono::milliseconds linger{2};
   };
-  // The connection that it speaks over.
+  // The connection under the protocol.
   class Line {
    public:
     virtual ~Line() = default;
-    virtual bool Send(const wire::WorkerMessage& message) = 0;  // false: it takes no more now
-    virtual Status Reconnect() = 0;  // a new connection, also the first one
+    virtual bool Send(const wire::WorkerMessage& message) = 0;  // false: it can take no more now
+    virtual Status Reconnect() = 0;  // opens a new connection, including the first one
   };
   enum class Phase { kGoesOn, kOver };
 
-  // `line` and `runner` outlive it. `hello` is what the worker says of itself; `held` is filled in
-  // here.
+  // `line` and `runner` outlive it. `hello` describes the worker; its `held` is filled in here.
   Protocol(const Options& options, Line& line, LeaseRunner& runner, wire::WorkerHello hello);
 
-  Status Open(Instant now);  // first of all
-  // The line was lost and is there again by itself: a coordinator that was restarted gives what
-  // this worker holds to others unless it hears soon who has it.
+  Status Open(Instant now);  // call before anything else
+  // The transport reconnected by itself. A restarted coordinator reassigns this worker's leases
+  // unless it soon hears that the worker still holds them.
   void ConnectedAgain(Instant now);
-  // A message has come. kInvalid: the coordinator refuses this worker for good.
+  // Handles one message. kInvalid: the coordinator refuses this worker permanently.
   Status Hear(wire::WorkerCommand command, Instant now);
-  // Says what is due; to be called after every Hear, when the runner has reports, and at
-  // NextTimer(). kOver: drained, and goodbye was said.
+  // Sends what is due. Call after every Hear, when the runner has reports, and at NextTimer().
+  // kOver: drained, and the goodbye was sent.
   Result<Phase> Step(Instant now);
   Instant NextTimer() const;
 
-  // Takes nothing new, finishes what is being timed, and gives the rest back.
+  // Accepts no more leases, finishes the one being timed, and returns the rest.
   void StartDrain(Instant now);
   bool is_draining() const { return is_draining_; }
   bool is_registered() const { return is_registered_; }  // the last hello was answered
@@ -70,11 +69,11 @@ class Protocol {
   struct Unstored {
     wire::Report report;
     Instant finished_at{};
-    std::optional<Instant> sent_at;  // none: it is to be sent
-    Nanos patience{};                // then sent again
-    bool is_replaced = false;        // by a failure: the coordinator could not read the original
+    std::optional<Instant> sent_at;  // none: to be sent
+    Nanos patience{};                // time until it is sent again
+    bool is_replaced = false;        // by a failure, as the coordinator could not read the original
   };
-  struct Hearer;  // one overload for each kind of command
+  struct Hearer;  // one overload per kind of command
 
   Status Reconnect(Instant now);
   Status OnRevoked(Instant now);
@@ -101,19 +100,19 @@ class Protocol {
   Instant next_heartbeat_{};
   Instant last_heard_{};
   Nanos heartbeat_interval_{};
-  std::map<LeaseId, Unstored> unstored_;  // bounded: leases are, and a lease ends when it is stored
+  std::map<LeaseId, Unstored> unstored_;  // bounded: leases are bounded, and end once stored
 
-  // After a message that the coordinator could not read: reports go one by one, each waiting for
-  // the answer to the one before it, so that it shows which one is to blame.
+  // Set after the coordinator could not read a message: reports then go one at a time, each waiting
+  // for the answer to the one before, to identify the unreadable one.
   bool is_cautious_ = false;
-  std::optional<LeaseId> alone_;  // the one under way
+  std::optional<LeaseId> alone_;  // the report in flight while is_cautious_
 
-  std::vector<LeaseId> given_back_;  // as asked, and not said yet
-  Instant next_linger_{};            // when what lingers is to be sent
+  std::vector<LeaseId> given_back_;  // returned at the coordinator's request, not yet sent
+  Instant next_linger_{};            // when the lingering reports are to be sent
 
   bool is_draining_ = false;
-  std::vector<LeaseId> returned_;      // given back by the drain
-  std::optional<Instant> idle_since_;  // of a drain: nothing runs any more
+  std::vector<LeaseId> returned_;      // returned by the drain
+  std::optional<Instant> idle_since_;  // set while draining, when no lease is unfinished
 };
 
 }  // namespace loopfleet::worker

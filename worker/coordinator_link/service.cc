@@ -21,7 +21,8 @@
 namespace loopfleet::worker {
 namespace {
 
-// A turn of the session's loop takes at most its longest wait; much more means that it is stuck.
+// One iteration of the connection's loop takes at most its longest wait; far more means it is
+// stuck.
 constexpr std::chrono::seconds kStuckAfter{30};
 
 void PrintReadyLine(const wire::WorkerHello& hello) {
@@ -176,7 +177,7 @@ Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello h
   log::Info("worker.ready name={} coordinator={} http={} class=\"{}\"", hello.name,
             config.coordinator, hello.http, hello.hardware.hardware_class);
   const Status ended = connection.Run();
-  parts.signals.Forget();  // it knows the session, which goes first
+  parts.signals.Forget();  // it refers to the connection, which is destroyed first
   if (parts.retirement == nullptr) return ended;
   parts.retirement->OnRetire(nullptr);
   const auto reason = parts.retirement->reason();

@@ -1,6 +1,6 @@
 #pragma once
-// Service: what every worker daemon does once it can run kernels, whatever it runs them on: answers
-// for its health and metrics, registers with its coordinator, and serves it until it is drained.
+// Service: the part common to all worker daemons, once they can run kernels: serves health and
+// metrics over HTTP, registers with the coordinator, and runs leases until drained.
 
 #include <cstdint>
 #include <functional>
@@ -29,26 +29,27 @@
 
 namespace loopfleet::worker {
 
-// This worker's keys, if it is to have any, and whether its coordinator may be reached with them.
+// Loads this worker's keys, if configured, and checks that the coordinator may be reached with
+// them.
 Result<std::optional<wire::PeerKeys>> LoadWorkerKeys(const WorkerConfig& config);
 
-// Labels of a worker's metrics; `children` are the kinds of child that it has.
+// The labels of a worker's metrics. `children`: the kinds of child process it has.
 monitoring::WorkerLabels MetricLabels(std::span<const ChildRole> children);
 
-// What a worker says of itself first. Its HTTP address is filled in by Serve.
+// The worker's description of itself. Serve fills in its HTTP address.
 wire::WorkerHello MakeHello(const WorkerConfig& config, const Conditions& conditions,
                             std::uint32_t max_threads);
 
-// What of this host may make its figures worse than they need be, for WorkerHello::hindrances; also
-// logged, with what mends it. Some of it limits grades, too (grade_limit.h).
+// Conditions of this host that may degrade its measurements, for WorkerHello::hindrances. Each is
+// also logged with its remedy. Some of them limit grades as well (grade_limit.h).
 std::vector<std::string> FindHindrances(std::span<const monitoring::Finding> findings,
                                         Isolation isolation);
 
-// A device that is not to be used any more: set once, from any thread, with why. The service then
-// drains, gives its leases back, and ends with that reason.
+// Marks a device as unusable: set once, from any thread, with the reason. The service then drains,
+// returns its leases, and ends with that reason.
 class DeviceRetirement {
  public:
-  // `wake` is called, on the thread that retires, when it happens.
+  // Calls `wake` on retirement, on the thread that retires the device.
   void Retire(std::string reason);
   void OnRetire(std::function<void()> wake);
   std::optional<std::string> reason() const;
@@ -72,11 +73,11 @@ struct ServiceParts {
   const Clock& clock;
   std::function<CanaryHealth()> canaries;
   std::function<void(double mhz)> set_reference_clock;
-  DeviceRetirement* retirement = nullptr;  // none: the device is never given up
+  DeviceRetirement* retirement = nullptr;  // none: the device is never retired
 };
 
-// Prints the ready line, and returns once drained: by a signal, or as the device was retired
-// (kUnavailable then). kInvalid: the coordinator refuses this worker for good.
+// Prints the ready line, and returns once drained by a signal or because the device was retired
+// (kUnavailable). kInvalid: the coordinator refuses this worker permanently.
 Status Serve(const WorkerConfig& config, ServiceParts parts, wire::WorkerHello hello);
 
 }  // namespace loopfleet::worker
