@@ -1,7 +1,7 @@
 #pragma once
-// DutyCycle: what the timing slot's time goes on. At every moment it is exactly one activity, so
-// the parts add up to the time since construction, to the nanosecond: nothing is left over, and
-// nothing counts twice. Safe from any thread.
+// DutyCycle: accounts for the timing slot's time by activity. Exactly one activity is current at
+// every moment, so the parts add up to the time since construction, to the nanosecond. Safe from
+// any thread.
 
 #include <array>
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace loopfleet::worker {
 
 class DutyCycle {
  public:
-  // `on_spent` is told of each piece of time once, in order, under a lock: it must be quick.
+  // `on_spent` receives each span of time once, in order, under a lock, so it must be quick.
   using OnSpent = std::function<void(Activity, Nanos)>;
   DutyCycle(const Clock& clock, OnSpent on_spent);
 
-  // Preparing threads: a job enters a stage, and leaves it when the step ends.
+  // Preparing threads: a job is in a stage while a Step exists.
   enum class Stage : std::uint8_t { kCompile, kVerify };
   class Step {
    public:
@@ -36,35 +36,35 @@ class DutyCycle {
     const Stage stage_;
   };
 
-  // How many jobs are here, in whatever state.
+  // The number of leases held, in any state.
   void SetHeld(std::size_t jobs);
 
-  // The timing thread: what it is doing from now on; none: it waits for something to be prepared.
+  // The timing thread: its activity from now on; nullopt: it waits for a prepared job.
   void SlotDoes(std::optional<Activity> activity);
-  // A kernel came off the slot: what was spent on kMeasure since the one before was its.
+  // A kernel left the slot: the kMeasure time since the previous one was spent on it.
   void KernelCameOff();
-  // What came of that one. If nothing did, its time was lost (but for what was told of meanwhile,
-  // see Settle: that stays).
+  // The result of that kernel. Time spent on a kernel without a figure counts as lost, except for
+  // what Settle has already reported.
   enum class Worth : std::uint8_t { kFigure, kNothing };
   void KernelWasJudged(Worth worth);
 
-  // Tells of the time that has passed until now: for whoever is about to read the sums.
+  // Reports the time passed until now; call before reading the sums.
   void Settle();
 
  private:
   Activity Current() const;
-  void Pass();  // the time until now was spent on Current()
+  void Pass();  // charges the time until now to Current()
   void Tell(Activity activity, Nanos spent);
 
   const Clock& clock_;
   const OnSpent on_spent_;
-  std::mutex mutex_;                    // guards what follows
-  Instant until_;                       // what came before is accounted for
+  std::mutex mutex_;                    // guards the members below
+  Instant until_;                       // time before this is accounted for
   std::array<std::size_t, 2> steps_{};  // jobs in each stage
   std::size_t held_ = 0;
   std::optional<Activity> slot_;
-  // Of kMeasure, not told yet, since it may come to nothing: of the kernel on the slot, and of the
-  // one that is being judged.
+  // kMeasure time not reported yet, as it may turn out lost: of the kernel on the slot, and of the
+  // one being judged.
   Nanos on_kernel_{0};
   Nanos undecided_{0};
 };

@@ -14,16 +14,17 @@ struct Rule {
   std::string_view check;
   Grade best;
 };
-// The others are not here for one of two reasons: samples show them (steal, load, smt, heat: a
-// probe beside each repetition), or no figure is wrong for them (memory, driver, sandbox).
+// The other checks are left out for one of two reasons: the samples show their effect (steal, load,
+// smt, heat: a probe runs beside each repetition), or they make no figure wrong (memory, driver,
+// sandbox).
 constexpr std::array kRules = {
     // The executor shares its core with compilers, verifiers and the network.
     Rule{"cores", Grade::kB},
-    // The clock is measured beside a look, not within it.
+    // The clock rate is measured beside a round, not within it.
     Rule{"governor", Grade::kB},
-    // Whoever is stopped in a repetition may not see it.
+    // A process stopped during a repetition may not notice it.
     Rule{"cpu_quota", Grade::kB},
-    // A reading takes a microsecond or two of the 60 of a repetition.
+    // One reading takes a microsecond or two of the 60 of a repetition.
     Rule{"clock_source", Grade::kB},
 };
 

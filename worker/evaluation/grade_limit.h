@@ -1,7 +1,8 @@
 #pragma once
-// GradeLimit: the best grade that figures of this host can have, whatever their samples say: a
-// worker enforces what it can (its slot, its cores), and grades down for what it cannot mend and
-// its measurements do not see. Pure. The table is in docs/MEASUREMENT.md, "What the host spoils".
+// GradeLimit: the best grade that this host allows, whatever the samples say. A worker enforces the
+// conditions it controls (its slot, its cores), and lowers the grade for those that it can neither
+// fix nor see in its measurements. Pure. The table is in docs/MEASUREMENT.md, "What the host
+// spoils".
 
 #include <span>
 #include <string>
@@ -19,10 +20,10 @@ struct GradeLimit {
   friend bool operator==(const GradeLimit&, const GradeLimit&) = default;
 };
 
-// What a host does not say about itself limits nothing: most virtual machines say little.
+// A condition that the host does not report limits nothing: most virtual machines report little.
 GradeLimit GradeLimitOf(std::span<const monitoring::Finding> findings);
 
-// As it stands in every result: "seccomp+rlimits", "seccomp+rlimits; no better than B: governor".
+// The text in every result: "seccomp+rlimits", "seccomp+rlimits; no better than B: governor".
 std::string ConditionText(Isolation isolation, const GradeLimit& limit);
 
 }  // namespace loopfleet::worker

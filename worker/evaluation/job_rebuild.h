@@ -1,6 +1,6 @@
 #pragma once
-// RebuildJob: the first step of every evaluation, whatever the device: a job back into its tree, or
-// why this worker cannot have it.
+// RebuildJob: the first step of every evaluation on any device: rebuilds a job's loop tree, or
+// returns why this worker cannot run the job.
 
 #include <cstdint>
 #include <expected>
@@ -13,15 +13,15 @@
 namespace loopfleet::worker {
 
 struct JobLimits {
-  DeviceKind device = DeviceKind::kCpu;  // of this worker
-  std::uint32_t max_threads = 1;         // that a kernel may use
-  std::uint64_t max_tensor_bytes = 0;    // of inputs and outputs of a job
+  DeviceKind device = DeviceKind::kCpu;  // this worker's device
+  std::uint32_t max_threads = 1;         // of a kernel
+  std::uint64_t max_tensor_bytes = 0;    // inputs and outputs of a job
   std::uint64_t max_flop_count = 0;      // of one run
 };
 
-// What is known on the way goes into `evaluation`, which has conditions already: threads and cache
-// as the job wishes them, the tree's key, its work. NO_MATCHING_WORKER, RUN_OOM, LIMIT_FLOPS, or
-// what replaying the actions gives.
+// Records what it learns in `evaluation`, which already has conditions: threads and cache as the
+// job requests, the tree's key, its work. Failures: NO_MATCHING_WORKER, RUN_OOM, LIMIT_FLOPS, or
+// those of replaying the actions.
 std::expected<looptree::Replayed, Failure> RebuildJob(const JobSpec& spec, const JobLimits& limits,
                                                       Evaluation& evaluation);
 

@@ -1,7 +1,7 @@
 #pragma once
-// MemoryShare: what of the host's memory (of the container's, where that is less) the jobs of a
-// worker may take. Beyond the most that is ever useful, all of it is a share: a worker in a small
-// container refuses jobs, and is not ended by the system.
+// MemoryShare: how much of the memory of the host (or container, if smaller) a worker's jobs may
+// use. Each share is capped at the most that is ever useful. A worker in a small container then
+// refuses jobs instead of being killed for lack of memory.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,19 +10,19 @@
 namespace loopfleet::worker {
 
 struct MemoryShare {
-  std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;   // of inputs and outputs of a job
-  std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // of outputs and scratch of a job
+  std::uint64_t max_tensor_bytes = std::uint64_t{2} << 30;   // inputs and outputs of a job
+  std::uint64_t max_written_bytes = std::uint64_t{2} << 30;  // outputs and scratch of a job
   std::size_t max_workload_bytes = std::size_t{6} << 30;     // inputs and references of all jobs
-  std::size_t max_kept_workload_bytes = std::size_t{512} << 20;  // of them, those kept for later
+  std::size_t max_kept_workload_bytes = std::size_t{512} << 20;  // the part kept for later jobs
   std::size_t max_arena_bytes = std::size_t{3} << 30;            // outputs and scratch of all jobs
-  std::size_t max_idle_arena_bytes = std::size_t{256} << 20;     // of them, those kept for later
+  std::size_t max_idle_arena_bytes = std::size_t{256} << 20;     // the part kept for later jobs
 
   static MemoryShare Of(std::uint64_t memory_bytes) {
     MemoryShare share;
     const auto at_most = [&](auto& bytes, std::uint64_t part) {
       bytes = std::min<std::uint64_t>(bytes, memory_bytes / part);
     };
-    // While a job is prepared, its tensors exist several times (as inputs, as float64).
+    // A job's tensors exist several times while it is prepared (as inputs, as float64).
     at_most(share.max_tensor_bytes, 8);
     at_most(share.max_written_bytes, 8);
     at_most(share.max_workload_bytes, 4);

@@ -62,7 +62,7 @@ void Pipeline::PrepareLoop(Preparer& preparer) {
     Evaluation evaluation;
     evaluation.conditions = conditions_;
     evaluation.conditions->hardware =
-        parts_.device.hardware();  // the reference clock may have come
+        parts_.device.hardware();  // the reference clock may have been set since
     evaluation.stages[Stage::kQueue] = parts_.clock.Now() - next->accepted_at;
     std::optional<Prepared> prepared = Prepare(preparer, next->lease, evaluation);
     if (!prepared) {
@@ -172,14 +172,14 @@ std::expected<Pipeline::Verified, Failure> Pipeline::Verify(Preparer& preparer,
     }
     if (verified) {
       Verified found{.run_took = *took};
-      // Of a kernel that takes longer a repetition is one run, or what the sampler finds at once.
+      // For a longer kernel a repetition is one run, or the sampler finds the number at once.
       constexpr Nanos kLong = std::chrono::microseconds(300);
       if (*took < kLong) found.run_ns = preparer.verifier.FindRunNs(call).value_or(0);
-      call.arena->Poison();  // what is right now must not pass for what is computed on the slot
+      call.arena->Poison();  // correct output must not remain and pass for that of the slot
       return found;
     }
-    // Kernels that ran in that child before may have damaged it, or may still be running in it, so
-    // that this one never began.
+    // Kernels that ran in the same child earlier may have damaged it, or may still be running in it
+    // so that this one never started.
     if (preparer.verifier.ran_in_new_child()) {
       return std::unexpected(std::move(verified).error());
     }
@@ -216,7 +216,7 @@ std::optional<Pipeline::Prepared> Pipeline::NextForSlot(Patience patience) {
 void Pipeline::RunCanariesIfDue() {
   DeviceHealth& device = parts_.device;
   if (!device.CanaryIsDue(parts_.clock.Now())) return;
-  account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
+  account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
   if (parts_.slot.TakeCore()) {
     account_.duty().SlotDoes(Activity::kCanary);
     const auto reading = parts_.slot.RunCanaries(device.hardware(), device.probe_steps());
@@ -228,7 +228,7 @@ void Pipeline::RunCanariesIfDue() {
 
 void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
   while (parts_.slot.HasRoom()) {
-    // Canaries need the slot to themselves: once they are due, it runs empty.
+    // Canaries need the slot to themselves: once they are due, no new kernel starts on it.
     if (!on_slot.empty() && parts_.device.CanaryIsDue(parts_.clock.Now())) return;
     std::optional<Prepared> next = NextForSlot(on_slot.empty() ? Patience::kWait : Patience::kNow);
     if (!next) return;
@@ -236,7 +236,7 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
     Evaluation& evaluation = next->evaluation;
     evaluation.stages[Stage::kQueue] += parts_.clock.Now() - next->waits_since;
     if (on_slot.empty())
-      account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host
+      account_.duty().SlotDoes(Activity::kWait);  // for other workers of this host to free the core
     next->begun_at = preparations_.Now();
     const auto begun =
         parts_.slot.Begin(next->call, parts_.device.PolicyFor(next->rounds), next->run_took);
@@ -251,8 +251,8 @@ void Pipeline::FillSlot(std::deque<Prepared>& on_slot) {
 }
 
 std::expected<std::optional<Nanos>, Failure> Pipeline::TakeLook(Prepared& done, Timed timed) {
-  // Before the second look, and each after it, everything that the kernel writes is poisoned: it is
-  // then known to be right after it has been timed.
+  // Before the second round, and after each later one, everything the kernel writes is poisoned.
+  // The output is thus known to be right after timing.
   if (!done.rounds.is_empty()) LF_TRY_VOID(parts_.slot.Check(done.call, done.evaluation.stages));
   if (preparations_.WereAnySince(done.begun_at)) done.had_all_cores = false;
   done.outside += timed.outside;
@@ -277,8 +277,8 @@ std::expected<Measurement, Failure> Pipeline::Judge(const Prepared& done) const 
                                                        .output_bytes = done.output_bytes,
                                                        .threads = done.spec.threads},
                                                       done.evaluation.conditions->hardware));
-  // MeasurementRounds may agree on what all of them were disturbed by, and no probe looks at its
-  // other cores.
+  // All rounds may share the same disturbance and agree, and no probe watches the kernel's other
+  // cores.
   const bool is_disturbed = done.spec.threads > 1 && !done.had_all_cores;
   if (is_disturbed && measurement.grade == Grade::kA) measurement.grade = Grade::kB;
   measurement.grade = std::max(measurement.grade, options_.best_grade);
@@ -293,7 +293,7 @@ void Pipeline::TimeLoop() {
     Evaluation& evaluation = done.evaluation;
     std::expected<Timed, Failure> timed = parts_.slot.Finish(evaluation.stages);
     account_.duty().KernelCameOff();
-    // The core is not to wait while this result is looked at.
+    // The slot is kept busy while this result is judged.
     if (on_slot.empty()) {
       account_.duty().SlotDoes(Activity::kVerify);
     } else {
@@ -302,8 +302,7 @@ void Pipeline::TimeLoop() {
     const std::expected<std::optional<Nanos>, Failure> next_in =
         timed ? TakeLook(done, *std::move(timed)) : std::unexpected(timed.error());
     if (next_in && *next_in) {
-      account_.duty().KernelWasJudged(
-          DutyCycle::Worth::kFigure);  // this look will be a part of one
+      account_.duty().KernelWasJudged(DutyCycle::Worth::kFigure);  // this round will be part of one
       done.call.arena->Poison();
       done.waits_since = parts_.clock.Now();
       again_.emplace(done.waits_since + **next_in, std::move(done));
@@ -321,7 +320,7 @@ void Pipeline::TimeLoop() {
     account_.ShowWorth(evaluation);
     Finish(done.lease, done.job, std::move(evaluation));
   }
-  // A preparing thread may wait for the place of their code, or for their memory.
+  // A preparing thread may be waiting for their code space or their memory.
   again_.clear();
   while (prepared_.TryPop()) {
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Preparations: whether anything was prepared (compiled, verified) in some span of time. That
-// happens on the cores that the parallel loops of a kernel run on, too. Safe from any thread.
+// Preparations: tells whether any job was prepared (compiled, verified) during a span of time.
+// Preparation uses the same cores as the parallel loops of a kernel. Safe from any thread.
 
 #include <cstdint>
 #include <mutex>
@@ -9,7 +9,7 @@ namespace loopfleet::worker {
 
 class Preparations {
  public:
-  // One of them, as long as it lives.
+  // One preparation, for its lifetime.
   class UnderWay {
    public:
     explicit UnderWay(Preparations& all) : all_(all) { all_.Count(all_.begun_); }
@@ -21,7 +21,7 @@ class Preparations {
     Preparations& all_;
   };
 
-  // The beginning of a span that ends with WereAnySince.
+  // The start of a span that ends with WereAnySince.
   struct Mark {
     std::uint64_t ended = 0;
   };
@@ -29,7 +29,7 @@ class Preparations {
     std::lock_guard lock(mutex_);
     return {ended_};
   }
-  // One was under way then, or began since.
+  // True if one was in progress at `mark`, or began since.
   bool WereAnySince(const Mark& mark) const {
     std::lock_guard lock(mutex_);
     return begun_ > mark.ended;
@@ -42,7 +42,7 @@ class Preparations {
   }
 
   mutable std::mutex mutex_;
-  std::uint64_t begun_ = 0;  // guarded by mutex_, like the other
+  std::uint64_t begun_ = 0;  // guarded by mutex_, as is ended_
   std::uint64_t ended_ = 0;
 };
 

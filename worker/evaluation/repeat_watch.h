@@ -1,7 +1,7 @@
 #pragma once
-// RepeatWatch: how far apart figures of the same code are on this worker, taken at different times
-// in different buffers: what a user who asks twice would see. Remembers a bounded number of codes,
-// the latest. Belongs to one thread.
+// RepeatWatch: how much the figures of the same code differ on this worker between separate
+// measurements in different buffers, as a user repeating a job would see. Remembers a bounded
+// number of the most recent codes. Belongs to one thread.
 
 #include <compare>
 #include <cstddef>
@@ -18,18 +18,18 @@ namespace loopfleet::worker {
 class RepeatWatch {
  public:
   struct Key {
-    std::string code_hash;  // of the object file: sizes and schedule are in it
+    std::string code_hash;  // of the object file: covers sizes and schedule
     std::uint32_t threads = 1;
     CacheState cache = CacheState::kWarm;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   explicit RepeatWatch(std::size_t most = 4'096) : most_(most) {}
 
-  // |now - before| / the smaller of the two; empty the first time.
+  // |now - before| / the smaller of the two; nullopt the first time.
   std::optional<double> Observe(const Key& key, double elapsed_ns);
 
  private:
-  using Order = std::list<const Key*>;  // the one that was seen longest ago is first
+  using Order = std::list<const Key*>;  // least recently seen first
   struct Seen {
     double elapsed_ns = 0;
     Order::iterator place;

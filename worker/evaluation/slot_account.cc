@@ -12,14 +12,14 @@ SlotAccount::SlotAccount(const LeaseBook& leases, monitoring::WorkerMetrics& met
       }) {}
 
 void SlotAccount::ShowHeld() {
-  std::lock_guard lock(show_held_);  // or an older count could be the last one that is shown
+  std::lock_guard lock(show_held_);  // else an older count could be published last
   const std::size_t unfinished = leases_.CountUnfinished();
   duty_.SetHeld(unfinished);
   metrics_.SetHeld(unfinished);
 }
 
 void SlotAccount::ShowWorth(const Evaluation& evaluation) {
-  // That a kernel takes longer than a bound is what such a job asks.
+  // A bounded job exists to learn that a kernel exceeds the bound, so kCut is a useful result.
   const bool worth = evaluation.ok() || evaluation.failure().code == FailureCode::kCut;
   duty_.KernelWasJudged(worth ? DutyCycle::Worth::kFigure : DutyCycle::Worth::kNothing);
   if (!evaluation.ok()) return;

@@ -1,7 +1,7 @@
 #pragma once
-// SlotAccount: what a pipeline of any kind tells the metrics of its slot: what its time goes on,
-// how many jobs are here, how good figures are and whether they repeat. duty().KernelCameOff and
-// ShowWorth belong to the timing thread; the rest is safe from any.
+// SlotAccount: feeds the slot metrics for any kind of pipeline: how its time is spent, how many
+// jobs are held, how good the figures are and whether they repeat. duty().KernelCameOff and
+// ShowWorth belong to the timing thread; the rest is safe from any thread.
 
 #include <mutex>
 
@@ -16,13 +16,13 @@ namespace loopfleet::worker {
 
 class SlotAccount {
  public:
-  // All of it outlives this. `metrics` has the activities and grades among its labels.
+  // All of it outlives this. The labels of `metrics` include the activities and grades.
   SlotAccount(const LeaseBook& leases, monitoring::WorkerMetrics& metrics, const Clock& clock);
 
   DutyCycle& duty() { return duty_; }
-  // To be called whenever leases came, went or were finished.
+  // Call whenever leases are accepted, dropped or finished.
   void ShowHeld();
-  // What came of the kernel that came off the slot last.
+  // Records the result of the last kernel to leave the slot.
   void ShowWorth(const Evaluation& evaluation);
 
  private:
