@@ -130,7 +130,6 @@ void Authenticator::Serve(const std::function<void()>& before_each) {
     std::string user_id;
     const std::string why = Judge(self.keys, self.parts, user_id);
     if (why.empty()) {
-      self.known_addresses->Add(TextOf(self.parts[kAddressPart]));
       Answer(self.socket, id, "200", "OK", user_id);
       continue;
     }

@@ -3,13 +3,10 @@
 
 #include <zmq.hpp>
 
-#include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "common/wire/transport/authenticator.h"
-#include "common/wire/transport/known_addresses.h"
 
 namespace loopfleet::wire {
 
@@ -21,8 +18,6 @@ struct Authenticator::Impl {
   AuthorizedKeys keys;
   std::vector<zmq::message_t> parts;
   Refusals refusals;
-  // Of those that were let in. Read by the guarded sockets' porches, which may outlive this.
-  std::shared_ptr<KnownAddresses> known_addresses = std::make_shared<KnownAddresses>();
 
   // Makes `router` ask this authenticator about every connection.
   void Guard(zmq::socket_t& router, Door door) const;

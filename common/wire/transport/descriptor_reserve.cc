@@ -19,10 +19,10 @@
 namespace loopfleet::wire {
 namespace {
 
-constexpr int kMostAtOnce = 4096;  // hung up on: without a filter more may come for ever
+constexpr int kMostAtOnce = 4096;  // connections closed: without a filter more keep coming
 
-// Gives the calling thread a descriptor table of its own, with `only` in it; that of the process is
-// left alone. errno says why not.
+// Gives the calling thread its own descriptor table, which holds `only`. The process's table does
+// not change. On failure, errno has the reason.
 bool TakeOwnTable(int only) {
   constexpr auto kLast = std::numeric_limits<unsigned>::max();
   const auto first_above = static_cast<unsigned>(only) + 1;
@@ -32,7 +32,7 @@ bool TakeOwnTable(int only) {
 
 }  // namespace
 
-// The kernel gives the lowest number that is free, so all below it are taken.
+// The kernel assigns the lowest free number, so all below it are in use.
 bool DescriptorReserve::IsTouched() const {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -40,8 +40,8 @@ bool DescriptorReserve::IsTouched() const {
   return !lowest || static_cast<rlim_t>(lowest.get()) >= limit.rlim_cur - limit.rlim_cur / 10;
 }
 
-// By a thread with descriptors of its own: each that the process gave up for this, libzmq, which is
-// at the same queue, might take first.
+// On a thread with its own descriptor table: libzmq, which accepts from the same queue, could take
+// any descriptor that was freed in the shared one.
 Status DescriptorReserve::HangUpOnQueue() const {
   pollfd queue{.fd = listener_, .events = POLLIN, .revents = 0};
   if (::poll(&queue, 1, 0) <= 0) return {};
@@ -57,7 +57,7 @@ Status DescriptorReserve::HangUpOnQueue() const {
   };
   try {
     std::jthread(hang_up).join();
-  } catch (const std::system_error& error) {  // no thread is to be had either
+  } catch (const std::system_error& error) {  // no thread either
     failure = error.code().value();
   }
   if (failure == 0) return {};

@@ -1,9 +1,8 @@
 #pragma once
-// Internal to wire: DescriptorReserve, what a listening socket does while this process has hardly
-// any descriptor left. A connection that cannot be accepted stays in the socket's queue, and keeps
-// it readable: whoever waits for the socket, as libzmq does, is woken at once, again and again. So
-// the last tenth of the descriptors is left to the rest of the process, and who is in the queue by
-// then is hung up on; it connects anew.
+// Internal to wire: DescriptorReserve, which keeps the last tenth of the process's file descriptors
+// for other use than new connections. A connection that cannot be accepted stays in the listening
+// socket's queue and keeps it readable, so libzmq's thread would spin. The queue is emptied
+// instead; the peers reconnect.
 //
 // Belongs to one thread. The socket outlives it.
 
@@ -15,10 +14,10 @@ class DescriptorReserve {
  public:
   explicit DescriptorReserve(int listener) : listener_(listener) {}  // one that does not block
 
-  // Nine tenths of what the process may have are taken.
+  // Nine tenths of the process's descriptors are in use.
   bool IsTouched() const;
-  // Empties the queue, whether or not the process has a descriptor left. Nobody is to be let into
-  // it meanwhile (connection_filter.h). Error: the kernel does not allow it; libzmq goes on trying.
+  // Closes the connections in the queue, even if the process has no descriptor left. The caller
+  // keeps new ones out (connection_limiter.h). Error: the kernel refused; libzmq keeps trying.
   Status HangUpOnQueue() const;
 
  private:

@@ -9,11 +9,11 @@
 
 #include "common/base/check.h"
 #include "common/wire/transport/authenticator_impl.h"
+#include "common/wire/transport/connection_limiter.h"
 #include "common/wire/transport/context_impl.h"
 #include "common/wire/transport/endpoint.h"
 #include "common/wire/transport/listener.h"
 #include "common/wire/transport/message_parts.h"
-#include "common/wire/transport/porch.h"
 #include "common/wire/transport/socket_options.h"
 #include "common/wire/transport/unread_bytes.h"
 
@@ -37,7 +37,7 @@ struct Router::Impl {
   std::vector<zmq::message_t> parts;
   Authenticator* authenticator = nullptr;
   Door door = Door::kClients;
-  std::unique_ptr<Porch> porch;  // of a TCP socket; goes before `socket`
+  std::unique_ptr<ConnectionLimiter> limiter;  // of a TCP socket; goes before `socket`
 
   Sender SenderOf(zmq::message_t& part) const {
     if (authenticator == nullptr) return {};
@@ -73,10 +73,10 @@ Result<Router> Router::Bind(Context& context, std::string_view endpoint, const O
     const auto* tcp = std::get_if<TcpEndpoint>(&parsed);
     if (tcp != nullptr) {
       LF_TRY(listener, ListenOn(*tcp, kListenBacklog));
-      std::shared_ptr<const KnownAddresses> known;
-      if (options.authenticator != nullptr) known = options.authenticator->impl().known_addresses;
-      impl->porch = std::make_unique<Porch>(context.impl().context, impl->socket, listener.get(),
-                                            std::move(known));
+      const auto rate = options.authenticator != nullptr ? ConnectionLimiter::Rate::kLimited
+                                                         : ConnectionLimiter::Rate::kUnlimited;
+      impl->limiter = std::make_unique<ConnectionLimiter>(context.impl().context, impl->socket,
+                                                          listener.get(), rate);
       impl->socket.set(zmq::sockopt::use_fd, listener.get());
     }
     impl->socket.bind(ZmqName(parsed));

@@ -1,6 +1,6 @@
-// A guarded socket while strangers knock without end, and while a whole fleet comes back.
+// A socket with keys during a flood of unauthenticated connections, and while a fleet returns.
 
-#include "common/wire/transport/porch.h"
+#include "common/wire/transport/connection_limiter.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -24,9 +24,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatience = 120s;
 
-class PorchTest : public ::testing::Test {
+class ConnectionLimiterTest : public ::testing::Test {
  protected:
-  PorchTest() {
+  ConnectionLimiterTest() {
     rlimit limit{};  // both ends of a thousand connections are here
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -69,8 +69,8 @@ class PorchTest : public ::testing::Test {
            received->sender.standing == Sender::Standing::kAuthorized;
   }
 
-  // Silent connections from an address that never authenticates, until one has to wait.
-  bool KnockUntilHeldOff() {
+  // Silent connections from an address that never authenticates, until one is delayed.
+  bool KnockUntilDelayed() {
     return Eventually([&] {
       strangers_.emplace_back("127.0.0.66", router_->endpoint());
       return !strangers_.back().IsConnected();
@@ -86,27 +86,26 @@ class PorchTest : public ::testing::Test {
   std::deque<KnockingPeer> strangers_;
 };
 
-TEST_F(PorchTest, StrangersWaitAndWhoIsKnownDoesNot) {
+TEST_F(ConnectionLimiterTest, AFloodDelaysNewPeersAndLeavesConnectedOnesAlone) {
   Dealer before = Connect();
   ASSERT_TRUE(IsServed(before));
-  ASSERT_TRUE(KnockUntilHeldOff());
-  // More of them change nothing: who is connected is served, and who was comes back.
+  ASSERT_TRUE(KnockUntilDelayed());
   EXPECT_TRUE(IsServed(before));
-  Dealer again = Connect();
-  EXPECT_TRUE(IsServed(again));
-  // And nobody waits for ever: places come back.
-  EXPECT_TRUE(Eventually([&] { return strangers_.back().IsConnected(); }));
+  EXPECT_TRUE(Eventually([&] { return strangers_.back().IsConnected(); }))
+      << "delayed, not refused";
 }
 
-TEST_F(PorchTest, AfterAFloodStrangersWithAKeyComeIn) {
-  ASSERT_TRUE(KnockUntilHeldOff());
+// A connection that is made while the socket is being closed inherits its filter.
+TEST_F(ConnectionLimiterTest, ConnectionsOfAFloodLaterCarryData) {
+  ASSERT_TRUE(KnockUntilDelayed());
   strangers_.clear();
   Dealer newcomer = Connect();
   EXPECT_TRUE(IsServed(newcomer));
+  EXPECT_TRUE(IsServed(newcomer));
 }
 
-// More than are let in at once, and nobody is known: the coordinator has just been started.
-TEST_F(PorchTest, AThousandWorkersComeBack) {
+// More than there are tokens, as after a restart of the coordinator.
+TEST_F(ConnectionLimiterTest, AThousandWorkersComeBack) {
   constexpr int kWorkers = 1000;
   std::vector<Dealer> fleet;
   for (int i = 0; i < kWorkers; ++i) {
@@ -120,13 +119,13 @@ TEST_F(PorchTest, AThousandWorkersComeBack) {
   })) << served;
 }
 
-TEST_F(PorchTest, GoesBeforeOrAfterItsAuthenticator) {
+TEST_F(ConnectionLimiterTest, GoesBeforeOrAfterItsAuthenticator) {
   authenticator_.reset();
   KnockingPeer peer("127.0.0.66", router_->endpoint());
   router_.reset();
 }
 
-TEST_F(PorchTest, AnAddressInUseIsToldAsSuch) {
+TEST_F(ConnectionLimiterTest, AnAddressInUseIsToldAsSuch) {
   const auto second = Router::Bind(context_, router_->endpoint(),
                                    {.authenticator = authenticator_.get(), .door = Door::kWorkers});
   ASSERT_FALSE(second.has_value());
