@@ -25,7 +25,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Its unfinished jobs are charged at once, whenever they come; their size is charged with them.
+// Unfinished jobs count toward usage at once, even if they are loaded later; their bytes count when
+// they are.
 void RecoverBatch(Transaction& tx, const storage::StoredBatch& stored) {
   Batch& batch = tx.state.batches.Add({.id = stored.batch,
                                        .client = stored.client,
@@ -40,8 +41,8 @@ void RecoverBatch(Transaction& tx, const storage::StoredBatch& stored) {
   ChargeJobs(tx, batch, stored.job_count - stored.finished, 0);
 }
 
-// When a job was accepted, as this run's clock would have said. Wall time is all there is to go by:
-// set back meanwhile, a job has its whole time again.
+// When the job was accepted, on this run's clock. Derived from wall time, the only clock that
+// survives a restart: if it was set back since, the job gets its whole time again.
 Instant AcceptedAt(const Transaction& tx, const Recovered::Job& job) {
   if (!job.accepted_at) return tx.now.instant;
   constexpr Nanos kLongest = std::chrono::seconds(static_cast<std::int64_t>(kLongestDeadlineS));
@@ -50,7 +51,7 @@ Instant AcceptedAt(const Transaction& tx, const Recovered::Job& job) {
 
 void EnterRecovered(Transaction& tx, std::vector<Recovered::Job> jobs) {
   for (Recovered::Job& job : jobs) {
-    // What was wrong with a job from the beginning ends it, cancelled or not.
+    // A job that failed to resolve ends with that failure, even in a cancelled batch.
     if (IsCancelled(tx.state, job.id) && !std::holds_alternative<Failure>(job.job.admission)) {
       job.job.admission = CancelledFailure();
     }
@@ -184,7 +185,7 @@ void OnPersistRefused(Transaction& tx, const PersistRefused& event) {
   OnAcceptanceRefused(tx, std::move(*acceptance), event.failure);
 }
 
-// Now and then: it takes a look at every batch.
+// Runs rarely: visits every batch.
 void CloseWhatWasLeftOpen(Transaction& tx) {
   State& state = tx.state;
   const Nanos idle = state.limits.open_batch_idle;
@@ -197,7 +198,7 @@ void CloseWhatWasLeftOpen(Transaction& tx) {
   }
 }
 
-// Once a second: it takes a look at every client.
+// Runs once a second: visits every client.
 void ForgetIdleClients(Transaction& tx) {
   State& state = tx.state;
   if (tx.now.instant < state.next_look_for_idle) return;
@@ -208,8 +209,8 @@ void ForgetIdleClients(Transaction& tx) {
 void OnTick(Transaction& tx) {
   State& state = tx.state;
   const Nanos since = tx.now.instant - std::exchange(state.ticked_at, tx.now.instant);
-  // After a standstill of our own (a paused machine, a long turn), what the workers said meanwhile
-  // is still unread.
+  // After a stall of this process (a paused machine, a long event), the workers' messages from that
+  // time are still unread.
   if (since > state.limits.heartbeat) state.workers.HearAll(tx.now.instant);
   LoseSilentWorkers(tx);
   RetractFromLoaded(tx);
@@ -237,7 +238,7 @@ struct EventVisitor {
   void operator()(const DrainRequested&) const { tx.state.service = Service::kDraining; }
 };
 
-// All outcomes of the turn go to disk together.
+// Persists all outcomes of the event together.
 void PersistOutcomes(Transaction& tx) {
   if (tx.writes.empty()) return;
   tx.commit.made_at = tx.now.instant;
@@ -259,7 +260,7 @@ Effects Core::On(Event event, Moment now) {
            "the first event is Recovered");
   state_.wall.Note(now);
   Transaction tx{.state = state_, .now = now};
-  ExpireOverdue(tx);  // before: what comes after the deadline comes too late
+  ExpireOverdue(tx);  // first: what comes after the deadline comes too late
   std::visit(EventVisitor{tx}, std::move(event));
   EndNextPiece(tx);
   GrantLeases(tx);

@@ -1,9 +1,9 @@
 #pragma once
-// Core: queue and dispatch as a pure state machine. Given the same events at the same moments it
-// has the same effects: it knows no socket, clock, thread, file or random number, and iterates over
-// nothing unordered. The shell (event_loop.h) feeds it; a simulation can, too.
+// Core: queue and dispatch as a pure state machine. The same events at the same moments give the
+// same effects: it uses no socket, clock, thread, file or random number, and iterates over no
+// unordered container. The shell (event_loop.h) drives it; so can a simulation.
 //
-// Belongs to one thread. What an effect promises to be on disk is on disk: see PendingCommits.
+// Belongs to one thread. Whatever an effect states to be on disk is on disk: see PendingCommits.
 
 #include <cstddef>
 #include <optional>
@@ -22,35 +22,36 @@ class Core {
  public:
   struct Options {
     Limits limits;
-    std::string name = "loopfleet-coordinator";  // for people
+    std::string name = "loopfleet-coordinator";  // for display
   };
   explicit Core(Options options);
 
-  // The first event must be Recovered. Moments must not go back.
+  // The first event must be Recovered. Moments must not decrease.
   Effects On(Event event, Moment now);
 
-  // ---- what the shell has to know to make events, and shows in metrics
+  // ---- for the shell: to make events and to show metrics
 
-  // Whose connection it is; empty before a hello.
+  // The client of this connection; nullopt before its hello.
   std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key = {}) const {
     return state_.clients.ClientOf(peer, key);
   }
-  // Whose part of the coordinator's time a request of this connection takes; those who said no
-  // hello share one part, or with keys one for each.
+  // The client that this connection's requests are charged to, for sharing the coordinator's time.
+  // Connections without a hello share one account, or with keys one account per key.
   Uuid PayerOf(const PeerId& peer, const KeyText& key) const {
     return state_.clients.PayerOf(peer, key);
   }
-  // Why these jobs would be refused, whatever they are: to be asked before work is spent on them.
+  // The failure with which any submission of these jobs would be refused now; nullopt if there is
+  // room. To be asked before work is spent on resolving them.
   std::optional<Failure> CheckRoomFor(const Uuid& client, const wire::SubmitJobs& submit,
                                       Instant now) const;
   std::size_t Queued(Placement placement) const { return state_.ready.Size(placement); }
   std::size_t Leased() const;
-  // Whether it is unfinished, and here by now (JobsRecovered).
+  // Whether the job is unfinished and already loaded (JobsRecovered).
   bool Has(JobId job) const { return state_.jobs.Find(job) != nullptr; }
   std::size_t Workers(wire::WorkerState state) const { return state_.workers.CountIn(state); }
   bool HasWritesUnderWay() const { return !state_.commits.empty(); }
 
-  const State& state() const { return state_; }  // to look at
+  const State& state() const { return state_; }  // read-only access
   void CheckInvariants() const { coordinator::CheckInvariants(state_); }
 
  private:

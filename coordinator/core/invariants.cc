@@ -72,7 +72,7 @@ void CheckLease(const State& state, const LeaseRecord& lease) {
            lease.id);
 }
 
-// What each client takes up is what its batches have.
+// Each client's usage is the sum over its batches.
 void CheckLoads(const State& state) {
   std::map<Uuid, ClientUsage> sums;
   for (const auto& [id, batch] : state.batches.all()) {

@@ -1,7 +1,7 @@
 #pragma once
-// Effect: everything that the coordinator's core can want done. A closed set. The shell does them
-// in order and decides nothing. An effect that says something is on disk is only made after
-// Persisted.
+// Effect: everything that the coordinator's core can ask for. A closed set. The shell executes
+// effects in order and decides nothing. An effect that states that something is on disk is made
+// only after its Persisted event.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct ReplyToClient {
   wire::CoordinatorMessage message;
 };
 
-// For whom a page of outcomes is read: they have turns (read_queue.h).
+// The client that a page of outcomes is read for. Reads take turns by client (read_queue.h).
 struct Payer {
   Uuid client;
   KeyText key = {};
@@ -40,19 +40,19 @@ struct SendOutcomes {
   wire::FetchOutcomes fetch;
 };
 
-// Why a job is not in the core: it is over, or perhaps it has still to be read after a restart.
+// Why a job is not in the core: it is over, or it may still have to be read after a restart.
 enum class Unknown : std::uint8_t { kIsOver, kMayBeToCome };
 
-// Answer from storage alone: it has every batch that was ever accepted.
+// Answer from storage alone, which has every batch that was ever accepted.
 struct AnswerFromStorage {
   PeerId peer;
   std::uint64_t number = 0;
-  Payer payer = {};  // of a page of outcomes
+  Payer payer = {};  // for a page of outcomes
   std::variant<wire::ListBatches, wire::ShowBatch, wire::ExplainJob, wire::ListOutcomes> question;
-  Unknown job = Unknown::kIsOver;  // the one to be explained
+  Unknown job = Unknown::kIsOver;  // for ExplainJob
 };
 
-// Answer with the job as stored; `live` is what only the core knows, for a job without an outcome.
+// Answer with the job as stored. `live` is what only the core knows of a job without an outcome.
 struct LiveJob {
   wire::JobState state = wire::JobState::kQueued;
   std::uint32_t attempts = 0;
@@ -65,7 +65,7 @@ struct SendJob {
   std::optional<LiveJob> live;
 };
 
-// Answer with the fleet in numbers: `known` is what the core knows; the shell has counted the rest.
+// Answer with the fleet's figures: `known` is what the core knows; the shell has counted the rest.
 struct SendFleet {
   PeerId peer;
   std::uint64_t number = 0;
@@ -79,12 +79,12 @@ struct SendToWorker {
 };
 
 enum class WhenFull : std::uint8_t {
-  kRefuse,     // no room on disk: PersistRefused
+  kRefuse,     // when the disk is full: PersistRefused
   kKeepTrying  // wait for room; later tokens of this kind wait behind it
 };
 
-// Write these in one transaction, then say Persisted(token). Tokens are written in ascending order,
-// but for those that were refused. Several may share a transaction.
+// Write these in one transaction, then send Persisted(token). Tokens are written in ascending
+// order, except those that are refused. Several tokens may share a transaction.
 struct Persist {
   Token token = 0;
   std::vector<storage::Write> writes;
@@ -94,9 +94,9 @@ struct Persist {
 // For metrics and the log; nothing depends on it.
 struct JobsWereAccepted {
   std::uint32_t count = 0;
-  std::uint32_t first_index = 0;  // 0: its first ones
-  std::optional<BatchId> batch;   // none: a batch of the coordinator's own
-  std::uint32_t batch_jobs = 0;   // of the batch so far, these among them
+  std::uint32_t first_index = 0;  // 0: the batch's first jobs
+  std::optional<BatchId> batch;   // none: an internal batch of the coordinator
+  std::uint32_t batch_jobs = 0;   // in the batch so far, including these
   wire::BatchEnd end = wire::BatchEnd::kComplete;
 };
 struct FinishedJob {
@@ -107,7 +107,7 @@ struct FinishedJob {
 struct JobsWereFinished {
   std::vector<FinishedJob> jobs;  // by one event
 };
-// Nothing about it changes any more.
+// The batch is over: nothing about it changes any more.
 struct BatchWasFinished {
   BatchId batch;
   std::uint32_t jobs = 0;
@@ -134,15 +134,15 @@ enum class WorkerChange : std::uint8_t {
 struct WorkerChanged {
   WorkerChange change = WorkerChange::kJoined;
   std::string name;
-  std::uint32_t leases = 0;    // kept (kReattached), or taken from it (kLeft, kLost)
-  Quarantine quarantine = {};  // why (kQuarantined)
+  std::uint32_t leases = 0;    // kept (kReattached) or revoked (kLeft, kLost)
+  Quarantine quarantine = {};  // the reason (kQuarantined)
 };
 struct ReportWasImplausible {
   std::string worker;
   JobId job;
   std::string reason;
 };
-// One worker said that a job fails, another one measured it.
+// One worker reported that a job fails; another one measured it.
 struct WorkersDisagreed {
   std::string failed;
   std::string measured;

@@ -1,6 +1,6 @@
 #pragma once
-// Event: everything that can happen to the coordinator's core. A closed set: what is not here
-// cannot influence it, so a sequence of events with their moments replays exactly.
+// Event: everything that can happen to the coordinator's core. A closed set: nothing else can
+// influence the core, so a sequence of events with their moments replays exactly.
 
 #include <cstdint>
 #include <optional>
@@ -20,29 +20,29 @@
 
 namespace loopfleet::coordinator {
 
-// When an event happens. The instant decides; the wall time is only ever recorded.
+// When an event happens. Decisions use the instant; the wall time is only recorded.
 struct Moment {
   Instant instant{};
   WallTime wall{};
 };
 
-// The routing id of a connection. Those of clients and of workers are apart.
+// The routing id of a connection. Client and worker connections have separate id spaces.
 using PeerId = std::string;
 
-// The text of the public key that a connection was authenticated with; "" where there are none.
+// The text of the public key that authenticated the connection; "" without keys.
 using KeyText = std::string;
 
-// Names one Persist effect; given out in ascending order.
+// Names one Persist effect. Assigned in ascending order.
 using Token = std::uint64_t;
 
-// ---- what is known about a job when it is submitted (job_resolver.h finds it out)
+// ---- what is known about a job when it is submitted (see job_resolver.h)
 
 struct ToMeasure {
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
-  std::uint64_t flop_count = 0;  // of one run; 0: not known
+  std::uint64_t flop_count = 0;  // of one run; 0: unknown
 };
-// A worker's turn; answered from the store; or over at once, for example by INVALID_ACTION.
+// To be measured by a worker, answered from the store, or over at once (INVALID_ACTION, say).
 using JobResolver = std::variant<ToMeasure, storage::StoredAnswer, Failure>;
 
 struct AdmittedJob {
@@ -52,26 +52,27 @@ struct AdmittedJob {
 
 // ---- events
 
-// The first event of all: what the last run left behind.
+// The first event: the state that the last run left behind.
 struct Recovered {
   struct Job {
     JobId id;
     AdmittedJob job;
-    std::optional<WallTime> accepted_at;  // of one with a deadline
+    std::optional<WallTime> accepted_at;  // only of a job with a deadline
   };
   std::uint64_t epoch = 1;
   std::uint64_t next_batch = 1;
   std::vector<storage::StoredBatch> batches;
   std::vector<Job> jobs;       // unfinished, in order
-  std::vector<JobId> damaged;  // unfinished, and what was asked can no longer be read
+  std::vector<JobId> damaged;  // unfinished, and the stored job is unreadable
   std::vector<storage::ReferenceClock> reference_clocks;
   std::vector<storage::WorkersDrained> drains;
-  // Some of the jobs are still to come, in JobsRecovered; so many, or a few more. 0: all are here.
+  // How many jobs are still to come in JobsRecovered, or slightly more. 0: all are here.
   std::size_t jobs_to_come = 0;
 };
 
-// More of what the last run left behind. Each job comes in order, but for those that a worker has
-// something to say about: these come before it says so, and are passed over when it is their turn.
+// More of the state that the last run left behind. Jobs come in order, except those that a worker
+// reports on: these come before the report (kEarly), and are skipped when their place in the order
+// is reached.
 struct JobsRecovered {
   enum class Part : std::uint8_t { kEarly, kInOrder, kLast };
   Part part = Part::kInOrder;
@@ -79,7 +80,7 @@ struct JobsRecovered {
   std::vector<JobId> damaged;
 };
 
-// A wire::SubmitJobs, with what had to be looked up for it.
+// A wire::SubmitJobs with everything that had to be looked up for it.
 struct Submission {
   PeerId peer;
   KeyText key = {};
@@ -91,7 +92,7 @@ struct Submission {
   std::vector<AdmittedJob> jobs;
   // The request was accepted before; `jobs` may be empty then.
   std::optional<storage::StoredRequest> seen;
-  // Core::CheckRoomFor: `jobs` is empty then, for nobody looked at them.
+  // From Core::CheckRoomFor. `jobs` is empty then, because they were not resolved.
   std::optional<Failure> no_room;
 };
 
@@ -104,12 +105,13 @@ struct ClientAsked {
   PeerId peer;
   std::uint64_t number = 0;
   ClientQuestion question;
-  // Of the connection. Without keys everybody who can connect is this machine's user, who may all.
+  // The connection's role. Without keys, every peer that can connect is this machine's user and may
+  // do everything.
   wire::Role role = wire::Role::kAdmin;
   KeyText key = {};
 };
 
-// Something could not be sent: the connection is gone, or its other end does not read.
+// A message could not be sent: the connection is gone, or its peer does not read.
 struct ClientUnreachable {
   PeerId peer;
 };
@@ -122,20 +124,20 @@ struct WorkerSaid {
 
 struct WorkerUnreachable {
   PeerId peer;
-  std::vector<LeaseId> undelivered;  // that were in what could not be sent
+  std::vector<LeaseId> undelivered;  // leases in the messages that could not be sent
 };
 
-// The writes of this token, and of all earlier ones that keep trying, are on disk.
+// The writes of this token, and of all earlier kKeepTrying tokens, are on disk.
 struct Persisted {
   Token token = 0;
 };
-// Nothing of this token (which was one to refuse when there is no room) is or will be on disk.
+// Nothing of this token (a kRefuse one) is or will be on disk.
 struct PersistRefused {
   Token token = 0;
   Failure failure;
 };
 
-// These keys authorize nobody any more: who came with one is gone, and gets nothing further.
+// These keys authorize nothing any more: their connections are dropped and get no further message.
 struct KeysRevoked {
   std::set<KeyText> keys;
 };

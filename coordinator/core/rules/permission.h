@@ -1,9 +1,10 @@
 #pragma once
-// Permission: what each request of clients needs, in one table, and who has it. Pure.
+// Permission: what each client request requires, in one table, and which roles have it. Pure.
 //
-// Reading is free for every client: a second client can attach to a batch, and outcomes are shared
-// between clients anyway (one measurement, many askers). Changing what is another's needs an admin.
-// A request without a row needs an admin: whoever adds a request has to say who may make it.
+// Every client may read everything: a second client can attach to a batch, and outcomes are shared
+// between clients anyway (one measurement serves many requests). Changing another client's batch
+// requires an admin. So does a request without a row: adding a request means deciding who may make
+// it.
 
 #include <cstdint>
 #include <type_traits>
@@ -26,7 +27,8 @@ inline constexpr Need kNeedOf = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::ClientHello> = Need::kClient;
 template <>
-inline constexpr Need kNeedOf<wire::SubmitJobs> = Need::kClient;  // to its own batches: see there
+// to its own batches: checked by the handler
+inline constexpr Need kNeedOf<wire::SubmitJobs> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::FetchOutcomes> = Need::kClient;
 template <>
@@ -51,7 +53,7 @@ template <>
 inline constexpr Need kNeedOf<wire::FlagResults> = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::UnknownMember> =
-    Need::kClient;  // it is told that it is unknown
+    Need::kClient;  // it is answered that the request is unknown
 
 enum class Ownership : std::uint8_t { kOwn, kAnothers };
 
@@ -61,7 +63,7 @@ constexpr bool IsPermitted(wire::Role role, Need need, Ownership ownership) {
   return need == Need::kClient || (need == Need::kOwnership && ownership == Ownership::kOwn);
 }
 
-// What a message of any variant of requests needs.
+// The need of a message of any request variant.
 template <class Message>
 constexpr Need NeedOf(const Message& message) {
   return std::visit([]<class T>(const T&) { return kNeedOf<std::remove_cvref_t<T>>; }, message);

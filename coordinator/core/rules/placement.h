@@ -15,7 +15,7 @@
 
 namespace loopfleet::coordinator {
 
-// Whether a worker of this device may run a job placed so.
+// Whether a worker of this device may run a job with this placement.
 constexpr bool Serves(DeviceKind device, Placement placement) {
   switch (placement) {
     case Placement::kAny: return true;
@@ -25,10 +25,10 @@ constexpr bool Serves(DeviceKind device, Placement placement) {
   return false;
 }
 
-// What a job needs of its worker. Those that any worker may serve are ordered before those that are
-// bound to one, and these by worker.
+// What a job needs of its worker. Demands that any worker may meet are ordered before those bound
+// to one worker, and these by worker.
 struct Demand {
-  Uuid only;  // the worker that its affinity is bound to; nil: any that has the rest
+  Uuid only;  // the worker its affinity is bound to; nil: any that fits
   Placement placement = Placement::kCpu;
   std::uint32_t threads = 1;
   std::vector<std::string> labels;  // ascending, none twice
@@ -37,34 +37,34 @@ struct Demand {
 Demand DemandOf(const JobSpec& spec, Placement placement);
 
 using Labels = std::set<std::string, std::less<>>;
-// What a worker was given on its command line, and those that each has by itself: "device=cpu",
+// The labels given on the worker's command line, and those that every worker has: "device=cpu",
 // "isa=avx512", "host=NAME".
 Labels LabelsOf(const std::vector<std::string>& given, const HardwareFacts& hardware);
 
-// What a worker has. `labels` outlives it.
+// What a worker offers. `labels` must outlive it.
 struct Supply {
   Uuid worker;
   DeviceKind device = DeviceKind::kCpu;
   std::uint32_t max_threads = 1;
-  const Labels* labels = nullptr;  // none: it carries none
+  const Labels* labels = nullptr;  // null: no labels
 };
 
-// When a worker is given more. One message for each job that ends costs the coordinator as much as
-// twenty jobs of a larger message; so a worker of short jobs is given several at once, and not
-// before it has room for them. It never idles for that: half of its credit is enough.
+// When to send a worker more leases. A message per finished job costs the coordinator as much as
+// twenty jobs in a larger message, so a worker of short jobs gets several at once, when it has room
+// for them. It does not idle for that: room for half its credit is always enough.
 struct Refill {
-  std::uint32_t jobs = 1;  // short ones, at least
+  std::uint32_t jobs = 1;  // at least this many short jobs
   std::chrono::nanoseconds work{0};
   std::chrono::nanoseconds short_job{0};
 };
 struct Appetite {
-  std::chrono::nanoseconds job_took{0};  // of late; 0: not known
+  std::chrono::nanoseconds job_took{0};  // recently; 0: unknown
   std::uint32_t credit = 1;
 };
-// How much free credit makes it worth sending leases; 1 to credit.
+// The least free credit for which leases are sent; from 1 to the credit.
 std::uint32_t WorthSending(const Refill& refill, const Appetite& appetite);
 
-// What keeps a worker from running a job, whatever its state; nothing: it fits.
+// The reasons why a worker cannot run a job, whatever the worker's state. None: it fits.
 struct Misfit {
   bool other_device = false;
   bool too_few_threads = false;
@@ -79,9 +79,9 @@ struct Misfit {
 Misfit MisfitOf(const Supply& supply, const Demand& demand);
 bool Serves(const Supply& supply, const Demand& demand);  // no misfit
 
-// A worker in quarantine is the last candidate: it is given a job only while no ready worker
-// (neither lost, drained nor in quarantine; free or busy) could run that job. What it measures is
-// stored flagged. So a job waits for a better worker that is there, but not for one that may come.
+// A quarantined worker is the last candidate: it gets a job only while no ready worker (free or
+// busy, neither lost, drained nor quarantined) could run that job. Its measurements are stored
+// flagged. So a job waits for a better worker that is connected, but not for one that may join.
 constexpr bool IsAssignable(wire::WorkerState state, bool a_ready_worker_could_run_it) {
   return state == wire::WorkerState::kReady ||
          (state == wire::WorkerState::kQuarantined && !a_ready_worker_could_run_it);

@@ -15,13 +15,14 @@ constexpr std::array kRules = {
     RetryRule{kDeviceFault, kAllAttempts, Where::kRatherElsewhere, "the device failed"},
     RetryRule{kUnstableTiming, 3, Where::kRatherElsewhere,
               "the host was too busy for a figure; a moment later it may not be"},
-    // Limits on compiling are in wall time and in memory of a host that does other things, too.
-    // Once more tells a busy moment from a tree that is too large; each turn costs the whole limit.
+    // The limits on compiling are in wall time and memory of a host that does other work, too. One
+    // retry tells a busy moment from a tree that is too large; each attempt may cost the whole
+    // limit.
     RetryRule{kCompileTimeout, 2, Where::kRatherElsewhere, "a busy host compiles slowly"},
     RetryRule{kCompileOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
     RetryRule{kRunOom, 2, Where::kRatherElsewhere, "others may have had the memory"},
-    // A kernel is the same on every worker of a class. Two that disagree tell a faulty core or
-    // memory from a faulty kernel; two that agree make it certain.
+    // A kernel is the same on every worker of a class. Two verdicts that disagree tell a faulty
+    // core or memory from a faulty kernel; two that agree settle it.
     RetryRule{kWrongOutput, 2, Where::kOnlyElsewhere, "faulty hardware computes wrongly, too"},
     RetryRule{kRunCrash, 2, Where::kOnlyElsewhere, "faulty hardware crashes, too"},
 };

@@ -1,12 +1,14 @@
 #pragma once
-// RetryRules: which failures that workers report are given another turn, how often, and where. One
-// table, a pure value; docs/PROTOCOL.md repeats it for people.
+// RetryRules: which reported failures are retried, how often, and where. One table, a pure value;
+// repeated for readers in docs/PROTOCOL.md.
 //
-// What decides is who may be to blame. The worker or its device: the job has as many turns as any
-// (Limits::max_attempts). The moment (a busy host): a few turns. The job, in a way that faulty
-// hardware could imitate (a wrong sum, a crash): one more turn, but only on another worker of the
-// same hardware class, for there alone a second verdict says something. The job, surely: none; the
-// same work would be done for the same answer.
+// The rule depends on the likely cause:
+// - The worker or its device: retried up to the limit of any job (Limits::max_attempts).
+// - The moment (a busy host): a few retries.
+// - The job, in a way that faulty hardware could imitate (a wrong sum, a crash): one retry, but
+//   only on another worker of the same hardware class, as only there a second verdict is
+//   comparable.
+// - The job for certain: no retry, which would do the same work for the same answer.
 
 #include <cstdint>
 #include <limits>
@@ -19,22 +21,22 @@ namespace loopfleet::coordinator {
 
 enum class Where : std::uint8_t {
   kRatherElsewhere,  // on another worker if there is one, else on the same
-  kOnlyElsewhere,    // on another worker of the hardware class, or not at all: the verdict stands
+  kOnlyElsewhere,    // on another worker of the hardware class; without one the verdict stands
 };
 
 inline constexpr std::uint32_t kAllAttempts = std::numeric_limits<std::uint32_t>::max();
 
 struct RetryRule {
   FailureCode code;
-  // Verdicts of this code, in all, after which it is the outcome; never more leases than
-  // Limits::max_attempts.
+  // The number of verdicts of this code after which it is the outcome. Leases are limited by
+  // Limits::max_attempts besides.
   std::uint32_t turns = 1;
   Where where = Where::kRatherElsewhere;
   std::string_view reason;
 };
 
-// Every code that is tried again. Whatever else a worker reports is final at once.
+// Every code that is retried. Any other reported failure is final at once.
 std::span<const RetryRule> RetryRules();
-const RetryRule* RetryRuleOf(FailureCode code);  // none: final
+const RetryRule* RetryRuleOf(FailureCode code);  // null: final
 
 }  // namespace loopfleet::coordinator

@@ -1,7 +1,7 @@
 #pragma once
-// How jobs get onto their client's load and off it again: charged when they are taken in, by their
-// size; discharged one by one as they end, each by the batch's average, so that no job has to
-// remember its size and a batch that is over has nothing left.
+// Charges jobs to their client's usage: by their size when they are accepted, and discharged one by
+// one as they end, each by the batch's average. So no job has to remember its size, and a finished
+// batch has nothing left.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,7 @@ inline void ChargeJobs(Transaction& tx, Batch& batch, std::uint64_t jobs, std::u
   tx.state.usage.Add(batch.client, jobs, bytes);
 }
 
-// Jobs that were not taken in after all.
+// Jobs that were not accepted after all.
 inline void DischargeJobs(Transaction& tx, Batch& batch, std::uint64_t jobs, std::uint64_t bytes) {
   bytes = jobs == batch.pending_jobs ? batch.pending_bytes : std::min(bytes, batch.pending_bytes);
   batch.pending_jobs -= jobs;

@@ -1,5 +1,5 @@
 #pragma once
-// The replies that several transitions make.
+// Replies shared by several handlers.
 
 #include <string>
 #include <utility>
@@ -9,12 +9,12 @@
 namespace loopfleet::coordinator {
 
 inline void Reply(Transaction& tx, const Asker& asker, wire::CoordinatorMessage message) {
-  if (asker.peer.empty()) return;  // nobody asked: a batch of the coordinator's own
+  if (asker.peer.empty()) return;  // an internal batch has no asker
   tx.effects.push_back(
       ReplyToClient{.peer = asker.peer, .number = asker.number, .message = std::move(message)});
 }
 
-// Says when to try again where that can help.
+// Includes a retry time where a retry can help.
 inline void RefuseFor(Transaction& tx, const Asker& asker, Failure failure,
                       std::uint32_t retry_after_ms) {
   tx.effects.push_back(Observation{RequestWasRefused{failure.code}});
@@ -37,7 +37,7 @@ inline void ReplyWithBatch(Transaction& tx, const Asker& asker, BatchId batch) {
       .peer = asker.peer, .number = asker.number, .question = wire::ShowBatch{.batch = batch}});
 }
 
-// Once nothing about the batch can change any more, storage alone has it.
+// When nothing about the batch can change any more, storage alone keeps it.
 inline void RemoveIfOver(Transaction& tx, BatchId id) {
   if (!tx.state.batches.At(id).IsOver()) return;
   for (const Waiter& waiter : tx.state.long_polls.TakeAllOf(id)) ReplyToWaiter(tx, waiter);

@@ -1,6 +1,6 @@
 #pragma once
-// State: all that the core knows: a dozen small tables, each with its own invariant, and what ties
-// them together. Changed by core/handlers and core/dispatch only.
+// State: everything the core knows: a dozen small tables, each with its own invariant, and the
+// fields that connect them. Modified by core/handlers and core/dispatch only.
 
 #include <array>
 #include <cstdint>
@@ -33,47 +33,48 @@
 
 namespace loopfleet::coordinator {
 
-// Of the last run's jobs, some are still to be read.
+// Some jobs of the last run are still to be read.
 struct Recovering {
-  std::size_t jobs_to_come = 0;  // about
-  std::set<JobId> early;         // came before their turn; as many as workers hold
+  std::size_t jobs_to_come = 0;  // approximate
+  std::set<JobId> early;         // beyond: the longest silent says hello again
 };
 
-// Candidates up to this rank found nothing to do when the queue had changed so often.
+// While the queue still has this change count, workers up to this rank found nothing to do.
 struct Offered {
   std::uint64_t changes = 0;
   std::uint64_t rank = 0;
 };
 
-// What one event began to end, and later ones go on with (bulk_completion.h). Those who are owed
-// an answer are in the SingleFlightTable.
+// Endings that one event started and later events continue (bulk_completion.h). Jobs that are still
+// owed an answer are in the SingleFlightTable.
 struct Endings {
-  std::deque<BatchId> cancelled;  // that have, or had a moment ago, jobs without an outcome
-  bool piece_under_way = false;   // to disk
+  std::deque<BatchId> cancelled;  // may still have jobs without an outcome
+  bool piece_under_way = false;   // a piece is on its way to disk
 };
 
 enum class Service : std::uint8_t { kServing, kDraining };
 
 struct State {
   Limits limits;
-  std::string name;  // of this coordinator, for people
+  std::string name;  // of this coordinator, for display
 
-  std::uint64_t epoch = 0;  // 0: Recovered has not come yet
+  std::uint64_t epoch = 0;  // 0: before Recovered
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
-  Instant grants_from{};     // nothing is granted before: workers re-attach
-  Instant reattach_until{};  // who comes before goes on, even with what others were given since
-  Instant ticked_at{};       // the last Tick
+  Instant grants_from{};  // nothing is granted before: workers re-attach
+  // until then a returning worker keeps even jobs granted to others since
+  Instant reattach_until{};
+  Instant ticked_at{};  // the last Tick
   std::optional<Recovering> recovering;
-  Instant next_look_for_idle{};   // for clients whose load can be forgotten
-  Instant next_look_for_open{};   // for batches that were left open
+  Instant next_look_for_idle{};   // next scan for idle clients to forget
+  Instant next_look_for_open{};   // next scan for abandoned open batches
   std::size_t arriving_jobs = 0;  // in acceptances on their way to disk or held back
 
-  // The clock that each hardware class states its times at: the first worker's of that class, kept
-  // with its results. As many as there are kinds of hardware.
+  // The reference clock of each hardware class: that of the first worker of the class, stored with
+  // its results. One entry per kind of hardware.
   std::map<std::string, double> reference_mhz;
 
-  // What operators drained, by target; at most Limits::max_drains. On disk, or on its way there.
+  // Standing drains by target; at most Limits::max_drains. On disk, or on their way there.
   std::map<std::string, storage::WorkersDrained> drains;
 
   BatchTable batches;
@@ -82,7 +83,7 @@ struct State {
   UnschedulableTable unschedulable;
   DeadlineTable deadlines;
   AffinityTable affinities;
-  // How far ready jobs were offered: by device, see GrantLeases.
+  // How far ready jobs have been offered, by device: see GrantLeases.
   std::array<Offered, 2> offered;
   RetryTable retries;
   SingleFlightTable single_flight;
@@ -95,21 +96,21 @@ struct State {
   WallHistory wall;
   PendingCommits commits;
 
-  // With those on their way to disk and those still to be read.
+  // Including jobs on their way to disk and jobs still to be read.
   std::size_t UnfinishedJobs() const {
     return jobs.size() + arriving_jobs + (recovering ? recovering->jobs_to_come : 0);
   }
 };
 
-// One event being dealt with.
+// The handling of one event.
 struct Transaction {
   State& state;
   Moment now;
   Effects effects;
-  // Outcomes made so far: one Persist at the end of the turn.
+  // Outcomes made so far; persisted together at the end of the transaction.
   std::vector<storage::Write> writes;
   OutcomeCommit commit;
-  JobsWereFinished finished;  // an outcome each
+  JobsWereFinished finished;  // one entry per outcome
 
   Limits& limits() { return state.limits; }
 };
