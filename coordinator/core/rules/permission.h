@@ -27,7 +27,7 @@ inline constexpr Need kNeedOf = Need::kAdmin;
 template <>
 inline constexpr Need kNeedOf<wire::ClientHello> = Need::kClient;
 template <>
-// to its own batches: checked by the handler
+// Only to its own batches: checked by the handler
 inline constexpr Need kNeedOf<wire::SubmitJobs> = Need::kClient;
 template <>
 inline constexpr Need kNeedOf<wire::FetchOutcomes> = Need::kClient;

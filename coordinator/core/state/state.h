@@ -62,7 +62,7 @@ struct State {
   std::uint64_t next_batch = 1;
   Service service = Service::kServing;
   Instant grants_from{};  // nothing is granted before: workers re-attach
-  // until then a returning worker keeps even jobs granted to others since
+  // Until then a returning worker keeps even jobs that were granted to others since.
   Instant reattach_until{};
   Instant ticked_at{};  // the last Tick
   std::optional<Recovering> recovering;

@@ -22,7 +22,7 @@ AffinityTable::Entries::iterator AffinityTable::Use(const std::string& affinity,
   entry->second.used = ++uses_;
   while (entries_.size() > max_affinities && !idle_.empty()) {
     const std::string oldest = idle_.begin()->second;
-    Release(oldest);  // with nothing that waits, it goes with its binding
+    Release(oldest);  // no jobs wait for it, so its entry goes with the binding
   }
   return entry;
 }

@@ -1,10 +1,10 @@
 #pragma once
-// AffinityTable: which worker the jobs of each affinity run on, and those of them that wait.
+// AffinityTable: which worker runs the jobs of each affinity, and which of these jobs wait.
 //
 // An affinity is bound to the worker that first gets one of its jobs, and stays bound until that
-// worker is of no use any more (Release). Invariant: `waiting` are the jobs of the ReadyQueue that
-// have this affinity. Bounded: of more than `max_affinities`, those that nothing waits for are
-// forgotten, the one unused for longest first.
+// worker can serve it no more (Release). Invariant: `waiting` holds the ReadyQueue's jobs with this
+// affinity. Bounded: beyond `max_affinities`, the least recently used one without waiting jobs is
+// forgotten.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace loopfleet::coordinator {
 
 class AffinityTable {
  public:
-  // Nil: it is bound to none.
+  // Nil: not bound.
   Uuid WorkerOf(const std::string& affinity) const;
-  // Its jobs that wait, in the order of their ids.
+  // Its waiting jobs, ascending by id.
   std::vector<JobId> WaitingWith(const std::string& affinity) const;
 
   void StartWaiting(const std::string& affinity, JobId job, std::size_t max_affinities);
@@ -30,7 +30,7 @@ class AffinityTable {
   void Bind(const std::string& affinity, const Uuid& worker, std::size_t max_affinities);
   void Release(const std::string& affinity);
 
-  std::vector<Uuid> Workers() const;  // that something is bound to
+  std::vector<Uuid> Workers() const;  // those with a bound affinity
   std::vector<std::string> BoundTo(const Uuid& worker) const;
   std::size_t size() const { return entries_.size(); }
 
@@ -47,12 +47,12 @@ class AffinityTable {
   struct Entry {
     Uuid worker;  // nil: none
     std::set<JobId> waiting;
-    std::uint64_t used = 0;  // when it was last; among `idle_` if nothing waits
+    std::uint64_t used = 0;  // sequence number of the last use; in `idle_` if nothing waits
   };
   using Entries = std::map<std::string, Entry>;
 
   Entries::iterator Use(const std::string& affinity, std::size_t max_affinities);
-  void Settle(Entries::iterator entry);  // after a change: idle, or forgotten if it says nothing
+  void Settle(Entries::iterator entry);  // after a change: idle, or forgotten if empty
 
   Entries entries_;
   std::map<Uuid, std::set<std::string>> bound_;

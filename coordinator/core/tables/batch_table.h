@@ -1,9 +1,9 @@
 #pragma once
-// BatchTable: every batch that can still change: it takes more jobs, or some have no durable
-// outcome.
+// BatchTable: every batch that can still change, because it takes more jobs or some of its jobs
+// have no durable outcome.
 //
 // Invariant, for each batch: durable <= finished <= accepted <= job_count; it is here exactly until
-// IsOver(). Storage has the batches of all times.
+// IsOver(). Storage has every batch ever accepted.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,27 +18,27 @@
 
 namespace loopfleet::coordinator {
 
-// At most one message of a batch is on its way to disk: were two, and the first refused for want of
-// room, the second would leave a gap in the jobs' indices.
+// At most one message of a batch is on its way to disk: with two, a first one refused for lack of
+// disk space and a second one accepted would leave a gap in the jobs' indices.
 enum class Accepting : std::uint8_t { kNothing, kFirstMessage, kAppend };
 
 struct Batch {
   BatchId id;
   Uuid client;
   bool open = true;           // takes more jobs
-  Instant client_heard_at{};  // when its client last had to do with it
+  Instant client_heard_at{};  // when its client last referred to it
   bool cancelled = false;
-  bool cancelling = false;             // cancelled, and that is not on disk yet
-  std::uint32_t cancelled_before = 0;  // no job with a lesser index is unfinished: it was ended
-  // Who is to be told once it is: the latest request of each connection.
+  bool cancelling = false;             // cancelled, but that is not on disk yet
+  std::uint32_t cancelled_before = 0;  // no job with a smaller index is unfinished: all were ended
+  // Told when the cancellation is on disk: the latest request of each connection.
   std::map<PeerId, std::uint64_t> cancel_askers;
   Accepting accepting = Accepting::kNothing;
-  std::uint32_t job_count = 0;  // with those on their way to disk
-  std::uint32_t accepted = 0;   // without
-  std::uint64_t finished = 0;   // outcomes made: the last sequence number given out
+  std::uint32_t job_count = 0;  // including those on their way to disk
+  std::uint32_t accepted = 0;   // without those
+  std::uint64_t finished = 0;   // outcomes made: the last sequence number assigned
   std::uint64_t durable = 0;    // outcomes on disk: what readers see
-  std::deque<Submission> held;  // further messages, waiting for the one on its way
-  // What its client's load has of it (client_usage.h): jobs without an outcome, held ones too.
+  std::deque<Submission> held;  // further messages, waiting for the one being written
+  // Its share of its client's usage (client_usage.h): jobs without an outcome, including held ones.
   std::uint64_t pending_jobs = 0;
   std::uint64_t pending_bytes = 0;
 
@@ -48,8 +48,8 @@ struct Batch {
   }
 };
 
-// Of the coordinator itself: measurements made again after a drift. (An
-// older database may have audits that are unfinished: they end as any other job does.)
+// A batch of the coordinator itself: remeasurements after a drift. (An older database may have
+// unfinished audits, too; they end as any other job does.)
 inline bool IsInternal(const Batch& batch) { return batch.client == Uuid{}; }
 
 class BatchTable {
@@ -57,13 +57,13 @@ class BatchTable {
   Batch& Add(Batch batch);
   Batch* Find(BatchId id);
   const Batch* Find(BatchId id) const;
-  Batch& At(BatchId id);  // must be there
+  Batch& At(BatchId id);  // must exist
   void Remove(BatchId id);
   std::size_t size() const { return batches_.size(); }
-  // Those that wait for more jobs, and whose client was not heard since.
+  // Open batches whose client was not heard since.
   std::vector<BatchId> LeftOpen(Instant since) const;
 
-  void ForgetCancelAsker(const PeerId& peer);  // it is not told any more
+  void ForgetCancelAsker(const PeerId& peer);  // it will not be told
   const std::map<BatchId, Batch>& all() const { return batches_; }
   void CheckInvariants() const;
 

@@ -1,9 +1,9 @@
 #pragma once
-// ClientTable: which client is behind a connection that said hello, and the submissions that are on
-// their way to disk, so that a repeat of one waits for the same answer.
+// ClientTable: the client of each connection that said hello, and the submissions on their way to
+// disk, so that a repeated submission waits for the same answer.
 //
 // Invariant: a request is here exactly while its acceptance is being written or held back; storage
-// has those that are accepted. So a repeat finds it either here or there (see Submission::seen).
+// has the accepted ones. So a repeat finds it either here or there (see Submission::seen).
 
 #include <cstddef>
 #include <cstdint>
@@ -34,10 +34,10 @@ struct RequestKey {
 
 struct PendingRequest {
   std::string digest;
-  Asker asker;  // the latest one: the request may come again over a new connection
+  Asker asker;  // the latest one: the request may be repeated over a new connection
 };
 
-// Who says hello.
+// A client that says hello.
 struct Guest {
   Uuid client;
   KeyText key = {};
@@ -49,22 +49,22 @@ struct GuestLimits {
 
 class ClientTable {
  public:
-  // Beyond a limit the longest silent connection (of all, of this client) is forgotten: it has to
-  // say hello again.
+  // Beyond a limit the longest silent connection (of all, or of this client) is forgotten, and has
+  // to say hello again.
   void Greet(const PeerId& peer, const Guest& guest, Instant now, const GuestLimits& limits);
-  // Whose connection this is, if it said hello with the key of this message: a peer chooses its
-  // routing id itself, and could choose another's. Hear notes that it is alive.
+  // The client of this connection; nullopt unless it said hello with the key of this message: a
+  // peer chooses its routing id itself and could use another's. Hear also notes that it is alive.
   std::optional<Uuid> Hear(const PeerId& peer, const KeyText& key, Instant now);
   std::optional<Uuid> ClientOf(const PeerId& peer, const KeyText& key) const;
-  // Whom a request counts for. Those who did not say who they are share the part of one client; of
-  // one for each key.
+  // The client that a request is charged to. Connections without a hello share one account; with
+  // keys, one account per key.
   Uuid PayerOf(const PeerId& peer, const KeyText& key) const;
   void RemovePeer(const PeerId& peer);
-  // The connections that came with one of these keys.
+  // The connections that use one of these keys.
   std::vector<PeerId> PeersWith(const std::set<KeyText>& keys) const;
   std::size_t sessions() const { return sessions_.size(); }
 
-  // Its submissions that are on their way are answered to nobody.
+  // The submissions of this connection that are on their way to disk get no answer.
   void ForgetAsker(const PeerId& peer);
   PendingRequest* FindPending(const RequestKey& key);
   void AddPending(const RequestKey& key, PendingRequest request);

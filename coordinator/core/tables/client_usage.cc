@@ -17,7 +17,7 @@ Nanos PriceOf(std::uint32_t per_second) { return kBurst / std::max(per_second, 1
 }  // namespace
 
 std::uint64_t MemoryBytesOf(const JobSpec& spec) {
-  constexpr std::uint64_t kJob = 512;  // of its places in the tables
+  constexpr std::uint64_t kJob = 512;  // for its entries in the tables
   std::uint64_t bytes = kJob + spec.tag.size() + spec.affinity.size() +
                         spec.actions.size() * sizeof(looptree::Action);
   bytes += std::visit([](const auto& source) { return source.text.size(); }, spec.source);

@@ -1,9 +1,9 @@
 #pragma once
-// ClientUsageTable: how much of the coordinator each client takes up, and how fast it asks, so that
-// no client can take the room of the others. The bounds are in Limits (…_per_client).
+// ClientUsageTable: how much room in the coordinator each client uses, and how fast it sends
+// requests, so that no client can take the others' room. The quotas are in Limits (…_per_client).
 //
-// Invariant: a client's jobs, bytes and batches are the sums over its batches in the BatchTable.
-// A client that has nothing here and asked nothing lately is forgotten.
+// Invariant: a client's jobs, bytes and batches are the sums over its batches in the BatchTable. A
+// client with no usage and no recent request is forgotten.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace loopfleet::coordinator {
 
-// What a waiting job takes in memory, about.
+// The memory that a waiting job takes, approximately.
 std::uint64_t MemoryBytesOf(const JobSpec& spec);
 
 struct ClientUsage {
-  std::uint64_t jobs = 0;   // without an outcome, with those on their way to disk
+  std::uint64_t jobs = 0;   // without an outcome; including those on their way to disk
   std::uint64_t bytes = 0;  // of these
   std::uint32_t batches = 0;
-  Instant paid_until{};  // each request moves it on by 1 / rate; see Ask
+  Instant paid_until{};  // advanced by 1 / rate with each request; see Ask
 };
 
 class ClientUsageTable {
@@ -33,10 +33,10 @@ class ClientUsageTable {
   void Add(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes);
   void Take(const Uuid& client, std::uint64_t jobs, std::uint64_t bytes);
 
-  // A request. 0: it may be answered; else after how long it may. Over any time t, at most
-  // (t + 1 s) * per_second requests of a client may.
+  // Charges one request. 0: it is admitted; else how long to wait before a retry. Over any time t,
+  // at most (t + 1 s) * per_second requests of a client are admitted.
   Nanos Ask(const Uuid& client, std::uint32_t per_second, Instant now);
-  // What Ask() would say; nothing is counted.
+  // What Ask() would return; charges nothing.
   Nanos WaitOf(const Uuid& client, std::uint32_t per_second, Instant now) const;
 
   void ForgetIdle(Instant now);

@@ -22,7 +22,7 @@ class DeadlineTable {
   void Remove(JobId job, Instant expires_at) {
     LF_CHECK(jobs_.erase({expires_at, job}) == 1, "job {} does not expire", job);
   }
-  // A job whose deadline has come.
+  // A job whose deadline has passed; nullopt if none has.
   std::optional<JobId> Due(Instant now) const {
     if (jobs_.empty() || jobs_.begin()->first > now) return std::nullopt;
     return jobs_.begin()->second;

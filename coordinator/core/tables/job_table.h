@@ -2,8 +2,8 @@
 // JobTable: every job that is accepted, on disk, and has no outcome yet.
 //
 // Invariant: a job is here exactly from the moment its acceptance is durable until its outcome is
-// made. It is in one of four states, and the other tables agree with it: Queued (in the
-// ReadyQueue), Leased (under a running lease of the LeaseTable), Following (a follower in the
+// made. It is in one of four states, which the other tables agree with: Queued (in the ReadyQueue),
+// Leased (under a running lease of the LeaseTable), Following (a follower in the
 // SingleFlightTable), Retrying (in the RetryTable).
 
 #include <cstddef>
@@ -41,13 +41,13 @@ struct Retrying {
 };
 using JobProgress = std::variant<Following, Queued, Leased, Retrying>;
 
-// A turn of a job that ended with a failure which is not its outcome (retry_rules.h).
+// An attempt that ended with a failure which is not the job's outcome (retry_rules.h).
 struct FailedAttempt {
   Uuid worker;
   LeaseId lease;
   FailureCode code = FailureCode::kWorkerCrashed;
 };
-// What a job is said to fail with, while a second opinion is asked for.
+// The failure reported first, kept while a second verdict is sought.
 struct FirstVerdict {
   Evaluation evaluation;
   std::string worker;
@@ -62,16 +62,17 @@ struct Job {
   JobSpec spec;
   looptree::TreeKey tree;
   Placement placement = Placement::kCpu;
-  std::uint64_t flop_count = 0;  // as ToMeasure has it
+  std::uint64_t flop_count = 0;  // as in ToMeasure
   Sharing sharing = Sharing::kShares;
   Instant accepted_at{};
-  Instant expires_at = Instant::max();  // EXPIRED from then on; max: it has no deadline
-  // Leases granted, but for those that came back unrun; at most Limits::max_attempts.
+  Instant expires_at = Instant::max();  // EXPIRED from then on; max: no deadline
+  // Leases granted, except those returned without a run; at most Limits::max_attempts.
   std::vector<LeaseId> counted;
   std::uint32_t attempts() const { return static_cast<std::uint32_t>(counted.size()); }
-  // Of those that count, that ended with their worker: the first has it run alone (retry_table.h).
+  // Counted leases that ended with the loss of their worker. After the first one it runs alone
+  // (retry_table.h).
   std::uint32_t losses = 0;
-  std::uint32_t unseen_losses = 0;  // leases that were lost, and nobody saw arrive
+  std::uint32_t unseen_losses = 0;  // leases lost without having been seen to arrive
   JobProgress progress;
   std::vector<FailedAttempt> failed_attempts;  // at most Limits::max_attempts
   std::shared_ptr<const FirstVerdict> first_verdict;
@@ -86,8 +87,8 @@ class JobTable {
   Job& Add(Job job);
   Job* Find(JobId id);
   const Job* Find(JobId id) const;
-  Job& At(JobId id);   // must be there
-  Job Take(JobId id);  // out of the table
+  Job& At(JobId id);   // must exist
+  Job Take(JobId id);  // removes it from the table
   std::size_t size() const { return jobs_.size(); }
 
   // For CheckInvariants: in no particular order.

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kEpochShift = 40;
 constexpr std::uint64_t kMaxCounter = (std::uint64_t{1} << kEpochShift) - 1;
-// The first bit stays free: it had a meaning of its own once, and a worker that is older than this
-// process may come with such a lease. It counts as never granted, so the worker is told to drop it.
+// The first bit stays unused: it once had a meaning of its own, and a worker older than this
+// process may hold such a lease. It counts as never granted, so the worker is told to drop it.
 constexpr std::uint64_t kMaxEpoch = (std::uint64_t{1} << (63 - kEpochShift)) - 1;
 
 }  // namespace

@@ -1,10 +1,10 @@
 #pragma once
-// LeaseTable: every permission to run a job that is out, and every report that is not on disk yet.
+// LeaseTable: every lease (permission to run a job) that is out, and every report that is not on
+// disk yet.
 //
 // Invariant: a kRunning lease belongs to a job that is Leased under it and to a worker that lists
 // it as running; a kReported one waits for its outcome to become durable, and its job has left the
-// JobTable. Ids are never given out twice, over restarts too: the boot epoch is in the upper 24
-// bits.
+// JobTable. Ids are never reused, even over restarts: the boot epoch is in the upper 24 bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,21 +21,21 @@ enum class LeaseStage : std::uint8_t { kRunning, kReported };
 struct LeaseRecord {
   LeaseId id;
   JobId job;
-  Uuid worker;  // its incarnation: a restarted daemon is another one
+  Uuid worker;  // its incarnation: a restarted daemon has another id
   Instant granted_at{};
   LeaseStage stage = LeaseStage::kRunning;
-  bool was_held = false;    // the worker was heard to have it
-  bool is_adopted = false;  // granted earlier than granted_at; when, is not known
+  bool was_held = false;    // the worker confirmed that it has it
+  bool is_adopted = false;  // granted earlier than granted_at, at an unknown time
 };
 
 class LeaseTable {
  public:
   void StartEpoch(std::uint64_t epoch);
   LeaseRecord& Grant(JobId job, const Uuid& worker, Instant now);
-  // Whether this id can have been given out, by this run or an earlier one.
+  // Whether this id may have been granted, by this run or an earlier one.
   bool WasGranted(LeaseId lease) const;
   bool IsOfThisRun(LeaseId lease) const;
-  // Takes over a lease that was granted earlier, perhaps by an earlier run.
+  // Enters a lease that was granted earlier, perhaps by an earlier run.
   LeaseRecord& Adopt(LeaseId lease, JobId job, const Uuid& worker, Instant now);
   LeaseRecord* Find(LeaseId lease);
   const LeaseRecord* Find(LeaseId lease) const;

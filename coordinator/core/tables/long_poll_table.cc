@@ -27,10 +27,10 @@ Waiter LongPollTable::Take(Waiters::iterator entry) {
 
 std::vector<Waiter> LongPollTable::TakeReady(BatchId batch, std::uint64_t durable) {
   std::vector<Waiter> ready;
-  while (true) {  // each turn takes one away
+  while (true) {  // each pass removes one
     const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
     if (first == by_batch_.end() || std::get<0>(*first) != batch) break;
-    if (std::get<1>(*first) >= durable) break;  // they are in the order of what they wait for
+    if (std::get<1>(*first) >= durable) break;  // sorted by after_sequence
     ready.push_back(Take(waiters_.find(std::get<2>(*first))));
   }
   return ready;
@@ -38,7 +38,7 @@ std::vector<Waiter> LongPollTable::TakeReady(BatchId batch, std::uint64_t durabl
 
 std::vector<Waiter> LongPollTable::TakeAllOf(BatchId batch) {
   std::vector<Waiter> all;
-  while (true) {  // each turn takes one away
+  while (true) {  // each pass removes one
     const auto first = by_batch_.lower_bound({batch, 0, Asker{}});
     if (first == by_batch_.end() || std::get<0>(*first) != batch) break;
     all.push_back(Take(waiters_.find(std::get<2>(*first))));

@@ -1,8 +1,8 @@
 #pragma once
-// LongPollTable: the FetchOutcomes that wait for something to fetch.
+// LongPollTable: the long polls, that is FetchOutcomes that wait for something to fetch.
 //
-// Invariant: each waiter is found by its asker, by its batch and by its deadline. Its batch is in
-// the BatchTable and has nothing on disk after the sequence it asked for.
+// Invariant: each long poll is indexed by its asker, its batch and its deadline. Its batch is in
+// the BatchTable and has nothing on disk after the sequence number it asked for.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace loopfleet::coordinator {
 
 struct Waiter {
   Asker asker;
-  Uuid client;  // whom it counts for
+  Uuid client;  // the client whose quota it counts against
   KeyText key = {};
   wire::FetchOutcomes fetch;
   Instant deadline{};
@@ -28,7 +28,7 @@ struct Waiter {
 
 class LongPollTable {
  public:
-  // A second one of the same asker takes the place of the first: it is the same request, repeated.
+  // A second one of the same asker replaces the first: it is the same request, repeated.
   void Add(Waiter waiter);
   std::vector<Waiter> TakeReady(BatchId batch, std::uint64_t durable);
   std::vector<Waiter> TakeAllOf(BatchId batch);

@@ -1,6 +1,6 @@
 #pragma once
-// PendingCommits: what is on its way to disk, and what may be said once it is there. The only way
-// by which an effect that depends on a write is released.
+// PendingCommits: the writes on their way to disk, each with what may be said once it is there. An
+// effect that depends on a write is released only through this table.
 //
 // Invariant: tokens ascend; each is taken exactly once, by Persisted or PersistRefused.
 
@@ -21,33 +21,33 @@
 
 namespace loopfleet::coordinator {
 
-// Jobs of one message. Until it is durable they are nowhere else.
+// The jobs of one message. Until they are durable they are nowhere else.
 struct AcceptanceCommit {
   RequestKey request;
   BatchId batch;
   std::uint32_t first_index = 0;
   wire::BatchEnd end = wire::BatchEnd::kComplete;
-  // Those whose answer is known keep of their specs only what is looked at yet: the deadline.
+  // Jobs whose answer is known keep only the deadline of their specs, the one field still needed.
   std::vector<AdmittedJob> jobs;
-  std::uint64_t bytes = 0;  // that were charged for them
+  std::uint64_t bytes = 0;  // charged for these jobs
   Instant arrived_at{};
 };
 
 struct OutcomeRecord {
   BatchId batch;
   std::uint64_t sequence = 0;
-  LeaseId lease;                    // whose report is to be acknowledged; none if there was none
-  std::optional<Question> settles;  // the answer that need not be kept any more
+  LeaseId lease;                    // whose report is to be acknowledged; none without a report
+  std::optional<Question> settles;  // the answer that need not be kept in memory any more
 };
 
-// All outcomes that one event led to.
+// All outcomes of one event.
 struct OutcomeCommit {
   Instant made_at{};
   std::vector<OutcomeRecord> outcomes;
   std::optional<BatchId> cancels;
-  bool is_piece = false;  // of many endings: the next one waits for it (bulk_completion.h)
-  std::vector<std::pair<Asker, std::string>> drains;    // who set or ended which
-  std::vector<std::pair<Asker, wire::Accepted>> flags;  // what their askers are told
+  bool is_piece = false;  // one of many pieces: the next waits for it (bulk_completion.h)
+  std::vector<std::pair<Asker, std::string>> drains;    // who set or ended which drain
+  std::vector<std::pair<Asker, wire::Accepted>> flags;  // the replies to FlagResults
 };
 
 using Commit = std::variant<AcceptanceCommit, OutcomeCommit>;

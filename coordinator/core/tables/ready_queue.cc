@@ -8,14 +8,14 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// How far PositionOf counts, from either end: about 0.3 ms.
+// How far PositionOf counts from either end: takes about 0.3 ms.
 constexpr std::size_t kMostCounted = 10'000;
 
 std::int32_t BelowMost(std::int32_t priority) { return kMostPriority - priority; }
 
 }  // namespace
 
-// ---- in -----------------------------------------------------------------------------------------
+// ---- entering
 
 ReadyQueue::Lane& ReadyQueue::LaneOf(const Uuid& client) {
   const auto [entry, is_new] = lanes_.try_emplace(client);
@@ -68,13 +68,13 @@ ReadyQueue::Place ReadyQueue::PushFront(const Entering& entering, const Demand& 
 ReadyQueue::Place ReadyQueue::Move(const Place& place, const Demand& demand) {
   Shelf& from = *place.shelf_;
   if (from.of->first == demand) return place;
-  // In before out: the client must not come to rest.
+  // Insert first: the lane must not become empty.
   const Place moved = Insert(demand, from.lane->client, place.entry_->first, place.entry_->second);
   Take(from, place.entry_);
   return moved;
 }
 
-// ---- out ----------------------------------------------------------------------------------------
+// ---- leaving
 
 void ReadyQueue::Take(Shelf& shelf, Jobs::iterator entry) {
   const auto of = shelf.of;
@@ -143,7 +143,7 @@ std::optional<JobId> ReadyQueue::Pop(const Supply& supply, const Wants& is_wante
   return job;
 }
 
-// ---- turns --------------------------------------------------------------------------------------
+// ---- turns
 
 void ReadyQueue::GiveNextTurn(Lane& lane, const Supply& supply) {
   ++turn_;
@@ -185,7 +185,7 @@ void ReadyQueue::Took(const Uuid& client, Nanos duration) {
   if (const auto lane = lanes_.find(client); lane != lanes_.end()) learn(lane->second.expected);
 }
 
-// ---- for looking at -----------------------------------------------------------------------------
+// ---- inspection
 
 std::size_t ReadyQueue::Size(Placement placement) const {
   std::size_t count = 0;
@@ -232,7 +232,7 @@ ReadyQueue::Position ReadyQueue::PositionOf(const Place& place) const {
   Position position;
   Jobs::const_iterator before = place.entry_;
   Jobs::const_iterator after = std::next(place.entry_);
-  // From both ends at once: most jobs that are asked about are near one of them.
+  // Searches from both ends at once: most jobs that are asked about are near one of them.
   for (std::size_t step = 0;; ++step) {
     if (before == shelf.jobs.begin()) {
       position.own = step;
@@ -253,7 +253,7 @@ ReadyQueue::Position ReadyQueue::PositionOf(const Place& place) const {
   for (const auto& [client, other] : shelf.of->second.shelves) {
     if (&other == &shelf) continue;
     ++position.other_clients;
-    // Turn about: as many of theirs as of its own, and this turn's own if theirs comes first.
+    // Round robin: as many of their jobs as of its own, and one more if their turn comes first.
     position.others +=
         std::min(other.jobs.size(), position.own + (other.turn < shelf.turn ? 1 : 0));
   }

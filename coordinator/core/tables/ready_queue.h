@@ -1,23 +1,23 @@
 #pragma once
-// ReadyQueue: the jobs that a worker could start now, and whose turn it is.
+// ReadyQueue: the jobs that a worker could start now, in the order in which they are served.
 //
-// Within one client's jobs: the higher priority first, then what was accepted first; a job that had
-// its turn before comes before its equals.
+// Among one client's jobs: higher priority first, then earlier acceptance; a job that was granted
+// before precedes its equals.
 //
-// Between clients: turn about. A client that was given a job comes after those that wait since; if
-// its jobs take k times as long as jobs do here, k turns later (at most kMostWeight). A client that
-// comes has its turn next, after those that came before it. So whoever has work for a worker gets a
-// share of it, whatever others have queued, and whatever priorities they use; and nobody saves up
-// or owes anything: what counts is who was served last, by the workers that they both wait for. A
-// turn at a worker counts for all that the client waits with for such a worker, and for nothing
-// else.
+// Among clients: round robin. After a client was served, it comes behind all clients that were
+// already waiting; if its jobs take k times as long as the average job, it comes k turns later (at
+// most kMostWeight). A new client is served next, after those that came before it. So every client
+// with work for a worker gets a share of it, whatever others have queued and at whatever priority;
+// and clients save no credit and run up no debt: only who was served last matters, by the workers
+// that both wait for. Being served by a worker counts as a turn for all the client's jobs that this
+// worker could run, and for no others.
 //
-// Every operation takes the logarithm of what is queued; PopFor besides takes one step for each
-// demand that jobs wait with.
+// Every operation is logarithmic in the number of queued jobs; PopFor also takes one step for each
+// distinct demand.
 //
-// Invariant: a job is in it exactly once if its state in the JobTable is Queued, and not otherwise;
-// the state's Place is where. No demand and no shelf is empty. Every shelf is in its demand's
-// order.
+// Invariant: a job is in the queue, exactly once, if and only if its state in the JobTable is
+// Queued; the state's Place is its position. No class and no shelf is empty. Every shelf is in its
+// class's order.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ namespace loopfleet::coordinator {
 class ReadyQueue {
   struct Lane;
   struct Shelf;
-  // Of a job among its client's: the least is next.
+  // Order of a job among its client's jobs; the least is next.
   struct Precedence {
     std::int32_t below_most = 0;  // kMostPriority - priority
     std::int64_t order = 0;
@@ -50,7 +50,7 @@ class ReadyQueue {
  public:
   static constexpr std::uint64_t kMostWeight = 64;
 
-  // Where a job stands; valid until it is popped or removed.
+  // A job's position; valid until it is popped or removed.
   class Place {
    public:
     JobId job() const { return entry_->second; }
@@ -72,34 +72,34 @@ class ReadyQueue {
   ReadyQueue& operator=(const ReadyQueue&) = delete;
 
   Place PushBack(const Entering& entering, const Demand& demand);
-  // Before its equals: for a job that had its turn before.
+  // Before its equals: for a job that was granted before.
   Place PushFront(const Entering& entering, const Demand& demand);
-  // The job demands something else from now on; its turn stays the same.
+  // Changes the job's demand; its place in the order stays the same.
   Place Move(const Place& place, const Demand& demand);
   void Remove(const Place& place);
 
-  // The job whose turn it is, of those that such a worker may run.
+  // The next job that this worker may run; nullopt if there is none.
   std::optional<JobId> PopFor(const Supply& supply);
-  // ... of those with wanted demands.
+  // Considers only the wanted demands.
   using IsWanted = std::function<bool(const Demand&)>;
   std::optional<JobId> PopFor(const Supply& supply, const IsWanted& is_wanted);
-  // A job of this client took so long: its next ones are expected to.
+  // A job of this client took this long; its next jobs are expected to take as long.
   void Took(const Uuid& client, Nanos duration);
 
   std::size_t Size(Placement placement) const;
   std::size_t size() const { return size_; }
-  // That any worker which has what is needed may serve.
+  // Demands that any fitting worker may meet.
   std::size_t open_demands() const { return open_demands_; }
-  // That are bound to one worker.
+  // Demands bound to one worker.
   std::size_t bound_demands() const { return classes_.size() - open_demands_; }
   bool Has(const Demand& demand) const { return classes_.contains(demand); }
-  // Grows with each job that enters or moves: a worker for which there was nothing need not look
-  // again before.
+  // Grows with each job that enters or moves. A worker that found no job need not search again
+  // while it is unchanged.
   std::uint64_t changes() const { return changes_; }
 
-  // ---- for looking at
+  // ---- for inspection
   std::vector<Demand> Demands() const;
-  // Of one client's jobs of one priority under a demand, the first; of each such group.
+  // A client's jobs of one priority under a demand. FrontOf gives the first job of a group.
   struct Group {
     Uuid client;
     std::int32_t priority = 0;
@@ -107,11 +107,11 @@ class ReadyQueue {
   std::vector<Group> Groups(const Demand& demand) const;
   std::optional<JobId> FrontOf(const Demand& demand, const Group& group) const;
 
-  // What is before a job, among those with its demand.
+  // The jobs of the same demand that precede a job.
   struct Position {
-    std::size_t own = 0;  // of its client; at least so many, if they are not all counted
+    std::size_t own = 0;  // of its own client; a lower bound if they are not all counted
     bool own_is_exact = true;
-    std::size_t others = 0;  // of other clients, if jobs take alike
+    std::size_t others = 0;  // of other clients, if all jobs take equally long
     std::size_t other_clients = 0;
   };
   Position PositionOf(const Place& place) const;
@@ -120,14 +120,14 @@ class ReadyQueue {
   void CheckInvariants() const;
 
  private:
-  // When a client's turn is: the least is next. Stamps are given once, but for the shelves of one
-  // client, which may share one.
+  // When a client is served; the least is next. Stamps are unique, except that the shelves of one
+  // client may share one.
   struct Turn {
     std::uint64_t turn = 0;
     std::uint64_t stamp = 0;
     friend auto operator<=>(const Turn&, const Turn&) = default;
   };
-  // The jobs with one demand.
+  // All jobs with one demand.
   struct Class {
     std::map<Uuid, Shelf> shelves;
     std::map<Turn, Shelf*> order;
@@ -141,11 +141,11 @@ class ReadyQueue {
     Turn turn;
     Jobs jobs;
   };
-  // One client.
+  // All queued jobs of one client.
   struct Lane {
     Uuid client;
     std::uint64_t next_turn = 0;  // at the earliest
-    Nanos expected{0};            // that one of its jobs takes; 0: not known
+    Nanos expected{0};            // duration of one of its jobs; 0: unknown
     std::size_t queued = 0;
     std::vector<Shelf*> shelves;
   };
@@ -156,8 +156,8 @@ class ReadyQueue {
   void Take(Shelf& shelf, Jobs::iterator entry);
   std::uint64_t WeightOf(const Lane& lane) const;
   template <class Wants>
-  const Shelf* NextFor(const Supply& supply, const Wants& is_wanted);  // null: it is nobody's turn
-  // The client was served by such a worker.
+  const Shelf* NextFor(const Supply& supply, const Wants& is_wanted);  // null: none fits
+  // The client was served by this worker.
   void GiveNextTurn(Lane& lane, const Supply& supply);
   void Rest(Lane& lane);  // it has nothing queued
   template <class Wants>
@@ -167,10 +167,9 @@ class ReadyQueue {
 
   Classes classes_;
   std::map<Uuid, Lane> lanes_;
-  // Those that have nothing queued, and whose next turn is still to come: as many as turns may
-  // pass.
+  // Lanes with nothing queued whose next turn has not come yet: at most as many as turns may pass.
   std::set<std::pair<std::uint64_t, Uuid>> resting_;
-  Nanos typical_{0};  // that a job takes, of whatever client; 0: not known
+  Nanos typical_{0};  // duration of a job of any client; 0: unknown
   std::uint64_t turn_ = 0;
   std::uint64_t last_stamp_ = 0;
   std::int64_t next_back_ = 0;

@@ -1,16 +1,13 @@
 #pragma once
-// RetryTable: jobs whose next turn is not one that just any worker may give them. They go before
-// everything that is queued.
+// RetryTable: jobs waiting to be retried on a particular worker. Served before the ready queue.
 //
-//   elsewhere  failed on a worker and waits, for a short time, for another one
-//   alone      was with a worker that was lost. Whether it was this job that ended the worker or
-//   one
-//              of those beside it, nobody knows; so it is the only job of the next one, which is
-//              reserved for it and finishes what it has first. So a job that takes workers down
-//              takes no innocent one down with it (promise I7).
+// - WaitsForAnother: failed on one worker and waits, for a short time, for another one.
+// - WaitsToBeAlone: its worker was lost. The cause may be this job or one that ran beside it, so
+//   the retry runs alone: a worker is reserved for it and finishes its other jobs first. So a job
+//   that crashes workers takes no innocent job with it (promise I7).
 //
-// Invariant: a job is in it exactly once if its state in the JobTable is Retrying, and not
-// otherwise. Whoever has waited longest comes first.
+// Invariant: a job is here, exactly once, if and only if its state in the JobTable is Retrying. The
+// longest waiting comes first.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +26,7 @@ struct WaitsForAnother {
   Instant until{};
 };
 struct WaitsToBeAlone {
-  Uuid worker;  // that is reserved for it
+  Uuid worker;  // reserved for this job
 };
 
 class RetryTable {
@@ -47,8 +44,8 @@ class RetryTable {
   void Remove(Order order) { entries_.erase(order); }
   std::size_t size() const { return entries_.size(); }
   const std::map<Order, Entry>& entries() const { return entries_; }
-  // The next ones to look at, `most` of them: all from the oldest on if they are no more; else the
-  // next call goes on where this one ends, so that each has its turn.
+  // The next `most` entries to examine. If there are no more than that, all of them, oldest first;
+  // else each call continues where the last one ended, so that every entry is reached.
   std::vector<std::pair<Order, Entry>> Next(std::size_t most) {
     if (entries_.size() <= most) return {entries_.begin(), entries_.end()};
     std::vector<std::pair<Order, Entry>> next;

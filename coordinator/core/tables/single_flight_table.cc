@@ -12,7 +12,7 @@ namespace loopfleet::coordinator {
 
 namespace {
 
-// Each bit of either changes about half of the result's (the finalizer of MurmurHash3).
+// Each bit of either input changes about half of the result's bits (MurmurHash3's finalizer).
 std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0xff51afd7ed558ccdULL;
   hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ULL;
@@ -22,7 +22,7 @@ std::uint64_t Mixed(std::uint64_t hash, std::uint64_t value) {
 }  // namespace
 
 std::size_t QuestionHash::operator()(const Question& question) const noexcept {
-  // The key is a hash already: its first half is as good as any.
+  // The key is a hash already: its first bytes are as good as any others.
   std::uint64_t hash = 0;
   std::memcpy(&hash, question.tree.bytes.data(), sizeof hash);
   hash = Mixed(hash, static_cast<std::uint64_t>(question.placement));
@@ -116,7 +116,8 @@ SingleFlightTable::Owed SingleFlightTable::TakePendingReplies(std::size_t most) 
     Question question = std::move(owing_.front());
     owing_.pop_front();
     const auto entry = entries_.find(question);
-    if (entry == entries_.end() || !entry->second.answer) continue;  // they left; asked anew since
+    // its followers left, or it was asked again since
+    if (entry == entries_.end() || !entry->second.answer) continue;
     auto& followers = entry->second.followers;
     while (owed.jobs.size() < most && !followers.empty()) {
       owed.jobs.push_back(followers.extract(followers.begin()).value());

@@ -1,8 +1,7 @@
 #pragma once
-// UnschedulableTable: the demands that jobs wait with and that no worker could serve, each since
-// when. Whether one is served is looked at when jobs begin to wait with it, and again when a worker
-// came, went or became something else: a thousand demands times a thousand workers are not looked
-// at in each tick.
+// UnschedulableTable: the demands of waiting jobs that no worker can meet, each with the time since
+// when. A demand is checked when jobs begin to wait with it, and when a worker joined, left or
+// changed. So a tick does not have to check a thousand demands against a thousand workers.
 
 #include <cstdint>
 #include <map>
@@ -17,31 +16,31 @@ namespace loopfleet::coordinator {
 class UnschedulableTable {
  public:
   struct Entry {
-    Instant since{};      // nobody could serve it
-    Instant next_look{};  // for jobs that have waited too long; before, there are none
+    Instant since{};      // no worker could meet it
+    Instant next_look{};  // for jobs that have waited too long; there are none earlier
   };
 
-  // A job begins to wait with this demand; `is_new`: no other one does.
+  // A job begins to wait with this demand. `is_new`: no other job waits with it.
   void Note(const Demand& demand, bool is_new, Instant now);
-  // Once a tick. The unserved ones from now on.
+  // To be called once a tick. Returns the unschedulable demands as of now.
   std::map<Demand, Entry>& Look(const WorkerRegistry& workers, const ReadyQueue& ready,
                                 Instant now);
-  // Since when nobody could; `now` if somebody can, or that was not looked at yet.
+  // The time since when no worker can meet it; `now` if one can, or if that was not checked yet.
   Instant SinceOf(const Demand& demand, Instant now) const;
 
-  // What is known of each demand is so, unless it is still to be looked at. Aborts otherwise.
+  // Aborts if what is known of a demand is wrong, unless that demand is still to be checked.
   void CheckInvariants(const WorkerRegistry& workers, const ReadyQueue& ready) const;
 
-  // How many demands were looked for a worker for.
+  // How often a demand was checked against the workers.
   std::uint64_t looks() const { return looks_; }
 
  private:
   void LookAt(const Demand& demand, const WorkerRegistry& workers, Instant since);
 
   std::map<Demand, Entry> unserved_;
-  std::map<Demand, Instant> new_;  // since the last look: when jobs began to wait with it
+  std::map<Demand, Instant> new_;  // since the last Look: when jobs began to wait with it
   Instant looked_at_{};
-  std::uint64_t changes_ = 0;  // of the registry, then
+  std::uint64_t changes_ = 0;  // of the registry, at the last Look
   std::uint64_t looks_ = 0;
 };
 

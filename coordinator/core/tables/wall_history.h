@@ -1,7 +1,7 @@
 #pragma once
-// WallHistory: what the wall clock showed. It may be set forward or back at any time, and rows are
-// stamped with it; so which rows were written since a moment is not known from that moment's time
-// by the clock of now. A part of the core's state: it knows no clock.
+// WallHistory: how the wall clock was set over time. Stored rows have wall-clock timestamps, and
+// the clock may be set forward or back, so finding the rows written since some moment takes its
+// history. Part of the core's state: it reads no clock.
 
 #include <cstddef>
 #include <deque>
@@ -13,14 +13,14 @@ namespace loopfleet::coordinator {
 
 class WallHistory {
  public:
-  void Note(Moment now);  // at every event; moments do not go back
-  // The earliest time at `then` or since, by whatever the wall clock showed: `then` itself, as
-  // the clock was set when it was furthest behind. There was a Note; before the first one the clock
-  // is taken to have been set as it was then.
+  void Note(Moment now);  // at every event; moments do not decrease
+  // The earliest wall time with which a row written at `then` or later may be stamped: `then` by
+  // the clock's furthest-behind setting since. Needs a Note; before the first one the clock is
+  // taken to have been set as it was then.
   WallTime EarliestSince(Instant then) const;
 
  private:
-  // Slewing is no jump: 500 ppm make this much in 200 s.
+  // Slewing is not a jump: at 500 ppm it makes this much in 200 s.
   static constexpr std::chrono::milliseconds kJump{100};
   static constexpr std::size_t kMostJumps = 64;  // the oldest is forgotten
 

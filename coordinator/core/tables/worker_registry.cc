@@ -105,7 +105,7 @@ void WorkerRegistry::RemoveRunning(Worker& worker, LeaseId lease) {
   if (worker.running.empty() && worker.reservation && worker.reservation->has_begun) {
     worker.reservation.reset();
   }
-  if (worker.rank == 0) Rerank(worker);  // one that waits already keeps its place
+  if (worker.rank == 0) Rerank(worker);  // a candidate already waiting keeps its rank
 }
 
 void WorkerRegistry::Reserve(Worker& worker, JobId job) {
@@ -119,7 +119,7 @@ void WorkerRegistry::EndReservation(Worker& worker) {
 }
 
 void WorkerRegistry::JobTook(Worker& worker, Nanos time) {
-  constexpr int kRemembered = 8;  // jobs, about
+  constexpr int kRemembered = 8;  // jobs, approximately
   worker.job_took =
       worker.job_took == Nanos{0} ? time : worker.job_took + (time - worker.job_took) / kRemembered;
 }

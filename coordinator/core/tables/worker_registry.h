@@ -1,9 +1,9 @@
 #pragma once
-// WorkerRegistry: who is there, what it is, and how much more it would take.
+// WorkerRegistry: the workers, their facts and state, and how much more each can take.
 //
-// Invariant: every connection leads to a worker that is not lost, and back. A worker stands among
-// the candidates exactly if it is ready, connected, and has free credit; there, the one that waited
-// longest comes first.
+// Invariant: every connection maps to a worker that is not lost, and back. A worker is a candidate
+// exactly if it is ready, connected, and has free credit; the candidate that waited longest comes
+// first.
 
 #include <algorithm>
 #include <array>
@@ -38,37 +38,37 @@ struct MeasuredJob {
 
 struct Worker {
   wire::WorkerHello facts;     // without `held`
-  Labels labels;               // given, and by its hardware
-  std::optional<PeerId> peer;  // none: the connection broke, or it is lost
-  KeyText key;                 // that it said hello with
+  Labels labels;               // given, and derived from its hardware
+  std::optional<PeerId> peer;  // none: the connection broke, or the worker is lost
+  KeyText key;                 // of its hello
   wire::WorkerState state = wire::WorkerState::kReady;
   Instant heard_at{};
-  std::set<LeaseId> running;  // leases that it has and has not reported
+  std::set<LeaseId> running;  // held and not reported yet
   std::uint64_t finished_jobs = 0;
-  // What its canaries say, and what it measured since they were last known to be steady (the latest
-  // of it): in doubt if they drift.
+  // The state of its canaries, and its latest measurements since they were last known to be steady
+  // (`in_doubt`), which are in doubt if the canaries drift.
   wire::CanaryState canary = wire::CanaryState::kSteady;
-  std::optional<Canary> drifting;  // which of them, if it says so
+  std::optional<Canary> drifting;  // the drifting canary, if the worker names it
   double canary_ratio = 0;
-  Instant quarantined_at{};  // its canaries drift since; meaningful while it is in quarantine
-  Instant released_at{};     // from its last quarantine; unset: it was in none
-  // While it is in quarantine: changes of the queue and of the registry when nothing was left to
+  Instant quarantined_at{};  // when its canaries began to drift; meaningful only in quarantine
+  Instant released_at{};     // end of its last quarantine; unset: never quarantined
+  // While in quarantine: the change counts of the queue and the registry when no job was left for
   // it.
   std::pair<std::uint64_t, std::uint64_t> nothing_left_at;
   std::deque<MeasuredJob> in_doubt;
-  // What it says of itself, and what is said of it: they make its state (StateOf).
+  // What the worker says and what an operator ordered; they determine its state (StateOf).
   wire::DrainState said = wire::DrainState::kServing;
   std::optional<wire::Drain> drain;  // by an operator
-  // For one job alone: nothing else is granted to it until that job has had its turn.
+  // Reserved for one job that runs alone: nothing else is granted until that job has run.
   struct Reservation {
     JobId job;
-    bool has_begun = false;  // until then, what it runs is still to end
+    bool has_begun = false;  // until then, its other jobs still have to end
   };
   std::optional<Reservation> reservation;
-  Nanos job_took{0};        // a job of late, on average; 0: not known
-  Instant asked_back_at{};  // when some of its leases were asked back; unset: they came
+  Nanos job_took{0};        // recent average per job; 0: unknown
+  Instant asked_back_at{};  // when some of its leases were asked back; unset: they were returned
   bool is_refilled = true;  // it is being given leases until its credit is used up
-  std::uint64_t rank = 0;   // among the candidates; 0: not one of them
+  std::uint64_t rank = 0;   // among the candidates; 0: not a candidate
 
   const Uuid& id() const { return facts.worker; }
   DeviceKind device() const { return facts.hardware.device; }
@@ -86,7 +86,7 @@ struct Worker {
   }
 };
 
-// What decides whether a stored result could have come from a worker of now.
+// What determines whether a stored result could have come from a present worker.
 struct WorkerKind {
   std::string hardware_class;
   CompilerFacts compiler;
@@ -95,58 +95,58 @@ struct WorkerKind {
 };
 WorkerKind KindOf(const wire::WorkerHello& facts);
 
-// Between quarantine, draining and ready: what it is for everybody to see, but for kLost.
+// Quarantined, draining or ready: its state as shown to others, except for kLost.
 wire::WorkerState StateOf(const Worker& worker);
-// Why it is not trusted, whether or not it drains besides.
+// Why it is quarantined; empty if not. Does not depend on draining.
 Quarantine QuarantineOf(const Worker& worker);
 
 class WorkerRegistry {
  public:
-  // A new worker, or a known one over a new connection or with new facts; ready, but for one that
-  // drifted when it was last heard.
+  // Adds a worker, or updates a known one that has a new connection or new facts. Ready, unless it
+  // was drifting when last heard.
   Worker& Welcome(const PeerId& peer, wire::WorkerHello hello, Instant now);
   Worker* Find(const Uuid& worker);
   const Worker* Find(const Uuid& worker) const;
   Worker* FindByPeer(const PeerId& peer);
-  const Worker* FindReady(const std::string& name) const;  // the first so called
+  const Worker* FindReady(const std::string& name) const;  // the first of this name
 
-  void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects, too
+  void SetState(Worker& worker, wire::WorkerState state);  // kLost disconnects it, too
   void Disconnect(Worker& worker);
-  void HearAll(Instant now);  // nobody's silence counts so far
+  void HearAll(Instant now);  // restarts every worker's silence timer
   void AddRunning(Worker& worker, LeaseId lease);
   void RemoveRunning(Worker& worker, LeaseId lease);
   void Reserve(Worker& worker, JobId job);
   void EndReservation(Worker& worker);
   void JobTook(Worker& worker, Nanos time);
-  // At least as much room as it is worth sending leases for (Limits::refill_...).
+  // The least free credit for which it is worth sending leases (Limits::refill_...).
   void SetRefill(const Refill& refill) { refill_ = refill; }
   void Remove(const Uuid& worker);
 
-  // The first of this device's candidates whose rank is beyond `rank`; null if there is none.
+  // The first candidate of this device whose rank is above `rank`; null if there is none.
   Worker* NextCandidate(DeviceKind device, std::uint64_t rank);
-  // Whether a ready worker could run it, whatever its affinity is bound to (IsAssignable).
+  // Whether a ready worker could run it, whatever worker its affinity is bound to (IsAssignable).
   bool HasReady(const Demand& demand) const;
   const std::vector<Uuid>& InQuarantine() const;
-  // By one that is ready or in quarantine.
+  // Whether a ready or quarantined worker can meet it.
   bool IsServed(const Demand& demand) const;
-  std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // distinct ones of those not lost
-  std::vector<Uuid> HeardBefore(Instant instant) const;          // not lost, and silent since
-  // Lost workers are kept for people to see; forgets the older ones.
+  std::vector<WorkerKind> KindsFor(const Demand& demand) const;  // of workers not lost; distinct
+  std::vector<Uuid> HeardBefore(Instant instant) const;          // last heard before then; not lost
+  // Lost workers are kept for display; this forgets the older ones.
   void ForgetLost(Instant lost_before, std::size_t max_lost);
 
   const std::map<Uuid, Worker>& all() const { return workers_; }
   std::size_t size() const { return workers_.size(); }
   std::size_t CountIn(wire::WorkerState state) const;
-  // Grows whenever a worker comes, goes, or becomes something else, or its connection does.
+  // Grows whenever a worker or its connection comes, goes or changes.
   std::uint64_t changes() const { return changes_; }
   void CheckInvariants() const;
 
  private:
   using Ranked = std::map<std::uint64_t, Worker*>;
-  // Remembered until the next change: a thousand demands times ten thousand workers are not looked
-  // at again for each event.
+  // Cached until the next change, so that an event does not have to check a thousand demands
+  // against ten thousand workers.
   struct LastCandidates {
-    std::uint64_t changes = 0;  // when the following was looked at
+    std::uint64_t changes = 0;  // the registry's at the time of the check
     std::vector<Uuid> in_quarantine;
     std::map<Demand, bool> has_ready;
   };
@@ -156,7 +156,7 @@ class WorkerRegistry {
   }
   bool IsCandidate(const Worker& worker) const;
   void Unrank(Worker& worker);
-  void Rerank(Worker& worker);  // to the end of the candidates, if it is one
+  void Rerank(Worker& worker);  // moves it to the end of the candidates, if it is one
 
   std::map<Uuid, Worker> workers_;
   std::unordered_map<PeerId, Uuid> peers_;
