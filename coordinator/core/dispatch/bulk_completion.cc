@@ -9,12 +9,12 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Of one answer, before those who wait for another one have their turn.
+// Followers of one answer served in a row, before followers of other answers get their turn.
 constexpr std::size_t kFollowersInARow = 256;
-// Indices passed over for each job ended: what finished before costs a look each.
+// Indices visited for each job ended: a job that finished before costs a look-up each.
 constexpr std::uint64_t kLooksForEach = 10;
 
-// Ends unfinished jobs of the batch in their order, `left` of them. Whether it has no more.
+// Ends unfinished jobs of the batch in order, `left` of them. Returns whether none is left.
 bool CancelSome(Transaction& tx, Batch& batch, std::size_t& left, Revocations& revoked) {
   std::uint64_t looks = left * kLooksForEach;
   for (; batch.cancelled_before < batch.accepted; ++batch.cancelled_before) {
@@ -28,7 +28,8 @@ bool CancelSome(Transaction& tx, Batch& batch, std::size_t& left, Revocations& r
   return true;
 }
 
-// As many as workers have places at most: nobody works on for nothing.
+// Ends the running jobs at once, so that no worker works on them in vain. There are at most as many
+// as workers have places.
 void CancelRunning(Transaction& tx, BatchId batch, Revocations& revoked) {
   std::vector<JobId> running;
   for (const auto& [id, worker] : tx.state.workers.all()) {
@@ -54,7 +55,7 @@ void GoOnCancelling(Transaction& tx, std::size_t& left) {
   std::deque<BatchId>& cancelled = state.endings.cancelled;
   Revocations revoked;
   while (left > 0 && !cancelled.empty()) {
-    Batch* batch = state.batches.Find(cancelled.front());  // none: its jobs ended otherwise
+    Batch* batch = state.batches.Find(cancelled.front());  // null: its jobs ended otherwise
     if (batch != nullptr && !CancelSome(tx, *batch, left, revoked)) break;
     cancelled.pop_front();
   }

@@ -1,12 +1,11 @@
 #pragma once
-// Endings of any number of jobs that one event brings about: an answer that many follow for, a
-// batch that is cancelled. They are made piece by piece (Limits::max_endings_per_event), the next
-// one when the last is on disk, so that others are served meanwhile, and what is on its way to disk
-// stays small.
+// Ends any number of jobs because of one event: an answer with many followers, or a cancelled
+// batch. They end piece by piece (Limits::max_endings_per_event), each piece once the previous one
+// is on disk, so that other requests are served in between and few writes are pending at a time.
 //
-// Nothing is lost by it: a job that has no outcome yet is unfinished on disk, too. That a batch is
-// cancelled is on disk with its first piece, and no job of it is granted from then on. A follower
-// that has no answer yet when the coordinator is killed is asked of a worker again.
+// Nothing is lost by this: a job without an outcome is unfinished on disk, too. The cancellation
+// itself is on disk with its first piece, and no job of the batch is granted from then on. If the
+// coordinator is killed, a follower without an answer yet is measured by a worker.
 
 #include <cstdint>
 
@@ -16,14 +15,14 @@ namespace loopfleet::coordinator {
 
 Failure CancelledFailure();
 
-// Ends the first of the batch's unfinished jobs, and those that run; EndNextPiece goes on.
+// Ends the batch's first unfinished jobs and its running ones; EndNextPiece continues.
 void StartCancelling(Transaction& tx, Batch& batch);
-// Ends those of one message that was on its way to disk as the batch was cancelled.
+// Ends the jobs of one message that was on its way to disk when the batch was cancelled.
 void CancelArrived(Transaction& tx, const Batch& batch, std::uint32_t first_index);
-// Ends one of a cancelled batch that is next to be granted.
+// Ends a job of a cancelled batch when it is next to be granted.
 void Cancel(Transaction& tx, JobId job);
 
-// Ends some of what is to be ended, unless some are on their way to disk.
+// Ends the next piece of the jobs to be ended, unless one is on its way to disk.
 void EndNextPiece(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

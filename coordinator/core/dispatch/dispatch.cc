@@ -22,15 +22,15 @@ bool MayGrant(const Transaction& tx) {
              state.limits.max_undurable_outcomes;
 }
 
-// Not while jobs that are over are in the way.
+// Whether the queue was searched completely: false while ended jobs are still in it.
 bool AllWasSeen(const Transaction& tx) {
   const State& state = tx.state;
   return !state.deadlines.Due(tx.now.instant) && state.endings.cancelled.empty() &&
          tx.commit.outcomes.size() < state.limits.max_endings_per_event;
 }
 
-// The next job that `pop` takes out of the queue for a worker. Jobs that are over end on the way
-// (of very many, some).
+// The next job that `pop` takes out of the queue for a worker. Ends the cancelled and expired jobs
+// it meets, up to a limit.
 template <class Pop>
 std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
   while (const std::optional<Popped> popped = pop()) {
@@ -39,14 +39,14 @@ std::optional<JobId> NextWanted(Transaction& tx, const Pop& pop) {
       case Popped::Fate::kCancelled: Cancel(tx, popped->job); break;
       case Popped::Fate::kExpired: Expire(tx, popped->job); break;
     }
-    // The next event goes on.
+    // The next event continues.
     if (tx.commit.outcomes.size() >= tx.limits().max_endings_per_event) break;
   }
   return std::nullopt;
 }
 
-// Longest idle first, and nobody gets a second job before everybody with credit got a first: who
-// was given one comes last again.
+// The worker idle longest comes first. After a grant a worker goes to the end of the candidates, so
+// none gets a second job before every worker with credit got a first.
 void GrantTo(Transaction& tx, DeviceKind device) {
   State& state = tx.state;
   Offered& offered = state.offered[static_cast<std::size_t>(device)];
@@ -67,13 +67,13 @@ void GrantTo(Transaction& tx, DeviceKind device) {
   }
   offered.changes = AllWasSeen(tx) ? state.ready.changes() : 0;
   for (auto& [id, leases] : granted) {
-    if (leases.leases.empty()) continue;  // reserved, for when it has nothing else
+    if (leases.leases.empty()) continue;  // reserved, for when it has no other jobs
     tx.effects.push_back(
         SendToWorker{.peer = *state.workers.Find(id)->peer, .command = std::move(leases)});
   }
 }
 
-// Workers in quarantine get what no ready worker could run (placement.h).
+// Quarantined workers get the jobs that no ready worker could run (placement.h).
 void GrantToLast(Transaction& tx) {
   State& state = tx.state;
   const std::vector<Uuid> in_quarantine = state.workers.InQuarantine();

@@ -5,8 +5,8 @@
 
 namespace loopfleet::coordinator {
 
-// Gives waiting jobs to workers with free credit: jobs that are tried again first, then the ready
-// queue, the worker that has been idle longest first.
+// Grants waiting jobs to workers with free credit: retries first, then the ready queue. The worker
+// that has been idle longest comes first.
 void GrantLeases(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -1,15 +1,16 @@
 #pragma once
-// Jobs that end because time has passed.
+// Ends jobs whose time has run out.
 
 #include "coordinator/core/state/state.h"
 
 namespace loopfleet::coordinator {
 
-// Ends a job whose deadline has come, wherever it is; a worker that has it is told to drop it.
+// Ends a job whose deadline has passed, in whatever state; a worker that holds it is told to drop
+// it.
 void Expire(Transaction& tx, JobId id);
-// Ends all whose deadline has come (of very many, some; the next call goes on).
+// Ends all jobs whose deadline has passed, up to a limit; the next call continues.
 void ExpireOverdue(Transaction& tx);
-// Ends jobs that no worker could run for the whole grace: NO_MATCHING_WORKER.
+// Ends jobs that no worker could run for the whole grace period: NO_MATCHING_WORKER.
 void ExpireUnschedulable(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

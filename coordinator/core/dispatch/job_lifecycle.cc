@@ -14,7 +14,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Everything an outcome is made of, but for what its batch adds.
+// An outcome, except for what its batch adds.
 struct Concluded {
   JobId id;
   std::uint32_t attempts = 0;
@@ -27,7 +27,7 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
   Batch& batch = tx.state.batches.At(concluded.id.batch);
   DischargeJob(tx, batch);
   Ending& ending = concluded.ending;
-  // A measured job also waited inside its worker, which is in the report.
+  // A measured job also waited inside its worker; the report includes that time.
   Nanos& queue = ending.evaluation.stages[Stage::kQueue];
   queue = (ending.source == OutcomeSource::kMeasured ? queue : Nanos{0}) + ending.queued;
   const std::uint64_t sequence = ++batch.finished;
@@ -41,7 +41,7 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
                                 .lease = ending.lease,
                                 .settles = std::move(concluded.settles)});
   const bool is_doubted_figure = !ending.doubt.empty() && ending.evaluation.ok();
-  // Benchmark, actions and tag are the accepted job's: storage has them (storage/record.h).
+  // The accepted job has benchmark, actions and tag; storage has them already (storage/record.h).
   tx.writes.push_back(storage::JobFinished{.outcome = {.job = concluded.id,
                                                        .sequence = sequence,
                                                        .source = ending.source,
@@ -57,8 +57,8 @@ void MakeOutcome(Transaction& tx, Concluded concluded) {
   }
 }
 
-// The job has the answer of another one: all who have it share it, in memory and on its way to
-// disk.
+// A job answered with another job's result. All such jobs share the result object, in memory and on
+// the way to disk.
 struct Answered {
   JobId id;
   OutcomeSource source = OutcomeSource::kStored;
@@ -90,7 +90,7 @@ void MakeSharedOutcome(Transaction& tx, const Answered& answered, storage::Store
                         .answer = std::move(answer)});
 }
 
-// Out of the JobTable, and of what goes with it.
+// Removes the job from the JobTable and the DeadlineTable.
 Job TakeJob(State& state, JobId id) {
   Job job = state.jobs.Take(id);
   if (job.expires_at != Instant::max()) state.deadlines.Remove(id, job.expires_at);
@@ -102,14 +102,14 @@ Job& AddJob(State& state, Job entering) {
   return job;
 }
 
-// The job, which shares, ends on its own account.
+// A sharing job ends on its own account: the next in line leads.
 void LeaveFlight(Transaction& tx, const Job& job, Verdict verdict) {
   const auto successor = tx.state.single_flight.Leave(QuestionOf(job), job.id);
   if (!successor) return;
   Job& next = tx.state.jobs.At(*successor);
-  if (std::holds_alternative<Queued>(next.progress)) return;  // it stands in line already
+  if (std::holds_alternative<Queued>(next.progress)) return;  // already in line
   if (verdict == Verdict::kNobodyCame) {
-    PutInQueue(tx, next);  // in front, it would hold up the expiry of those who waited longer
+    PutInQueue(tx, next);  // at the front it would delay the expiry of jobs that waited longer
   } else {
     PutInFront(tx, next);
   }
@@ -147,7 +147,7 @@ Instant ExpiryOf(const JobSpec& spec, Instant accepted_at) {
          std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(spec.deadline_s));
 }
 
-// Of the worker's time.
+// Worker time.
 Nanos SpentOn(const StageDurations& stages) {
   return stages[Stage::kReplay] + stages[Stage::kCompile] + stages[Stage::kVerify] +
          stages[Stage::kMeasure];
@@ -184,7 +184,7 @@ void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at) {
   if (auto* failure = std::get_if<Failure>(&job.admission)) {
     Ending ending = FailedBy(std::move(*failure), Verdict::kAboutThisJob);
     MakeOutcome(tx, {.id = id, .ending = std::move(ending)});
-  } else if (expires_at <= tx.now.instant) {  // getting it on disk took longer
+  } else if (expires_at <= tx.now.instant) {  // it expired on its way to disk
     if (shares) tx.state.single_flight.Forget(QuestionOf(job.spec, *measure));
     MakeOutcome(tx,
                 {.id = id, .ending = FailedBy(ExpiredFailure(job.spec), Verdict::kAboutThisJob)});
@@ -217,7 +217,7 @@ Job FinishJob(Transaction& tx, JobId id, Ending ending) {
 
   std::optional<Question> settles;
   if (job.sharing == Sharing::kShares && ending.verdict == Verdict::kAboutTheTree) {
-    LeadFlight(tx, job);  // it may have no worker yet: nobody is to stand for it any more
+    LeadFlight(tx, job);  // it may have no worker yet: nothing may stand in line for it any more
     settles = QuestionOf(job);
     state.single_flight.Answer(*settles,
                                std::make_shared<const storage::StoredResult>(storage::StoredResult{
@@ -256,7 +256,7 @@ void EndWherever(Transaction& tx, JobId id, Failure failure, Revocations& revoke
 void SendRevocations(Transaction& tx, Revocations revoked) {
   for (auto& [id, revoke] : revoked) {
     const Worker* worker = tx.state.workers.Find(id);
-    if (!worker->peer) continue;  // it is told once it is back
+    if (!worker->peer) continue;  // told when it reconnects
     tx.effects.push_back(SendToWorker{.peer = *worker->peer, .command = std::move(revoke)});
   }
 }

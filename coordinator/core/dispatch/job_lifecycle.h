@@ -1,12 +1,12 @@
 #pragma once
-// What can become of a job once it is on disk: it enters, is leased, comes back, is finished.
-//
-// Which failures that a worker reports are tried again: retry_rules.h.
+// The life of a job once it is on disk: it enters, is leased, is returned, is finished. Which
+// reported failures are retried: see retry_rules.h.
 //
 // What equal jobs share: a verdict about the tree, whether a measurement or a failure, goes to
-// everybody who waits for it; so does "three workers were lost with it", or a tree that kills
-// workers would get three more for each follower (promise I7). An ending about one job's own
-// circumstances (cancelled, no worker in time) is its own: the next in line takes the lead.
+// every job waiting for it. So does the failure that three workers were lost with it: otherwise a
+// tree that crashes workers would get three more for each follower (promise I7). An ending that
+// concerns only one job's circumstances (cancelled, no worker in time) is not shared: the next in
+// line leads.
 
 #include <cstdint>
 #include <map>
@@ -20,42 +20,43 @@ namespace loopfleet::coordinator {
 
 enum class Verdict : std::uint8_t {
   kAboutTheTree,
-  kAboutThisJob,  // the next in line gets its turn
-  kNobodyCame,    // the next in line waits for one, as everybody does
+  kAboutThisJob,  // the next in line leads
+  kNobodyCame,    // no worker came; the next in line waits for one in the queue
 };
 
 struct Ending {
   Verdict verdict = Verdict::kAboutThisJob;
   OutcomeSource source = OutcomeSource::kMeasured;
   Evaluation evaluation;
-  std::string worker;  // name of the one that measured
-  LeaseId lease;       // whose report this is; none if it is none
-  Nanos queued{0};     // how long the job waited for its turn
-  std::string doubt;   // why what it says of time answers nobody else; "": it may
+  std::string worker;  // name of the measuring worker
+  LeaseId lease;       // whose report this is; none without a report
+  Nanos queued{0};     // how long the job waited to be granted
+  std::string doubt;   // why its timing cannot serve other jobs; "": it can
 };
 Ending FailedBy(Failure failure, Verdict verdict);
-// Its deadline has come.
+// The failure of a job whose deadline has passed.
 Failure ExpiredFailure(const JobSpec& spec);
 
-// The job's acceptance is durable: answered at once, or queued, or follows an equal one.
+// The job's acceptance is durable: it is answered at once, queued, or follows an equal job.
 void EnterJob(Transaction& tx, JobId id, AdmittedJob job, Instant accepted_at);
 
-// The job, which is in no queue, is this worker's. To be sent to it.
+// Grants a job that is in no queue to this worker. The caller sends the lease.
 wire::Lease GrantLease(Transaction& tx, Worker& worker, JobId id);
 
 // Makes the one outcome of a job of the JobTable; its followers are owed the same (EndNextPiece). A
-// lease that it has must have ended, or be the one whose report this is. Returns the job.
+// lease on it must have ended, or be the one whose report this is. Returns the job.
 Job FinishJob(Transaction& tx, JobId id, Ending ending);
 
-// The job, which follows (SingleFlightTable::TakePendingReplies), has the same answer.
+// Gives a follower (SingleFlightTable::TakePendingReplies) the shared answer.
 void ShareAnswer(Transaction& tx, JobId follower, storage::StoredAnswer answer);
 
-// Ends a job of the JobTable on its own account. The worker that may have it is to be told.
+// Ends a job of the JobTable with a failure of its own. If a worker holds it, adds the lease to
+// `revoked`.
 using Revocations = std::map<Uuid, wire::Revoke>;
 void EndWherever(Transaction& tx, JobId id, Failure failure, Revocations& revoked);
 void SendRevocations(Transaction& tx, Revocations revoked);
 
-// The lease ends; what becomes of its job is up to the caller.
+// Ends the lease; the caller decides what happens to its job.
 void EndLease(Transaction& tx, LeaseId lease);
 
 }  // namespace loopfleet::coordinator

@@ -12,7 +12,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Under which the job was, or would have been, run.
+// The conditions under which the job was, or would have been, run.
 Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
   return {.hardware = facts.hardware,
           .compiler = facts.compiler,
@@ -21,9 +21,10 @@ Conditions ConditionsOf(const wire::WorkerHello& facts, const JobSpec& spec) {
           .policy = facts.policy};
 }
 
-// A worker was lost with the job, or lost the job. Whether that counts: the worker was heard to
-// have it, or may have been ended by it before it could say so. A worker that announces a job which
-// was lost before does that before it begins it; so one that was not heard to did not begin it.
+// A worker was lost with the job, or lost the job. Decides whether that counts as an attempt. It
+// does if the worker was seen to hold the job, or may have crashed on it before it could report
+// that. A worker with the announce capability announces a job that was lost before it starts the
+// job; so without an announcement it did not start.
 LeaseEnd CountLoss(Transaction& tx, Job& job, const LeaseRecord& lease) {
   ++job.losses;
   if (lease.was_held) return LeaseEnd::kLost;

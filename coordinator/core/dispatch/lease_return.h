@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a job whose lease ends without a report: its worker gave it back, dropped it, or
+// What happens to a job whose lease ends without a report: its worker gave it back, dropped it, or
 // was lost with it.
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 namespace loopfleet::coordinator {
 
 enum class LeaseEnd : std::uint8_t {
-  kUnrun,  // the worker says it never started: not counted as an attempt
-  kLost,   // the worker was lost with it: if that was the last attempt, WORKER_LOST
+  kUnrun,  // the worker says it never started the job: not counted as an attempt
+  kLost,   // the worker was lost with the job; after the last attempt: WORKER_LOST
 };
-// The job goes back to the front of the queue, or ends with WORKER_LOST.
+// Ends the lease. Its job goes to the front of the queue, waits for a second verdict on another
+// worker, or ends: with its first verdict if that was to be confirmed, or with WORKER_LOST.
 void ReturnLease(Transaction& tx, LeaseId lease, LeaseEnd how);
-// These leases of one worker; their jobs keep their order.
+// Returns these leases of one worker; their jobs keep their order.
 void ReturnLeases(Transaction& tx, const std::set<LeaseId>& leases, LeaseEnd how);
 
 }  // namespace loopfleet::coordinator

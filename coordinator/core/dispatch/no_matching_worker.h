@@ -1,5 +1,5 @@
 #pragma once
-// What the fleet lacks for a job that no worker could run, in words.
+// Describes what the fleet lacks for a job that no worker can run.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace loopfleet::coordinator {
 
-// The text of a NO_MATCHING_WORKER: what is missing, and which worker comes nearest. `grace`: how
-// long the job has waited for one; 0: it waits still.
+// The text of a NO_MATCHING_WORKER failure: what is missing, and which worker comes nearest.
+// `grace`: how long the job waited for a worker; 0: it still waits.
 std::string WhyUnschedulable(const WorkerRegistry& workers, const Demand& demand, Nanos grace);
 
 }  // namespace loopfleet::coordinator

@@ -11,7 +11,7 @@ bool IsOfUse(const State& state, const Uuid& id) {
   return worker != nullptr && worker->state == wire::WorkerState::kReady;
 }
 
-// The jobs that wait with this affinity are for `worker` from now on; nil: for any.
+// Reserves the waiting jobs of this affinity for `worker`; nil: for any worker.
 void MoveWaiting(Transaction& tx, const std::string& affinity, const Uuid& worker) {
   State& state = tx.state;
   for (const JobId id : state.affinities.WaitingWith(affinity)) {
@@ -29,7 +29,7 @@ void Release(Transaction& tx, const std::string& affinity) {
   tx.state.affinities.Release(affinity);
 }
 
-// What the job demands in the queue.
+// Registers the waiting job with its affinity. Returns its demand in the queue.
 Demand Enter(Transaction& tx, const Job& job) {
   State& state = tx.state;
   Demand demand = DemandOf(job.spec, job.placement);
@@ -51,7 +51,7 @@ void StandInLine(Transaction& tx, const Job& job) {
   tx.state.single_flight.Stand(QuestionOf(job), LinePlaceOf(tx.state, job), job.id);
 }
 
-// What goes with having left the queue.
+// Undoes what goes with being queued: the affinity's waiting list and the place in line.
 void StepOut(Transaction& tx, const Job& job) {
   State& state = tx.state;
   if (!job.spec.affinity.empty()) state.affinities.StopWaiting(job.spec.affinity, job.id);
@@ -59,7 +59,7 @@ void StepOut(Transaction& tx, const Job& job) {
   state.single_flight.StepOut(QuestionOf(job), LinePlaceOf(state, job), job.id);
 }
 
-// The job is out of the queue, and whether it is wanted yet.
+// Records that the job left the queue. Returns whether it is still wanted.
 Popped Pop(Transaction& tx, JobId id) {
   Job& job = tx.state.jobs.At(id);
   job.progress = Following{};  // in no queue; the caller leases it or ends it

@@ -17,7 +17,7 @@ bool IsIdle(const Worker& worker) {
          worker.running.empty();
 }
 
-// Its jobs of late, times those that it has. What is not known is taken for long.
+// Its recent time per job, times the jobs that it holds. An unknown time counts as long.
 bool IsLoaded(const Worker& worker, const Limits& limits) {
   if (worker.running.size() < 2) return false;
   return worker.job_took == Nanos{0} ||
@@ -29,7 +29,7 @@ bool IsWaitedFor(const Transaction& tx, const Worker& worker) {
          tx.now.instant < worker.asked_back_at + tx.state.limits.retract_patience;
 }
 
-// Of what the worker got last, up to half, as far as the idle one may run it.
+// The worker's latest leases, at most half of them, that the idle worker could run.
 std::vector<LeaseId> Retractable(const Transaction& tx, const Worker& loaded, const Worker& idle) {
   const std::size_t most = std::min<std::size_t>(loaded.running.size() / 2, idle.FreeCredit());
   std::vector<LeaseId> leases;
@@ -41,7 +41,7 @@ std::vector<LeaseId> Retractable(const Transaction& tx, const Worker& loaded, co
   return leases;
 }
 
-// That a worker of this device could perhaps run.
+// No job is queued that a worker of this device could run.
 bool NothingIsQueued(const State& state, DeviceKind device) {
   for (const Placement placement : {Placement::kCpu, Placement::kCuda, Placement::kAny}) {
     if (Serves(device, placement) && state.ready.Size(placement) > 0) return false;

@@ -1,5 +1,5 @@
 #pragma once
-// Flow: leases that are asked back from a worker that has not begun them.
+// Rebalancing: asks workers to give back leases that they have not started.
 
 #include <vector>
 
@@ -7,14 +7,15 @@
 
 namespace loopfleet::coordinator {
 
-// Asks the worker to give back what it has not begun of these. What it does begin it finishes.
+// Asks the worker to give back those of these leases that it has not started. It finishes the
+// others.
 void AskBack(Transaction& tx, Worker& worker, std::vector<LeaseId> leases);
 
-// It gave these back: they are queued again, as if they had not been granted.
+// The worker gave these back: their jobs are queued again, as if they had not been granted.
 void OnReturned(Transaction& tx, Worker& worker, const wire::Returned& returned);
 
-// Nothing is queued and a worker idles, while another one has more than it can begin soon: half of
-// that is asked back.
+// If nothing is queued and a worker idles while another one holds more than it can start soon, asks
+// the other one for half of its leases.
 void RetractFromLoaded(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -18,7 +18,7 @@ bool Failed(const Job& job, const Uuid& worker) {
          job.failed_attempts.end();
 }
 
-// Whether the job could be asked of this worker instead of those that failed it.
+// Whether the job could run on this worker, as one that has not failed it.
 bool IsAlternative(const Job& job, const Worker& worker) {
   const bool same_class = !job.first_verdict ||
                           job.first_verdict->hardware_class == worker.facts.hardware.hardware_class;
@@ -31,7 +31,7 @@ bool HasAlternative(const Transaction& tx, const Job& job) {
                              [&](const auto& entry) { return IsAlternative(job, entry.second); });
 }
 
-// The one of those with free credit that has waited longest.
+// The alternative with free credit that has waited longest; null if there is none.
 Worker* FreeAlternative(Transaction& tx, const Job& job) {
   WorkerRegistry& workers = tx.state.workers;
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
@@ -72,7 +72,7 @@ void GrantElsewhere(Transaction& tx, RetryTable::Order order, Instant until, Job
   }
 }
 
-// The worker is still there for this job.
+// Whether the worker is still reserved for this job, and may run it.
 bool IsReserved(const Transaction& tx, const Worker* worker, const Job& job) {
   return worker != nullptr && worker->peer && worker->reservation &&
          worker->reservation->job == job.id &&
@@ -135,7 +135,7 @@ bool AskAnother(Transaction& tx, Job& job) {
 bool EndWithFirstVerdict(Transaction& tx, JobId id) {
   const Job& job = tx.state.jobs.At(id);
   if (!job.first_verdict) return false;
-  const auto verdict = job.first_verdict;  // the job goes
+  const auto verdict = job.first_verdict;  // outlives the job
   FinishJob(tx, id,
             {.verdict = Verdict::kAboutTheTree,
              .evaluation = verdict->evaluation,
@@ -147,7 +147,7 @@ void GrantRetries(Transaction& tx) {
   State& state = tx.state;
   const auto waiting = state.retries.Next(state.limits.max_retries_per_event);
   for (const auto& [order, entry] : waiting) {
-    // A job that ended meanwhile may have taken equal ones with it.
+    // A job that ended in this loop may have ended equal ones with it.
     if (!state.retries.entries().contains(order)) continue;
     Job& job = state.jobs.At(entry.job);
     if (IsCancelled(state, job.id)) {
@@ -168,7 +168,7 @@ void RunAlone(Transaction& tx, Worker& worker, JobId id, wire::Leases& leases) {
     leases.leases.push_back(GrantLease(tx, worker, id));
   } else {
     Job& job = tx.state.jobs.At(id);
-    if (job.sharing == Sharing::kShares) LeadFlight(tx, job);  // its equals are not to pass it
+    if (job.sharing == Sharing::kShares) LeadFlight(tx, job);  // its equals must not overtake it
     job.progress =
         Retrying{tx.state.retries.Add({.job = id, .what = WaitsToBeAlone{.worker = worker.id()}})};
   }

@@ -12,7 +12,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Why the client has to wait before it sends these; empty if it need not.
+// Why these jobs exceed the client's quotas; empty if they do not.
 std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, const Batch* batch,
                                     std::size_t jobs, std::uint64_t bytes) {
   const Limits& limits = state.limits;
@@ -35,7 +35,7 @@ std::optional<Failure> WhyOverQuota(const State& state, const Uuid& client, cons
   return std::nullopt;
 }
 
-// One that more jobs may be added to by this client; null: it is none.
+// The batch, if this client may append jobs to it; else null.
 const Batch* OpenBatchOf(const State& state, const Uuid& client, BatchId id) {
   const Batch* batch = state.batches.Find(id);
   const bool is_open = batch != nullptr && batch->client == client && batch->open &&

@@ -49,7 +49,7 @@ wire::WorkerFit FitOf(const Worker& worker, const Demand& demand) {
                             : std::string()};
 }
 
-// Those that fit best first; of equal ones, by name.
+// Best fit first; equal ones by name.
 void AddWorkers(const State& state, const Demand& demand, wire::JobExplanation& explanation) {
   using Distance = std::tuple<std::size_t, bool, bool, std::string_view, const Worker*>;
   std::vector<Distance> all;
@@ -68,8 +68,8 @@ void AddWorkers(const State& state, const Demand& demand, wire::JobExplanation& 
 
 struct Fleet {
   std::size_t matching = 0;
-  std::size_t ready = 0;  // of those
-  std::size_t free = 0;   // of those, with credit left
+  std::size_t ready = 0;  // of the matching
+  std::size_t free = 0;   // of the ready, with credit left
 };
 Fleet FleetFor(const State& state, const Demand& demand) {
   Fleet fleet;
@@ -97,7 +97,7 @@ std::string QueueText(const wire::JobExplanation& explanation) {
   return text;
 }
 
-// Nobody who could run it is ready. Who of them is in quarantine, and what comes of that.
+// No matching worker is ready: says which of them are quarantined, and what that means for the job.
 std::string WhyNobodyIsReady(const State& state, const Demand& demand, Instant now) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> quarantined;
@@ -218,7 +218,7 @@ void ExplainRetrying(const State& state, const Job& job, const Retrying& retryin
                               state.retries.entries().at(retrying.order).what);
 }
 
-// Every state of a job has its explanation.
+// Explains each state of a job.
 struct ProgressExplainer {
   const State& state;
   const Job& job;

@@ -1,6 +1,6 @@
 #pragma once
-// Explanation: why a job is where it is, in figures and in words. Pure functions over the core's
-// state.
+// Explanation: why a job is in its present state, in figures and in words. Pure functions over the
+// core's state.
 
 #include <string>
 
@@ -9,11 +9,10 @@
 
 namespace loopfleet::coordinator {
 
-// Of a job of the JobTable.
+// Explains a job of the JobTable.
 wire::JobExplanation Explain(const State& state, const Job& job, Instant now);
 
-// Of one that is not there any more: `outcome` is what became of it; none: it is on its way to
-// disk.
+// Explains a job that has left it. `outcome` nullopt: the outcome is on its way to disk.
 wire::JobExplanation ExplainFinished(JobId job, std::optional<Outcome> outcome);
 
 }  // namespace loopfleet::coordinator

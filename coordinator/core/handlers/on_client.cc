@@ -24,13 +24,13 @@ void CancelWholeBatch(Transaction& tx, Batch& batch, const Asker& asker) {
   batch.cancelled = true;
   batch.cancelling = true;
   batch.cancel_askers[asker.peer] = asker.number;
-  // On disk before the first job's end: whatever happens then, it stays cancelled.
+  // On disk before the first job's outcome: whatever happens then, it stays cancelled.
   tx.writes.push_back(storage::BatchCancelled{.batch = batch.id});
   tx.commit.cancels = batch.id;
   StartCancelling(tx, batch);
 }
 
-// Why the request is not for this client; empty if it is.
+// Why this client may not make the request; empty if it may.
 std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event) {
   const Need need = NeedOf(event.question);
   auto ownership = Ownership::kAnothers;
@@ -41,7 +41,7 @@ std::optional<Failure> WhyForbidden(const State& state, const ClientAsked& event
     if (event.role == wire::Role::kClient && !client) {
       return Failure{.code = FailureCode::kUnauthenticated, .message = "say hello first"};
     }
-    // One that is over cannot be changed any more: to be told so is reading.
+    // A batch that is over cannot be changed any more; reporting that only takes reading.
     if (batch == nullptr || batch->client == client) ownership = Ownership::kOwn;
     what = fmt::format("batch {} is another client's: to cancel it", cancel->batch);
   }
@@ -54,7 +54,7 @@ struct QuestionVisitor {
   Transaction& tx;
   Asker asker;
   const KeyText& key;
-  Uuid payer;  // who this counts for
+  Uuid payer;  // the client that the request is charged to
 
   void operator()(const wire::ClientHello& hello) const {
     State& state = tx.state;
@@ -83,7 +83,7 @@ struct QuestionVisitor {
                   .key = key,
                   .fetch = fetch,
                   .deadline = tx.now.instant + wait};
-    // Not here: over, or unknown. Storage can tell.
+    // Not in the table: over or unknown. Storage can tell.
     if (batch == nullptr || batch->durable > fetch.after_sequence || wait == Nanos{0}) {
       return ReplyToWaiter(tx, waiter);
     }
@@ -104,11 +104,11 @@ struct QuestionVisitor {
 
   void operator()(const wire::CancelBatch& cancel) const {
     Batch* batch = tx.state.batches.Find(cancel.batch);
-    // A batch whose first message is on its way to disk is not known to anybody yet.
+    // No client knows of a batch yet whose first message is on its way to disk.
     const bool settled = batch == nullptr || batch->cancelled ||
                          batch->accepting == Accepting::kFirstMessage ||
                          (!batch->open && batch->finished == batch->job_count);
-    if (batch != nullptr && batch->cancelling) {  // asked again: storage does not know it yet
+    if (batch != nullptr && batch->cancelling) {  // repeated: storage does not know it yet
       batch->cancel_askers[asker.peer] = asker.number;
       return;
     }
@@ -132,7 +132,7 @@ struct QuestionVisitor {
         send.live->worker = tx.state.workers.Find(lease->worker)->facts.name;
       }
     } else if (tx.state.recovering && tx.state.batches.Find(show.job.batch) != nullptr) {
-      send.live = LiveJob{};  // still to be read
+      send.live = LiveJob{};  // not loaded yet
     }
     tx.effects.push_back(std::move(send));
   }
@@ -238,7 +238,7 @@ void OnKeysRevoked(Transaction& tx, const KeysRevoked& event) {
     tx.state.clients.ForgetAsker(peer);
     tx.state.batches.ForgetCancelAsker(peer);
   }
-  tx.state.long_polls.RemoveThoseWith(event.keys);  // they need not have said hello
+  tx.state.long_polls.RemoveThoseWith(event.keys);  // these connections may have sent no hello
   RemoveWorkersWith(tx, event.keys);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What clients ask: cancellations and questions. (Submissions: on_submit.h.)
+// Client requests: cancellations and queries. (Submissions: on_submit.h.)
 
 #include "coordinator/core/state/state.h"
 
@@ -8,10 +8,10 @@ namespace loopfleet::coordinator {
 void OnClientAsked(Transaction& tx, ClientAsked event);
 void OnClientUnreachable(Transaction& tx, const ClientUnreachable& event);
 
-// Clients and workers that came with one of these keys are gone.
+// Drops the clients and workers whose connection uses one of these keys.
 void OnKeysRevoked(Transaction& tx, const KeysRevoked& event);
 
-// Fetches whose time is over get what there is.
+// Answers long polls past their deadline with what there is.
 void AnswerExpiredWaiters(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

@@ -41,7 +41,7 @@ void Update(Transaction& tx, Worker& worker) {
   if (worker.drain) AskBack(tx, worker, {worker.running.begin(), worker.running.end()});
 }
 
-// "; nearest: build-7", of everything that could have been meant.
+// "; nearest: build-7", chosen among all valid targets.
 std::string Suggestion(const State& state, const wire::SetDrain& set) {
   std::vector<std::string> names;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -76,8 +76,8 @@ void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set) 
                     fmt::format("{} targets are drained, that is the most", state.drains.size()));
     }
   }
-  // Resuming a worker that is not drained changes nothing: said again after a silence it is no
-  // mistake.
+  // Resuming a worker that is not drained changes nothing: the request may be a repeat whose first
+  // reply got lost.
   if (set.wish == wire::DrainWish::kResume) {
     state.drains.erase(set.target);
     tx.writes.push_back(storage::WorkersResumed{.target = set.target});

@@ -1,10 +1,10 @@
 #pragma once
-// Draining by an operator: workers that a target names finish what they have begun, give the rest
-// back, and take nothing new until they are resumed.
+// Draining by an operator: the workers that a target names finish the jobs they started, give the
+// rest back, and take no new ones until they are resumed.
 //
-// A target is the name of a host (every worker of it, also those that start later), the name of a
-// worker, or its id: a daemon's, so such a drain ends to matter when the daemon does. It is stored:
-// a restarted coordinator knows it.
+// A target is a host name (every worker on it, including later ones), a worker's name, or a
+// worker's id. An id belongs to one run of a daemon, so a drain by id has no effect once that
+// daemon ends. Drains are stored and survive a restart of the coordinator.
 
 #include <string>
 
@@ -12,12 +12,13 @@
 
 namespace loopfleet::coordinator {
 
-// Answered once it is on disk.
+// The reply is sent once the change is on disk.
 void OnSetDrain(Transaction& tx, const Asker& asker, const wire::SetDrain& set);
-// The workers that the target names, as they are now.
+// Replies with the workers that the target names, in their present state.
 void ReplyWithConcerned(Transaction& tx, const Asker& asker, const std::string& target);
 
-// Which drain stands for a worker that has said hello; gives its work back if there is one.
+// Sets the drain that applies to a worker that has said hello; if one does, asks for its leases
+// back.
 void ApplyDrains(Transaction& tx, Worker& worker);
 
 }  // namespace loopfleet::coordinator

@@ -21,7 +21,7 @@ Asker AskerOf(const Submission& submission) {
   return {.peer = submission.peer, .number = submission.number};
 }
 
-// The questions of jobs on their way to disk stay in flight.
+// Keeps the questions of jobs on their way to disk in flight.
 void ExpectAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   for (const AdmittedJob& job : jobs) {
     const auto* measure = std::get_if<ToMeasure>(&job.admission);
@@ -40,7 +40,7 @@ void ForgetAnswers(Transaction& tx, const std::vector<AdmittedJob>& jobs) {
   tx.state.arriving_jobs -= jobs.size();
 }
 
-// A request that was sent before is answered as it was then; or will be, once it is on disk.
+// A repeated request gets its first answer: now, or once that is on disk.
 enum class Repeat : bool { kNo, kDealtWith };
 Repeat AnswerRepeat(Transaction& tx, const RequestKey& key, const Submission& submission) {
   const Asker asker = AskerOf(submission);
@@ -62,13 +62,13 @@ Repeat AnswerRepeat(Transaction& tx, const RequestKey& key, const Submission& su
 }
 
 std::size_t MostOpenDemands(const State& state) { return state.limits.max_demands; }
-// A worker needs few of them, however many affinities are bound to it.
+// A worker needs few bound demands, however many affinities are bound to it.
 std::size_t MostBoundDemands(const State& state) {
   constexpr std::size_t kForEachWorker = 4;
   return state.limits.max_demands + kForEachWorker * state.workers.size();
 }
 
-// Each is one more to look at for every worker that asks for a job.
+// Every worker that asks for a job has to examine each distinct demand.
 Failure TooManyDemands(const Limits& limits) {
   return {.code = FailureCode::kQuotaExceeded,
           .message = fmt::format("jobs wait with {} combinations of device, threads and labels, "
@@ -126,7 +126,7 @@ void RefuseHeld(Transaction& tx, Batch& batch, const Submission& held) {
          fmt::format("batch {} takes no more jobs", batch.id));
 }
 
-// The message on its way is dealt with: the next one of the batch has its turn.
+// The message on its way to disk is done: starts the batch's next one.
 void AcceptNextHeld(Transaction& tx, Batch& batch) {
   while (batch.accepting == Accepting::kNothing && !batch.held.empty()) {
     Submission next = std::move(batch.held.front());
@@ -188,7 +188,7 @@ void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs) {
   Submission submission{.jobs = std::move(jobs)};
   state.usage.OpenBatch(batch.client);
   ChargeJobs(tx, batch, submission.jobs.size(), MemoryBytesOf(submission.jobs));
-  // No client has the nil id, and a batch id is never used twice.
+  // A unique request: no client has the nil id, and a batch id is never reused.
   std::memcpy(submission.request_id.bytes.data(), &batch.id.value, sizeof batch.id.value);
   submission.digest = "own";
   state.clients.AddPending({.client = batch.client, .request = submission.request_id},
@@ -238,7 +238,7 @@ void OnAcceptanceRefused(Transaction& tx, AcceptanceCommit commit, const Failure
   Refuse(tx, asker, failure.code, failure.message);
   if (std::exchange(batch.accepting, Accepting::kNothing) == Accepting::kFirstMessage) {
     state.usage.CloseBatch(batch.client);
-    state.batches.Remove(commit.batch);  // nobody knows of it, so nothing can be held
+    state.batches.Remove(commit.batch);  // no client knows of it, so nothing can be held
     return;
   }
   AcceptNextHeld(tx, batch);

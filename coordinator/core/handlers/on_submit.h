@@ -1,5 +1,5 @@
 #pragma once
-// Submissions: jobs that a client sends, from the message to their acceptance on disk.
+// Submissions: jobs sent by a client, from the message to their acceptance on disk.
 
 #include <vector>
 
@@ -9,10 +9,10 @@ namespace loopfleet::coordinator {
 
 void OnSubmission(Transaction& tx, Submission submission);
 
-// A batch of the coordinator's own, with no client to reply to. Dropped if there is no room for it.
+// Submits a batch of the coordinator itself, without a reply. Dropped if there is no room for it.
 void SubmitInternalBatch(Transaction& tx, std::vector<AdmittedJob> jobs);
 
-// What became of the jobs of one message, once storage has answered.
+// Storage has answered: the jobs of one message were accepted or refused.
 void OnAcceptanceDurable(Transaction& tx, AcceptanceCommit commit);
 void OnAcceptanceRefused(Transaction& tx, AcceptanceCommit commit, const Failure& failure);
 

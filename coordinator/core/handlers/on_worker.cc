@@ -38,9 +38,9 @@ void RefuseWorker(Transaction& tx, const PeerId& peer, const std::string& name, 
   Send(tx, peer, wire::Refused{.failure = std::move(failure), .retry_after_ms = retry_after_ms});
 }
 
-// Whether the worker may go on with a job whose lease nobody here holds. One of this run's leases
-// counts only if the job knows of it; about those of earlier runs there is the worker's word alone,
-// so it must at least be one to whom the job could be given now.
+// Whether the worker may keep a job under a lease that is not in the LeaseTable. A lease of this
+// run is accepted only if the job has counted it. For a lease of an earlier run there is only the
+// worker's word, so the job must at least be grantable to this worker now.
 bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId lease,
               bool is_counted) {
   if (state.leases.IsOfThisRun(lease) && !is_counted) return false;
@@ -52,8 +52,8 @@ bool MayAdopt(const State& state, const Worker& worker, const Job& job, LeaseId 
          Serves(worker.supply(), DemandOf(job));
 }
 
-// Whether the job, which another worker was given since the restart, had better go on where it was
-// before: that one has been at it for longer.
+// Whether a job that was granted to another worker since the restart should rather continue on this
+// one, which has worked on it for longer.
 bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& job,
                         LeaseId lease) {
   const State& state = tx.state;
@@ -63,9 +63,9 @@ bool IsAheadOfItsHolder(const Transaction& tx, const Worker& worker, const Job& 
          job.failed_attempts.empty();
 }
 
-// Of a worker that came later to the job, or has not begun it. If that cannot be told to drop it,
-// nobody knows what became of it there, and the lease goes on to count. The job is left to the
-// caller.
+// Takes the job from a worker that got it later, or has not started it. If that worker cannot be
+// told to drop it, its progress is unknown and the lease still counts. The caller decides what
+// happens to the job.
 void TakeFromHolder(Transaction& tx, Job& job) {
   const LeaseId lease = std::get<Leased>(job.progress).lease;
   const Worker& holder = *tx.state.workers.Find(tx.state.leases.Find(lease)->worker);
@@ -75,9 +75,9 @@ void TakeFromHolder(Transaction& tx, Job& job) {
   Send(tx, *holder.peer, wire::Revoke{.leases = {lease}});
 }
 
-// Takes a lease over that the worker says it has and nobody here knows. False if the job is
-// finished, somebody else has it for good, or what came of the lease has been heard. One that was
-// taken for unrun, or is of an earlier start, counts as an attempt after all.
+// Enters a lease that the worker reports and the LeaseTable does not have. False if the job is
+// finished, another worker holds it for good, or the lease's result has been received. A lease that
+// was taken for unrun, or is from an earlier run, now counts as an attempt.
 bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
   State& state = tx.state;
   if (!state.leases.WasGranted(held.lease)) return false;
@@ -88,12 +88,12 @@ bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
   const bool is_counted = std::ranges::find(job->counted, held.lease) != job->counted.end();
   if (!is_counted && job->attempts() >= state.limits.max_attempts) return false;
   if (!MayAdopt(state, worker, *job, held.lease, is_counted)) return false;
-  if (!BindAffinity(tx, *job, worker)) return false;  // its like run elsewhere by now
+  if (!BindAffinity(tx, *job, worker)) return false;  // its affinity is bound elsewhere by now
   if (is_elsewhere) TakeFromHolder(tx, *job);
   if (std::holds_alternative<Queued>(job->progress)) LeaveQueue(tx, *job);
   if (std::holds_alternative<Retrying>(job->progress)) LeaveRetries(tx, *job);
   if (std::holds_alternative<Following>(job->progress)) {
-    state.single_flight.Leave(QuestionOf(*job), job->id);  // it has a turn of its own
+    state.single_flight.Leave(QuestionOf(*job), job->id);  // it runs by itself now
     job->sharing = Sharing::kAlone;
   }
   if (job->sharing == Sharing::kShares) LeadFlight(tx, *job);
@@ -107,8 +107,7 @@ bool Adopt(Transaction& tx, Worker& worker, const wire::HeldLease& held) {
   return true;
 }
 
-// Leases that the worker, which is alive, says that it does not have: they never arrived, or it
-// dropped them.
+// Returns leases that a live worker says it does not have: they never arrived, or it dropped them.
 void ReturnMissing(Transaction& tx, const std::set<LeaseId>& missing) {
   for (auto lease = missing.rbegin(); lease != missing.rend(); ++lease) {
     const bool was_held = tx.state.leases.Find(*lease)->was_held;
@@ -116,8 +115,8 @@ void ReturnMissing(Transaction& tx, const std::set<LeaseId>& missing) {
   }
 }
 
-// The leases that the worker would list if it had ever got them: one granted a moment ago over the
-// connection that it speaks on may have crossed what it says.
+// The leases that the worker would list if it had received them. One granted a moment ago over its
+// present connection may have crossed its message.
 std::set<LeaseId> ArrivedBy(const Transaction& tx, const Worker& worker) {
   std::set<LeaseId> arrived;
   for (const LeaseId lease : worker.running) {
@@ -127,8 +126,8 @@ std::set<LeaseId> ArrivedBy(const Transaction& tx, const Worker& worker) {
   return arrived;
 }
 
-// Makes the leases of both sides equal: what the worker lost goes back to the queue, what only the
-// worker knows is adopted or revoked. `missing`: what it has lost unless it holds it.
+// Makes both sides' leases agree: what the worker lost goes back to the queue; what only the worker
+// knows is adopted or revoked. `missing`: the leases that it has lost unless it holds them.
 void Reconcile(Transaction& tx, Worker& worker, const std::vector<wire::HeldLease>& held,
                std::set<LeaseId> missing) {
   wire::Revoke revoke;
@@ -150,7 +149,7 @@ std::size_t WorkersWith(const State& state, const KeyText& key) {
       state.workers.all(), [&](const auto& entry) { return entry.second.key == key; }));
 }
 
-// Whether the key has workers of so many other kinds that there is no room for this one's.
+// Whether the key has workers of so many other kinds that this worker's kind exceeds the limit.
 bool IsOneKindTooMany(const State& state, const wire::WorkerHello& hello, const KeyText& key) {
   const WorkerKind kind = KindOf(hello);
   std::vector<WorkerKind> others;
@@ -195,20 +194,20 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
     return RefuseWorker(tx, peer, hello.name, std::move(failure), state.limits.retry_after_ms);
   }
   const std::vector<wire::HeldLease> held = std::move(hello.held);
-  // Workers of one class are only to be compared at one clock; each measured a moment of its own.
+  // Workers of one class are comparable only at one reference clock; each measured its own.
   double& clock_mhz = hello.hardware.clock_mhz;
   const bool is_remembered = state.reference_mhz.contains(hello.hardware.hardware_class);
   if (clock_mhz > 0 &&
       (is_remembered || state.reference_mhz.size() < state.limits.max_hardware_classes)) {
     const double reference =
         state.reference_mhz.try_emplace(hello.hardware.hardware_class, clock_mhz).first->second;
-    // Its peak of arithmetic goes with the clock, and its times will be stated at this one.
+    // Its arithmetic peak scales with the clock, and its times are stated at this one.
     const bool is_stated_at_it = hello.hardware.device == DeviceKind::kCpu;
     if (is_stated_at_it) hello.hardware.peaks.flop_per_second *= reference / clock_mhz;
     clock_mhz = reference;
   }
-  // A hello that is said again, because the answer was late, was on its way while leases were
-  // granted upon the one before it. What went over another connection is lost with that.
+  // A hello repeated because its answer was late was sent while leases were granted upon the first
+  // one. What was sent over another connection is lost with it.
   const Worker* speaker = state.workers.FindByPeer(peer);
   const bool is_repeated = speaker != nullptr && speaker->id() == hello.worker;
   Worker& worker = state.workers.Welcome(peer, std::move(hello), tx.now.instant);
@@ -225,8 +224,8 @@ void OnHello(Transaction& tx, const PeerId& peer, wire::WorkerHello hello, const
           worker.running.size());
 }
 
-// The worker went into quarantine. What it measured within `doubted` is flagged. Ready workers take
-// over what it has, and measure again what it measured lately; what none of them could run stays.
+// The worker was quarantined. Its results of the last `doubted` are flagged. Ready workers take
+// over its jobs and remeasure its recent ones; jobs that none of them could run stay.
 void Distrust(Transaction& tx, Worker& worker, Nanos doubted) {
   State& state = tx.state;
   tx.writes.push_back(
@@ -265,18 +264,18 @@ void OnCanaries(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbea
   if (worker.canary == wire::CanaryState::kDrifting &&
       heartbeat.canary == wire::CanaryState::kSteady &&
       tx.now.instant < worker.quarantined_at + tx.limits().min_drift) {
-    return;  // too early: it says so again
+    return;  // too early: the worker will report it again
   }
   const auto before = std::exchange(worker.canary, heartbeat.canary);
   worker.canary_ratio = heartbeat.canary_ratio;
   worker.drifting = heartbeat.drifting;
-  // Longer ago than any worker's figures are asked for again.
+  // Doubt reaches no further back: no measurement is remeasured after that long.
   constexpr std::uint64_t kLongestDoubtMs = std::uint64_t{7} * 24 * 3600 * 1000;
   const Nanos steady_since =
       std::chrono::milliseconds(std::min(heartbeat.steady_since_ms, kLongestDoubtMs));
   if (heartbeat.canary == wire::CanaryState::kSteady) {
-    // What was measured before the last steady window is past doubt. Nothing can be said before
-    // there was one.
+    // Measurements before the last steady window are past doubt. Before the first such window
+    // nothing can be concluded.
     const Instant doubt_from = tx.now.instant - steady_since;
     while (heartbeat.canary_ratio > 0 && !worker.in_doubt.empty() &&
            worker.in_doubt.front().reported_at < doubt_from) {
@@ -315,7 +314,7 @@ void OnHeartbeat(Transaction& tx, Worker& worker, const wire::Heartbeat& heartbe
   if (!revoke.leases.empty()) Send(tx, *worker.peer, std::move(revoke));
 }
 
-// Without the time that it waited there.
+// Excludes the time that the job waited in the worker.
 Nanos TimeInWorker(const StageDurations& stages) {
   Nanos took{0};
   for (const Stage stage : {Stage::kReplay, Stage::kCompile, Stage::kVerify, Stage::kMeasure}) {
@@ -324,17 +323,17 @@ Nanos TimeInWorker(const StageDurations& stages) {
   return took;
 }
 
-// Until the worker's canaries have shown that it was steady, its last measurements are in doubt.
+// A worker's latest measurements are in doubt until its canaries show that it was steady.
 void RememberInDoubt(Transaction& tx, Worker& worker, Job job) {
   const ToMeasure measure = ToMeasureOf(job);
   MeasuredJob measured{.reported_at = tx.now.instant,
                        .job = {.spec = std::move(job.spec), .admission = measure}};
-  measured.job.spec.tag.clear();  // its asker has the answer
+  measured.job.spec.tag.clear();  // its reply has been made
   worker.in_doubt.push_back(std::move(measured));
   if (worker.in_doubt.size() > tx.limits().max_remeasured) worker.in_doubt.pop_front();
 }
 
-// What it says of time is not to be told from something better by looking at it alone.
+// A doubtful timing cannot be told from a good one by itself, so the result says so.
 void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   if (evaluation.ok()) {
     std::get<Measurement>(evaluation.verdict).grade = Grade::kC;
@@ -344,7 +343,7 @@ void PutInDoubt(Evaluation& evaluation, const std::string& doubt) {
   }
 }
 
-// The report is the running lease's. Whether it can be forgotten by the worker at once.
+// Handles the report of a running lease. Returns whether the worker may forget it at once.
 enum class Keep : bool { kForgetNow, kUntilDurable };
 Keep OnReport(Transaction& tx, Worker& worker, LeaseRecord& lease, Evaluation evaluation) {
   State& state = tx.state;
@@ -390,7 +389,7 @@ void OnReports(Transaction& tx, Worker& worker, wire::Reports reports) {
     LeaseRecord* lease = tx.state.leases.Find(report.lease);
     const bool matches =
         lease != nullptr && lease->worker == worker.id() && lease->job == report.job;
-    if (matches && lease->stage == LeaseStage::kReported) continue;  // on its way to disk
+    if (matches && lease->stage == LeaseStage::kReported) continue;  // already on its way to disk
     if (!matches ||
         OnReport(tx, worker, *lease, std::move(report.evaluation)) == Keep::kForgetNow) {
       unwanted.leases.push_back(report.lease);
@@ -437,7 +436,7 @@ struct MessageVisitor {
     Send(tx, peer, wire::Refused{.failure = std::move(failure)});
   }
 
-  // A peer chooses its routing id itself, and could choose another's: the key must be the same too.
+  // A peer chooses its routing id itself and could use another's, so the key must match, too.
   Worker* Speaker() const {
     Worker* worker = tx.state.workers.FindByPeer(peer);
     return worker != nullptr && worker->key == key ? worker : nullptr;
@@ -461,9 +460,9 @@ void OnWorkerSaid(Transaction& tx, WorkerSaid event) {
 
 void OnWorkerUnreachable(Transaction& tx, const WorkerUnreachable& event) {
   State& state = tx.state;
-  // Not lost yet: it may come back over another connection with what it runs.
+  // Not lost yet: it may reconnect with the jobs it runs.
   if (Worker* worker = state.workers.FindByPeer(event.peer)) state.workers.Disconnect(*worker);
-  // Of several messages that found the connection broken, each says so, with its own leases.
+  // Several messages may find the connection broken; each reports its own leases.
   std::set<LeaseId> undelivered;
   for (const LeaseId id : event.undelivered) {
     const LeaseRecord* lease = state.leases.Find(id);
@@ -480,7 +479,7 @@ void RemoveWorkersWith(Transaction& tx, const std::set<KeyText>& keys) {
   for (const Uuid& id : ids) {
     Worker& worker = *tx.state.workers.Find(id);
     const std::size_t taken = worker.running.size();
-    ReturnLeases(tx, worker.running, LeaseEnd::kUnrun);  // none of the jobs is to blame
+    ReturnLeases(tx, worker.running, LeaseEnd::kUnrun);  // none of the jobs is at fault
     Observe(tx, WorkerChange::kLeft, worker, taken);
     tx.state.workers.Remove(id);
   }

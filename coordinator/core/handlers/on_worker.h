@@ -1,5 +1,5 @@
 #pragma once
-// What workers can cause: they come, are heard, report, go, or fall silent.
+// Worker events: workers join, send heartbeats and reports, leave, or fall silent.
 
 #include <set>
 
@@ -10,10 +10,10 @@ namespace loopfleet::coordinator {
 void OnWorkerSaid(Transaction& tx, WorkerSaid event);
 void OnWorkerUnreachable(Transaction& tx, const WorkerUnreachable& event);
 
-// Those that said hello with one of these keys are gone, and their jobs go to others.
+// Removes the workers that said hello with one of these keys; their jobs go to others.
 void RemoveWorkersWith(Transaction& tx, const std::set<KeyText>& keys);
 
-// Those that were silent for too long are lost, with what they have.
+// Workers silent for too long are lost, with the jobs they hold.
 void LoseSilentWorkers(Transaction& tx);
 
 }  // namespace loopfleet::coordinator

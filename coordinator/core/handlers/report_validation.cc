@@ -15,8 +15,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// What a worker does with one job ends within minutes, and what waits there for longer is taken
-// back. Far below what would overflow a sum of stages.
+// A worker spends minutes at most on one job, and jobs that wait there for longer are taken back.
+// The limit is far below what would overflow a sum of stages.
 constexpr std::chrono::hours kMaxStage{24};
 
 std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
@@ -31,7 +31,7 @@ std::optional<std::string> WhyNoDurations(const StageDurations& stages) {
 
 bool IsTime(double ns) { return std::isfinite(ns) && ns > 0; }
 
-// What follows from other figures may have been added up in another order.
+// Derived figures may have been summed in another order.
 bool AreEqual(double a, double b) {
   constexpr double kRounding = 1e-6;
   return std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
@@ -57,8 +57,8 @@ std::optional<std::string> WhyNoMeasurement(const Measurement& m) {
   return std::nullopt;
 }
 
-// An interval that is wider than it is said to be would agree with whatever another worker
-// measures, and a median that is not that of its samples could be anything.
+// An interval wider than stated would agree with any other worker's measurement, and a median that
+// does not follow from its samples could be anything.
 std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
   const double spread = (m.elapsed_high_ns - m.elapsed_low_ns) / (2 * m.elapsed_ns);
   if (!AreEqual(1 + m.spread, 1 + spread)) {
@@ -95,13 +95,13 @@ std::optional<std::string> WhyNotOfItsSamples(const Measurement& m) {
   return std::nullopt;
 }
 
-// By the rule of the workers themselves (common/job/plausibility.h), and the peaks that the worker
-// said hello with. What its core has shown since then it states with the figure.
+// By the workers' own rule (common/job/plausibility.h), with the peaks of the worker's hello, or
+// higher ones that its core has shown since, as stated with the figure.
 std::optional<std::string> WhyTooQuick(const Evaluation& evaluation, const Worker& worker) {
-  // A core whose sibling was busy when its peaks were measured had half of it.
+  // If its sibling was busy when the peaks were measured, the core had half of its real peak.
   constexpr double kMostRise = 2;
   const HardwareFacts& said = worker.facts.hardware;
-  std::optional<HardwareFacts> risen;  // most have not, and facts are a dozen texts to copy
+  std::optional<HardwareFacts> risen;  // rarely needed, and costly: facts hold a dozen strings
   const double peak = said.peaks.flop_per_second;
   const double stated = evaluation.conditions->hardware.peaks.flop_per_second;
   if (stated > peak) {
@@ -134,8 +134,8 @@ std::optional<std::string> WhyNotOf(const Conditions& conditions, const Worker& 
   return std::nullopt;
 }
 
-// They are a part of what it answers for. A worker that got no further than the job's first checks
-// says no tree, and its conditions are nobody's.
+// Checked only together with a tree key: a worker that got no further than the job's first checks
+// states no tree, and its conditions mean nothing.
 std::optional<std::string> WhyNotAsked(const Conditions& conditions, const JobSpec& spec) {
   if (conditions.threads != spec.threads) {
     return fmt::format("it is of {} threads, the job asked for {}", conditions.threads,

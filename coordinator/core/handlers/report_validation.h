@@ -1,8 +1,8 @@
 #pragma once
-// Whether a report can be true: figures that are numbers, follow from their samples and are below
-// what the worker's device can do; durations that can be added up; and a worker that speaks of
-// itself and of what the job asked for. What cannot be is the worker's fault
-// and never becomes a measurement (promises I3, I11).
+// Whether a report is plausible: its figures are numbers, follow from their samples, and do not
+// exceed the peaks of the worker's device; its durations can be added up; and it describes this
+// worker and what the job asked for. An implausible report is the worker's fault and never becomes
+// a measurement (promises I3, I11).
 
 #include <optional>
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace loopfleet::coordinator {
 
-// Why not; empty if it can.
+// Why the report is implausible; empty if it is plausible.
 std::optional<std::string> WhyImplausible(const Evaluation& evaluation, const Job& job,
                                           const Worker& worker);
 
-// Why a figure that the worker has of this lease is in doubt: it was in quarantine at some time
-// since it was given the job. "": it is in none.
+// Why a figure under this lease is in doubt: the worker was quarantined at some time while it had
+// the job. "": it is not in doubt.
 std::string DoubtOf(const Worker& worker, const LeaseRecord& lease);
 
 }  // namespace loopfleet::coordinator

@@ -1,5 +1,5 @@
 #pragma once
-// What people and programs are told of a worker.
+// The view of a worker that is shown to clients.
 
 #include "common/wire/message.h"
 #include "coordinator/core/tables/worker_registry.h"

@@ -116,7 +116,7 @@ SingleFlightTable::Owed SingleFlightTable::TakePendingReplies(std::size_t most) 
     Question question = std::move(owing_.front());
     owing_.pop_front();
     const auto entry = entries_.find(question);
-    // its followers left, or it was asked again since
+    // Its followers left, or it was asked again since.
     if (entry == entries_.end() || !entry->second.answer) continue;
     auto& followers = entry->second.followers;
     while (owed.jobs.size() < most && !followers.empty()) {

@@ -19,7 +19,6 @@
 // unsettled answer; followers wait only behind a leader or for an answer that is here. The line
 // consists of the leader and followers that are in the ReadyQueue, at most one for each client and
 // priority.
-// at most.
 
 #include <cstddef>
 #include <cstdint>
