@@ -1,4 +1,5 @@
-// loopfleet-coordinator: builds every part, says when it is ready, runs until it is told to stop.
+// loopfleet-coordinator: builds every part, prints when it is ready, and runs until it is told to
+// stop.
 
 #include <fmt/format.h>
 #ifdef LOOPFLEET_MIMALLOC
@@ -42,12 +43,12 @@ std::string NameOfThisProcess() {
   return fmt::format("{} pid {}", host, ::getpid());
 }
 
-// Each page that is watched live holds a thread of the server (LiveFeed::Options::max_watchers);
-// some are for single questions of pages, and as many as a daemon without a page has for the rest.
+// Each live page holds a server thread (LiveFeed::Options::max_watchers). 64 more serve the page's
+// single queries, and 64 more everything else, as in a daemon without a page.
 constexpr int kSiteThreads = 128 + 64;
 constexpr int kHttpThreads = kSiteThreads + 64;
 
-// What the page may be asked for by, beside addresses and localhost.
+// The host names accepted in requests for the page, besides addresses and localhost.
 std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.page_hosts;
   char host[256] = "";
@@ -56,8 +57,7 @@ std::vector<std::string> PageNames(const CoordinatorOptions& options) {
   return names;
 }
 
-// As many descriptors as the system allows this process: beyond, a connection could not be
-// accepted.
+// Raises the descriptor limit to the most that the system allows: each connection needs one.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -67,7 +67,8 @@ void RaiseDescriptorLimit() {
   }
 }
 
-// What the database takes, and what its disk has left. A figure that cannot be had stays as it was.
+// Exports the size of the database and the free space on its disk. A figure that cannot be read
+// keeps its last value.
 void ShowSpace(const std::filesystem::path& database, monitoring::CoordinatorMetrics& metrics) {
   monitoring::CoordinatorMetrics::DatabaseSpace space;
   std::error_code unreadable;
@@ -98,7 +99,7 @@ Status Serve(const CoordinatorOptions& options) {
   registry.BeforeText([&] { ShowSpace(options.database, metrics); });
   Health health(clock);
 
-  RaiseDescriptorLimit();  // before sockets: each connection is one
+  RaiseDescriptorLimit();  // before sockets: each connection needs one
 
   wire::Context context;
   std::unique_ptr<KeyWatcher> key_watcher;  // before the sockets that it guards
@@ -183,9 +184,9 @@ Status Serve(const CoordinatorOptions& options) {
   return ran;
 }
 
-// Messages of up to 1 MiB and thousands of small parts of them come and go all the time. By default
-// such memory is given back to the kernel within a moment, which then zeroes it anew: measured, up
-// to a third of the processor time of a busy coordinator.
+// Messages of up to 1 MiB and thousands of small allocations come and go all the time. By default
+// malloc soon returns such memory to the kernel, which has to zero it for the next use: measured,
+// up to a third of the processor time of a busy coordinator.
 void KeepFreedMemory() {
 #ifdef LOOPFLEET_MIMALLOC
   constexpr long kKeptMs = 10'000;
@@ -193,7 +194,7 @@ void KeepFreedMemory() {
   ::mi_option_set(mi_option_segment_decommit_delay, kKeptMs);
 #else
   constexpr int kKeptBytes = 256 << 20;
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that it takes
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value allowed
   ::mallopt(M_TRIM_THRESHOLD, kKeptBytes);
 #endif
 }
@@ -208,8 +209,17 @@ int Main(int argc, const char* const* argv) {
   LF_FAILPOINT_SETTING("LOOPFLEET_REATTACH_GRACE_MS", options->limits.reattach_grace);
   log::Init("loopfleet-coordinator", options->log_level);
   if (const Status served = Serve(*options); !served) {
+    const ErrorKind kind = served.error().kind;
     fmt::print(stderr, "loopfleet-coordinator: {}\n", served.error().message);
-    return served.error().kind == ErrorKind::kInvalid ? kExitBadConfig : kExitFailed;
+    if (kind == ErrorKind::kCorrupt) {
+      fmt::print(stderr,
+                 "loopfleet-coordinator: `loopfleet db check {0}` says what is damaged; "
+                 "`loopfleet db repair {0}` rebuilds the outcomes; otherwise restore a snapshot\n",
+                 options->database.native());
+    }
+    // Neither passes by starting again.
+    const bool stays = kind == ErrorKind::kInvalid || kind == ErrorKind::kCorrupt;
+    return stays ? kExitBadConfig : kExitFailed;
   }
   return 0;
 }

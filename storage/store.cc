@@ -12,7 +12,6 @@
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
 #include "storage/result_index/result_keys.h"
-#include "storage/sqlite/maintenance/outcome_salvage.h"
 #include "storage/sqlite/maintenance/retention_table.h"
 #include "storage/sqlite/maintenance/thinning.h"
 #include "storage/sqlite/migrations.h"
@@ -121,8 +120,6 @@ struct Store::Impl {
   enum class IfRebuilt { kIsClosed, kIsOpen };
   Result<StoredBatch*> Touch(BatchId batch, IfRebuilt if_rebuilt = IfRebuilt::kIsClosed);
   Status RebuildBatches();
-  Status SalvageIfNeeded();
-  Result<bool> SalvageOutcomes();
   Status LoadResultKeys();
 
   WriterLock lock;  // freed last
@@ -139,7 +136,6 @@ struct Store::Impl {
   // The batches that the transaction under way has changed, saved at its end: one row a batch,
   // however many of its jobs finish.
   std::map<BatchId, StoredBatch> touched;
-  std::uint64_t outcomes_lost = 0;  // see TakeDamagedCount()
 };
 
 Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
@@ -157,7 +153,6 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& path,
   LF_FAILPOINT("store.epoch_begun");
   auto impl = std::make_unique<Impl>(std::move(lock), std::move(connection), epoch, options);
   LF_TRY_VOID(impl->RebuildBatches());
-  LF_TRY_VOID(impl->SalvageIfNeeded());
   LF_TRY_VOID(impl->LoadResultKeys());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
@@ -166,8 +161,6 @@ Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
 std::uint64_t Store::epoch() const { return impl_->epoch; }
-
-std::uint64_t Store::TakeDamagedCount() { return std::exchange(impl_->outcomes_lost, 0); }
 
 std::shared_ptr<const ResultKeys> Store::result_keys() const { return impl_->keys; }
 
@@ -214,30 +207,6 @@ Status Store::Impl::RebuildBatches() {
   return {};
 }
 
-// So that a damaged page keeps nobody from going on with what is unfinished.
-Status Store::Impl::SalvageIfNeeded() {
-  LF_TRY(const std::vector<StoredBatch> unfinished, batches.ListUnfinished());
-  LF_TRY(const bool is_needed, OutcomeSalvage(*connection, batches, outcomes).IsNeeded(unfinished));
-  if (is_needed) LF_TRY_VOID(SalvageOutcomes());
-  return {};
-}
-
-// Was there anything to be salvaged?
-Result<bool> Store::Impl::SalvageOutcomes() {
-  LF_TRY_VOID(CheckEpoch());
-  LF_TRY(const auto salvaged, OutcomeSalvage(*connection, batches, outcomes).Run());
-  if (!salvaged.met_damage) return false;
-  outcomes_lost += salvaged.lost.size();
-  log::Error(
-      "store.outcomes_salvaged lost={} left_in={}: pages of the table cannot be read; it was "
-      "made anew from the others, and what is lost ends as STORAGE_CORRUPT",
-      salvaged.lost.size(), salvaged.left_in);
-  for (const OutcomePlace& place : salvaged.lost) {
-    log::Debug("store.outcome_lost batch={} sequence={}", place.batch, place.sequence);
-  }
-  return true;
-}
-
 Result<Recovery> Store::RecoverBatches() {
   Recovery recovery{.epoch = impl_->epoch};
   LF_TRY(recovery.next_batch, impl_->batches.NextId());
@@ -262,12 +231,6 @@ Result<Recovery> Store::Recover() {
 Status Store::Apply(std::span<const Write> writes) {
   Status applied = impl_->ApplyAll(writes);
   impl_->touched.clear();
-  if (!applied && applied.error().kind == ErrorKind::kCorrupt) {
-    impl_->Undo();
-    const auto salvaged = impl_->SalvageOutcomes();
-    if (salvaged && *salvaged) applied = impl_->ApplyAll(writes);
-    impl_->touched.clear();
-  }
   if (applied) {
     impl_->keys->Publish(impl_->results.TakeAdded());
     impl_->keys->failures().Publish();

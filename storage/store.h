@@ -66,11 +66,6 @@ class Store {
   // The same without the jobs, which StoreReader::ReadUnfinished gives piece by piece.
   Result<Recovery> RecoverBatches();
 
-  // Outcomes that were lost with pages of the file and are STORAGE_CORRUPT from now on, since this
-  // was last asked: Open() and Apply() make the table anew where they must write beside such a
-  // page.
-  std::uint64_t TakeDamagedCount();
-
   // This start's number; 1 for a new database.
   std::uint64_t epoch() const;
 
@@ -81,7 +76,7 @@ class Store {
   // Applies the writes in order, in one transaction that is on disk when this returns. On an error
   // nothing of the group was applied, and the Store can be used on, except after kClosed.
   //   kFull     the disk (or the options' bound) has no room: works again once there is
-  //   kCorrupt  the file is damaged, and not only in `outcomes`
+  //   kCorrupt  a page beside which this must write cannot be read: `loopfleet db repair`
   //   kClosed   a newer writer has taken over: stop
   //   kExists   a batch, a request or an outcome that is there already       } bugs of
   //   kInvalid  anything else that contradicts what is stored: jobs for a    } the caller,

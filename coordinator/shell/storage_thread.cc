@@ -40,7 +40,7 @@ std::optional<ErrorKind> StorageThread::trouble() const {
   return trouble_;
 }
 
-// Once for as long as it is the same.
+// Logs once while the kind of error stays the same.
 void StorageThread::NoteTrouble(const Error& error) {
   {
     std::lock_guard lock(mutex_);
@@ -62,7 +62,6 @@ void StorageThread::NoteSuccess() {
 }
 
 void StorageThread::Run() {
-  metrics_.DamagedRows(store_.TakeDamagedCount());  // as it was opened
   while (true) {
     if (backlog_.empty()) {
       std::vector<Persist> fresh = Await();
@@ -73,7 +72,7 @@ void StorageThread::Run() {
       }
       for (Persist& persist : fresh) backlog_.Add(std::move(persist));
     } else {
-      // No room a moment ago. New work must not wait for it: it is refused or queued behind.
+      // The last write failed. New work must not wait for it: it is refused or queued behind.
       while (auto persist = queue_.TryPop()) backlog_.Add(*std::move(persist));
     }
     if (WriteBacklogOff()) {
@@ -92,7 +91,7 @@ std::vector<Persist> StorageThread::Await() {
 }
 
 void StorageThread::ThinSamples() {
-  // Whatever it is, the next write that matters meets it, too, and says what follows from it.
+  // Any cause also hits the next ordinary write, which handles it.
   if (const Status done = retention_.Step(); !done) {
     log::Warning("storage.samples_not_thinned reason={}", done.error().message);
   }
@@ -104,7 +103,6 @@ bool StorageThread::WriteBacklogOff() {
     LF_FAILPOINT("coordinator.before_apply");
     const Status applied = store_.Apply(backlog_.StartGroup());
     LF_FAILPOINT("coordinator.after_apply");
-    metrics_.DamagedRows(store_.TakeDamagedCount());
     if (applied) {
       metrics_.Committed(clock_.Now() - start, backlog_.rows_of_group());
       NoteSuccess();
@@ -112,8 +110,8 @@ bool StorageThread::WriteBacklogOff() {
       continue;
     }
     const ErrorKind kind = applied.error().kind;
-    // No room, a disk that fails, somebody who holds the file: time may help. The rest does not
-    // pass: damage, a newer writer, or a bug of ours.
+    // A full or failing disk, or another process that holds the file, may pass with time. Damage, a
+    // newer writer or a bug does not.
     if (kind != ErrorKind::kFull && kind != ErrorKind::kUnavailable && kind != ErrorKind::kSystem) {
       {
         std::lock_guard lock(mutex_);
@@ -124,8 +122,8 @@ bool StorageThread::WriteBacklogOff() {
     }
     NoteTrouble(applied.error());
     std::vector<Event> refused = backlog_.NoRoom(applied.error());
-    if (refused.empty()) return false;  // only time can help
-    Tell(std::move(refused));           // what is left may fit now
+    if (refused.empty()) return false;  // nothing to refuse: retry later
+    Tell(std::move(refused));  // the rest may fit now
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include "client/cli/text/table.h"
 #include "client/outcome_json.h"
 #include "storage/sqlite/maintenance/database_check.h"
+#include "storage/sqlite/maintenance/outcome_repair.h"
 #include "storage/sqlite/maintenance/snapshot.h"
 #include "storage/sqlite/maintenance/thinning_count.h"
 #include "storage/store.h"
@@ -92,8 +93,9 @@ int RunCheck(const DbFlags& flags) {
     return kExitOk;
   }
   fmt::print(stderr,
-             "{}: {} damaged; such rows are never used, the others are served. Restore a snapshot "
-             "(loopfleet db snapshot), or go on without them\n",
+             "{0}: {1} damaged; such rows are never used, the others are served. Restore a snapshot "
+             "(loopfleet db snapshot), or go on without them; if a page of outcomes cannot be read "
+             "and the coordinator ends: loopfleet db repair {0}\n",
              flags.file, check->damage_count);
   return kExitFailed;
 }
@@ -104,6 +106,29 @@ int RunSnapshot(const DbFlags& flags) {
   }
   fmt::print(stderr, "{} is a copy of {}; to go on from it: loopfleet-coordinator --db {}\n",
              flags.to, flags.file, flags.to);
+  return kExitOk;
+}
+
+int RunRepair(const DbFlags& flags) {
+  const auto repair = storage::RepairOutcomes(flags.file);
+  if (!repair) return Complain(repair.error());
+  if (flags.json) {
+    Json lost = Json::array();
+    for (const auto& place : repair->lost) {
+      lost.push_back({{"batch", place.batch.value}, {"sequence", place.sequence}});
+    }
+    const Json kept_as = repair->was_damaged ? Json(repair->kept_as) : Json(nullptr);
+    fmt::print("{}\n", Dump(Json{{"repaired", repair->was_damaged},
+                                 {"lost", std::move(lost)},
+                                 {"kept_as", kept_as}}));
+  }
+  if (!repair->was_damaged) {
+    fmt::print(stderr, "{}: every page of outcomes can be read; nothing was changed\n", flags.file);
+    return kExitOk;
+  }
+  fmt::print(stderr,
+             "{}: outcomes rebuilt; {} lost, now STORAGE_CORRUPT; the damaged table stays as {}\n",
+             flags.file, repair->lost.size(), repair->kept_as);
   return kExitOk;
 }
 
@@ -220,7 +245,8 @@ void AddThin(CommandLine& line, CLI::App& noun) {
 void AddDbCommands(CommandLine& line) {
   CLI::App& noun = line.AddNoun(
       {.name = "db",
-       .description = "Check or copy a database file, also while its coordinator runs; thin it",
+       .description = "Check or copy a database file, also while its coordinator runs; thin or "
+                      "repair it",
        .examples = "loopfleet db check loopfleet.db\nloopfleet db snapshot loopfleet.db copy.db"});
   const auto flags = std::make_shared<DbFlags>();
   CLI::App& check = line.AddCommand(
@@ -242,6 +268,15 @@ void AddDbCommands(CommandLine& line) {
       ->type_name("TO")
       ->required();
   AddThin(line, noun);
+  CLI::App& repair = line.AddCommand(
+      noun,
+      {.name = "repair",
+       .description = "Rebuild the table of outcomes from the pages that can be read; what is lost "
+                      "becomes STORAGE_CORRUPT. No coordinator may be running on it",
+       .examples = "loopfleet db snapshot loopfleet.db before.db\nloopfleet db repair loopfleet.db"},
+      CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunRepair(*flags); });
+  repair.add_option("file", flags->file, "the database")->type_name("FILE")->required();
+  repair.add_flag("--json", flags->json, "print one JSON value");
 }
 
 }  // namespace loopfleet::client
