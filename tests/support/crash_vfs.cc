@@ -43,6 +43,7 @@ struct Disk {
   std::optional<std::string> durable;  // none: the file's making is not durable
   std::string content;                 // as programs see it
   std::vector<Change> changes;         // durable + changes = content
+  std::optional<Change> under_way;     // when the machine died; may have reached the disk
   bool exists = true;                  // deleted, but its deletion is not durable: false
 
   // Locks of the main file, and shared memory; both are gone with the last connection.
@@ -62,7 +63,7 @@ struct CrashVfs::State {
   sqlite3_vfs vfs{};
   sqlite3_vfs* real = nullptr;
   std::map<std::string, Disk> files;
-  SplitMix64 random{1};
+  SplitMix64 random;  // what SQLite gets
 
   // Told and asked from beside the thread that works.
   std::atomic<std::uint64_t> operations = 0;
@@ -70,24 +71,44 @@ struct CrashVfs::State {
   DiskFault fault = DiskFault::kIoError;
   Lasting lasting = Lasting::kOnce;
   bool failed = false;
-  bool dark = false;   // no power
-  int last_errno = 0;  // of what failed last
+  bool is_dead = false;
+  bool is_full = false;
+  bool ignores_syncs = false;
+  int last_errno = 0;  // of the last failure
 
-  enum class Verdict { kGo, kFull, kIoError, kPowerGoes, kDark };
-  // One more operation that changes the disk.
-  Verdict Next() {
-    if (dark) return Verdict::kDark;
+  explicit State(std::uint64_t seed) : random(seed) {}
+
+  enum class Growth { kNone, kSome };
+  enum class Verdict { kGo, kFull, kIoError, kDies, kDead };
+  // Decides about one more operation that changes the disk.
+  Verdict Next(Growth growth = Growth::kNone) {
+    if (is_dead) return Verdict::kDead;
     ++operations;
     const bool hit =
         fail_at != 0 && (lasting == Lasting::kOnce ? operations == fail_at : operations >= fail_at);
-    if (!hit) return Verdict::kGo;
-    failed = true;
-    last_errno = fault == DiskFault::kFull ? ENOSPC : EIO;
-    if (fault == DiskFault::kPowerFailure) {
-      dark = true;
-      return Verdict::kPowerGoes;
+    if (hit) {
+      failed = true;
+      last_errno = fault == DiskFault::kFull ? ENOSPC : EIO;
+      if (fault == DiskFault::kDeath) {
+        is_dead = true;
+        return Verdict::kDies;
+      }
+      return fault == DiskFault::kFull ? Verdict::kFull : Verdict::kIoError;
     }
-    return fault == DiskFault::kFull ? Verdict::kFull : Verdict::kIoError;
+    if (!is_full || growth == Growth::kNone) return Verdict::kGo;
+    last_errno = ENOSPC;
+    return Verdict::kFull;
+  }
+  void ExpectAllClosed() const {
+    for (const auto& [name, disk] : files) {
+      if (disk.shm_users != 0 || disk.shared != 0) throw std::logic_error("a connection is open");
+    }
+  }
+  void Revive() {
+    is_dead = false;
+    failed = false;
+    fail_at = 0;
+    operations = 0;
   }
 };
 
@@ -170,7 +191,7 @@ int Close(sqlite3_file* file) {
 
 int Read(sqlite3_file* file, void* to, int amount, sqlite3_int64 offset) {
   const File* self = Of(file);
-  if (self->state->dark) return SQLITE_IOERR_READ;
+  if (self->state->is_dead) return SQLITE_IOERR_READ;
   const std::string& content = self->disk->content;
   const auto from = static_cast<std::size_t>(offset);
   const auto wanted = static_cast<std::size_t>(amount);
@@ -182,14 +203,14 @@ int Read(sqlite3_file* file, void* to, int amount, sqlite3_int64 offset) {
 }
 
 int ChangeDisk(File* self, Change change, int io_error) {
-  const Verdict verdict = self->temporary ? Verdict::kGo : self->state->Next();
+  const bool grows = change.kind == Change::Kind::kWrite &&
+                     change.offset + change.bytes.size() > self->disk->content.size();
+  const Verdict verdict =
+      self->temporary ? Verdict::kGo
+                      : self->state->Next(grows ? State::Growth::kSome : State::Growth::kNone);
   if (verdict == Verdict::kFull) return SQLITE_FULL;
-  if (verdict == Verdict::kIoError) return io_error;
-  if (verdict == Verdict::kDark) return io_error;
-  if (verdict == Verdict::kPowerGoes) {  // what was being written may be there, too
-    self->disk->changes.push_back(std::move(change));
-    return io_error;
-  }
+  if (verdict == Verdict::kDies) self->disk->under_way = std::move(change);
+  if (verdict != Verdict::kGo) return io_error;
   Apply(self->disk->content, change);
   self->disk->changes.push_back(std::move(change));
   return SQLITE_OK;
@@ -218,6 +239,7 @@ int Sync(sqlite3_file* file, int /*flags*/) {
     case Verdict::kFull: return SQLITE_FULL;
     default: return SQLITE_IOERR_FSYNC;
   }
+  if (self->state->ignores_syncs) return SQLITE_OK;
   self->disk->durable = self->disk->content;
   self->disk->changes.clear();
   if (!std::exchange(self->syncs_directory, false)) return SQLITE_OK;
@@ -228,20 +250,21 @@ int Sync(sqlite3_file* file, int /*flags*/) {
 }
 
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
-  if (Of(file)->state->dark) return SQLITE_IOERR_FSTAT;
+  if (Of(file)->state->is_dead) return SQLITE_IOERR_FSTAT;
   *size = static_cast<sqlite3_int64>(Of(file)->disk->content.size());
   return SQLITE_OK;
 }
 
 int FileControl(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
 int SectorSize(sqlite3_file*) { return kSector; }
-int DeviceCharacteristics(sqlite3_file*) { return 0; }
+// As SQLite's own file system says of real disks: a write changes no byte beside it.
+int DeviceCharacteristics(sqlite3_file*) { return SQLITE_IOCAP_POWERSAFE_OVERWRITE; }
 
 int ShmMap(sqlite3_file* file, int region, int size, int extend, void volatile** to) {
   File* self = Of(file);
   Disk& disk = *self->disk;
   *to = nullptr;
-  if (self->state->dark) return SQLITE_IOERR_SHMMAP;
+  if (self->state->is_dead) return SQLITE_IOERR_SHMMAP;
   if (!std::exchange(self->has_shm, true)) ++disk.shm_users;
   const auto wanted = static_cast<std::size_t>(region);
   if (wanted >= disk.shm.size() && extend == 0) return SQLITE_OK;
@@ -304,7 +327,7 @@ State* StateOf(sqlite3_vfs* vfs) { return static_cast<State*>(vfs->pAppData); }
 int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   State* state = StateOf(vfs);
   File* self = new (file) File{};
-  if (state->dark) return SQLITE_CANTOPEN;
+  if (state->is_dead) return SQLITE_CANTOPEN;
   self->state = state;
   if (name == nullptr) {
     self->temporary = true;
@@ -342,7 +365,7 @@ int Delete(sqlite3_vfs* vfs, const char* name, int sync_directory) {
 
 int Access(sqlite3_vfs* vfs, const char* name, int /*flags*/, int* result) {
   State* state = StateOf(vfs);
-  if (state->dark) return SQLITE_IOERR_ACCESS;
+  if (state->is_dead) return SQLITE_IOERR_ACCESS;
   const auto known = state->files.find(name);
   *result = known != state->files.end() && known->second.exists;
   return SQLITE_OK;
@@ -353,7 +376,18 @@ int FullPathname(sqlite3_vfs*, const char* name, int size, char* to) {
   return SQLITE_OK;
 }
 
-// Of the sectors that a write covers, some.
+int Randomness(sqlite3_vfs* vfs, int size, char* to) {
+  for (int i = 0; i < size; ++i) to[i] = static_cast<char>(StateOf(vfs)->random.Next());
+  return size;
+}
+
+// No stored value depends on the time.
+int CurrentTime(sqlite3_vfs*, double* julian_day) {
+  *julian_day = 2'460'000;
+  return SQLITE_OK;
+}
+
+// Some of the sectors that a write covers.
 Change Torn(const Change& change, SplitMix64& random) {
   const std::size_t first = change.offset / kSector;
   const std::size_t last = (change.offset + change.bytes.size() - 1) / kSector;
@@ -368,7 +402,7 @@ Change Torn(const Change& change, SplitMix64& random) {
 
 }  // namespace
 
-CrashVfs::CrashVfs() : state_(std::make_unique<State>()) {
+CrashVfs::CrashVfs(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {
   State& state = *state_;
   state.real = sqlite3_vfs_find(nullptr);
   state.vfs = {
@@ -386,15 +420,16 @@ CrashVfs::CrashVfs() : state_(std::make_unique<State>()) {
       .xDlError = nullptr,
       .xDlSym = nullptr,
       .xDlClose = nullptr,
-      .xRandomness = state.real->xRandomness,
+      .xRandomness = Randomness,
       .xSleep = [](sqlite3_vfs*, int micros) { return micros; },  // no time passes
-      .xCurrentTime = state.real->xCurrentTime,
+      .xCurrentTime = CurrentTime,
       .xGetLastError = [](sqlite3_vfs* vfs, int, char*) { return StateOf(vfs)->last_errno; },
       .xCurrentTimeInt64 = nullptr,
       .xSetSystemCall = nullptr,
       .xGetSystemCall = nullptr,
       .xNextSystemCall = nullptr};
   sqlite3_vfs_register(&state.vfs, 1);
+  sqlite3_randomness(0, nullptr);  // starts again, from Randomness()
 }
 
 CrashVfs::~CrashVfs() {
@@ -413,13 +448,22 @@ void CrashVfs::FailAt(std::uint64_t operation, DiskFault fault, Lasting lasting)
 }
 
 void CrashVfs::Mend() { state_->fail_at = 0; }
+void CrashVfs::SetFull(bool is_full) { state_->is_full = is_full; }
+void CrashVfs::IgnoreSyncs() { state_->ignores_syncs = true; }
+void CrashVfs::Die() { state_->is_dead = true; }
+
+void CrashVfs::Restart() {
+  state_->ExpectAllClosed();
+  for (auto& [name, disk] : state_->files) disk.under_way.reset();
+  state_->Revive();
+}
 
 void CrashVfs::Reboot(std::uint64_t seed) {
   State& state = *state_;
+  state.ExpectAllClosed();
   SplitMix64 random(seed);
   for (auto next = state.files.begin(); next != state.files.end();) {
     Disk& disk = next->second;
-    if (disk.shm_users != 0 || disk.shared != 0) throw std::logic_error("a connection is open");
     const bool comes_back = !disk.exists && disk.durable && random.Below(2) == 0;
     const bool never_made = disk.exists && !disk.durable && random.Below(2) == 0;
     if ((!disk.exists && !comes_back) || never_made) {
@@ -427,7 +471,8 @@ void CrashVfs::Reboot(std::uint64_t seed) {
       continue;
     }
     std::string content = disk.durable.value_or("");
-    // What reached the disk, in whatever order it did.
+    if (disk.under_way) disk.changes.push_back(*std::move(disk.under_way));
+    // What reached the disk, in the order in which it did.
     std::vector<Change> changes;
     const std::uint64_t mood = random.Below(4);  // 0: nothing, 1: everything, else: some
     for (const Change& change : disk.changes) {
@@ -447,10 +492,7 @@ void CrashVfs::Reboot(std::uint64_t seed) {
     disk.content = std::move(content);
     ++next;
   }
-  state.dark = false;
-  state.failed = false;
-  state.fail_at = 0;
-  state.operations = 0;
+  state.Revive();
 }
 
 void CrashVfs::Put(const std::filesystem::path& path, const std::string& bytes) {

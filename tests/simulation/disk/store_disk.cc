@@ -42,7 +42,6 @@ StoreDisk::~StoreDisk() {
 }
 
 Result<storage::Recovery> StoreDisk::Open() {
-  files_.Restart();
   const Status opened = OpenAll();
   if (!opened) {
     Close();
@@ -78,20 +77,21 @@ void StoreDisk::Close() {
 
 void StoreDisk::CrashNow(Crash how, std::span<const storage::Write> under_way, Dice& dice) {
   if (!under_way.empty() && store_) {
-    files_.DieAtChange(dice.Index(24));
+    files_.FailAt(files_.operations() + 1 + dice.Index(24), DiskFault::kDeath);
     (void)store_->Apply(under_way);
   }
+  files_.Die();
+  Close();  // which changes nothing any more
   if (how == Crash::kPower) {
-    files_.FailPower();
+    files_.Reboot(dice.Next());
   } else {
-    files_.KillProcess();
+    files_.Restart();
   }
-  Close();  // reaches nothing any more
 }
 
 Status StoreDisk::Apply(std::span<const storage::Write> writes) {
   const Status applied = store_->Apply(writes);
-  files_.ForgetFailure();
+  files_.Mend();
   return applied;
 }
 

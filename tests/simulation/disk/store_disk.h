@@ -1,6 +1,7 @@
 #pragma once
 // StoreDisk: the real storage (storage/store.h, the event loop's readers and admission) on SQLite,
-// on a file system in memory that loses what was not synced when the power fails (crash_vfs.h).
+// on a file system in memory that loses what was not synced when the power fails
+// (tests/support/crash_vfs.h).
 
 #include <cstdint>
 #include <filesystem>
@@ -10,8 +11,8 @@
 #include "coordinator/shell/storage_queries.h"
 #include "storage/store.h"
 #include "storage/store_reader.h"
-#include "tests/simulation/disk/crash_vfs.h"
 #include "tests/simulation/disk/disk.h"
+#include "tests/support/crash_vfs.h"
 
 namespace loopfleet::simulation {
 
@@ -25,7 +26,9 @@ class StoreDisk final : public Disk {
   void CrashNow(Crash how, std::span<const storage::Write> under_way, Dice& dice) override;
   Status Apply(std::span<const storage::Write> writes) override;
   void SetFull(bool full) override { files_.SetFull(full); }
-  void FailNextApply(Dice& dice) override { files_.FailAtChange(dice.Index(8)); }
+  void FailNextApply(Dice& dice) override {
+    files_.FailAt(files_.operations() + 1 + dice.Index(8), DiskFault::kIoError);
+  }
 
   coordinator::AdmittedJob Admit(JobSpec spec,
                                  const coordinator::StoredConditions& conditions) override;

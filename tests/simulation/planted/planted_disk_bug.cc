@@ -117,7 +117,7 @@ class ChangesWhatWasRead final : public DiskBug {
 
 class NeverSyncs final : public PlantedBug {
   std::unique_ptr<Disk> Wrap(Disk& disk) override {
-    dynamic_cast<StoreDisk&>(disk).files().IgnoreSync();
+    dynamic_cast<StoreDisk&>(disk).files().IgnoreSyncs();
     return nullptr;
   }
 };

@@ -88,7 +88,7 @@ TEST_F(PowerFailureTest, AtEveryOperation) {
       SCOPED_TRACE(
           fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
       CrashVfs disk;
-      disk.FailAt(at, DiskFault::kPowerFailure);
+      disk.FailAt(at, DiskFault::kDeath);
       const std::uint64_t acknowledged = Write(1);
       ASSERT_TRUE(disk.failed());
       disk.Reboot(at * 1000 + seed);
@@ -110,10 +110,10 @@ TEST_F(PowerFailureTest, TwiceInARow) {
     const std::uint64_t second = 1 + random.Below(40);
     SCOPED_TRACE(fmt::format("round {}: operations {} and {}", round, first, second));
     CrashVfs disk;
-    disk.FailAt(first, DiskFault::kPowerFailure);
+    disk.FailAt(first, DiskFault::kDeath);
     std::uint64_t acknowledged = Write(1);
     disk.Reboot(random.Next());
-    disk.FailAt(second, DiskFault::kPowerFailure);
+    disk.FailAt(second, DiskFault::kDeath);
     {
       // It may have stored one more than it said.
       auto store = Store::Open(path(), kOptions);
@@ -162,7 +162,7 @@ class DiskFaultTest : public PowerFailureTest {
         ASSERT_LT(++refused, 3u) << "does not go on by itself: " << applied.error().message;
         disk.Mend();  // there is room again
       }
-      disk.FailAt(disk.operations() + 1, DiskFault::kPowerFailure);
+      disk.FailAt(disk.operations() + 1, DiskFault::kDeath);
       store->reset();
       disk.Reboot(at);
       EXPECT_EQ(ExpectIntact(kGroups), kGroups);
@@ -216,7 +216,7 @@ TEST_F(MigrationFailureTest, OldOrNewAtEveryOperation) {
           fmt::format("power failure at operation {} of {}, seed {}", at, operations, seed));
       CrashVfs disk;
       disk.Put(path(), old);
-      disk.FailAt(at, DiskFault::kPowerFailure);
+      disk.FailAt(at, DiskFault::kDeath);
       Store::Open(path(), kOptions).value_or(nullptr).reset();
       disk.Reboot(at * 1000 + seed);
       const std::int64_t version = VersionByHand();

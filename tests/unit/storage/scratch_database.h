@@ -2,13 +2,16 @@
 // ScratchDatabase: a directory of its own for each test, gone with it; and the database in it, also
 // by hand, as a person or a fault would change it.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "storage/sqlite/sqlite.h"
 #include "storage/store.h"
@@ -53,6 +56,24 @@ class ScratchDatabase : public ::testing::Test {
     ASSERT_TRUE(status) << sql << ": " << status.error().message;
   }
   std::int64_t NumberByHand(const char* sql) { return OpenByHand()->Number(sql).value(); }
+
+  enum class PageKind { kMiddleLeaf, kMiddleInternal, kLastLeaf };
+  // Overwrites one page of a table's or an index's tree with nonsense. Only while nothing else has
+  // the file open, so that all of it is in the file and not in the log.
+  void DamagePage(std::string_view tree, PageKind kind) {
+    const std::string of_kind =
+        fmt::format("FROM dbstat WHERE name = '{}' AND pagetype = '{}' AND path <> '/'", tree,
+                    kind == PageKind::kMiddleInternal ? "internal" : "leaf");
+    const auto pages = NumberByHand(("SELECT count(*) " + of_kind).c_str());
+    ASSERT_GT(pages, 1) << tree;
+    const auto offset = kind == PageKind::kLastLeaf ? pages - 1 : pages / 2;
+    const auto page = NumberByHand(
+        fmt::format("SELECT pageno {} ORDER BY path LIMIT 1 OFFSET {}", of_kind, offset).c_str());
+    const auto size = NumberByHand("PRAGMA page_size");
+    std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp((page - 1) * size);
+    file << std::string(static_cast<std::size_t>(size), '\x5a');
+  }
 
  private:
   std::filesystem::path directory_;

@@ -399,7 +399,7 @@ TEST_F(RetentionDiskTest, ThePowerFailsAtEveryOperation) {
     SCOPED_TRACE(fmt::format("power failure at operation {} of {}", at, operations));
     CrashVfs disk;
     disk.Put(path(), whole);
-    disk.FailAt(at, DiskFault::kPowerFailure);
+    disk.FailAt(at, DiskFault::kDeath);
     ThinAll();
     ASSERT_TRUE(disk.failed());
     disk.Reboot(at);

@@ -1,11 +1,11 @@
-#include "tests/simulation/disk/crash_vfs.h"
+#include "tests/support/crash_vfs.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
 #include <string>
 
-namespace loopfleet::simulation {
+namespace loopfleet {
 namespace {
 
 // A database with one table, as durable as storage makes its own.
@@ -49,10 +49,9 @@ TEST(CrashVfs, WhatWasSyncedSurvivesAPowerFailureAndNothingIsHalfDone) {
     {
       EXPECT_EQ(Database().Run("CREATE TABLE rows (data)"), SQLITE_OK);
     }
-    files.DieAtChange(seed);
+    files.FailAt(files.operations() + 1 + seed, DiskFault::kDeath);
     const int committed = CommitUntilDeath();
-    files.FailPower();
-    files.Restart();
+    files.Reboot(seed);
     Database database;
     const int found = database.Count();
     EXPECT_GE(found, committed) << "seed " << seed;
@@ -68,11 +67,10 @@ TEST(CrashVfs, WithoutSyncsAcknowledgedRowsAreLost) {
     {
       EXPECT_EQ(Database().Run("CREATE TABLE rows (data)"), SQLITE_OK);
     }
-    files.IgnoreSync();
-    files.DieAtChange(100 + seed);
+    files.IgnoreSyncs();
+    files.FailAt(files.operations() + 100 + seed, DiskFault::kDeath);
     const int committed = CommitUntilDeath();
-    files.FailPower();
-    files.Restart();
+    files.Reboot(seed);
     if (Database().Count() < committed) ++lost;
   }
   EXPECT_GT(lost, 10);
@@ -83,10 +81,9 @@ TEST(CrashVfs, AKilledProcessLosesNothingThatItWrote) {
   {
     EXPECT_EQ(Database().Run("CREATE TABLE rows (data)"), SQLITE_OK);
   }
-  files.DieAtChange(90);
+  files.FailAt(files.operations() + 90, DiskFault::kDeath);
   const int committed = CommitUntilDeath();
   EXPECT_GT(committed, 0);
-  files.KillProcess();
   files.Restart();
   EXPECT_GE(Database().Count(), committed);
 }
@@ -99,11 +96,11 @@ TEST(CrashVfs, AFullDiskAndAFailureAreSaidAndPass) {
   EXPECT_EQ(database.Run("INSERT INTO rows VALUES (zeroblob(30000))"), SQLITE_FULL);
   files.SetFull(false);
   EXPECT_EQ(database.Run("INSERT INTO rows VALUES (zeroblob(30000))"), SQLITE_OK);
-  files.FailAtChange(0);
+  files.FailAt(files.operations() + 1, DiskFault::kIoError);
   EXPECT_EQ(database.Run("INSERT INTO rows VALUES (zeroblob(30000))"), SQLITE_IOERR);
   EXPECT_EQ(database.Run("INSERT INTO rows VALUES (zeroblob(30000))"), SQLITE_OK);
   EXPECT_EQ(database.Count(), 2);
 }
 
 }  // namespace
-}  // namespace loopfleet::simulation
+}  // namespace loopfleet
