@@ -1,7 +1,7 @@
 #pragma once
 // BoundedQueue: hands values from one thread to another. Any number of threads may push and pop.
-// Never holds more than its capacity; Close() wakes everybody, and what was queued can still be
-// popped.
+// Never holds more than its capacity. Close() wakes all waiting threads; values already queued can
+// still be popped.
 
 #include <chrono>
 #include <condition_variable>
@@ -38,14 +38,14 @@ class BoundedQueue {
     return true;
   }
 
-  // Blocks until there is a value. Empty once the queue is closed and drained.
+  // Blocks until there is a value. nullopt once the queue is closed and drained.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return TakeFront();
   }
 
-  // Blocks until there is a value, but not longer than this. Empty then, too: see is_closed().
+  // The same, but blocks for at most `wait`. nullopt after a timeout, too: see is_closed().
   template <class Duration>
   std::optional<T> PopWithin(Duration wait) {
     std::unique_lock lock(mutex_);
@@ -58,20 +58,21 @@ class BoundedQueue {
     return closed_;
   }
 
-  // Empty at once if there is nothing.
+  // Never blocks. nullopt if the queue is empty.
   std::optional<T> TryPop() {
     std::lock_guard lock(mutex_);
     return TakeFront();
   }
 
-  // Blocks until there is a value, then takes everything there is: group commit in one call.
+  // Blocks until there is a value, then takes everything queued, for a group commit. Empty once the
+  // queue is closed and drained.
   std::vector<T> PopAll() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return TakeAll();
   }
 
-  // The same, but does not block longer than this. Empty then, too: see is_closed().
+  // The same, but blocks for at most `wait`. Empty after a timeout, too: see is_closed().
   template <class Duration>
   std::vector<T> PopAllWithin(Duration wait) {
     std::unique_lock lock(mutex_);

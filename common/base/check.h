@@ -1,6 +1,6 @@
 #pragma once
-// LF_CHECK(condition, format, args...): the condition can only be false through a bug of ours.
-// Prints where and why, then aborts. Never used on input: that gets a typed error.
+// LF_CHECK(condition, format, args...): for conditions that only a bug in this code can make false.
+// Prints where and why, then aborts. Never used on input, which gets a typed error.
 
 #include <fmt/format.h>
 

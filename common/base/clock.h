@@ -1,6 +1,6 @@
 #pragma once
-// Time comes in through a constructor, so that tests own it. Monotonic time (Instant) decides
-// leases and deadlines; wall time (WallTime) is only ever recorded.
+// Clock: the source of time, passed to constructors so that tests control it. Monotonic time
+// (Instant) decides leases and deadlines; wall time (WallTime) is only recorded.
 
 #include <chrono>
 

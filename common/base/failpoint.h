@@ -1,7 +1,7 @@
 #pragma once
-// LF_FAILPOINT(name): a named moment at which tests have the process die, stand still or go on. It
-// is nothing at all, not even the name, unless LOOPFLEET_FAILPOINTS is defined, as it is for the
-// programs of tests/support/faulty_coordinator and faulty_command only.
+// LF_FAILPOINT(name): a named point in the code at which tests kill or pause the process. Compiles
+// to nothing, not even the name, unless LOOPFLEET_FAILPOINTS is defined. Only the programs of
+// tests/support/faulty_coordinator and faulty_command define it.
 
 #ifdef LOOPFLEET_FAILPOINTS
 
@@ -10,13 +10,14 @@
 
 namespace loopfleet {
 
-// What happens is in the environment, read once:
+// Configured by the environment, which is read once:
 //   LOOPFLEET_FAILPOINT=NAME:COUNT[:kill | :pause=MS | :pause-while=FILE][,...]
-// The COUNTth time that NAME is reached the process is killed (SIGKILL: nothing is flushed), or
-// that thread stands still for so long; COUNT 0 is every time. LOOPFLEET_FAILPOINT_LOG=FILE gets
-// the name of each point when it is first reached, a line each. Safe from any thread.
+// The COUNTth time that NAME is reached, the process is killed (SIGKILL: nothing is flushed), or
+// the thread pauses for MS milliseconds or while FILE exists. COUNT 0: every time. Default: kill.
+// LOOPFLEET_FAILPOINT_LOG=FILE collects the name of each point when it is first reached, one per
+// line. Safe from any thread.
 void ReachFailpoint(std::string_view name);
-// A duration that no flag sets, from the environment if it is there.
+// Sets a duration that no flag sets, in milliseconds, if the environment has this variable.
 void SetFromEnvironment(const char* name, std::chrono::milliseconds& duration);
 
 }  // namespace loopfleet

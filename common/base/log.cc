@@ -11,7 +11,7 @@
 namespace loopfleet::log {
 namespace {
 
-// The event, in one line.
+// Escapes control characters, so that an event stays on one line.
 class EscapedEvent final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,

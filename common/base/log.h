@@ -1,8 +1,8 @@
 #pragma once
-// One event a line to standard error: "time level program event key=value ...". The format string
-// is the event and its ids, for example Info("worker.lost worker={} leases={}", name, count). Rates
-// are metrics, not log lines. Control characters, which may be in what peers say, are escaped
-// (\x0a): nobody writes lines of their own. Safe from any thread.
+// Logs one event per line to standard error: "time level program event key=value ...". The format
+// string is the event and its ids, for example Info("worker.lost worker={} leases={}", name,
+// count). Rates are metrics, not log lines. Control characters are escaped (\x0a), so that text
+// from a peer cannot forge lines. Safe from any thread.
 
 #include <spdlog/spdlog.h>
 
@@ -13,7 +13,7 @@ namespace loopfleet::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
-// Called once by main(), before any thread starts. `program` stands in every line.
+// Called once by main(), before any thread starts. Every line names `program`.
 void Init(std::string_view program, Level level);
 
 template <class... Args>

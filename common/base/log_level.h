@@ -1,5 +1,5 @@
 #pragma once
-// What people call the levels of the log.
+// Names of the log levels.
 
 #include <optional>
 #include <string_view>

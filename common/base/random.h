@@ -1,13 +1,13 @@
 #pragma once
-// Randomness of two kinds: the operating system's (ids, hidden seeds) and SplitMix64, whose
-// sequence is the same on every machine for one seed (inputs, walks, simulations).
+// Two sources of randomness: the operating system (ids, secret seeds), and SplitMix64, which gives
+// the same sequence for a seed on every machine (inputs, walks, simulations).
 
 #include <cstdint>
 #include <span>
 
 namespace loopfleet {
 
-// Aborts if the operating system has none to give: nothing sensible can go on without.
+// Aborts if the operating system provides no randomness.
 void FillWithOsRandomness(std::span<std::uint8_t> bytes);
 std::uint64_t OsRandom64();
 

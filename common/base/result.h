@@ -1,6 +1,6 @@
 #pragma once
-// Result<T>: how an operation of ours says that it failed. A job's failure is not an Error (it is
-// data, job/failure.h), and a bug is neither (base/check.h).
+// Result<T>: a value, or the Error of the operation that failed. A job's failure is not an Error
+// but data (job/failure.h); a bug is neither (base/check.h).
 
 #include <expected>
 #include <string>
@@ -9,15 +9,15 @@
 namespace loopfleet {
 
 enum class ErrorKind {
-  kInvalid,      // the caller gave something that can never work
-  kNotFound,     // what was named is not there
-  kExists,       // what was to be made is there already, with other content
-  kUnavailable,  // the other side cannot be reached now; trying again may help
-  kTimeout,      // it took longer than the caller allowed
+  kInvalid,      // the argument can never work
+  kNotFound,     // the named thing does not exist
+  kExists,       // the thing to be created exists already, with other content
+  kUnavailable,  // the peer cannot be reached now; a retry may help
+  kTimeout,      // the operation took longer than the caller allowed
   kCorrupt,      // stored or received bytes are not what they claim to be
-  kFull,         // a bound was reached: disk, queue, quota
-  kClosed,       // the thing was shut down
-  kSystem,       // the operating system or a library refused
+  kFull,         // a limit was reached: disk, queue, quota
+  kClosed,       // the object was shut down
+  kSystem,       // the operating system or a library failed
 };
 
 struct Error {
@@ -46,7 +46,7 @@ inline std::unexpected<Error> Fail(ErrorKind kind, std::string message) {
   if (!name.has_value()) return std::unexpected(std::move(name).error()); \
   declaration = *std::move(name)
 
-// LF_TRY_VOID(F()): go on, or return F's error from the enclosing function.
+// LF_TRY_VOID(F()): continue, or return F's error from the enclosing function.
 #define LF_TRY_VOID(expression)                                                       \
   do {                                                                                \
     auto lf_status = (expression);                                                    \

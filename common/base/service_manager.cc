@@ -18,7 +18,7 @@
 namespace loopfleet {
 namespace {
 
-// What has to be told once waits this long where nobody reads; what is told again does not wait.
+// How long READY and STOPPING, which are sent once, wait for a full socket. WATCHDOG does not wait.
 constexpr timeval kPatience{.tv_sec = 1, .tv_usec = 0};
 
 std::string_view Environment(const char* name) {
@@ -33,7 +33,7 @@ Number NumberIn(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
-// The watchdog's time, if it is meant for this process: $WATCHDOG_PID says for which one.
+// The watchdog interval, if $WATCHDOG_PID names this process or is unset; otherwise 0.
 Nanos WatchdogTime() {
   const std::string_view pid = Environment("WATCHDOG_PID");
   if (!pid.empty() && NumberIn<pid_t>(pid) != ::getpid()) return Nanos{0};
@@ -51,7 +51,7 @@ std::unique_ptr<ServiceManager> ServiceManager::FromEnvironment(std::function<bo
     }
     if (!socket) log::Warning("service.notify message=\"NOTIFY_SOCKET cannot be used\"");
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-    if (address.front() == '@') address.front() = '\0';  // an abstract name
+    if (address.front() == '@') address.front() = '\0';  // an abstract address
   }
   const Nanos watchdog = socket ? WatchdogTime() : Nanos{0};
   return std::unique_ptr<ServiceManager>(
@@ -84,7 +84,7 @@ void ServiceManager::Say(std::string_view text, int flags) {
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   std::memcpy(to.sun_path, address_.data(), address_.size());
-  // Abstract names have no end but their length; a path ends with its zero, which is there.
+  // The length ends an abstract address. A path also ends with a zero byte, which `to` has.
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   if (::sendto(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL | flags,
                reinterpret_cast<const sockaddr*>(&to), size) < 0) {
@@ -94,9 +94,9 @@ void ServiceManager::Say(std::string_view text, int flags) {
 
 void ServiceManager::Watch() {
   std::unique_lock lock(mutex_);
-  // A third: one late wake-up does no harm.
+  // Every third of the interval, so that one late wake-up does no harm.
   while (!stop_changed_.wait_for(lock, watchdog_ / 3, [&] { return stop_; })) {
-    // Whoever ends this must not wait for one who does not read.
+    // MSG_DONTWAIT: the destructor joins this thread and must not wait for a full socket.
     lock.unlock();
     if (is_alive_()) Say("WATCHDOG=1", MSG_DONTWAIT);
     lock.lock();

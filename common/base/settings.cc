@@ -29,7 +29,7 @@ std::optional<std::string> TextOf(const toml::node& node) {
   return std::nullopt;
 }
 
-// One value, or those of a list.
+// The value as a list of one, or the values of an array. nullopt for anything else.
 std::optional<std::vector<std::string>> TextsOf(const toml::node& node) {
   const auto* array = node.as_array();
   if (array == nullptr) {
@@ -66,7 +66,7 @@ Result<toml::table> ReadTable(const std::string& file, std::string_view table) {
     return Fail(ErrorKind::kInvalid, fmt::format("{}:{}: '{}' has to be a table: [{}]", file,
                                                  found->source().begin.line, table, table));
   } catch (const toml::parse_error& error) {
-    if (error.source().begin.line == 0) {  // not a place in it: it could not be read at all
+    if (error.source().begin.line == 0) {  // the file could not be read
       return Fail(ErrorKind::kInvalid, fmt::format("{}: {}", file, error.description()));
     }
     return Fail(ErrorKind::kInvalid,

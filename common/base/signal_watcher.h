@@ -1,8 +1,8 @@
 #pragma once
-// SignalWatcher: SIGTERM, SIGINT and SIGHUP as calls on a thread of their own. The first asks to
-// drain; the second ends the process at once, with exit code 128 + signal. A process that was
-// started to ignore hangups (nohup) goes on ignoring them. Make it before any other thread, so that
-// the signals stay blocked everywhere else.
+// SignalWatcher: handles SIGTERM, SIGINT and SIGHUP on a thread of its own. The first signal asks
+// the process to drain; the second ends it at once, with exit code 128 + signal. A process started
+// with SIGHUP ignored (nohup) keeps ignoring it. Create it before any other thread, so that the
+// signals are blocked in all other threads.
 
 #include <functional>
 #include <memory>
@@ -21,11 +21,12 @@ class SignalWatcher {
   SignalWatcher(const SignalWatcher&) = delete;
   SignalWatcher& operator=(const SignalWatcher&) = delete;
 
-  // Before Watch: a signal has come already, and waits for it.
+  // Before Watch: whether a signal is pending.
   bool IsPending() const;
-  // `on_first` is called on the watcher's thread, at once if a signal has come already. Once only.
+  // Calls `on_first` on the watcher's thread at the first signal, at once if one is pending. Called
+  // once.
   void Watch(std::function<void()> on_first);
-  // `on_first` is not called from now on; the next signal ends the process.
+  // Drops `on_first`: the next signal ends the process.
   void Forget();
 
  private:
@@ -36,7 +37,7 @@ class SignalWatcher {
   const UniqueFd signals_;
   const UniqueFd stop_;
   std::mutex mutex_;
-  std::function<void()> on_first_;  // guarded by mutex_; empty once it was called or forgotten
+  std::function<void()> on_first_;  // guarded by mutex_; empty once called or dropped
   std::thread thread_;
 };
 

@@ -48,8 +48,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Everything the child does before it becomes the program. Only async-signal-safe calls: other
-// threads of the parent may have held locks at the fork.
+// Turns the forked child into the program. Only async-signal-safe calls: other threads of the
+// parent may have held locks at the fork.
 [[noreturn]] void BecomeProgram(const Subprocess::Options& options, char* const* argv,
                                 char* const* environment, pid_t parent, int error_fd) {
   const auto fail = [&] {
@@ -58,13 +58,13 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
     ::_exit(127);
   };
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail();
-  if (::getppid() != parent) ::_exit(127);  // the parent was gone before the line above
+  if (::getppid() != parent) ::_exit(127);  // the parent ended before prctl
   if (options.group == Subprocess::Group::kOwn && ::setpgid(0, 0) != 0) fail();
   const int fds[] = {options.stdin_fd, options.stdout_fd, options.stderr_fd};
   for (int target = 0; target < 3; ++target) {
     if (fds[target] >= 0 && ::dup2(fds[target], target) < 0) fail();
   }
-  // A program starts with nothing blocked and nothing ignored.
+  // The program starts with no signal blocked or ignored.
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -160,7 +160,7 @@ std::optional<ExitStatus> Subprocess::Poll() {
   int status = 0;
   const pid_t got = ::waitpid(pid_, &status, WNOHANG);
   if (got == pid_) status_ = FromWaitStatus(status);
-  // Somebody else collected it: that it ended is all that is known.
+  // The child was reaped elsewhere, so its exit code is unknown.
   if (got < 0 && errno == ECHILD) status_ = ExitStatus{.code = 1};
   return status_;
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Subprocess: a child process with one owner, that ends when its owner goes: orderly by End(), by
-// the destructor, or, if the owner is killed, by the kernel (PR_SET_PDEATHSIG). Start it from a
-// thread that lives as long as the process: the kernel takes that thread's end for the parent's.
+// Subprocess: a child process with one owner, which it never outlives: End() ends it gently, the
+// destructor kills it, and if the owner is killed, the kernel does (PR_SET_PDEATHSIG). Start it
+// from a thread that lives as long as the process: the kernel signals the child when that thread
+// ends. Used by one thread at a time.
 
 #include <sys/types.h>
 
@@ -19,7 +20,7 @@ namespace loopfleet {
 
 // How a process ended.
 struct ExitStatus {
-  int code = 0;    // of exit(); 128 + signal if one ended it, as shells say it
+  int code = 0;    // exit code; 128 + signal if a signal ended it, as in shells
   int signal = 0;  // 0: it exited by itself
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
@@ -29,33 +30,34 @@ std::string ToString(
 class Subprocess {
  public:
   enum class Group {
-    kInherit,  // signals of the terminal reach it
+    kInherit,  // signals from the terminal reach it
     kOwn,      // they do not
   };
   struct Options {
     std::vector<std::string> argv;  // argv[0] is looked up in PATH if it has no slash
     std::vector<std::pair<std::string, std::string>> set_environment;
-    std::vector<std::string> clear_environment_prefixes;  // of variables not to be handed on
+    std::vector<std::string> clear_environment_prefixes;  // variables not passed on
     Group group = Group::kInherit;
-    int stdin_fd = -1;  // -1: the parent's
+    // The child's standard streams; -1: the parent's.
+    int stdin_fd = -1;
     int stdout_fd = -1;
     int stderr_fd = -1;
   };
 
-  // kNotFound: there is no such program; kSystem: it cannot be started.
+  // kNotFound: the program does not exist; kSystem: it cannot be started.
   static Result<Subprocess> Start(const Options& options);
 
-  Subprocess() = default;  // none; the calls below need one
+  Subprocess() = default;  // no process: the calls below are not allowed
   Subprocess(Subprocess&& other) noexcept;
   Subprocess& operator=(Subprocess&& other) noexcept;
   ~Subprocess();  // kills it if it still runs
 
   pid_t pid() const { return pid_; }
-  // Empty while it runs. Does not wait.
+  // nullopt while it runs. Does not wait.
   std::optional<ExitStatus> Poll();
   std::optional<ExitStatus> WaitFor(Nanos limit);
-  void Signal(int signal);  // nothing happens if it has ended
-  // SIGTERM, and SIGKILL if it has not ended after `grace`.
+  void Signal(int signal);  // no effect if it has ended
+  // Sends SIGTERM, then SIGKILL if it has not ended after `grace`; `grace` 0: SIGKILL at once.
   ExitStatus End(Nanos grace);
 
  private:
@@ -64,15 +66,15 @@ class Subprocess {
   std::optional<ExitStatus> status_;
 };
 
-// A pipe whose ends are not handed on to children by themselves.
+// A pipe whose ends are close-on-exec.
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
 };
 Result<Pipe> OpenPipe();
 
-// A file without a name that holds `content`, to be read from its start: what a child is to read at
-// once, or may write any amount to without waiting for a reader.
+// An anonymous file in memory that holds `content`, positioned at its start. Input for a child, or
+// an output of any size that needs no concurrent reader.
 Result<UniqueFd> MemoryFile(std::string_view content);
 
 }  // namespace loopfleet

@@ -26,7 +26,7 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-constexpr std::size_t kComparedCharacters = 128;  // enough for any name of ours; bounds the work
+constexpr std::size_t kComparedCharacters = 128;  // longer than any valid name; bounds the work
 
 }  // namespace
 

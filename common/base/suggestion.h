@@ -8,12 +8,12 @@
 
 namespace loopfleet {
 
-// The candidate with the smallest edit distance (a swap of neighbours counts once), the first one
-// on a tie; none if even that is further than half of `text`'s length (at least 2).
+// The candidate with the smallest edit distance (a swap of neighbours counts as one edit), the
+// first one on a tie. nullopt if its distance is more than half of `text`'s length (at least 2).
 std::optional<std::string> Nearest(std::string_view text,
                                    std::span<const std::string_view> candidates);
 
-// "; nearest: split_4", or "" where nothing is near: to end an error message with.
+// The end of an error message: "; nearest: split_4", or "" if no candidate is near.
 std::string NearestSuffix(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace loopfleet

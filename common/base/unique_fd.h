@@ -1,5 +1,5 @@
 #pragma once
-// UniqueFd: a file descriptor with one owner, closed when the owner goes.
+// UniqueFd: owns a file descriptor and closes it when destroyed.
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Uuid: 128 random bits that name a client, a request or a worker without anybody handing out
-// names.
+// Uuid: 128 random bits that name a client, a request or a worker, so that no authority has to
+// assign names.
 
 #include <array>
 #include <compare>

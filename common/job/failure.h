@@ -1,6 +1,7 @@
 #pragma once
-// Failure: why a job has no measurement, or why a request was refused. One enum, one text each, a
-// retryable flag. A failed job has no time and no flops value: never 0, never 1e10.
+// Failure: why a job has no measurement, or why a request was refused. One table gives each code
+// its name, its advice and whether it is retryable. A failed job has no time and no flops value:
+// never 0, never 1e10.
 
 #include <cstdint>
 #include <optional>
@@ -55,7 +56,7 @@ enum class FailureCode : std::uint16_t {
 struct FailureInfo {
   FailureCode code;
   std::string_view name;    // "INVALID_ACTION"
-  bool retryable;           // the same request may succeed later, unchanged
+  bool retryable;           // the same request may succeed later
   std::string_view advice;  // what it means and what to do
 };
 
@@ -66,9 +67,9 @@ std::optional<FailureCode> ParseFailureCode(std::string_view name);
 
 struct Failure {
   FailureCode code = FailureCode::kUnsupported;
-  std::string message;                        // one line, about this very case
-  std::optional<std::uint32_t> action_index;  // 0-based, where an action is to blame
-  std::int32_t signal = 0;                    // kRunCrash: the signal's number; else 0
+  std::string message;                        // one line, about this case
+  std::optional<std::uint32_t> action_index;  // 0-based, if an action caused it
+  std::int32_t signal = 0;                    // kRunCrash: signal number; otherwise 0
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 

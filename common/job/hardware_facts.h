@@ -1,5 +1,6 @@
 #pragma once
-// HardwareFacts: what a figure was measured on. Two hosts of one class are expected to agree.
+// HardwareFacts: the hardware that a figure was measured on. Hosts of one class are expected to
+// agree.
 
 #include <cstdint>
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace loopfleet {
 
-// The most that the device did when it was measured at the worker's start, at the reference clock;
-// 0 where it was not.
+// The device's highest rates, measured by the worker at its start and stated at the reference
+// clock. 0: not measured.
 struct DevicePeaks {
   double flop_per_second = 0;         // float32 multiply-adds, one thread
   double read_bytes_per_second = 0;   // from memory, one thread
@@ -19,17 +20,18 @@ struct DevicePeaks {
 
 struct HardwareFacts {
   DeviceKind device = DeviceKind::kCpu;
-  std::string
-      hardware_class;     // what results are shared across: model, stepping, ISA, cores, caches
+  // Results are shared within a class: model, stepping, ISA, cores, caches.
+  std::string hardware_class;
   std::string model;      // "Intel(R) Xeon(R) Processor @ 2.50GHz"
   std::string isa;        // "avx512", "avx2", "baseline", "neon"
-  std::string microcode;  // "" where the host does not say
-  // The reference clock: measured at start and rounded to 100 MHz; as the host states it where it
-  // cannot be measured; 0 where neither.
+  std::string microcode;  // "": the host does not say
+  // The reference clock: measured at start and rounded to 100 MHz, or what the host states if it
+  // cannot be measured. 0: unknown.
   double clock_mhz = 0;
   std::uint32_t physical_cores = 0;
   std::uint32_t logical_cores = 0;
-  std::uint64_t l1d_bytes = 0;  // of one core; 0 where the host does not say
+  // Cache sizes; 0: the host does not say.
+  std::uint64_t l1d_bytes = 0;  // per core
   std::uint64_t l2_bytes = 0;
   std::uint64_t l3_bytes = 0;
   std::uint64_t memory_bytes = 0;
@@ -39,20 +41,20 @@ struct HardwareFacts {
   friend bool operator==(const HardwareFacts&, const HardwareFacts&) = default;
 };
 
-// What made the kernel: another one may make another kernel of the same tree.
+// The compiler that built the kernel. Another one may build a different kernel from the same tree.
 struct CompilerFacts {
   std::string llvm;      // "19.1.7"
   std::string tier;      // "general"
-  std::string revision;  // of the lowering: changes whenever the code made for some tree may change
+  std::string revision;  // the lowering's; changes whenever the code for some tree may change
   friend bool operator==(const CompilerFacts&, const CompilerFacts&) = default;
 };
 
-// The class as text, made from the facts it stands for: "cpu:Intel(R) Xeon(R)
-// ...:6.85.7:avx512:2c:l2=1024K:l3=36608K".
 struct CpuIdentity {
-  std::string vendor;
+  std::string vendor;                 // "GenuineIntel"
   std::string family_model_stepping;  // "6.85.7"
 };
+// The hardware class, composed of these facts:
+//   cpu:GenuineIntel:6.85.7:Intel(R) Xeon(R) ...:avx512:2c4t:l1d=32K:l2=1024K:l3=36608K
 std::string CpuClassOf(const HardwareFacts& facts, const CpuIdentity& identity);
 
 }  // namespace loopfleet

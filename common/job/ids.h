@@ -1,5 +1,5 @@
 #pragma once
-// The ids that jobs and leases go by. Strong types: a batch id is not a lease id.
+// Ids of batches, jobs and leases. Strong types: a batch id is not a lease id.
 
 #include <fmt/format.h>
 
@@ -12,15 +12,15 @@ namespace loopfleet {
 
 using BatchId = StrongId<struct BatchIdTag>;
 
-// A job is its place in its batch.
+// A job is identified by its place in its batch.
 struct JobId {
   BatchId batch;
   std::uint32_t index = 0;  // 0-based
   friend auto operator<=>(const JobId&, const JobId&) = default;
 };
 
-// One permission to run one job once. Unique over the coordinator's restarts: the boot epoch is in
-// the upper 24 bits, so a late answer under an old lease is always recognised.
+// One worker's permission to run one job once. Unique across restarts of the coordinator: the boot
+// epoch is in the upper 24 bits, so a late answer under an old lease is always recognised.
 using LeaseId = StrongId<struct LeaseIdTag>;
 
 }  // namespace loopfleet

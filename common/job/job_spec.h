@@ -1,5 +1,6 @@
 #pragma once
-// JobSpec: one question: how fast is this benchmark after these actions, under these conditions?
+// JobSpec: a job as submitted. It asks: how fast is this benchmark after these actions, under these
+// conditions?
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,10 @@
 namespace loopfleet {
 
 enum class DeviceKind : std::uint8_t { kCpu, kCuda };
-// What a job asks for. Unset in a request: what the benchmark's own target says.
+// The device that a job asks for. kByBenchmark, the default: the benchmark's own target.
 enum class DeviceWish : std::uint8_t { kByBenchmark, kCpu, kCuda, kAny };
 enum class CacheState : std::uint8_t { kWarm, kCold };
-// Whether a stored result may answer.
+// Whether a stored result may answer the job.
 enum class Freshness : std::uint8_t { kStoredMayAnswer, kMeasureAnew };
 
 std::string_view DeviceKindName(DeviceKind kind);   // "cpu", "cuda"
@@ -31,44 +32,44 @@ struct JobSpec {
   looptree::RuleSet rules = looptree::RuleSet::kStructural;
   looptree::OnIllegal on_illegal = looptree::OnIllegal::kReject;
   bool merge_all_first = false;
-  // Unset: the benchmark's own. A contradiction is INVALID_BENCHMARK.
+  // Unset: the benchmark's own. A different one is INVALID_BENCHMARK.
   std::optional<looptree::Dialect> dialect;
   DeviceWish device = DeviceWish::kByBenchmark;
   Freshness freshness = Freshness::kStoredMayAnswer;
-  std::string tag;  // JSON text of the user's own, returned as it came; "" is none
+  std::string tag;  // JSON text from the user, returned unchanged; "": none
 
   std::int32_t priority = 0;  // higher first, among one client's jobs
-  std::uint32_t threads = 1;  // that the kernel may use
+  std::uint32_t threads = 1;  // limit for the kernel
   CacheState cache = CacheState::kWarm;
-  std::vector<std::string> labels;  // that the worker must carry, all of them
-  std::string affinity;             // jobs of equal affinity run on one worker; "" is none
+  std::vector<std::string> labels;  // the worker must carry all of them
+  std::string affinity;             // jobs with equal affinity run on one worker; "": none
   double precision = 0;  // wanted relative half-width of the interval; 0: the default policy
-  double budget_ms = 0;  // that timing may take; 0: the default policy
-  std::uint64_t cut_above_ns = 0;  // CUT once a run surely takes longer; 0: never cut
+  double budget_ms = 0;  // limit for timing; 0: the default policy
+  std::uint64_t cut_above_ns = 0;  // CUT once an iteration certainly takes longer; 0: never cut
   double deadline_s = 0;           // from acceptance until EXPIRED; 0: none
-  double max_age_s = 0;            // of a stored result that answers; 0: any age
+  double max_age_s = 0;            // limit for a stored result that answers; 0: any age
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
-// What `precision` and `budget_ms` may be, where they are not 0. Finer than 0.1 % the clocks do not
-// allow; the budget must end within the limit of one job's run.
+// Valid ranges; some fields may also be 0, for their default. Clocks do not allow a precision finer
+// than 0.1 %; the budget must fit in the time limit for running one job.
 inline constexpr double kFinestPrecision = 0.001;
 inline constexpr double kCoarsestPrecision = 0.5;
 inline constexpr double kLeastBudgetMs = 0.1;
 inline constexpr double kMostBudgetMs = 10'000;
 inline constexpr std::uint32_t kMostThreads = 1024;
-inline constexpr std::size_t kMostLabels = 64;       // of a job, or given to a worker
+inline constexpr std::size_t kMostLabels = 64;       // of a job, or assigned to a worker
 inline constexpr std::size_t kMostLabelBytes = 256;  // of each
 inline constexpr std::int32_t kLeastPriority = -100;
 inline constexpr std::int32_t kMostPriority = 100;
 inline constexpr double kShortestDeadlineS = 0.001;
 inline constexpr double kLongestDeadlineS = 366.0 * 24 * 3600;
 
-// The refusal (MALFORMED) of the first field whose value has no meaning, if there is one.
+// MALFORMED, naming the first field that is out of range; nullopt if all are valid.
 std::optional<Failure> SenselessField(const JobSpec& spec);
 
-// Why no worker and no job can carry such a label; empty if it can.
+// Why the label is invalid; nullopt if it is valid.
 std::optional<std::string> SenselessLabel(std::string_view label);
 
 looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec);
@@ -76,7 +77,7 @@ looptree::ReplayOptions ReplayOptionsOf(const JobSpec& spec);
 // Replays the job's actions, and checks its dialect against the benchmark's.
 std::expected<looptree::Replayed, Failure> ReplayJob(const JobSpec& spec);
 
-// The kind of worker that the job needs, given its benchmark's target. kAny prefers nothing.
+// The kind of worker that the job needs, given its benchmark's target. kAny has no preference.
 enum class Placement : std::uint8_t { kCpu, kCuda, kAny };
 Placement PlacementOf(DeviceWish wish, looptree::Target target);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Evaluation: what a worker says about a job. Outcome: what becomes of it: exactly one for each
-// job, immutable, equal for every reader.
+// Evaluation: a worker's report on a job. Outcome: the job's final result. Each job gets exactly
+// one outcome, which never changes and is the same for every reader.
 
 #include <cstdint>
 #include <optional>
@@ -20,29 +20,27 @@
 
 namespace loopfleet {
 
-// The conditions of a measurement: with the tree, the full tuple that a stored result is looked up
-// by.
+// The conditions of a measurement. With the tree key, they identify a stored result.
 struct Conditions {
   HardwareFacts hardware;
   CompilerFacts compiler;
   std::uint32_t threads = 1;
   CacheState cache = CacheState::kWarm;
-  std::string policy;     // of measuring: "fixed15x60us" (docs/MEASUREMENT.md)
-  std::string isolation;  // how the kernel was kept apart: "process+rlimits"
+  std::string policy;     // of measurement: "agreed2to5x5to20x60us-v5" (docs/MEASUREMENT.md)
+  std::string isolation;  // of the kernel: "process+rlimits"
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
 
 struct Evaluation {
   std::variant<Measurement, Failure> verdict;
-  // Known once the actions were replayed.
+  // Known once the actions are replayed.
   std::optional<looptree::TreeKey> tree_key;
-  std::uint64_t flop_count = 0;  // of one run
-  // Known once a worker had the job.
+  std::uint64_t flop_count = 0;  // of one iteration
+  // Known once a worker has had the job.
   std::optional<Conditions> conditions;
-  std::uint64_t scratch_bytes = 0;  // of intermediates, beside inputs and outputs
-  std::string code_hash;            // hex digest of the object code; "" if none was made
-  std::vector<std::string>
-      no_effect;  // annotations that changed nothing, for example "L3 vectorize"
+  std::uint64_t scratch_bytes = 0;     // intermediates; inputs and outputs not counted
+  std::string code_hash;               // hex digest of the object code; "" if none was made
+  std::vector<std::string> no_effect;  // annotations that changed nothing: "L3 vectorize"
   StageDurations stages;
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 
@@ -52,18 +50,18 @@ struct Evaluation {
 };
 
 enum class OutcomeSource : std::uint8_t {
-  kMeasured,   // by a worker, for this job
-  kStored,     // an equal request had been answered before
-  kCoalesced,  // an equal request was under way; both got its answer
+  kMeasured,   // a worker evaluated this job
+  kStored,     // an equal job had been measured before
+  kCoalesced,  // an equal job was under way; both get its answer
 };
 std::string_view OutcomeSourceName(OutcomeSource source);  // "measured"
 
 struct Outcome {
   JobId job;
-  std::uint64_t sequence = 0;  // 1, 2, 3 ... in the order in which the batch's jobs finished
+  std::uint64_t sequence = 0;  // 1, 2, 3 ... in the order in which the batch's jobs finish
   OutcomeSource source = OutcomeSource::kMeasured;
-  std::uint32_t attempts = 0;  // times the job was leased; 0 if it never had to be
-  std::string worker;          // name of the one that measured; "" if none did
+  std::uint32_t attempts = 0;  // times the job was leased; 0: never
+  std::string worker;          // name of the measuring worker; "": none
   WallTime finished_at{};
   Evaluation evaluation;
   // As submitted, so that an outcome can be read by itself.

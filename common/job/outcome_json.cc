@@ -9,7 +9,7 @@
 namespace loopfleet {
 namespace {
 
-// JSON has no infinity: what is not a number is null.
+// JSON has no infinity and no NaN: they become null.
 Json Figure(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json DeviceJson(const DeviceState& state) {
@@ -32,7 +32,7 @@ void AddMeasurement(Json& json, const Evaluation& evaluation) {
   json["elapsed_mean_ns"] = figure(measurement.elapsed_mean_ns);
   json["samples_ns"] = measurement.samples_ns;
   json["sample_flags"] = measurement.sample_flags;
-  // What `samples_ns` held before retention took some away; null: it is whole.
+  // Number of samples before retention removed some; null: none were removed.
   json["samples_before_thinning"] =
       measurement.thinned ? Json(measurement.thinned->samples_before) : Json(nullptr);
   json["accepted_samples"] = ok ? Json(AcceptedSamples(measurement)) : Json(nullptr);
@@ -68,8 +68,8 @@ void AddConditions(Json& json, const Evaluation& evaluation) {
   json["isolation"] = conditions.isolation;
 }
 
-// Null: the job did not pass the stage. "store" is always null, because an outcome cannot hold how
-// long its own writing took; the coordinator's loopfleet_job_stage_duration_seconds can.
+// Null: the job did not pass the stage. "store" is always null, because an outcome cannot contain
+// the duration of its own write; the coordinator's loopfleet_job_stage_duration_seconds has it.
 Json StagesJson(const StageDurations& stages) {
   Json json = Json::object();
   for (const Stage stage : kStages) {
@@ -82,7 +82,7 @@ Json StagesJson(const StageDurations& stages) {
 Json TagJson(const std::string& tag) {
   if (tag.empty()) return nullptr;
   Json json = Json::parse(tag, nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? Json(tag) : json;  // a text that is not JSON, from an older version
+  return json.is_discarded() ? Json(tag) : json;  // not JSON: from an older version
 }
 
 void AddQuestion(Json& json, const looptree::Source& source) {
@@ -135,7 +135,7 @@ Json OutcomeJson(const Outcome& outcome) {
   json["status"] = evaluation.ok() ? "ok" : "failed";
   if (!evaluation.ok()) json["error"] = FailureJson(evaluation.failure());
   AddMeasurement(json, evaluation);
-  // Null: it failed before any worker had it.
+  // Null: the job failed before any worker had it.
   const bool nobody_had_it =
       outcome.source == OutcomeSource::kMeasured && !evaluation.ok() && outcome.attempts == 0;
   json["source"] = nobody_had_it ? Json(nullptr) : Json(OutcomeSourceName(outcome.source));

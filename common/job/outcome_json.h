@@ -1,6 +1,6 @@
 #pragma once
-// Outcomes as JSON, field by field as `loopfleet eval --json` and the page show them. A failed job
-// has null where a figure would be: never 0.
+// Outcomes as JSON, as `loopfleet eval --json` and the page show them. The figures of a failed job
+// are null, never 0.
 
 #include <nlohmann/json.hpp>
 
@@ -10,14 +10,14 @@
 
 namespace loopfleet {
 
-// Ordered, so that people find the fields where the documents show them.
+// Ordered, so that the fields appear in the order that the documents show.
 using Json = nlohmann::ordered_json;
 
 Json OutcomeJson(const Outcome& outcome);
 Json FailureJson(const Failure& failure);
 Json HardwareJson(const HardwareFacts& facts);
 
-// One line. Bytes that are not UTF-8 are replaced, never an exception.
+// One line. Replaces bytes that are not UTF-8 instead of throwing.
 std::string Dump(const Json& json);
 
 }  // namespace loopfleet

@@ -28,8 +28,8 @@ std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkD
   if (flop_peak > 0 && flop_rate > flop_peak * kFlopMargin) {
     return Impossible(flop_rate, flop_peak, "GFLOP/s");
   }
-  // What lies beyond the last cache has gone to memory by the end of the run; twice its size, for
-  // what the host says of it may be of a part of it.
+  // Output beyond the last cache has reached memory by the end of the run. The cache is taken as
+  // twice its stated size, because a host may state only a part of it.
   constexpr std::uint64_t kCaches = 2;
   const double byte_peak =
       std::max(peaks.read_bytes_per_second, peaks.triad_bytes_per_second) * work.threads;

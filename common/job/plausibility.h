@@ -1,6 +1,6 @@
 #pragma once
-// Whether a figure can be true on this device. What is above the measured peak is refused: the
-// kernel did not do the work, or the clock lies.
+// Plausibility: whether this device can have produced a figure. A rate above the measured peak is
+// refused: either the kernel did not do the work, or the clock is wrong.
 
 #include <cstdint>
 #include <optional>
@@ -11,18 +11,19 @@
 
 namespace loopfleet {
 
-// Peaks are measured, too, and may have been measured a little low.
+// Peaks are measured, too, and may be a little low.
 inline constexpr double kFlopMargin = 1.10;
 inline constexpr double kBandwidthMargin = 1.5;
 
 struct WorkDone {
-  std::uint64_t flop_count = 0;    // of one run
-  std::uint64_t output_bytes = 0;  // every byte of them is written
+  std::uint64_t flop_count = 0;    // of one iteration
+  std::uint64_t output_bytes = 0;  // each is written in one iteration
   std::uint32_t threads = 1;
 };
 
-// UNSTABLE_TIMING with what is wrong, or nothing. Bandwidth is only judged where it can be proved
-// that memory was written: outputs several times as large as the last cache.
+// UNSTABLE_TIMING if a figure is impossible; otherwise nullopt. Bandwidth is judged only for
+// outputs more than twice as large as the last cache: part of those must have been written to
+// memory.
 std::optional<Failure> WhyImpossible(const Measurement& measurement, const WorkDone& work,
                                      const HardwareFacts& hardware);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Quarantine: why a worker's figures are not trusted, as a value that goes from the worker that
-// notices to whoever asks: core, events, status, `job explain`, the page, metrics.
+// Quarantine: why a worker's figures are not trusted. The worker reports it; the core, events,
+// status, `job explain`, the page and metrics show it.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace loopfleet {
 
-// Kernels that are always the same, run between jobs (docs/MEASUREMENT.md, "Canaries").
+// The fixed kernels that a worker runs between jobs (docs/MEASUREMENT.md, "Canaries").
 enum class Canary : std::uint8_t { kArithmetic, kSecondCache, kMemory };
 inline constexpr std::size_t kCanaries = 3;
 std::string_view CanaryName(Canary canary);  // "second cache"
 
 enum class QuarantineCause : std::uint8_t {
   kNone,
-  kSomeCanary,  // a worker that does not say which of them drifts
+  kSomeCanary,  // the worker does not say which canary drifts
   kArithmeticCanary,
   kSecondCacheCanary,
   kMemoryCanary,
@@ -28,12 +28,12 @@ QuarantineCause CauseOf(Canary canary);
 
 struct Quarantine {
   QuarantineCause cause = QuarantineCause::kNone;
-  double canary_ratio = 0;  // time of that canary now to when the worker started
+  double canary_ratio = 0;  // time of the drifting canary now over its time at start
 
   explicit operator bool() const { return cause != QuarantineCause::kNone; }
   friend bool operator==(const Quarantine&, const Quarantine&) = default;
 };
-// "its memory canary takes 2.1300 of its time"; "" for none.
+// "its canaries of memory take 2.1300 of their time at start"; "" for none.
 std::string QuarantineText(const Quarantine& quarantine);
 
 }  // namespace loopfleet

@@ -1,5 +1,5 @@
 #pragma once
-// The stages a job passes, in order: one label set for outcomes, metrics and docs.
+// The stages of a job, in order. Outcomes, metrics and documents use the same names.
 
 #include <array>
 #include <chrono>
@@ -17,8 +17,8 @@ inline constexpr std::array kStages = {Stage::kQueue,  Stage::kReplay,  Stage::k
 
 std::string_view StageName(Stage stage);  // "queue"
 
-// How long each stage took; zero for a stage the job did not reach. Queue time is time spent
-// waiting and never part of the job's own time.
+// How long each stage took; zero for a stage that the job did not reach. Time in the queue is not
+// part of the job's own time.
 class StageDurations {
  public:
   Nanos& operator[](Stage stage) { return durations_[static_cast<std::size_t>(stage)]; }

@@ -1,5 +1,5 @@
-// Every golden case through RunReplay, field by field. A field that is neither compared nor named
-// below as not compared fails the test, so nothing is skipped silently.
+// Runs every golden case through RunReplay and compares it field by field. A field that is neither
+// compared nor listed below as not compared fails the test, so none is skipped silently.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -48,7 +48,7 @@ std::string Stripped(const std::string& text) {
 
 bool HasViews(const std::string& ir) { return ir.find("\nn:3:") != std::string::npos; }
 
-// What the same program text means, whatever the order of its views' constraints.
+// The tree that the text describes, which does not depend on the order of its views' constraints.
 std::string TreeOf(const std::string& ir) {
   const auto tree = looptree::ParseIr(ir);
   if (!tree) return "rejected: " + tree.error().message;
@@ -94,7 +94,7 @@ void ExpectState(const Json& actual, const Json& expected) {
   ExpectClose(actual["stride_histogram"], expected["stride_histogram"]);
 }
 
-// Graphviz statements in any order: the original's depends on hashes.
+// Graphviz statements as a set: the original's order depends on hashes.
 std::multiset<std::string> Statements(const std::string& dot) {
   std::istringstream in(dot);
   std::multiset<std::string> statements;
@@ -105,7 +105,7 @@ std::multiset<std::string> Statements(const std::string& dot) {
   return statements;
 }
 
-// The original's `dot_tree` has edges "0 -> 1" between nodes "L0" and "L1".
+// Corrects the original's `dot_tree`, which has edges "0 -> 1" between nodes "L0" and "L1".
 std::multiset<std::string> Mended(const std::multiset<std::string>& statements) {
   static const std::regex edge("^([0-9]+) -> ([0-9]+);$");
   std::multiset<std::string> mended;
@@ -124,7 +124,7 @@ void ExpectGraphs(Json request, const Json& line) {
   EXPECT_EQ(Statements(out["dot_graph"]), Statements(line["dot_graph"]));
 }
 
-// "equals_prefix_state": n undos at the end lead back to the state before the last n actions.
+// "equals_prefix_state": n undos at the end restore the state before the last n actions.
 void ExpectUndone(Json request, const Json& out) {
   Json& actions = request["actions"];
   std::size_t undone = 0;
@@ -198,8 +198,8 @@ TEST(LoopTreeGolden, Agent) {
                   "steps", "cursor", "loop_tree", "ir_after", "legal_actions_after", "flops_count",
                   "loops_tensor", "stride_histogram", "equals_prefix_state", "pre_merge_loop_tree",
                   "dot", "dot_tree", "dot_graph"},
-                 // Labels, a second description of the input, and where the recording's own text
-                 // round trip differed.
+                 // Labels, a second description of the input, and whether the recorder's own text
+                 // round trip was exact.
                  {"id", "name", "mode", "category", "program", "loop_tool_version",
                   "roundtrip_exact", "roundtrip_same_tree", "loops"});
     Json request = {{"ir", line["ir"]},
@@ -223,7 +223,7 @@ TEST(LoopTreeGolden, Agent) {
     }
     const Json& expected_steps = line["steps"];
     if (line["category"] == "undo") {
-      ASSERT_TRUE(expected_steps.empty());  // the recording has the end only
+      ASSERT_TRUE(expected_steps.empty());  // only the final state was recorded
       ExpectUndone(request, out);
       continue;
     }
@@ -233,8 +233,8 @@ TEST(LoopTreeGolden, Agent) {
       const Json& expected = expected_steps[s];
       const Json& actual = out["steps"][s];
       ExpectFields(expected, {"action", "legal", "cursor", "loop_tree", "legal_actions_after"},
-                   // Why the original said no, and what it would have made of it; whether an action
-                   // changed anything.
+                   // Why the original rejected the action and the tree it would have built; whether
+                   // an action changed anything.
                    {"reject_reason", "would_be_loop_tree", "action_had_effect"});
       EXPECT_EQ(actual["legal"], expected["legal"]);
       EXPECT_EQ(actual["cursor"], expected["cursor"]);

@@ -1,4 +1,4 @@
-// The lines around the language: what RunReplay refuses and how, and that it goes on.
+// Input lines of RunReplay: which it rejects, with which error, and that it continues afterwards.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -127,7 +127,7 @@ TEST(ReplayLines, ObservationsChooseWhatIsAnswered) {
   EXPECT_EQ(answers.lines[0]["flop_count"], 1024);
 }
 
-// The answer to one line, which may be written over several here.
+// The answer to one line. `line` may contain line breaks.
 Json AnswerTo(std::string line) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   return RunLines(line).lines.at(0);
@@ -147,7 +147,7 @@ TEST(ReplayLines, EveryObservationOfADialectHasAValue) {
       EXPECT_FALSE(answer[name.get<std::string>()].is_null()) << name;
     }
     EXPECT_EQ(answer.size(), request["observations"].size());
-    // Unasked: the dialect's defaults.
+    // Without a list of observations: the dialect's defaults.
     const Json plain = AnswerTo(Json{{"uri", uri}}.dump());
     for (const Observation& row : Observations()) {
       EXPECT_EQ(plain.contains(row.name), row.IsDefault(dialect)) << row.name;

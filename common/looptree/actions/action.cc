@@ -19,7 +19,7 @@ struct NamedAction {
   Action action;
 };
 
-// The first name of an action is the one that is printed.
+// An action prints as its first name here.
 const std::array kNamed = {
     NamedAction{"toggle_mode", ToggleMode{}},
     NamedAction{"toggle_thread", ToggleThread{}},

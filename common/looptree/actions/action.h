@@ -1,6 +1,6 @@
 #pragma once
-// Action: one step of a walk. One table of names serves the command line, JSON, Python and the
-// docs; on the wire an action is a union member, never a string.
+// Action: one step of a walk. The command line, JSON, Python and the documents share one table of
+// names; on the wire an action is a union member, never a string.
 
 #include <cstdint>
 #include <span>
@@ -57,7 +57,7 @@ struct Dummy {
   friend bool operator==(Dummy, Dummy) = default;
 };
 
-// What LoopTune does when a session starts: merges from the top until nothing merges.
+// Merges from the top until nothing merges, as LoopTune does before its first action.
 struct MergeAllLoops {
   friend bool operator==(MergeAllLoops, MergeAllLoops) = default;
 };
@@ -67,11 +67,11 @@ using Action = std::variant<ToggleMode, ToggleThread, IdleSplit, Up, Down, SwapU
 
 std::string ActionName(const Action& action);  // "split_16"
 
-// "split_K" takes any K >= 2. Unknown names give kInvalidAction with the nearest valid name.
+// "split_K" takes any K >= 2. An unknown name is kInvalidAction with the nearest valid name.
 Checked<Action> ParseAction(std::string_view name);
-// Names each bad entry by its index.
+// A rejection has the index of the first bad name.
 Checked<std::vector<Action>> ParseActions(std::span<const std::string> names);
-// "down,swap_up": commas, blanks around names ignored; "" is no actions.
+// "down,swap_up": separated by commas; blanks around names are ignored; "" is no actions.
 Checked<std::vector<Action>> ParseActionList(std::string_view text);
 
 }  // namespace loopfleet::looptree

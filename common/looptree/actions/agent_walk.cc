@@ -23,12 +23,12 @@ std::unexpected<Rejection> Illegal(const Action& action, std::string_view why) {
                 fmt::format("{} is illegal here: {}", ActionName(action), why));
 }
 
-// What the rule set demands of the tree an action leads to (spec B.5, B.9).
+// Checks the tree that an action leads to against the rule set (spec B.5, B.9).
 Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& action) {
-  constexpr std::uint32_t kMostLoops = 10;  // of the first root
+  constexpr std::uint32_t kMostLoops = 10;  // under the first root
   constexpr std::int64_t kVectorWidth = 8;
   if (rules == RuleSet::kStructural) return {};
-  TreeRef innermost = 0;  // of the first nest's leading loops
+  TreeRef innermost = 0;  // the innermost of the first nest's leading loops
   while (innermost + 1 < tree.nodes().size() && IsLoop(tree, innermost + 1)) ++innermost;
   const TreeNode& loop = tree.nodes()[innermost];
   if (loop.kind == TreeNode::Kind::kLoop && loop.size != 1 && loop.size % kVectorWidth != 0) {
@@ -42,7 +42,7 @@ Checked<void> CheckRules(const LoopTree& tree, RuleSet rules, const Action& acti
   return {};
 }
 
-// The last loop up to `cursor`: of the first nest, for the original's rules.
+// The last loop up to `cursor`; under the original's rules, the last one in the first nest.
 TreeRef LastLoopUpTo(const LoopTree& tree, TreeRef cursor, RuleSet rules) {
   TreeRef end = static_cast<TreeRef>(tree.nodes().size());
   if (rules != RuleSet::kStructural) end = tree.nodes()[0].end;
@@ -51,7 +51,7 @@ TreeRef LastLoopUpTo(const LoopTree& tree, TreeRef cursor, RuleSet rules) {
   return ref;
 }
 
-// One agent action on a state: a function object so that std::visit reaches every action.
+// Applies one action to a state. A function object, so that std::visit covers every action.
 struct Step {
   const State& state;
   RuleSet rules;
@@ -76,8 +76,8 @@ struct Step {
     return State{state.tree, *target};
   }
 
-  // The cursor follows in the new tree, by number. Loops over one dimension stay as they are, but
-  // the cursor moves all the same.
+  // After the swap the cursor moves by number in the new tree. Two loops over one dimension are not
+  // swapped, but the cursor moves all the same.
   Checked<State> SwapWith(std::optional<TreeRef> other,
                           std::optional<TreeRef> (Step::*follow)(const LoopTree&) const) const {
     if (!other) return Illegal(action, "there is no loop to swap with");
@@ -103,11 +103,12 @@ struct Step {
     return State{*std::move(merged), cursor};
   }
 
-  // Spec B.5: merges at the cursor, then one down where nothing moved, from the top to the end.
+  // Spec B.5: from the top to the end, merges at the cursor, and moves down if the cursor did not
+  // move.
   Checked<State> operator()(MergeAllLoops) const;
 
-  // From the cursor's loop inwards, along the path; off again when it is on. What is on the path
-  // before the cursor loses its annotation; nothing else changes.
+  // Toggles unroll on the path, from the cursor's loop inwards. Loops on the path before the cursor
+  // lose their annotation; nothing else changes.
   Checked<State> operator()(Unroll) const {
     const bool on = state.tree.nodes()[state.cursor].annotation != Annotation::kUnroll;
     std::vector<LoopAnnotation> path;
@@ -118,8 +119,8 @@ struct Step {
     LF_TRY(LoopTree tree, Annotate(state.tree, path, limits));
     return State{std::move(tree), state.cursor};
   }
-  // The loops around the cursor, itself, and the first loops inside it, down to an operation. By
-  // the original's rules: the first nest's leading loops, wherever the cursor is.
+  // The loops around the cursor, the cursor's loop, and the first loops inside it, down to an
+  // operation. Under the original's rules: the first nest's leading loops, wherever the cursor is.
   std::vector<TreeRef> Path() const {
     const auto nodes = state.tree.nodes();
     std::vector<TreeRef> path;
@@ -158,7 +159,7 @@ struct Step {
   }
 };
 
-// What one state keeps in memory, if it shares its tree with no other.
+// Memory of one state that shares its tree with no other.
 std::size_t BytesOf(const LoopTree& tree) {
   std::size_t bytes = sizeof(State) + tree.nodes().size() * sizeof(TreeNode);
   for (const NodeSchedule& node : tree.schedule()) {
@@ -179,8 +180,8 @@ Checked<State> Stepped(const State& state, RuleSet rules, const Limits& limits,
     return Illegal(action, "the cursor is not on a loop");
   }
   LF_TRY(State next, std::visit(Step{state, rules, limits, action}, action));
-  // Nests that fuse leave fewer nodes: the cursor's old number may be an operation's now, or
-  // nobody's. The original's rules leave it on an operation.
+  // Nests that fuse leave fewer nodes, so the cursor's old number may now be an operation or not
+  // exist. The original's rules leave the cursor on an operation.
   if (rules == RuleSet::kStructural || next.cursor >= next.tree.nodes().size()) {
     next.cursor = LastLoopUpTo(next.tree, next.cursor, rules);
   }
@@ -238,7 +239,7 @@ std::uint64_t AgentWalk::CostOf(const Action& action) const {
 }
 
 void AgentWalk::Remember(State state) {
-  constexpr std::size_t kMostBytes = 8 << 20;  // some thousand trees of a matrix product
+  constexpr std::size_t kMostBytes = 8 << 20;  // several thousand trees of a matrix product
   before_bytes_ += BytesOf(state.tree);
   before_.push_back(std::move(state));
   while (before_bytes_ > kMostBytes) {
@@ -247,8 +248,7 @@ void AgentWalk::Remember(State state) {
   }
 }
 
-// Actions are pure, so a state that is no longer kept is what replaying the actions before it
-// gives.
+// Actions are pure, so replaying the earlier actions restores a state that is no longer kept.
 void AgentWalk::UndoLast() {
   history_.pop_back();
   if (!before_.empty()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where a cursor may go from a loop, by rule set. Moves look at the tree and never change it.
+// Where a cursor may move from a loop, by rule set. Moves never change the tree.
 
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace loopfleet::looptree {
 
-// The loop before or after `from` in pre-order. The original's rules end at an operation; the
-// structural ones step over it. `from` need not be a loop, nor even in the tree: after a swap the
+// The loop before or after `from` in pre-order. The original's rules stop at an operation; the
+// structural rules step over it. `from` need not be a loop or even in the tree: after a swap the
 // cursor's number is looked up in a tree of another shape.
 std::optional<TreeRef> LoopAbove(const LoopTree& tree, TreeRef from, RuleSet rules);
 std::optional<TreeRef> LoopBelow(const LoopTree& tree, TreeRef from, RuleSet rules);

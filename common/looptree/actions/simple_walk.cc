@@ -29,8 +29,9 @@ Checked<void> SimpleWalk::Apply(const Action& action) {
   return {};
 }
 
-// Spec A.3, with the elements the parent covers as its doc-comment intends: own tail included.
-// Everything stays far below 2^63: no factor exceeds the 8 388 607 elements of the longest vector.
+// Spec A.3. The elements that the parent covers include this loop's tail, as the original's
+// doc-comment intends. Nothing overflows: no factor exceeds the 8 388 607 elements of the longest
+// vector.
 void SimpleWalk::Resize(std::int64_t change) {
   if (cursor_ == 0) return;  // no parent to take from or give to
   Order& parent = loops_.orders[cursor_ - 1];

@@ -1,6 +1,7 @@
 #pragma once
-// Walk: a tree with a cursor, moved and changed by actions. SimpleWalk is CompilerGym's session
-// (spec A), AgentWalk is LoopTool's agent (spec B). Values: copy one to try something.
+// Walk: a tree with a cursor; actions move the cursor and change the tree. SimpleWalk follows
+// CompilerGym's loop_tool environment (spec A), AgentWalk follows LoopTool's agent (spec B). Both
+// are values: copy one to try an action.
 
 #include <array>
 #include <cstddef>
@@ -19,14 +20,14 @@
 namespace loopfleet::looptree {
 
 enum class RuleSet : std::uint8_t {
-  kStructural,  // whatever the tree itself admits; up and down step over operations
+  kStructural,  // whatever the tree admits; up and down step over operations
   kLoopNest,    // the original's legality (spec B.5)
-  kLoopNest58,  // the older one that goes with the 58-float features (spec B.9)
+  kLoopNest58,  // the older rules, used with the 58-float features (spec B.9)
 };
 
 enum class OnIllegal : std::uint8_t { kReject, kSkip };
 
-// kInvalidAction, naming both dialects, for an action that only the other one has.
+// kInvalidAction, naming both dialects, for an action that only the other dialect has.
 Checked<void> CheckDialect(const Action& action, Dialect dialect);
 
 class SimpleWalk {
@@ -36,11 +37,11 @@ class SimpleWalk {
 
   explicit SimpleWalk(const Benchmark& benchmark);
 
-  // Never illegal for the dialect's own actions (no-ops are silent); kInvalidAction for the others.
+  // Every action of dialect simple is legal, and may have no effect. Others are kInvalidAction.
   Checked<void> Apply(const Action& action);
 
   Checked<LoopTree> Tree(const Limits& limits = {}) const;
-  std::array<std::int64_t, 3> ActionState() const;  // cursor, size, tail of the selected loop
+  std::array<std::int64_t, 3> ActionState() const;  // cursor; size and tail of its loop
   Mode mode() const { return mode_; }
   const std::array<bool, 3>& thread() const { return loops_.thread; }
   const std::array<Order, 3>& orders() const { return loops_.orders; }
@@ -57,23 +58,23 @@ class SimpleWalk {
 
 class AgentWalk {
  public:
-  // `start_cursor` is a loop of the start tree, or 0. (A program without dimensions has no loops;
-  // then most actions are illegal.)
+  // `start_cursor`: a loop of the start tree, or 0. A program without dimensions has no loops, and
+  // most actions on it are illegal.
   AgentWalk(const Benchmark& benchmark, RuleSet rules, TreeRef start_cursor = 0,
             const Limits& limits = {});
 
-  // A rejection when the action is illegal here under the rule set; the walk is unchanged then.
+  // Rejects an action that the rule set does not allow here, and leaves the walk unchanged.
   Checked<void> Apply(const Action& action);
   bool IsLegal(const Action& action) const;
-  // How many tree nodes applying the action may build: what Limits::walk_nodes bounds.
+  // The most tree nodes that applying the action may build; Limits::walk_nodes bounds the sum.
   std::uint64_t CostOf(const Action& action) const;
-  // Repeats merge from the top until nothing merges, as LoopTune does at the start of a session.
-  // Undo does not go back past it; nothing may have been applied before.
+  // Repeats merge from the top until nothing merges, as LoopTune does before its first action. Undo
+  // does not reach behind it. Allowed only before the first action.
   Checked<void> MergeAll();
 
   const LoopTree& tree() const { return state_.tree; }
   TreeRef cursor() const { return state_.cursor; }
-  // What was applied and not undone, oldest first.
+  // Applied and not undone, oldest first.
   std::span<const Action> history() const { return history_; }
 
   struct State {
@@ -91,15 +92,16 @@ class AgentWalk {
   State start_;
   State state_;
   std::vector<Action> history_;
-  std::deque<State> before_;  // before the last actions of history_: what undo goes back to
+  std::deque<State> before_;  // states before the last actions of history_, for undo
   std::size_t before_bytes_ = 0;
 };
 
-// What a walk may still build, so that no sequence of actions takes long: Limits::walk_nodes.
+// Counts the tree nodes that a walk may still build (Limits::walk_nodes), so that no sequence of
+// actions takes long.
 class WalkBudget {
  public:
   explicit WalkBudget(const Limits& limits) : most_(limits.walk_nodes), left_(most_) {}
-  // kLimitActions where there is not enough left for the action.
+  // kLimitActions if too little is left for the action.
   Checked<void> Spend(const AgentWalk& walk, const Action& action) {
     return Spend(walk.CostOf(action));
   }
@@ -126,8 +128,8 @@ struct Replayed {
   LoopTree tree;
 };
 
-// The whole of the rebuild stage: opens the source, applies the actions, gives the tree. Pure: the
-// same everywhere, for coordinator, worker, command line and Python.
+// The whole replay stage: opens the source, applies the actions, returns the tree. A pure function
+// with the same result in coordinator, worker, command line and Python.
 Checked<Replayed> Replay(const Source& source, std::span<const Action> actions,
                          const ReplayOptions& options = {});
 

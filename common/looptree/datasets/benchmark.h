@@ -1,6 +1,6 @@
 #pragma once
-// Benchmark: where a walk starts. Named by a URI or given as IR text; either way it is a program,
-// the tree it starts from, and the dialect its actions are in.
+// Benchmark: the start of a walk, named by a URI or given as IR text. It consists of a program, the
+// tree to start from, and the dialect of its actions.
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@ struct IrText {
   std::string text;
   friend bool operator==(const IrText&, const IrText&) = default;
 };
-// What a request names: a URI, or a whole program.
+// What a request gives: a URI, or a whole program.
 using Source = std::variant<BenchmarkUri, IrText>;
 
 struct Benchmark {
@@ -35,14 +35,14 @@ struct Benchmark {
   LoopTree start;
 };
 
-// kInvalidBenchmark names the offending part and the nearest valid dataset or the valid range.
+// kInvalidBenchmark names the invalid part, and the nearest valid dataset or the valid range.
 Checked<Benchmark> OpenBenchmark(const Source& source, const Limits& limits = {});
 
-// A dataset known by name: for listing, counting and drawing.
+// A named dataset, for listing, counting and drawing.
 struct Dataset {
   std::string_view prefix;       // "benchmark://mm64_256_16_range-v0/"
   std::string_view description;  // one line
-  std::uint64_t size = 0;        // how many members; 0: unbounded by enumeration
+  std::uint64_t size = 0;        // number of members; 0: cannot be enumerated
   std::string_view example;      // a valid URI
 };
 std::span<const Dataset> Datasets();
@@ -51,8 +51,8 @@ std::span<const Dataset> Datasets();
 Checked<const Dataset*> FindDataset(std::string_view name);
 // The URI of member `index` < size, in the dataset's own order.
 std::string DatasetMember(const Dataset& dataset, std::uint64_t index);
-// A dataset of those that can be counted, each as likely, and a member of it, each as likely. The
-// same generator state gives the same benchmark everywhere.
+// Draws one of the datasets that can be enumerated, uniformly, then one of its members, uniformly.
+// The same generator state gives the same benchmark on every machine.
 std::string RandomBenchmark(std::span<const Dataset> datasets, SplitMix64& random);
 
 }  // namespace loopfleet::looptree

@@ -1,5 +1,6 @@
-// Valid convolutions of stride 1, as a view of the image, a multiplication and a reduction: of any
-// shape, of LoopTune's training and test shapes, and of one shape in every order of its loops.
+// Valid convolutions of stride 1, as a view of the image, a multiplication and a reduction.
+// Datasets: any shape, LoopTune's training and test shapes, and one shape in every order of its
+// loops.
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ struct Shape {
   constexpr std::int64_t wo() const { return w - kw + 1; }
 };
 
-// n, c, ho, wo, kh, kw, m: the order in which loop_tool makes them.
+// n, c, ho, wo, kh, kw, m: the order in which loop_tool creates them.
 using Loops = std::array<ProgramBuilder::Loop, 7>;
 constexpr Loops LoopsOf(const Shape& shape) {
   return {{{kN, shape.n},
@@ -93,11 +94,11 @@ Checked<Benchmark> OpenAny(std::string_view member, const Limits& limits) {
   return OpenShape(*shape, LoopsOf(*shape), limits);
 }
 
-// LoopTune's 81 shapes: images of 1, 32 or 64, with 32, 64 or 128 channels, 56, 112 or 256 wide and
-// high, to 1, 32 or 64 channels by 3 x 3 kernels. The originals took those that loop_nest compiled
-// and tuned in time for training, and kept the others for the test; a rule that gives exactly their
-// 62 and 19 files is by size: a shape is too big for training if the image has 2^28 elements or
-// more, or 2^31 times output channels.
+// LoopTune's 81 shapes: 1, 32 or 64 images with 32, 64 or 128 channels, 56, 112 or 256 wide and
+// high, to 1, 32 or 64 channels by 3 x 3 kernels. The originals trained on the shapes that
+// loop_nest compiled and tuned in time, and tested on the others. A rule by size gives exactly
+// their 62 and 19 files: a shape is too big for training if its images have 2^28 elements or more,
+// or 2^31 times output channels.
 constexpr std::array<std::int64_t, 3> kImages = {1, 32, 64};
 constexpr std::array<std::int64_t, 3> kChannels = {32, 64, 128};
 constexpr std::array<std::int64_t, 3> kSides = {56, 112, 256};
@@ -152,7 +153,7 @@ Checked<Benchmark> OpenGrid(std::string_view member, const Limits& limits) {
       Nearest(member, candidates).value_or(""));
 }
 
-// The kernel is as large as the image: one point for each image and output channel.
+// The kernel is as large as the image: one output point per image and output channel.
 constexpr std::string_view kPermutedName = "conv64_8_1_1_24_24_64";
 constexpr Shape kPermuted{.n = 64, .c = 8, .h = 24, .w = 24, .m = 64, .kh = 24, .kw = 24};
 

@@ -26,14 +26,14 @@ const std::vector<DatasetRules>& Rules() {
   return rules;
 }
 
-// "mm-v0" of "benchmark://mm-v0/".
+// "mm-v0" from "benchmark://mm-v0/".
 std::string_view NameOf(std::string_view prefix) {
   prefix.remove_prefix(kScheme.size());
   prefix.remove_suffix(1);
   return prefix;
 }
 
-// The dataset's part of a URI, with the scheme and the slash; and the member's.
+// A URI's dataset, with scheme and slash, and its member.
 struct UriParts {
   std::string dataset;
   std::string_view member;
@@ -46,7 +46,8 @@ UriParts PartsOf(std::string_view uri) {
   return {fmt::format("{}{}", kScheme, uri.substr(0, end + 1)), uri.substr(end + 1)};
 }
 
-// A URI whose dataset is misspelt: the nearest dataset, with the member where it is one of that.
+// Rejects a URI with an unknown dataset. Suggests the nearest dataset, followed by the member if
+// that dataset has it.
 std::unexpected<Rejection> UnknownDataset(std::string_view uri, const Limits& limits) {
   std::vector<std::string_view> prefixes;
   for (const Dataset& dataset : Datasets()) prefixes.push_back(dataset.prefix);

@@ -1,6 +1,6 @@
 #pragma once
-// DatasetRules: what a dataset contains and how a member's name becomes a benchmark. One row for
-// each dataset; opening, listing, counting and drawing all go through it.
+// DatasetRules: a dataset's members, and how a member's name becomes a benchmark. One row per
+// dataset; opening, listing, counting and drawing all use it.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ inline constexpr std::string_view kScheme = "benchmark://";
 
 struct DatasetRules {
   Dataset dataset;
-  std::string (*member)(std::uint64_t index);  // its name; null where dataset.size is 0
+  std::string (*member)(std::uint64_t index);  // name of a member; null if dataset.size is 0
   Checked<Benchmark> (*open)(std::string_view member, const Limits& limits);
 };
 
@@ -29,11 +29,11 @@ std::span<const DatasetRules> ConvolutionDatasets();  // conv-v0, train, test, t
 std::span<const DatasetRules> ProgramDatasets();      // program-v0
 std::span<const DatasetRules> AllDatasets();          // in the order of Datasets()
 
-// What an open function says: the member, why not, and the nearest valid one if there is one.
+// The rejection of an open function: the member, the reason, and the nearest valid member if known.
 std::unexpected<Rejection> NoMember(std::string_view member, std::string_view why,
                                     std::string_view nearest = {});
 
-// "64_96_128" as `count` sizes >= 1.
+// "64_96_128" as `count` sizes >= 1; nullopt if it is anything else.
 std::optional<std::vector<std::int64_t>> ParseSizes(std::string_view text, std::size_t count);
 
 }  // namespace loopfleet::looptree

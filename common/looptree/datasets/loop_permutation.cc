@@ -23,7 +23,7 @@ std::optional<std::vector<std::size_t>> ParsePermutation(std::string_view name, 
   std::vector<bool> seen(loops, false);
   std::vector<std::size_t> order;
   for (const char digit : name) {
-    const auto loop = static_cast<std::size_t>(digit - '0');  // huge for what is below '0'
+    const auto loop = static_cast<std::size_t>(digit - '0');  // wraps round below '0'
     if (loop >= loops || seen[loop]) return std::nullopt;
     seen[loop] = true;
     order.push_back(loop);

@@ -1,6 +1,6 @@
 #pragma once
-// The names of loop orders in permutation datasets (spec B.11): "0132" puts loop 0 outermost, then
-// loop 1, loop 3 and loop 2, of the list of loops that the dataset is named after.
+// Names of loop orders in permutation datasets (spec B.11): "0132" puts loop 0 outermost, then loop
+// 1, loop 3 and loop 2. The dataset is named after its list of loops.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,9 @@ constexpr std::uint64_t PermutationCount(std::size_t loops) {
   return count;
 }
 
-// Permutation `index` < PermutationCount of at most 10 loops, in lexicographic order, as digits.
+// Permutation `index` < PermutationCount, in lexicographic order, as digits. At most 10 loops.
 std::string PermutationName(std::size_t loops, std::uint64_t index);
-// Nothing unless each of the `loops` digits is there once.
+// nullopt unless each of the `loops` digits occurs once.
 std::optional<std::vector<std::size_t>> ParsePermutation(std::string_view name, std::size_t loops);
 
 }  // namespace loopfleet::looptree

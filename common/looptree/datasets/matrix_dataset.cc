@@ -1,5 +1,5 @@
-// Matrix products C[m,n] = sum_k A[m,k] B[k,n]: of any size, of the sizes 64 to 256 by 16, and of
-// one size in every order of its loops (spec B.11).
+// Matrix products C[m,n] = sum_k A[m,k] B[k,n]. Datasets: any size, the sizes 64 to 256 in steps of
+// 16, and one size in every order of its loops (spec B.11).
 
 #include <fmt/format.h>
 
@@ -98,9 +98,10 @@ Checked<Benchmark> OpenRange(std::string_view member, const Limits& limits) {
       nearest);
 }
 
-// All sizes are 128: whole, or as 8 x 16. The loops are listed by dimension, m before k before n,
-// the outer piece first. The file of an order has multiply and add in it, and so has ours; its
-// write keeps the first order where the way there never touched it. Here the write always follows.
+// All sizes are 128: one loop of 128, or 8 x 16. Loops are listed by dimension, m before k before
+// n, the outer piece first. Multiply and add have the named order, as in the original's files.
+// There the write keeps its first order if the walk to that order never changed it; here the write
+// always follows.
 struct PermutationSet {
   std::string_view name;
   std::array<ProgramBuilder::Loop, 6> loops;

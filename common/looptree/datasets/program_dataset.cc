@@ -1,10 +1,9 @@
-// Programs beyond one matrix product or convolution, by name and sizes: what the language can say,
-// to try schedules on.
+// Programs other than one matrix product or convolution, by name and sizes, to try schedules on.
 //
-// Numbers have no place in IR text, so programs that need one make it of their inputs. The positive
-// product (what the article about loop_tool's interactive optimisation tunes, with M = 33 and
-// N = 48) is max(p, 0) of each product p; here the 0 is p - p, which is exact for every finite p
-// and costs one operation more.
+// IR text cannot hold constants, so programs compute the ones they need from their inputs. The
+// positive product, which the article about loop_tool's interactive optimisation tunes with M = 33
+// and N = 48, is max(p, 0) of each product p. Here 0 is p - p, which is exact for every finite p
+// and costs one more operation.
 
 #include <fmt/format.h>
 
@@ -68,7 +67,7 @@ void Reduce(Sizes sizes, ProgramBuilder& b) {
   b.Write(b.Apply(kOp, {b.Read({m, k})}, {m}));
 }
 
-// out[m,n] = x[m,n] - max over n of x[m,n]: a result that is read in another nest
+// out[m,n] = x[m,n] - max over n of x[m,n]: another nest reads the maximum
 void Shift(Sizes sizes, ProgramBuilder& b) {
   const DimId m = b.Dim("m", sizes[0]), n = b.Dim("n", sizes[1]);
   const NodeId x = b.Read({m, n});
@@ -89,7 +88,7 @@ void Convolve(Sizes sizes, ProgramBuilder& b) {
 
 struct Family {
   std::string_view name;
-  std::string_view sizes;  // as people write them
+  std::string_view sizes;  // their form in a name
   std::size_t count;
   void (*write)(Sizes sizes, ProgramBuilder& builder);
 };
@@ -104,7 +103,7 @@ constexpr std::array kFamilies = {
     Family{"conv1d", "<N>_<K>", 2, Convolve},
 };
 
-// "conv1d64_3": the longest name that the member starts with is the family's.
+// The family with the longest name that the member starts with: "conv1d" for "conv1d64_3".
 const Family* FamilyOf(std::string_view member) {
   const Family* found = nullptr;
   for (const Family& family : kFamilies) {

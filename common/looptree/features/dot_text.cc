@@ -1,6 +1,6 @@
-// Graphviz text as the original writes it, so that its readers keep working, but for one thing: the
-// edges of `dot_tree` name the nodes "L0", "L1" that they lead between; the original writes "0" and
-// "1", which are other nodes to Graphviz, and the graph falls apart.
+// Graphviz text as the original writes it, so that its readers keep working, with one exception:
+// the edges of `dot_tree` name their nodes "L0", "L1". The original writes "0" and "1", which
+// Graphviz takes for other nodes, so its graph falls apart.
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kHead = "digraph G {\n node [fontname = \"courier\", fontsize=12];\n";
 
-// Inside the label of a record, braces, bars and angles mean fields unless they are escaped.
-// Dimension names may have braces and angles.
+// Escapes braces, bars and angle brackets, which mark fields in a record's label. Dimension names
+// may contain braces and angle brackets.
 std::string RecordText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -58,7 +58,7 @@ std::string_view ColorOf(GraphEdge::Kind kind) {
   return "";
 }
 
-// Loops' dimensions by when an operation first loops over them: what `dot` calls their "name".
+// The rank of each dimension in the order in which loops first run over it: its "name" in `dot`.
 std::vector<std::size_t> DimRanks(const LoopTree& tree) {
   std::vector<std::size_t> ranks(tree.program().dims.size(), SIZE_MAX);
   std::size_t next = 0;
@@ -76,7 +76,7 @@ std::string TreeDot(const LoopTree& tree, std::optional<TreeRef> cursor) {
   auto out = std::back_inserter(text);
   for (const GraphNode& node : graph.nodes) {
     const auto feature = [&](std::string_view name) { return FeatureOf(node, name); };
-    // The blank before a loop's "unroll" is the original's.
+    // The original writes the blank before a loop's "unroll" value.
     fmt::format_to(out,
                    "{} [shape=record,label=\"{{'type':{},'vectorize':{},'unroll':{}{},'name':{},"
                    "'size':{},'tail':{},'cursor':{},}}\"];\n",

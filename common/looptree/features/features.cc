@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kOneHotDims = 20;
 
-// weights[loop * buckets + bucket]: how often the loop steps over that many elements of a tensor.
+// weights[loop * buckets + bucket]: how often the loop steps by a stride of that bucket.
 class StrideTable {
  public:
   StrideTable(const LoopTree& tree, std::size_t buckets)
@@ -36,12 +36,12 @@ class StrideTable {
   }
 
  private:
-  // Each loop counts once for each tensor it walks over, however many operations below read it.
+  // Each loop counts once per tensor that it walks over, however many operations inside read it.
   void AddTensor(NodeId tensor) {
     const auto& consumers = tree_.facts().nodes[tensor].consumers;
     const bool is_read = std::any_of(consumers.begin(), consumers.end(),
                                      [&](NodeId consumer) { return tree_.LeafOf(consumer); });
-    if (!is_read) return;  // a view of a view: its strides are part of the later one's
+    if (!is_read) return;  // a view of a view: the later view's strides include these
     const auto scope = AllocationOf(tree_, tensor);
     const Strides strides = StridesOf(tree_, tensor);
     std::vector<bool> seen(tree_.nodes().size(), false);
@@ -69,7 +69,7 @@ class StrideTable {
   const LoopTree& tree_;
   std::size_t buckets_;
   std::vector<double> weights_;
-  std::vector<double> advances_;  // per tree node: product of its size and those around it
+  std::vector<double> advances_;  // per tree node: product of its size and the sizes around it
 };
 
 void AppendHead(const TreeNode& loop, bool at_cursor, bool leading, FeatureLayout layout,
@@ -158,7 +158,7 @@ std::vector<double> PreviousActionsTensor(std::span<const Action> history,
   for (std::size_t i = 0; i < count; ++i) {
     const Action& action = history[history.size() - 1 - i];
     const auto at = std::find(action_space.begin(), action_space.end(), action);
-    if (at == action_space.end()) continue;  // not of this space: its place stays 0
+    if (at == action_space.end()) continue;  // not in this space: its entries stay 0
     tensor[i * action_space.size() + static_cast<std::size_t>(at - action_space.begin())] = 1.0;
   }
   return tensor;

@@ -31,7 +31,7 @@ TreeRef EndOf(const LoopTree& tree, GraphExtent extent) {
 
 bool IsLoop(const TreeNode& node) { return node.kind == TreeNode::Kind::kLoop; }
 
-// Builds the dataflow graph in pre-order of the tree; buffers appear where they are first touched.
+// Builds the dataflow graph in pre-order of the tree. A buffer appears where it is first accessed.
 class DataflowDrawing {
  public:
   DataflowDrawing(const LoopTree& tree, std::optional<TreeRef> cursor, GraphExtent extent)
@@ -41,7 +41,7 @@ class DataflowDrawing {
         data_(tree.program().nodes.size(), kUndrawn) {}
 
   Graph Draw() {
-    // All tree nodes first, so that a tree node's index is its reference.
+    // Tree nodes come first, so that a tree node's index in the graph is its TreeRef.
     for (TreeRef ref = 0; ref < end_; ++ref) AddTreeNode(ref);
     for (TreeRef ref = 0; ref < end_; ++ref) {
       if (IsLoop(tree_.nodes()[ref])) {
@@ -97,7 +97,8 @@ class DataflowDrawing {
                             .features = {{"stride", 1}, {"type", kDataType}}});
   }
 
-  // The data node of `id`, drawn with its access edges when `leaf` is the first to touch it.
+  // The data node of `id`. The first call adds it, with access edges from the loops around `leaf`
+  // that are inside its scope.
   std::uint32_t DataNode(NodeId id, TreeRef leaf) {
     if (data_[id] != kUndrawn) return data_[id];
     data_[id] = static_cast<std::uint32_t>(graph_.nodes.size());
@@ -126,8 +127,8 @@ class DataflowDrawing {
 
   const LoopTree& tree_;
   std::optional<TreeRef> cursor_;
-  TreeRef end_;                      // of the tree nodes that are drawn
-  std::vector<std::uint32_t> data_;  // of each program node: its index in the graph
+  TreeRef end_;                      // one past the last tree node drawn
+  std::vector<std::uint32_t> data_;  // per program node: index of its data node
   Graph graph_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Access: where an operation reads. Views that have no loops of their own are folded away: what is
-// left is a tensor or a buffer and, for each of its dims, an affine function of the reader's dims.
+// Access: where an operation reads. Views without loops of their own are folded, which leaves a
+// tensor or a buffer and, for each of its dims, an affine function of the reader's dims.
 
 #include <vector>
 
@@ -13,8 +13,8 @@ struct Access {
   NodeId source = 0;
   std::vector<ViewIndex> index;  // per dim of the source, in its order
 
-  // No sum of products of these coefficients with valid indices overflows: terms over dims of size
-  // 1 are left out, and for the others views were checked to stay inside their input.
+  // Sums of products of these coefficients and valid indices do not overflow: terms over dims of
+  // size 1 are left out, and views were checked to stay inside their input.
 };
 
 // `is_folded(node)` says which views to fold.

@@ -1,6 +1,6 @@
 #pragma once
-// What each operation computes, on one number: shared by both interpreters. NaN operands of min and
-// max are not part of the language: the result may be either operand.
+// What each operation computes on single numbers; both interpreters use it. If an operand of min or
+// max is NaN, the result may be either operand.
 
 #include <cmath>
 #include <limits>
@@ -36,7 +36,7 @@ Number Binary(Op op, Number a, Number b) {
   }
 }
 
-// What a reduction's result is before its first operand.
+// The initial value of a reduction.
 template <class Number>
 Number Identity(Op op) {
   switch (op) {

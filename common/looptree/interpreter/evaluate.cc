@@ -1,5 +1,5 @@
-// Evaluate: float64, in pieces of kLanes neighbouring points, so that each operation of the program
-// is a plain loop over lanes that the compiler vectorises, whatever the program is.
+// Evaluate: computes in float64, in pieces of kLanes neighbouring points, so that each operation of
+// any program is a plain loop over lanes that the compiler vectorises.
 
 #include <algorithm>
 #include <array>
@@ -22,13 +22,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A node's result held whole, row-major over its dims.
+// A node's whole result, row-major over its dims.
 struct Stored {
   std::vector<double> values;
-  std::vector<double> errors;  // empty: exact
+  std::vector<double> errors;  // error bounds; empty: exact
 };
 
-// How a source is walked: its element for the point at `index`, and the step between lanes.
+// How a source is read: the element for the point at `index`, and the step between lanes.
 struct Load {
   NodeId source = 0;
   std::int64_t constant = 0;
@@ -42,7 +42,7 @@ struct Load {
   }
 };
 
-// One operation inside a piece: loads what is stored, or combines earlier results of the same
+// One operation inside a piece: loads a stored result, or combines earlier results of the same
 // piece.
 struct PieceStep {
   NodeId node = 0;
@@ -93,9 +93,9 @@ class Evaluator {
     return points;
   }
 
-  // Held whole: what is written, what is reduced, and what would be computed again and again
-  // because its readers run over more points or reach for other elements. A view is never worth
-  // holding, except to be viewed again.
+  // Whether the result is stored whole: writes, reductions, and results that would otherwise be
+  // computed repeatedly because their readers run over more points or read other elements. A view
+  // is stored only if another view reads it.
   bool IsStored(NodeId id) const {
     const Op op = program_.nodes[id].op;
     if (op == Op::kRead || op == Op::kConstant) return false;
@@ -108,8 +108,8 @@ class Evaluator {
     return false;
   }
 
-  // The dimension whose neighbours are the lanes: the result's innermost, so that results are
-  // stored side by side; of a full reduction, the last one it runs over.
+  // The dimension along which the lanes lie: the result's innermost, so that results are stored
+  // side by side; for a full reduction, the last one it runs over.
   std::optional<DimId> LaneDim(NodeId id) const {
     if (!program_.nodes[id].dims.empty()) return program_.nodes[id].dims.back();
     std::optional<DimId> lane;
@@ -152,7 +152,7 @@ class Evaluator {
           reduced_.push_back(dim);
       }
       products_ = FindProducts();
-      // Of the root's inputs; a view's own load stands for it.
+      // A view has its own load as operand.
       operands_ = program.nodes[root].op == Op::kView ? std::vector<NodeId>{root}
                                                       : program.nodes[root].inputs;
     }
@@ -187,7 +187,7 @@ class Evaluator {
     }
 
    private:
-    // A sum of products of an input that is the same for all lanes and one that lies side by side.
+    // A sum of products of two inputs: one the same for all lanes, one contiguous over the lanes.
     struct Products {
       Load factor;
       Load row;
@@ -237,7 +237,7 @@ class Evaluator {
 
     void AddLoad(NodeId id, Load load) { steps_.push_back({id, std::move(load)}); }
 
-    // Steps the last of `dims` first; false once all have been through.
+    // Advances the index, the last of `dims` fastest. False once all points are done.
     bool Advance(const std::vector<DimId>& dims) {
       for (std::size_t i = dims.size(); i-- > 0;) {
         if (++index_[dims[i]] < evaluator_.program_.dims[dims[i]].size) return true;
@@ -289,11 +289,11 @@ class Evaluator {
     void Reset() {
       const Op op = evaluator_.program_.nodes[root_].op;
       result_.values.fill(evaluator_.Reduces(root_) ? Identity<double>(op) : 0.0);
-      // Of a product: the product of magnitudes with their errors.
+      // A product accumulates the product of magnitudes plus errors.
       result_.errors.fill(op == Op::kMultiply && evaluator_.Reduces(root_) ? 1.0 : 0.0);
     }
 
-    // Takes the operands at the current point into the result.
+    // Combines the operands at the current point into the result.
     void Combine() {
       const Node& root = evaluator_.program_.nodes[root_];
       const LaneResult result{result_, Exact(root_), count_};
@@ -303,7 +303,7 @@ class Evaluator {
       }
     }
 
-    // A full reduction's lanes become its one element.
+    // Reduces the lanes of a full reduction to its one element.
     void FoldLanes() {
       const Op op = evaluator_.program_.nodes[root_].op;
       const std::size_t used = std::min(kLanes, LaneCount());
@@ -334,18 +334,18 @@ class Evaluator {
         error += operations_ * kSmallestNormal;
       }
       const double largest = std::abs(result_.values[lane]) + error;
-      return largest <= std::numeric_limits<float>::max() ? error : kInfinity;  // also where NaN
+      return largest <= std::numeric_limits<float>::max() ? error : kInfinity;  // infinite for NaN
     }
 
     const Evaluator& evaluator_;
     NodeId root_;
     std::optional<DimId> lane_dim_;
     std::vector<PieceStep> steps_;                // producers first
-    std::optional<Products> products_;            // what there is to do, if it is no more than that
+    std::optional<Products> products_;            // set if this is all there is to compute
     std::vector<NodeId> operands_;                // of the root
     std::vector<std::unique_ptr<Lanes>> lanes_;   // per program node that is a step
-    std::vector<DimId> kept_;                     // of the result, without the lanes' dim
-    std::vector<DimId> reduced_;                  // likewise
+    std::vector<DimId> kept_;                     // dims of the result, without the lane dim
+    std::vector<DimId> reduced_;                  // reduced dims, without the lane dim
     std::array<std::int64_t, kMaxDims> index_{};  // of the first lane
     std::size_t count_ = 0;                       // lanes in use
     Lanes result_;
@@ -355,7 +355,7 @@ class Evaluator {
 
   Load LoadOf(NodeId id, std::optional<DimId> lane_dim) const {
     const Access access = AccessOf(program_, id, [&](NodeId node) {
-      return node == id || !IsStored(node);  // the views inside a chain of views are stored
+      return node == id || !IsStored(node);  // views that another view reads are stored
     });
     Load load{.source = access.source};
     std::int64_t stride = 1;
@@ -375,7 +375,7 @@ class Evaluator {
   const Program& program_;
   std::vector<std::span<const float>> inputs_;  // per program node that is a read
   std::shared_ptr<const ProgramFacts> facts_;
-  std::vector<Stored> stored_;      // per program node that is held whole
+  std::vector<Stored> stored_;      // per program node that is stored
   std::vector<ValueRange> ranges_;  // per program node
 };
 

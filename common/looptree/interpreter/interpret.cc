@@ -45,7 +45,7 @@ class Interpreter {
   struct Buffer {
     Tensor data;
     std::vector<std::int64_t> strides;          // per dim of the node
-    std::array<std::int64_t, kMaxDims> base{};  // the offsets at the entry of its scope
+    std::array<std::int64_t, kMaxDims> base{};  // offsets at entry of its scope
   };
   struct Plan {
     std::vector<Access> operands;
@@ -75,7 +75,7 @@ class Interpreter {
       buffer.data.assign(static_cast<std::size_t>(size), static_cast<float>(node.constant));
     }
     if (has_leaf) {
-      // NaN shows what is read before it is computed.
+      // NaN exposes elements that are read before they are computed.
       buffer.data.assign(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
       if (const auto scope = tree_.ScopeOf(id)) scoped_[*scope].push_back(id);
     }
@@ -192,8 +192,8 @@ class Interpreter {
   std::map<NodeId, std::span<const float>> inputs_;
   std::vector<Buffer> buffers_;              // per program node
   std::vector<Plan> plans_;                  // per program node
-  std::vector<std::vector<NodeId>> scoped_;  // per tree node: whose scope this loop is
-  std::vector<bool> first_piece_;            // per tree node: in the loop's first piece now
+  std::vector<std::vector<NodeId>> scoped_;  // per tree node: nodes whose scope this loop is
+  std::vector<bool> first_piece_;            // per tree node: the loop is in its first piece
   std::array<std::int64_t, kMaxDims> offset_{};
   std::array<std::int64_t, kMaxDims> range_{};
 };

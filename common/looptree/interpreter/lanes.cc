@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Where float32 may overflow nothing is promised of the result, nor of what is made of it.
+// If float32 may overflow, nothing is guaranteed for the result or for anything computed from it.
 double WithinFloat(double value, double error) {
   return std::abs(value) + error <= std::numeric_limits<float>::max() ? error : kInfinity;
 }
@@ -154,7 +154,7 @@ void Accumulate(Op op, Operand operand, double rounding_share, LaneResult result
   }
 }
 
-// The only place where wider vectors than every processor has are worth having code for.
+// The only function worth compiling for vectors wider than the baseline.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))

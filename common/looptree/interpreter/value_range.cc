@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kLargestExact = 0x1p24;
 
-// These give one of their operands or its negative.
+// The result is one of the operands, or its negative.
 bool OnlyMoves(Op op) {
   switch (op) {
     case Op::kRead:
@@ -47,8 +47,8 @@ class Ranges {
   }
 
  private:
-  // How many points there are along the dims that `inner` does not run over: as often each of its
-  // elements is used.
+  // The number of points along the dims of `dims` that `inner` lacks: how often each element over
+  // `inner` is used.
   double PointsBeside(const DimSet& dims, const DimSet& inner) const {
     double points = 1;
     for (DimId dim = 0; dim < program_.dims.size(); ++dim) {
@@ -57,8 +57,8 @@ class Ranges {
     return points;
   }
 
-  // Of the magnitudes of all that the operation's inputs give over `dims`. Views may give an
-  // element any number of times, so theirs is not known.
+  // Bound on the sum of the magnitudes of the operation's values over `dims`, before any reduction.
+  // A view may repeat an element any number of times, so its sum is unknown.
   double SumOver(NodeId id, const DimSet& dims) const {
     const Node& node = program_.nodes[id];
     if (node.op == Op::kView) return std::numeric_limits<double>::infinity();
@@ -104,8 +104,8 @@ class Ranges {
     const double reduced_points = PointsBeside(facts.reduced, {});
     const bool reduces = !facts.reduced.empty();
     if (reduces && node.op == Op::kAdd) {
-      // One element is the sum of some of the operands' elements; each is in it as often as there
-      // are reduced points that it does not run over.
+      // A result is a sum of operand elements. Each occurs once per reduced point that its operand
+      // does not run over.
       range.magnitude = std::min(range.magnitude * reduced_points, SumOver(id, facts.reduced));
     }
     if (reduces && node.op == Op::kMultiply) {

@@ -1,6 +1,6 @@
 #pragma once
-// ValueRange: what is known of all elements of a node's result before any of them is computed:
-// above all, whether float32 can round on the way there.
+// ValueRange: bounds on all elements of a node's result, known before any is computed. Above all,
+// whether float32 can round on the way to them.
 
 #include <span>
 #include <vector>
@@ -11,15 +11,15 @@
 namespace loopfleet::looptree {
 
 struct ValueRange {
-  bool exact = false;  // no rounding on the way here, in whatever order
+  bool exact = false;  // no operation up to here rounds, in any order
   bool integer = false;
-  double magnitude = 0;  // of an element, at most
-  double sum = 0;        // of the magnitudes of all elements, at most
+  double magnitude = 0;  // largest possible, of one element
+  double sum = 0;        // largest possible, of all elements' magnitudes
 };
 
 ValueRange RangeOfInput(std::span<const float> input);
 
-// Of each node of the program, from those of its inputs (per Program::inputs).
+// The ranges of all nodes, computed from those of the inputs (per Program::inputs).
 std::vector<ValueRange> RangesOf(const Program& program, const ProgramFacts& facts,
                                  std::span<const ValueRange> inputs);
 

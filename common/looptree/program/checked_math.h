@@ -1,5 +1,5 @@
 #pragma once
-// Arithmetic on sizes that come from outside: nothing where the result does not fit 64 bits.
+// Arithmetic on untrusted sizes: nullopt if the result does not fit in 64 bits.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ inline std::optional<std::int64_t> CheckedAdd(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-// a * b + c: how many elements a loop of size a and tail c covers, over an inner range of b.
+// a * b + c: the elements that a loop of size a and tail c covers over an inner range of b.
 inline std::optional<std::int64_t> CheckedMultiplyAdd(std::int64_t a, std::int64_t b,
                                                       std::int64_t c) {
   const auto product = CheckedMultiply(a, b);

@@ -1,5 +1,5 @@
 #pragma once
-// DimSet: a set of a program's dimensions in one word. Programs have at most kMaxDims of them.
+// DimSet: a set of a program's dimensions in one word. Programs have at most kMaxDims dimensions.
 
 #include <bit>
 #include <cstdint>

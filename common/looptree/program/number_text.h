@@ -1,5 +1,5 @@
 #pragma once
-// Numbers in text that comes from outside: canonical decimal form only, never more than 64 bits.
+// Numbers in untrusted text. Integers in canonical decimal form only, at most 64 bits.
 
 #include <cstdint>
 #include <optional>
@@ -9,19 +9,20 @@
 
 namespace loopfleet::looptree {
 
-// "0", "17", "-3"; not "+5", "007", "1_000", "-0", " 1", "". Nothing if it does not fit.
+// "0", "17", "-3"; not "+5", "007", "1_000", "-0", " 1", "". nullopt if it does not fit.
 std::optional<std::int64_t> ParseInteger(std::string_view text);
 
-// As C++ streams print by default where that loses nothing ("0", "1.5"), else enough digits.
+// As C++ streams print by default if that is exact ("0", "1.5"); otherwise with 17 digits.
 std::string NumberText(double number);
+// nullopt if it is not a finite number.
 std::optional<double> ParseNumber(std::string_view text);
 
-// "a,b," split at `separator`; "" is no parts, otherwise one more part than separators. With `most`
-// the last of so many parts is the rest, whatever it holds: for text that may be long and wrong.
+// Splits "a,b," at `separator`. "" has no parts; other text has one more part than separators, but
+// at most `most`: the last part is then the unsplit rest, so that long invalid text stays cheap.
 std::vector<std::string_view> SplitText(std::string_view text, char separator,
                                         std::size_t most = SIZE_MAX);
 
-// Text from outside for an error message: at most 60 bytes of it, what is not printable as '?'.
+// Untrusted text for an error message: at most 60 bytes, unprintable ones replaced by '?'.
 std::string Quoted(std::string_view text);
 
 }  // namespace loopfleet::looptree

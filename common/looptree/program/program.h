@@ -1,7 +1,6 @@
 #pragma once
-// Program: what is computed, and nothing about how. A directed acyclic graph of operations over
-// named dimensions, float32 throughout. A value; nodes refer to each other and to dimensions by
-// index.
+// Program: what is computed, with no order: a directed acyclic graph of operations over named
+// dimensions, all in float32. A value: nodes refer to each other and to dimensions by index.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +12,7 @@ namespace loopfleet::looptree {
 using DimId = std::uint32_t;   // index into Program::dims
 using NodeId = std::uint32_t;  // index into Program::nodes
 
-// The numbers are those of the IR text (spec B.1).
+// Numbered as in IR text (spec B.1).
 enum class Op : std::uint8_t {
   kConstant = 0,
   kWrite = 1,
@@ -35,8 +34,8 @@ enum class Op : std::uint8_t {
   kName = 17,
 };
 
-std::string_view OpName(Op op);  // "multiply", as loop tree text prints it
-bool CountsAsWork(Op op);  // false for what only moves data: read, write, view, copy, constant
+std::string_view OpName(Op op);  // "multiply", as in tree text
+bool CountsAsWork(Op op);        // false for read, write, view, copy, constant
 
 struct Dim {
   std::string name;
@@ -62,7 +61,7 @@ struct ViewIndex {
 struct Node {
   Op op = Op::kRead;
   std::vector<NodeId> inputs;
-  std::vector<DimId> dims;  // of the result, outermost first: the layout is row-major in this order
+  std::vector<DimId> dims;      // of the result, whose layout is row-major in this order
   std::vector<ViewIndex> view;  // kView only
   double constant = 0;          // kConstant only
   friend bool operator==(const Node&, const Node&) = default;
@@ -75,10 +74,11 @@ struct Program {
   std::vector<NodeId> outputs;  // writes, in calling order
   friend bool operator==(const Program&, const Program&) = default;
 
-  // The dimensions that `node` reduces over: those its inputs have and it lacks. Empty for a view.
+  // The dimensions that `node` reduces over: its inputs have them, its result does not. Empty for a
+  // view.
   std::vector<DimId> ReducedDims(NodeId node) const;
   bool IsReduction(NodeId node) const { return !ReducedDims(node).empty(); }
-  // Elements of the node's result when it is held whole.
+  // Elements of the node's whole result.
   std::int64_t ElementCount(NodeId node) const;
 };
 

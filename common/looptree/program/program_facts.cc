@@ -24,7 +24,8 @@ std::string NodeText(const Program& program, NodeId id) {
   return fmt::format("node {} ({})", id, OpName(program.nodes[id].op));
 }
 
-// Names end up in tree text, IR text and JSON: printable ASCII without what those use themselves.
+// Names appear in tree text, IR text and JSON: printable ASCII without the characters reserved
+// there.
 bool IsName(std::string_view name) {
   constexpr std::string_view kReserved = ":,;|/=\"\\'";
   return !name.empty() && name.size() <= kMaxNameBytes &&
@@ -139,7 +140,8 @@ DimSet SetOf(const std::vector<DimId>& dims) {
   return set;
 }
 
-// Each input dim has exactly one index map, over the view's own dims, that stays inside the input.
+// Checks that each input dim has exactly one index map, over the view's own dims, and that it stays
+// inside the input.
 Checked<void> CheckView(const Program& program, NodeId id) {
   const Node& node = program.nodes[id];
   const Node& input = program.nodes[node.inputs[0]];
@@ -247,10 +249,10 @@ void CollectBases(const Program& program, ProgramFacts& facts) {
   }
 }
 
-// Spec B.3: the inputs in order, then whatever becomes ready; the highest priority first.
+// Spec B.3: the inputs in order, then operations as they become ready, highest priority first.
 Checked<void> CollectOrder(const Program& program, ProgramFacts& facts) {
   std::vector<NodeId> frontier = program.inputs;
-  std::vector<std::size_t> awaited(program.nodes.size(), 0);  // distinct inputs not done yet
+  std::vector<std::size_t> awaited(program.nodes.size(), 0);  // distinct inputs not placed yet
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     if (program.nodes[id].op == Op::kConstant) frontier.push_back(id);
     for (const NodeId consumer : facts.nodes[id].consumers) ++awaited[consumer];
@@ -282,7 +284,7 @@ std::optional<std::int64_t> PointCount(const Program& program, DimSet dims) {
   return count;
 }
 
-// No operation may have more points than this even where it counts as no work.
+// Limits::flop_count also bounds the points of operations that do not count as work.
 Checked<void> CollectCosts(const Program& program, const Limits& limits, ProgramFacts& facts) {
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     const Node& node = program.nodes[id];

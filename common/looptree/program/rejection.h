@@ -1,6 +1,6 @@
 #pragma once
-// Rejection: why the language refuses a program, an action or a tree. Data, not an exception: it
-// ends in a job's Failure (job/failure.h) under the code of the same name.
+// Rejection: why a program, an action or a tree is not accepted. Data, not an exception: it becomes
+// a job's Failure (job/failure.h) with the code of the same name.
 
 #include <cstdint>
 #include <expected>
@@ -12,18 +12,18 @@ namespace loopfleet::looptree {
 
 enum class RejectionCode {
   kInvalidBenchmark,  // the URI or the program text names nothing that can be run
-  kInvalidAction,     // an action is unknown, or illegal where it stands
-  kLimitActions,      // more actions than Limits::actions
-  kLimitTree,         // more nodes or a deeper tree than Limits allow
+  kInvalidAction,     // an action is unknown, or illegal at its place
+  kLimitActions,      // beyond Limits::actions or Limits::walk_nodes
+  kLimitTree,         // too many dimensions, nodes or list entries, or too deep a tree
   kLimitFootprint,    // tensors and scratch need more bytes than Limits::footprint_bytes
   kLimitFlops,        // more work than Limits::flop_count
-  kUnsupported,       // well-formed, but this version cannot do it
+  kUnsupported,       // valid, but this version cannot do it
 };
 
 struct Rejection {
   RejectionCode code = RejectionCode::kInvalidBenchmark;
-  std::string message;  // one line; names the offender and what would be valid
-  std::optional<std::uint32_t> action_index;  // 0-based, where an action is to blame
+  std::string message;  // one line; names the invalid part and what would be valid
+  std::optional<std::uint32_t> action_index;  // 0-based, if an action caused it
 };
 
 template <class T>

@@ -1,4 +1,4 @@
-// ParseIr: untrusted text to a tree. Every rejection names its line.
+// ParseIr: parses untrusted text into a tree. Every syntax error names its line.
 
 #include <fmt/format.h>
 
@@ -21,13 +21,13 @@ std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
 }
 
-// What a list is called where it is refused, and how many items it may have.
+// A list's name for error messages, and its largest number of items.
 struct ListRule {
   std::string_view name;
   std::size_t most;
 };
 
-// "3,4," as its items; "" as none.
+// The items of "3,4,"; none for "".
 Checked<std::vector<std::string_view>> ParseItems(std::string_view text, ListRule rule) {
   auto items = SplitText(text, ',', rule.most + 2);
   if (items.empty()) return items;
@@ -53,7 +53,7 @@ Checked<std::vector<std::uint32_t>> ParseIds(std::string_view text, ListRule rul
   return ids;
 }
 
-// The chunks of a node's line, in order.
+// The parts of a node's line, in order.
 enum Chunk : std::size_t {
   kTag,
   kOp,
@@ -105,7 +105,7 @@ class IrParser {
   enum class Section { kVars, kNodes, kOutputs, kDone };
 
   Checked<void> ParseLine(std::string_view line) {
-    if (line.empty() && section_ == Section::kDone) return {};  // an editor's last line
+    if (line.empty() && section_ == Section::kDone) return {};  // trailing blank line
     if (line.starts_with("v:") && section_ == Section::kVars) {
       if (program_.dims.size() == kMaxDims) {
         return Reject(RejectionCode::kLimitTree, fmt::format("more than {} dimensions", kMaxDims));
@@ -261,7 +261,8 @@ class IrParser {
     return {};
   }
 
-  // As text, trees go to compilers and into stores; it says more of each view than need be said.
+  // Trees go to compilers and stores as text, which spells out every view in full: that has to fit
+  // the limit, too.
   static Checked<void> CheckPrintable(const Program& program) {
     std::size_t entries = 0;
     for (NodeId id = 0; id < program.nodes.size(); ++id) {
@@ -276,7 +277,8 @@ class IrParser {
     return {};
   }
 
-  // A dimension is as large as the loops over it cover; LoopTree::Build finds those that disagree.
+  // A dimension has the size that the loops over it cover. LoopTree::Build rejects loops that
+  // disagree.
   Checked<void> ResolveSizes() {
     for (const NodeSchedule& node : schedule_) {
       std::vector<std::optional<std::int64_t>> covered(program_.dims.size());
@@ -305,7 +307,7 @@ class IrParser {
         return Invalid(fmt::format("no loop and no view says how large dimension {} is",
                                    Quoted(program_.dims[dim].name)));
       }
-      program_.dims[dim].size = 1;  // declared, but no operation has it
+      program_.dims[dim].size = 1;  // declared, but no operation uses it
     }
     return {};
   }

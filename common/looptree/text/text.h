@@ -16,14 +16,14 @@ struct TreeTextOptions {
   std::optional<TreeRef> cursor;  // agent: marks its line
 };
 
-// One line per tree node, one blank of indent per depth, no trailing blanks, each line ends in
+// One line per tree node, indented by one blank per level. No trailing blanks; each line ends in
 // '\n'.
 std::string TreeText(const LoopTree& tree, const TreeTextOptions& options);
 
-// One operation as its line of tree text says it: "%2[m, k, n] <- multiply(%0, %1)".
+// One operation as in tree text: "%2[m, k, n] <- multiply(%0, %1)".
 std::string OperationText(const Program& program, NodeId node);
 
-// The IR text of spec B.2: program and schedule in one, parsed back by ParseIr without loss.
+// The IR text of spec B.2: program and schedule together. ParseIr reads it back without loss.
 std::string IrTextOf(const LoopTree& tree);
 Checked<LoopTree> ParseIr(std::string_view text, const Limits& limits = {});
 

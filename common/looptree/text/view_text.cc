@@ -16,7 +16,7 @@
 namespace loopfleet::looptree {
 namespace {
 
-// The operations of constraint expressions; codes of the IR text.
+// The operations of constraint expressions, numbered as in IR text.
 enum class ExpressionOp : std::int64_t {
   kLeaf = 0,
   kNegate = 1,
@@ -28,13 +28,13 @@ enum class ExpressionOp : std::int64_t {
   kDivide = 7,
 };
 
-constexpr std::size_t kMaxArguments = 8;  // of one function; none that is understood has over two
+constexpr std::size_t kMaxArguments = 8;  // of one function; the supported ones take at most two
 
 std::unexpected<Rejection> Invalid(std::string message) {
   return Reject(RejectionCode::kInvalidBenchmark, std::move(message));
 }
 
-// What an entry stands for. Neither: something that is not affine.
+// The value of an entry. Neither is set: not affine.
 struct Value {
   std::optional<AffineForm> form;
   std::optional<DimId> size_of;
@@ -58,7 +58,7 @@ std::optional<AffineForm> Sum(const AffineForm& a, const AffineForm& b) {
   const auto constant = CheckedAdd(a.constant, b.constant);
   if (!constant) return std::nullopt;
   sum.constant = *constant;
-  std::array<std::int8_t, kMaxDims> places;  // of each dim's term in the sum
+  std::array<std::int8_t, kMaxDims> places;  // index of each dim's term in the sum; -1: none
   places.fill(-1);
   for (std::size_t i = 0; i < a.terms.size(); ++i) {
     places[a.terms[i].dim] = static_cast<std::int8_t>(i);
@@ -93,7 +93,7 @@ std::optional<AffineForm> Apply(ExpressionOp op, const std::vector<const Value*>
   return std::nullopt;
 }
 
-// Reads the entries of one view's constraints, which are numbered through.
+// Parses one view's constraints. Their entries are numbered consecutively across all expressions.
 class ConstraintParser {
  public:
   ConstraintParser(const std::map<std::size_t, DimId>& symbols, const ViewContext& context)
@@ -119,7 +119,7 @@ class ConstraintParser {
   }
 
  private:
-  // The number of the side's last entry, which is its value.
+  // Returns the number of the side's last entry, which is the side's value.
   Checked<std::size_t> ParseSide(std::string_view text) {
     if (text.empty()) return Invalid("an expression must be entries that end in ';'");
     while (!text.empty()) {
@@ -247,7 +247,7 @@ bool Contains(const std::vector<DimId>& dims, DimId dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
-// Writes entries and keeps count of them.
+// Writes numbered entries.
 class ConstraintWriter {
  public:
   explicit ConstraintWriter(const Program& program) : program_(program) {}

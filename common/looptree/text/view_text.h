@@ -13,7 +13,7 @@
 
 namespace loopfleet::looptree {
 
-// One affine form over dims.
+// An affine form over dims.
 struct AffineForm {
   std::vector<AffineTerm> terms;  // each dim once
   std::int64_t constant = 0;
@@ -21,7 +21,7 @@ struct AffineForm {
 
 struct ViewConstraints {
   std::map<DimId, std::int64_t> sizes;  // size(dim) = number
-  // dim = the first affine form over the view's own dims that it is said to equal.
+  // Each dim with the first affine form over the view's own dims that it equals.
   std::map<DimId, AffineForm> equal;
   std::size_t entry_count = 0;  // of the expressions
 };
@@ -32,8 +32,8 @@ struct ViewText {
   std::size_t entry_count = 0;  // of the expressions
 };
 
-// Expressions of all views of a program together; a convolution has some ten entries for each
-// dimension.
+// Limit for the expression entries of all views of a program together. A convolution has about ten
+// entries per dimension.
 inline constexpr std::size_t kMaxViewEntries = 8192;
 
 struct ViewContext {
@@ -45,8 +45,8 @@ Checked<ViewConstraints> ParseViewConstraints(std::string_view constraints,
                                               std::string_view symbol_map,
                                               const ViewContext& context);
 
-// The index map of each of the input's dims: itself where the view has the same dim, otherwise what
-// the constraints say.
+// The index map of each of the input's dims: the dim itself if the view has it, otherwise the form
+// from the constraints.
 Checked<std::vector<ViewIndex>> SolveView(const ViewConstraints& constraints,
                                           const std::vector<DimId>& input_dims,
                                           const std::vector<DimId>& view_dims,

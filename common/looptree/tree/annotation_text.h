@@ -1,5 +1,5 @@
 #pragma once
-// How annotations are written in tree text and IR text.
+// The names of annotations in tree text and IR text.
 
 #include <optional>
 #include <string_view>

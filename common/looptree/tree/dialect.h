@@ -1,12 +1,12 @@
 #pragma once
-// The two languages of loop_tool, and what a benchmark asks to run on.
+// The two dialects of actions, and the device that a benchmark asks for.
 
 #include <cstdint>
 
 namespace loopfleet::looptree {
 
 enum class Dialect : std::uint8_t { kSimple, kAgent };
-// What the benchmark asks to run on. Only loop_tool-cuda-v0 asks for a GPU by name.
+// The device that a benchmark asks for. Only loop_tool-cuda-v0 asks for a GPU.
 enum class Target : std::uint8_t { kCpu, kCuda };
 
 }  // namespace loopfleet::looptree

@@ -12,8 +12,8 @@
 namespace loopfleet::looptree {
 namespace {
 
-// Dimensions are numbered in the order in which operations first use them, so that neither their
-// names nor the order of their declaration shows.
+// Numbers dimensions in the order in which operations first use them, so that the form depends on
+// neither their names nor their order of declaration.
 class DimNumbers {
  public:
   explicit DimNumbers(const Program& program) : numbers_(program.dims.size(), kUnused) {
@@ -44,7 +44,7 @@ void AppendNode(const Program& program, const Node& node, const DimNumbers& numb
   fmt::format_to(out, "]");
   if (node.op == Op::kConstant) fmt::format_to(out, "={}", NumberText(node.constant));
   if (node.op == Op::kView) {
-    // In the order of the input's dims and of the view's own: however the maps were listed.
+    // In the order of the input's dims and the view's own dims, whatever order the maps are in.
     for (const DimId input_dim : program.nodes[node.inputs[0]].dims) {
       for (const ViewIndex& index : node.view) {
         if (index.input_dim != input_dim) continue;

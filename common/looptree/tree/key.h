@@ -1,7 +1,7 @@
 #pragma once
-// TreeKey: names a tree. Equal for two requests exactly when program (names normalised, reads
-// included), loops and annotations are equal; the cursor and the way there play no part. Stable
-// across runs, machines and versions (golden in tests).
+// TreeKey: identifies a tree. Two keys are equal exactly if program (names normalised, reads
+// included), loops and annotations are equal; the cursor and the actions before do not matter.
+// Stable across runs, machines and versions (golden tests).
 
 #include <array>
 #include <compare>
@@ -21,7 +21,7 @@ struct TreeKey {
   friend auto operator<=>(const TreeKey&, const TreeKey&) = default;
 };
 
-// The canonical form that is hashed: text, so that a difference can be read.
+// The text that is hashed. Readable, so that two trees can be compared by eye.
 std::string CanonicalForm(const LoopTree& tree);
 TreeKey KeyOf(const LoopTree& tree);
 

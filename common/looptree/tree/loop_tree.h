@@ -1,10 +1,10 @@
 #pragma once
-// LoopTree: a program together with how it is looped: the value that actions transform and kernels
-// are compiled from. Immutable, so copies share everything and cost next to nothing.
+// LoopTree: a program and its schedule. Actions transform it, and kernels are compiled from it.
+// Immutable: copies share all data and cost next to nothing.
 //
-// A schedule gives each operation its loops, outermost first; building merges the equal leading
-// loops of operations that follow each other into a tree (spec B.3). Reads and views without loops
-// have no leaf: their consumers reach straight into the tensor.
+// A schedule gives each operation its loops, outermost first. Build merges the equal leading loops
+// of consecutive operations into a tree (spec B.3). Reads and views without loops have no leaf:
+// their consumers access the tensor directly.
 
 #include <cstdint>
 #include <memory>
@@ -22,9 +22,9 @@ struct ProgramFacts;
 
 enum class Annotation : std::uint8_t { kNone, kThread, kUnroll, kVectorize };
 
-// One loop of one operation. One iteration covers everything that the deeper loops of the same
-// dimension cover; `tail` is what is left over, in elements of that inner range, not in iterations.
-// So the elements covered are size * inner + tail.
+// One loop of one operation. An iteration covers the `inner` elements that the deeper loops of the
+// same dimension cover. `tail` is the remainder, in elements, not in iterations: the loop covers
+// size * inner + tail elements.
 struct LoopSpec {
   DimId dim = 0;
   std::int64_t size = 1;
@@ -36,7 +36,7 @@ struct LoopSpec {
 
 struct NodeSchedule {
   std::vector<LoopSpec> loops;  // outermost first; empty: no leaf of its own
-  double priority = 0;          // order among operations that are ready (spec B.3)
+  double priority = 0;          // order among ready operations (spec B.3)
   friend bool operator==(const NodeSchedule&, const NodeSchedule&) = default;
 };
 
@@ -53,7 +53,7 @@ struct TreeNode {
   TreeRef end = 0;          // one past the last descendant: [ref + 1, end) is the subtree
   // kLoop:
   DimId dim = 0;
-  std::uint32_t dim_depth = 0;  // how many enclosing loops run over the same dim: the primes
+  std::uint32_t dim_depth = 0;  // enclosing loops over the same dim; printed as primes
   std::int64_t size = 1;
   std::int64_t tail = 0;
   std::int64_t inner = 1;  // elements of the dim that one iteration covers; > tail
@@ -68,8 +68,8 @@ class LoopTree {
   // `limits`.
   static Checked<LoopTree> Build(std::shared_ptr<const Program> program, Schedule schedule,
                                  const Limits& limits = {});
-  // The same program looped otherwise; cheaper than Build because the program is known to be valid.
-  // The priorities must be those of schedule().
+  // The same program with another schedule. Cheaper than Build, because the program is known to be
+  // valid. Priorities must equal those of schedule().
   Checked<LoopTree> WithSchedule(Schedule schedule, const Limits& limits = {}) const;
 
   const Program& program() const { return *body_->program; }
@@ -79,22 +79,22 @@ class LoopTree {
 
   // The children of a loop, or the roots for nullopt, in order.
   std::vector<TreeRef> Children(std::optional<TreeRef> parent) const;
-  // Elements of the loop's dim that one iteration covers (product with tails of the deeper loops of
-  // that dim, the maximum over the operations below).
+  // Elements of the loop's dim that one iteration covers: the size, tails included, of the deeper
+  // loops over that dim; the maximum over the operations inside.
   std::int64_t InnerExtent(TreeRef loop) const { return body_->nodes[loop].inner; }
   // The leaf of a program node; nullopt if it has none.
   std::optional<TreeRef> LeafOf(NodeId node) const;
-  // The node's own loops, outermost first, one for each entry of its schedule. Its leaf may stand
-  // inside more loops than these ("foreign" ones: interpret.h says what they mean).
+  // The node's own loops, outermost first, one per entry of its schedule. Its leaf may also be
+  // inside foreign loops (interpret.h says what they mean).
   std::span<const TreeRef> LoopsOf(NodeId node) const;
-  // The operations that have a leaf and read the node's result, directly or through views that have
-  // none; ascending.
+  // The operations with a leaf that read the node's result, directly or through views without a
+  // leaf; ascending.
   std::vector<NodeId> ReadersOf(NodeId node) const;
-  // The loop inside which the node's result lives: the deepest loop around the producer and all its
-  // readers; nullopt: the whole kernel.
+  // The loop in whose iteration the node's result lives: the deepest loop around the producer and
+  // all its readers. nullopt: the whole kernel.
   std::optional<TreeRef> ScopeOf(NodeId node) const;
-  // Elements along `dim`, one of the node's, of the buffer that holds its result: what the node's
-  // own loops strictly below its scope cover.
+  // Size along `dim`, one of the node's dims, of the buffer for its result: the elements that the
+  // node's own loops strictly inside its scope cover.
   std::int64_t BufferExtent(NodeId node, DimId dim) const;
   // Bytes of all intermediate buffers: results of operations other than writes.
   std::uint64_t ScratchBytes() const;
@@ -108,7 +108,7 @@ class LoopTree {
     Schedule schedule;
     std::vector<TreeNode> nodes;
     std::vector<TreeRef> leaves;             // per program node; kNoParent: none
-    std::vector<TreeRef> loop_refs;          // the own loops of all program nodes, in turn
+    std::vector<TreeRef> loop_refs;          // own loops of all program nodes, concatenated
     std::vector<std::uint32_t> loop_begins;  // per program node, and one past the last
   };
   std::int64_t ExtentBelow(NodeId node, DimId dim, std::optional<TreeRef> scope) const;
@@ -116,11 +116,11 @@ class LoopTree {
   std::shared_ptr<const Body> body_;
 };
 
-// Floating-point operations of one run: each operation leaf except copy, read, write and view
-// counts one for each point of its loops (spec B.6). Independent of the schedule.
+// Floating-point operations of one iteration: each operation counts one per point of its loops,
+// except read, write, view, copy and constant (spec B.6). Independent of the schedule.
 std::uint64_t FlopCount(const Program& program);
 
-// Bytes of all input and output tensors, held whole.
+// Bytes of all input and output tensors.
 std::uint64_t TensorBytes(const Program& program);
 
 }  // namespace loopfleet::looptree

@@ -1,5 +1,5 @@
 #pragma once
-// ProgramBuilder: writes a program down operation by operation, then loops it.
+// ProgramBuilder: builds a program operation by operation, then gives it loops.
 //
 //   ProgramBuilder b;
 //   const DimId m = b.Dim("m", 33), k = b.Dim("k", 64);
@@ -21,7 +21,7 @@ namespace loopfleet::looptree {
 
 class ProgramBuilder {
  public:
-  // A piece of a dimension: the pieces of one dimension multiply to its size.
+  // A loop over a piece of a dimension. The sizes of one dimension's loops multiply to its size.
   struct Loop {
     DimId dim = 0;
     std::int64_t size = 1;
@@ -30,14 +30,14 @@ class ProgramBuilder {
   DimId Dim(std::string name, std::int64_t size);
   NodeId Read(std::vector<DimId> dims);
   NodeId View(NodeId input, std::vector<DimId> dims, std::vector<ViewIndex> index);
-  // A reduction where the inputs have dims that `dims` lacks.
+  // A reduction if the inputs have dims that `dims` lacks.
   NodeId Apply(Op op, std::vector<NodeId> inputs, std::vector<DimId> dims);
   void Write(NodeId result);  // in the result's own layout
 
-  // Each operation gets those of the loops that run over its dims, in the given order; reads and
-  // views get none. Everything is checked as LoopTree::Build checks it.
+  // Each operation gets the loops over its dims, in the given order; reads and views get none.
+  // Checks what LoopTree::Build checks.
   Checked<LoopTree> Build(std::span<const Loop> order, const Limits& limits) &&;
-  // Each dim in one loop, in the order in which they were declared.
+  // One loop per dim, in the order of declaration.
   Checked<LoopTree> Build(const Limits& limits) &&;
 
  private:

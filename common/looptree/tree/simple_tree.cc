@@ -11,7 +11,7 @@ Checked<LoopTree> BuildSimpleTree(std::shared_ptr<const Program> program, const 
   };
   Schedule schedule(program->nodes.size());
   for (NodeId id = 0; id < program->nodes.size(); ++id) {
-    const bool first = id == 0;  // the innermost loop of the first operation alone shows its thread
+    const bool first = id == 0;  // only the first operation's innermost loop may be threaded
     for (std::size_t i = 0; i < loops.orders.size(); ++i) {
       const bool innermost = i + 1 == loops.orders.size();
       schedule[id].loops.push_back(

@@ -1,6 +1,6 @@
 #pragma once
-// The trees of dialect simple: three loops over one dimension, the same around each operation, of
-// which the outer two are shared and the innermost is each operation's own (spec A.2, A.4).
+// The trees of dialect simple: three loops over one dimension. All operations share the outer two;
+// each has its own innermost loop of the same size (spec A.2, A.4).
 
 #include <array>
 #include <cstdint>

@@ -32,8 +32,9 @@ bool IsInside(const LoopTree& tree, TreeRef inner, TreeRef outer) {
 
 constexpr std::size_t kAbsent = SIZE_MAX;
 
-// Where in the node's schedule the loop is, or its equal in another nest: loops are one if they run
-// over the same dimension, at the same depth of it, with the same size and tail (spec B.5).
+// The position in the node's schedule of the loop, or of its equal in another nest. Loops are equal
+// if they run over the same dimension at the same depth of it, with the same size and tail (spec
+// B.5).
 std::size_t PositionOf(const LoopTree& tree, NodeId node, TreeRef loop) {
   const TreeNode& sought = tree.nodes()[loop];
   const auto equal = [&](TreeRef own) {
@@ -46,7 +47,7 @@ std::size_t PositionOf(const LoopTree& tree, NodeId node, TreeRef loop) {
   return at == loops.end() ? kAbsent : static_cast<std::size_t>(at - loops.begin());
 }
 
-// change(loops, node) for each operation inside the loop.
+// Calls change(loops, node) for each operation inside the loop.
 template <class Change>
 void ForEachOperation(const LoopTree& tree, TreeRef loop, Schedule& schedule, Change change) {
   for (TreeRef ref = loop + 1; ref < tree.nodes()[loop].end; ++ref) {
@@ -171,8 +172,8 @@ Checked<LoopTree> MergeAll(const LoopTree& tree, const Limits& limits) {
   while (ref < merged.nodes().size()) {
     if (merged.nodes()[ref].kind == TreeNode::Kind::kLoop) {
       LF_TRY(auto joined, MergeLoop(merged, ref, limits));
-      // Each merge takes at least one loop away, so this ends. The joined loops may now stand
-      // elsewhere: start again.
+      // Each merge removes at least one loop, so this ends. The merged loops may have moved: start
+      // again.
       if (joined && LoopCount(*joined) < LoopCount(merged)) {
         merged = *std::move(joined);
         ref = 0;
@@ -226,7 +227,7 @@ Checked<LoopTree> RemoveLoop(const LoopTree& tree, TreeRef loop, const Limits& l
     return Illegal(fmt::format("{} cannot be removed: it goes round more than once; merge it",
                                LoopText(tree, loop)));
   }
-  bool only = false;  // of its dimension, for some operation
+  bool only = false;  // it is some operation's only loop over its dimension
   Schedule schedule = tree.schedule();
   ForEachOperation(tree, loop, schedule, [&](std::vector<LoopSpec>& loops, NodeId id) {
     const std::size_t at = PositionOf(tree, id, loop);

@@ -13,13 +13,13 @@
 namespace loopfleet::looptree {
 namespace {
 
-constexpr std::uint32_t kMaxDepth = 32;  // what the builder has room for; Limits may ask for less
+constexpr std::uint32_t kMaxDepth = 32;  // capacity of the builder; Limits may set less
 
 std::string NodeText(const Program& program, NodeId id) {
   return fmt::format("node {} ({})", id, OpName(program.nodes[id].op));
 }
 
-// A loop of the chain that the next operation may join.
+// An open loop: the next operation may join it.
 struct OpenLoop {
   DimId dim;
   std::uint32_t dim_depth;
@@ -67,7 +67,7 @@ class Chain {
 
 }  // namespace
 
-// Spec B.3, step by step. One use: Run() once.
+// Spec B.3, step by step. Run() is called once.
 class TreeBuilder {
  public:
   static Checked<LoopTree> Build(std::shared_ptr<const Program> program,
@@ -113,7 +113,7 @@ class TreeBuilder {
     return CheckFootprint();
   }
 
-  // Operations without dimensions need no loops; all others without loops are skipped.
+  // An operation without dimensions needs no loops; any other without loops has no leaf.
   bool HasLeaf(NodeId id) const {
     if (!body_->schedule[id].loops.empty()) return true;
     const Node& node = program_.nodes[id];
@@ -165,8 +165,9 @@ class TreeBuilder {
     return {};
   }
 
-  // The usual case by far: the own loops are the chain's first ones, in its order. Places in the
-  // chain are unique, so steps 1 and 3 cut nothing then and step 4 reuses every loop.
+  // The usual case by far: the operation's own loops are the first loops of the chain, in its
+  // order. Places in the chain are unique, so steps 1 and 3 cut nothing and step 4 reuses every
+  // loop.
   bool RunsInOpenLoops() const {
     if (own_.size() > open_.size()) return false;
     for (std::size_t i = 0; i < own_.size(); ++i) {
@@ -196,7 +197,7 @@ class TreeBuilder {
     }));
   }
 
-  // Step 4: how many of the own loops, from the outermost, are loops of the chain in the same
+  // Step 4: the number of own loops, from the outermost, that are loops of the chain in the same
   // order.
   std::size_t Matched() {
     std::array<std::size_t, kMaxDepth> offsets;
@@ -251,7 +252,7 @@ class TreeBuilder {
     return ref;
   }
 
-  // Checks that the own loops cover each dimension exactly, and notes what one iteration covers.
+  // Checks that the own loops cover each dimension exactly, and records the elements per iteration.
   Checked<void> FoldLoops(NodeId id) {
     std::array<std::int64_t, kMaxDims> covered;
     covered.fill(1);
@@ -313,8 +314,8 @@ class TreeBuilder {
     }
   }
 
-  // A view may read elsewhere than at its own index. Where its producer's loop is shared, that
-  // element may not be computed yet, so the shared dimensions must be read at the same index.
+  // A view may read at another index than its own. Inside a shared loop, the element there may not
+  // be computed yet, so a view must read the shared dimensions at its own index.
   Checked<void> CheckViews() const {
     for (NodeId id = 0; id < program_.nodes.size(); ++id) {
       if (body_->leaves[id] == kNoParent) continue;
@@ -356,12 +357,12 @@ class TreeBuilder {
                     limits_.footprint_bytes));
   }
 
-  LoopTree tree_;                         // shares body_, for its queries
+  LoopTree tree_;                         // shares body_; answers queries while building
   std::shared_ptr<LoopTree::Body> body_;  // changed only while this builder runs
   const Program& program_;
   const ProgramFacts& facts_;
   const Limits& limits_;
-  Chain open_;  // "available": what the next operation may join
+  Chain open_;  // loops that the next operation may join (the spec's "available")
   Chain own_;   // of the operation being placed
   std::size_t position_ = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// TreeBuilder: merges the loops of operations that follow each other into a tree (spec B.3), and
-// refuses what does not cover the program, cannot be run, or goes beyond the limits.
+// TreeBuilder: merges the loops of consecutive operations into a tree (spec B.3). Rejects a
+// schedule that does not cover the program, cannot be run, or exceeds the limits.
 
 #include <memory>
 

@@ -54,7 +54,7 @@ TEST(BoundedQueue, CloseWakesWaitersAndKeepsWhatIsQueued) {
   BoundedQueue<int> empty(1);
   std::jthread popper([&] { EXPECT_EQ(empty.Pop(), std::nullopt); });
   std::jthread all_popper([&] { EXPECT_TRUE(empty.PopAll().empty()); });
-  // Whether they wait already or come later, they have to return.
+  // They have to return whether they already wait or call later.
   full.Close();
   empty.Close();
   pusher.join();

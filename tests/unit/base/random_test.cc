@@ -10,7 +10,7 @@ namespace loopfleet {
 namespace {
 
 TEST(SplitMix64, IsThePublishedSequence) {
-  // The first values for seed 1234567, as given with the reference implementation.
+  // The first values for seed 1234567, from the reference implementation.
   SplitMix64 random(1234567);
   for (const std::uint64_t expected :
        {6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL,
@@ -34,7 +34,7 @@ TEST(SplitMix64, BelowStaysBelowAndReachesEverything) {
 
 TEST(OsRandomness, FillsEveryByte) {
   EXPECT_NE(OsRandom64(), OsRandom64());
-  // Every byte of 4,096 gets a value other than 0 within 8 rounds, except once in 2^52 runs.
+  // All 4,096 bytes become nonzero within 8 rounds, except in one of 2^52 runs.
   std::vector<std::uint8_t> bytes(4096), ever(4096);
   for (int round = 0; round < 8; ++round) {
     FillWithOsRandomness(bytes);

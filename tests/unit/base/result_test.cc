@@ -32,7 +32,7 @@ Result<std::unique_ptr<int>> Boxed(int value) {
 
 Result<int> Unboxed(int value) {
   std::unique_ptr<int> box;
-  LF_TRY(box, Boxed(value));  // assigns, and moves what cannot be copied
+  LF_TRY(box, Boxed(value));  // assigns a move-only value
   return *box;
 }
 

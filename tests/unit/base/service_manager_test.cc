@@ -16,7 +16,7 @@
 namespace loopfleet {
 namespace {
 
-// What systemd is to a service: a socket of datagrams, named in the environment.
+// Stands in for systemd: a datagram socket, named in the environment.
 class ServiceManagerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ TEST_F(ServiceManagerTest, TheWatchdogHearsFromItAsLongAsItLives) {
   });
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Hear(), "WATCHDOG=1");
   alive = false;
-  // Once it was asked twice more, nothing of before is on its way.
+  // After two more calls of is_alive, no earlier datagram is still to come.
   for (const int so_far = asked; asked < so_far + 2;) std::this_thread::yield();
   while (!IsQuiet()) Hear();
   for (const int so_far = asked; asked < so_far + 3;) std::this_thread::yield();
@@ -93,7 +93,7 @@ TEST_F(ServiceManagerTest, AWatchdogOfAnotherProcessIsNotAnswered) {
 }
 
 TEST_F(ServiceManagerTest, OneWhoDoesNotReadHoldsUpNobody) {
-  // Full: as it is when a service manager has no time, or has gone on to something else.
+  // Fill the socket, as when the service manager is busy or does not read.
   const UniqueFd other(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   while (::sendto(other.get(), "x", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&address_),
                   sizeof address_) == 1) {
@@ -117,7 +117,7 @@ TEST_F(ServiceManagerTest, NobodyAskedOrNobodyListens) {
   ServiceManager::FromEnvironment([] { return true; })->Ready();
   EXPECT_TRUE(IsQuiet());
   ::setenv("NOTIFY_SOCKET", "/nowhere/at/all", 1);
-  ServiceManager::FromEnvironment([] { return true; })->Ready();  // says so in the log
+  ServiceManager::FromEnvironment([] { return true; })->Ready();  // logs a warning
 }
 
 }  // namespace

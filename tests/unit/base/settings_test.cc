@@ -11,7 +11,7 @@
 namespace loopfleet {
 namespace {
 
-// A daemon's options in miniature, with its environment and file made for one test.
+// A few options like a daemon's, with an environment and a file for one test.
 class SettingsTest : public ::testing::Test {
  protected:
   SettingsTest() {
@@ -41,7 +41,7 @@ class SettingsTest : public ::testing::Test {
   }
 
   Status Apply(std::vector<std::string> flags, const std::optional<std::string>& file) {
-    std::reverse(flags.begin(), flags.end());  // the order CLI11 takes a vector in
+    std::reverse(flags.begin(), flags.end());  // CLI11 takes a vector in reverse order
     app_.parse(flags);
     return ApplySettings(
         app_,

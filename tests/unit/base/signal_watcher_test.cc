@@ -1,4 +1,4 @@
-// In processes of its own: the watched signals stay blocked.
+// Each test forks, because the watched signals stay blocked in the process.
 
 #include "common/base/signal_watcher.h"
 

@@ -104,7 +104,7 @@ TEST(SubprocessTest, DiesWithAParentThatIsKilled) {
   ASSERT_EQ(::kill(child, 0), 0) << "it runs";
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  // Nobody here may collect it; that it is a zombie at most is what the kernel's file says.
+  // This process cannot reap the grandchild, so /proc tells whether it is gone or a zombie.
   const std::string stat = "/proc/" + std::to_string(child) + "/stat";
   for (int i = 0; i < 6000; ++i) {
     FILE* file = ::fopen(stat.c_str(), "r");

@@ -18,10 +18,9 @@ TEST(Suggestion, FindsTheNearestName) {
 }
 
 TEST(Suggestion, ASwapOfNeighboursIsOneStep) {
-  // "ba" is one swap from "ab" and one replacement from "bb": the first of the two wins.
+  // "ba" is one swap from "ab" and one replacement from "bb": the first candidate wins.
   EXPECT_EQ(Nearest("ba", std::array<std::string_view, 2>{"ab", "bb"}), "ab");
-  // Were the swap two steps, "bax" would be nearer to "bazz" (two steps, first named) than to
-  // "abx".
+  // If a swap were two edits, "bazz" (two edits, and first in the list) would win over "abx".
   EXPECT_EQ(Nearest("bax", std::array<std::string_view, 2>{"bazz", "abx"}), "abx");
 }
 

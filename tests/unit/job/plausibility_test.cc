@@ -35,9 +35,9 @@ TEST(PlausibilityTest, WhatWasNotMeasuredRefusesNothing) {
 }
 
 TEST(PlausibilityTest, BandwidthOnlyWhereMemoryMustHaveBeenWritten) {
-  // In the caches anything is possible.
+  // Any rate is possible within the caches.
   EXPECT_FALSE(WhyImpossible({.elapsed_ns = 1}, {.output_bytes = 64ULL << 20}, Device()));
-  // 192 MiB beyond them in 1 ms would be 200 GB/s.
+  // 192 MiB beyond the caches in 1 ms would be 200 GB/s.
   EXPECT_TRUE(WhyImpossible({.elapsed_ns = 1e6}, {.output_bytes = 256ULL << 20}, Device()));
   EXPECT_FALSE(WhyImpossible({.elapsed_ns = 8e6}, {.output_bytes = 256ULL << 20}, Device()));
 }

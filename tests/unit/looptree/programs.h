@@ -1,5 +1,5 @@
 #pragma once
-// Programs of every kind that the language has, small and with sizes that leave tails.
+// Small programs of every kind, with sizes that leave tails.
 
 #include <memory>
 #include <string>
@@ -14,7 +14,8 @@
 
 namespace loopfleet::looptree {
 
-// Each operation looped over its dimensions as they are numbered; reads and views without loops.
+// Each operation gets one loop per dimension, in the order of their numbers; reads and views get
+// none.
 inline Benchmark WholeLoops(Program program) {
   for (NodeId id = 0; id < program.nodes.size(); ++id) {
     if (program.nodes[id].op == Op::kRead) program.inputs.push_back(id);
@@ -100,7 +101,7 @@ inline std::vector<NamedBenchmark> AllKinds() {
                                          {.op = Op::kMultiply, .inputs = {4, 2}, .dims = {0, 2, 3}},
                                          {.op = Op::kAdd, .inputs = {5}, .dims = {0, 3}},
                                          {.op = Op::kWrite, .inputs = {6}, .dims = {0, 3}}}})});
-  kinds.push_back({"viewed_intermediate",  // a window over what an operation computed
+  kinds.push_back({"viewed_intermediate",  // a window over an intermediate result
                    WholeLoops({.dims = {{"i", 11}, {"o", 8}, {"k", 4}},
                                .nodes = {{.op = Op::kRead, .dims = {0}},
                                          {.op = Op::kNegate, .inputs = {0}, .dims = {0}},
@@ -110,7 +111,7 @@ inline std::vector<NamedBenchmark> AllKinds() {
                                           .view = {{0, {{1, 1}, {2, 1}}, 0}}},
                                          {.op = Op::kMax, .inputs = {2}, .dims = {1}},
                                          {.op = Op::kWrite, .inputs = {3}, .dims = {1}}}})});
-  kinds.push_back({"bias",  // a matrix product and one number for each column
+  kinds.push_back({"bias",  // a matrix product plus one number per column
                    WholeLoops({.dims = {{"m", 5}, {"k", 7}, {"n", 6}},
                                .nodes = {{.op = Op::kRead, .dims = {0, 1}},
                                          {.op = Op::kRead, .dims = {1, 2}},
@@ -120,7 +121,7 @@ inline std::vector<NamedBenchmark> AllKinds() {
                                          {.op = Op::kAdd, .inputs = {4, 2}, .dims = {0, 2}},
                                          {.op = Op::kWrite, .inputs = {5}, .dims = {0, 2}}}})});
   kinds.push_back(
-      {"view_of_view",  // every second element, backwards, then a window over those
+      {"view_of_view",  // every second element, backwards, then a window over them
        WholeLoops(
            {.dims = {{"i", 21}, {"j", 10}, {"o", 8}, {"k", 3}},
             .nodes = {{.op = Op::kRead, .dims = {0}},
@@ -134,7 +135,7 @@ inline std::vector<NamedBenchmark> AllKinds() {
   return kinds;
 }
 
-// Small whole numbers, so that float32 is exact.
+// Small integers, so that float32 is exact.
 inline std::vector<Tensor> IntegerInputs(const Program& program, SplitMix64& random) {
   std::vector<Tensor> inputs;
   for (const NodeId id : program.inputs) {

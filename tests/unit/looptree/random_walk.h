@@ -1,5 +1,5 @@
 #pragma once
-// Random walks for property tests: seeded, so that a failure can be run again.
+// Random walks for property tests, seeded so that failures can be reproduced.
 
 #include <array>
 #include <optional>
@@ -28,14 +28,14 @@ inline std::string_view NameOf(RuleSet rules) {
   return "";
 }
 
-// AllKinds, the named programs, and one whose results are no whole numbers.
+// AllKinds, the named programs, and one program with fractional results.
 inline std::vector<NamedBenchmark> KindsToWalk() {
   std::vector<NamedBenchmark> kinds = AllKinds();
   for (const char* name : {"positive_product5_4_6", "mmbias4_6_5", "twomm3_4_5_2", "chain6_9",
                            "reduce_add5_7", "reduce_max7_5", "shift4_11", "conv1d14_3"}) {
     kinds.push_back({name, Opened(std::string("benchmark://program-v0/") + name)});
   }
-  kinds.push_back({"chain",  // elementwise, one after the other
+  kinds.push_back({"chain",  // elementwise operations in a row
                    WholeLoops({.dims = {{"m", 6}, {"n", 10}},
                                .nodes = {{.op = Op::kRead, .dims = {0, 1}},
                                          {.op = Op::kExp, .inputs = {0}, .dims = {0, 1}},
@@ -47,8 +47,8 @@ inline std::vector<NamedBenchmark> KindsToWalk() {
   return kinds;
 }
 
-// Every action of dialect agent but undo. Moves come several times: a walk that only splits ends at
-// once.
+// Every action of dialect agent except undo. Moves occur several times, because a walk that only
+// splits soon gets stuck.
 inline std::vector<Action> AgentActions() {
   return {Up{},
           Down{},
@@ -66,7 +66,7 @@ inline std::vector<Action> AgentActions() {
           Merge{},
           Unroll{},
           Vectorize{},
-          Split{1} /* no name has it, but the wire does */,
+          Split{1} /* has no name, but the wire can carry it */,
           Dummy{},
           MergeAllLoops{}};
 }
@@ -79,12 +79,12 @@ inline const Action& Drawn(const std::vector<Action>& actions, SplitMix64& rando
   return actions[random.Below(actions.size())];
 }
 
-// All that can be seen of a walk.
+// Everything observable about a walk.
 inline std::pair<std::string, TreeRef> Seen(const AgentWalk& walk) {
   return {IrTextOf(walk.tree()) + TreeText(walk.tree(), {}), walk.cursor()};
 }
 
-// The end of a walk of `steps` drawn actions, those that are illegal skipped.
+// The walk after `steps` random actions; illegal ones are skipped.
 inline AgentWalk Walked(const Benchmark& benchmark, RuleSet rules, int steps, SplitMix64& random) {
   const auto actions = AgentActions();
   AgentWalk walk(benchmark, rules);

@@ -141,9 +141,7 @@ TEST(AgentWalk, UndoUndoes) {
   }
 }
 
-// Two nests that differ only in an annotation fuse when it is set: loops further down the way of
-// unroll are then numbered otherwise.
-// By the original's rules unroll is about the leading loops, also where the cursor is elsewhere.
+// Under the original's rules, unroll applies to the leading loops, wherever the cursor is.
 TEST(AgentWalk, UnrollFromAnotherNestByTheOriginalsRules) {
   const Benchmark benchmark = Opened("benchmark://mm-v0/mm64_64_64");
   AgentWalk walk(benchmark, RuleSet::kLoopNest, 1);
@@ -154,7 +152,7 @@ TEST(AgentWalk, UnrollFromAnotherNestByTheOriginalsRules) {
   EXPECT_EQ(TreeText(elsewhere.tree(), {}), TreeText(benchmark.start, {}));
 }
 
-// The same as merging before the first action, but that it can be undone.
+// The same as merging before the first action, except that it can be undone.
 TEST(AgentWalk, MergeAllIsAnAction) {
   const Benchmark benchmark = Opened("benchmark://mm-v0/mm64_64_64");
   AgentWalk walk(benchmark, RuleSet::kStructural);
@@ -168,6 +166,8 @@ TEST(AgentWalk, MergeAllIsAnAction) {
   EXPECT_NE(TreeText(walk.tree(), {}), TreeText(benchmark.start, {}));
 }
 
+// Two nests that differ only in an annotation fuse when it is set. That renumbers the loops further
+// down the path of unroll.
 TEST(AgentWalk, UnrollWhereNestsFuse) {
   const auto tree = ParseIr(
       "v:m\nv:n\nv:k\nn:2::0,1,2,:::0:::::\n"
@@ -186,8 +186,8 @@ TEST(AgentWalk, UnrollWhereNestsFuse) {
             "   %3[m, n, k] <- write(%2)\n");
 }
 
-// Taking the annotations off the write's nest fuses it with the one above, which ends before the
-// cursor's old number: the cursor is then on the last loop.
+// Removing the annotations from the write's nest fuses it with the nest above, which ends before
+// the cursor's old number. The cursor moves to the last loop.
 TEST(AgentWalk, TheCursorStaysOnATreeThatBecameShorter) {
   const auto tree = ParseIr(
       "v:m\nv:k\nv:n\nn:2::0,1,:::0:::::\nn:2::1,2,:::0:::::\n"
@@ -204,8 +204,8 @@ TEST(AgentWalk, TheCursorStaysOnATreeThatBecameShorter) {
   EXPECT_TRUE(walk.Apply(Split{5}).has_value());
 }
 
-// A hundred operations thirty loops deep: a walk does not hold a thousand such trees. It undoes all
-// the same.
+// With a hundred operations twenty loops deep, a walk does not keep all of its 619 earlier states
+// in memory. Undo still reaches them all.
 TEST(AgentWalk, UndoReachesFurtherThanMemory) {
   Program program{.dims = {{"m", 1 << 20}}, .nodes = {{.op = Op::kRead, .dims = {0}}}};
   for (NodeId id = 0; id < 100; ++id) {
@@ -249,8 +249,8 @@ TEST(AgentWalk, SplitStormsEndAtTheLimits) {
   EXPECT_EQ(end->code, RejectionCode::kInvalidAction);
 }
 
-// Annotating the loops one after the other, each in the tree as rebuilt, let nests fuse on the way
-// and met operations where loops had been.
+// Regression: annotating the loops one by one, with a rebuild in between, let nests fuse on the
+// way, so that loop numbers referred to operations.
 TEST(AgentWalk, UnrollsWhereNestsComeToFuse) {
   const IrText ir{
       "v:k\nv:m\nv:n\nn:2::0,1,2,:::0:::::\nn:2::0,2,:::0:::::\nn:2::2,:::0:::::\n"

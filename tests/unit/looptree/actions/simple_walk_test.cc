@@ -34,7 +34,7 @@ TEST(SimpleWalk, OutermostLoopHasNoParentToTakeFrom) {
   EXPECT_EQ(walk.orders()[0], (Order{8, 0}));
 }
 
-// "[(341,1), 3, 1]", as the original's comment writes sizes with their tails.
+// "[(341,1), 3, 1]": sizes and tails, written as in the original's comment.
 std::string Written(const SimpleWalk& walk) {
   std::string text;
   for (const Order& order : walk.orders()) {
@@ -46,8 +46,8 @@ std::string Written(const SimpleWalk& walk) {
   return text + "]";
 }
 
-// The example of the original's own doc-comment, which its code cannot finish: it dies at step 7,
-// where the loop has a tail.
+// The example in the original's doc-comment. The original's own code dies at step 7, where the loop
+// has a tail.
 TEST(SimpleWalk, TheOriginalsOwnExampleCompletes) {
   struct Step {
     std::int64_t cursor;
@@ -72,17 +72,17 @@ TEST(SimpleWalk, TheOriginalsOwnExampleCompletes) {
 
 TEST(SimpleWalk, ResizingALoopWithATailKeepsEveryElement) {
   SimpleWalk walk = Walked("benchmark://loop_tool-cpu-v0/1024", {ToggleMode{}, Up{}, ToggleMode{}});
-  for (int i = 0; i < 6; ++i) ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1 to 7
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1 becomes 7
   ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
   ASSERT_TRUE(walk.Apply(Up{}).has_value());
   ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
-  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 2 to 2: loop 1 becomes 3 r 1
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 2 becomes 2, loop 1 3 r 1
   EXPECT_EQ(walk.orders()[1], (Order{3, 1}));
   EXPECT_EQ(Covered(walk), 1024);
   ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
   ASSERT_TRUE(walk.Apply(Down{}).has_value());
   ASSERT_TRUE(walk.Apply(ToggleMode{}).has_value());
-  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1, which has a tail, to 4
+  ASSERT_TRUE(walk.Apply(Up{}).has_value());  // loop 1, which has a tail, becomes 4
   EXPECT_EQ(walk.orders()[1], (Order{4, 0}));
   EXPECT_EQ(walk.orders()[0], (Order{128, 0}));
   EXPECT_EQ(Covered(walk), 1024);

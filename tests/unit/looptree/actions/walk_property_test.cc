@@ -1,4 +1,4 @@
-// What holds for every walk over every kind of program under every rule set, however it goes.
+// Properties of every walk over every kind of program under every rule set.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace loopfleet::looptree {
 namespace {
 
-// Points of the operation as its loops cover them: products with tails, folded from the inside.
+// Points of the operation that its loops cover, tails included, folded from the innermost out.
 std::int64_t PointsByLoops(const LoopTree& tree, NodeId id) {
   std::vector<std::int64_t> covered(tree.program().dims.size(), 1);
   const auto loops = tree.LoopsOf(id);
@@ -28,7 +28,7 @@ std::int64_t PointsByProgram(const Program& program, NodeId id) {
   return points;
 }
 
-// One leaf for each operation that had one, inside its own loops, covering every point once.
+// Each operation with a leaf still has one, inside its own loops, and they cover every point once.
 void ExpectWhole(const LoopTree& tree, const LoopTree& start) {
   for (NodeId id = 0; id < tree.program().nodes.size(); ++id) {
     ASSERT_EQ(tree.LeafOf(id).has_value(), start.LeafOf(id).has_value()) << "node " << id;
@@ -42,8 +42,8 @@ void ExpectWhole(const LoopTree& tree, const LoopTree& start) {
   }
 }
 
-// An applied action leaves a whole tree with the cursor on it, a refused one leaves all as it was,
-// and IsLegal says which it will be. Gives how many were applied.
+// Expects that an applied action leaves a whole tree with the cursor in it, that a rejected one
+// changes nothing, and that IsLegal predicts which. Returns the number of applied actions.
 std::size_t Walk(AgentWalk walk, const LoopTree& start, const std::vector<Action>& actions,
                  SplitMix64& random) {
   constexpr int kSteps = 80;
@@ -84,10 +84,11 @@ TEST(WalkProperty, ElementsAreNeitherLostNorGained) {
       }
     }
   }
-  EXPECT_GT(applied, 10'000u);  // not a walk that is always refused
+  EXPECT_GT(applied, 10'000u);  // not every action is rejected
 }
 
-// Nests that fuse leave a shorter tree. It takes long walks to fuse the last nest from within.
+// Nests that fuse leave a shorter tree. Only long walks fuse the last nest with the cursor inside
+// it.
 TEST(WalkProperty, TheCursorStaysOnALoop) {
   constexpr int kWalks = 300;
   constexpr int kSteps = 120;
@@ -123,7 +124,7 @@ TEST(WalkProperty, SimpleWalksKeepTheirElements) {
   }
 }
 
-// Undo after undo shows every state of the walk again, and ends where it began.
+// Repeated undo passes through every state of the walk, back to the first.
 TEST(WalkProperty, UndoUndoes) {
   SplitMix64 random(33);
   for (const auto& [name, benchmark] : KindsToWalk()) {
@@ -153,8 +154,8 @@ TEST(WalkProperty, UndoUndoes) {
   }
 }
 
-// A walk is its benchmark and its actions: replaying them gives the same tree, as often as one
-// likes, and leaves nothing behind that the next replay could see.
+// Replaying a walk's actions on its benchmark always gives the same tree; a replay does not affect
+// the next one.
 TEST(WalkProperty, ReplayingTwiceIsReplayingOnce) {
   SplitMix64 random(34);
   for (const auto& [name, benchmark] : KindsToWalk()) {
@@ -171,7 +172,7 @@ TEST(WalkProperty, ReplayingTwiceIsReplayingOnce) {
         EXPECT_EQ(IrTextOf(once->tree), IrTextOf(twice->tree));
         EXPECT_EQ(KeyOf(once->tree), KeyOf(twice->tree));
 
-        // Only the legal ones matter, and they stand without being skipped over.
+        // Only the legal actions matter: replaying them alone succeeds without skipping.
         AgentWalk walk(benchmark, rules);
         for (const Action& action : drawn) static_cast<void>(walk.Apply(action));
         const std::vector<Action> legal(walk.history().begin(), walk.history().end());

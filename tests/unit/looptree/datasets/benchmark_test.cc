@@ -96,7 +96,7 @@ TEST(Benchmark, DatasetMembersOpen) {
         << dataset.example;
     if (dataset.size == 0) continue;
     for (const std::uint64_t index : {std::uint64_t{0}, dataset.size / 2, dataset.size - 1}) {
-      // Three of conv_test-v0 are beyond the default footprint.
+      // Three members of conv_test-v0 exceed the default footprint.
       const BenchmarkUri uri{DatasetMember(dataset, index)};
       EXPECT_TRUE(OpenBenchmark(uri, {.footprint_bytes = 1ull << 40}).has_value()) << uri.text;
     }

@@ -55,7 +55,7 @@ TEST(Dataset, FoundByAnySpelling) {
   EXPECT_EQ(missing.error().message, "unknown dataset 'conv_trian-v0'; nearest: conv_train-v0");
 }
 
-// Each member of a permutation dataset is a tree of its own over the same program.
+// The members of a permutation dataset are different trees of one program.
 TEST(Dataset, PermutationsAreAllDifferentTreesOfOneProgram) {
   for (const char* name : {"mm128_128_128-v0", "mm8_16_128_128-v0", "mm8_16_8_16_128-v0",
                            "mm8_16_8_16_8_16-v0", "conv64_8_1_1_24_24_64-v0"}) {
@@ -74,7 +74,7 @@ TEST(Dataset, PermutationsAreAllDifferentTreesOfOneProgram) {
   }
 }
 
-// As the recorded dataset files have them: the digits name loops of m 8, m 16, k, n from outside.
+// As in the original dataset files: the digits name the loops m 8, m 16, k, n, outermost first.
 TEST(Dataset, PermutedLoopsStandInTheOrderOfTheDigits) {
   EXPECT_EQ(TreeText(Opened("benchmark://mm8_16_128_128-v0/mm8_16_128_128_0312").start, {}),
             "for m in 8 : L0\n"
@@ -121,7 +121,7 @@ TEST(Dataset, ConvolutionShapes) {
     for (const std::string& uri : *part) shapes.insert(uri.substr(uri.rfind('/')));
   }
   EXPECT_EQ(shapes.size(), 81u);
-  // On either side of the rule, as the original's two folders have them.
+  // Shapes near the border between the two, as the original's two folders have them.
   const auto has = [](const std::vector<std::string>& members, const std::string& name) {
     return std::any_of(members.begin(), members.end(),
                        [&](const std::string& uri) { return uri.ends_with("/" + name); });
@@ -137,7 +137,7 @@ TEST(Dataset, ConvolutionShapes) {
     EXPECT_TRUE(has(test, name)) << name;
   }
   for (const std::string& uri : train) EXPECT_EQ(MessageOf(uri), "opened") << uri;
-  // Only the biggest images do not fit the default limit.
+  // Only the biggest images exceed the default limit.
   int refused = 0;
   for (const std::string& uri : test) {
     const auto opened = OpenBenchmark(BenchmarkUri{uri});
@@ -182,7 +182,7 @@ TEST(Dataset, RandomBenchmarksAreMembersAndRepeat) {
   }
   EXPECT_TRUE(differs);
   EXPECT_GE(datasets.size(), 8u);
-  SplitMix64 fixed(1);  // golden: a seed means the same on every machine and in every version
+  SplitMix64 fixed(1);  // golden: a seed gives the same member on every machine, in every version
   EXPECT_EQ(RandomBenchmark(std::span(&Named("mm64_256_16_range-v0"), 1), fixed),
             "benchmark://mm64_256_16_range-v0/mm208_208_64");
 }

@@ -1,5 +1,5 @@
-// The named programs mean what they are called, and the three ways to accumulate that the article
-// about loop_tool tells apart are three trees of one program.
+// The named programs compute what their names say. The three ways to accumulate that the article
+// about loop_tool distinguishes are three trees of one program.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::string MessageOf(const std::string& member) {
   return opened ? "opened" : opened.error().message;
 }
 
-// The outputs of the tree on small integers, so that every comparison is exact.
+// Inputs of small integers, so that comparisons are exact, and the outputs of the tree.
 struct Ran {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
@@ -126,10 +126,10 @@ AgentWalk Walked(const Benchmark& benchmark, std::string_view actions) {
   return walk;
 }
 
-// out[m] = sum over k of in[m, k], 16 x 16, as the article writes it three times.
+// out[m] = sum over k of in[m, k], 16 x 16, in the three forms of the article.
 TEST(ProgramDataset, TheThreeWaysToAccumulateAreTreesOfOneProgram) {
   const Benchmark benchmark = Opened(Uri("reduce_add16_16"));
-  // tmp = 0; tmp += ...; out = tmp: one number for each m.
+  // tmp = 0; tmp += ...; out = tmp: one number per m.
   const std::string scalar =
       "for m in 16 : L0\n"
       " for k in 16 : L1\n"
@@ -138,7 +138,7 @@ TEST(ProgramDataset, TheThreeWaysToAccumulateAreTreesOfOneProgram) {
   EXPECT_EQ(TreeText(benchmark.start, {}), scalar);
   EXPECT_EQ(benchmark.start.ScratchBytes(), 1 * sizeof(float));
 
-  // A tile of 8: set(tmp, 0) twice, and the sums of eight rows at a time.
+  // A tile of 8: set(tmp, 0) twice, eight sums at a time.
   AgentWalk walk = Walked(benchmark, "split_8,down,swap_down");
   EXPECT_EQ(TreeText(walk.tree(), {}),
             "for m in 2 : L0\n"
@@ -150,8 +150,8 @@ TEST(ProgramDataset, TheThreeWaysToAccumulateAreTreesOfOneProgram) {
   EXPECT_EQ(walk.tree().ScratchBytes(), 8 * sizeof(float));
   ExpectSameResult(walk.tree(), benchmark.start);
 
-  // set(out, 0) first: all sixteen sums at once. On from the tile: k to the outside, then m whole
-  // again in both nests.
+  // set(out, 0) first: all sixteen sums at once. From the tile, k moves outermost, then m is merged
+  // in both nests.
   const auto apply = [&](std::string_view actions) {
     const auto parsed = ParseActionList(actions);
     for (const Action& action : *parsed) {
@@ -173,8 +173,8 @@ TEST(ProgramDataset, TheThreeWaysToAccumulateAreTreesOfOneProgram) {
   EXPECT_EQ(TreeText(walk.tree(), {}), scalar);
 }
 
-// The article's figures: 1584 sums for all of M = 33 and N = 48, 256 in tiles of 8 x 32, which the
-// tails use as well.
+// The article's figures: 1584 sums for all of M = 33 and N = 48, or 256 for tiles of 8 x 32, which
+// the tails share.
 TEST(ProgramDataset, TheArticlesTileHolds256Sums) {
   const LoopTree start = Opened(Uri("positive_product33_48_64")).start;
   constexpr DimId kM = 0, kN = 2;
@@ -184,7 +184,7 @@ TEST(ProgramDataset, TheArticlesTileHolds256Sums) {
   };
   const LoopTree whole = *Swap(start, 0, 1);  // k, m, n
   EXPECT_EQ(sums(whole), 1584);
-  // m 4 r 1 and n 1 r 16 around k, then 8 of m and 32 of n.
+  // m 4 r 1 and n 1 r 16 around k, then m 8 and n 32 inside.
   LoopTree tree = *SplitLoop(start, 0, 8);  // m, m', k, n; the write: m, m', n
   const auto last = [](const LoopTree& of) { return static_cast<TreeRef>(of.nodes().size() - 2); };
   tree = *SplitLoop(tree, last(tree), 32);  // the write's n

@@ -35,7 +35,7 @@ TEST(Features, MoreRowsThanRoomAreRefused) {
   EXPECT_NE(refused.error().message.find("4 loops"), std::string::npos);
 }
 
-// A read with loops of its own is the argument all the same: rows of 8 elements, not what one
+// A read with loops of its own is still the argument: its rows have 8 elements, whatever one
 // iteration of its loops covers (spec B.8).
 TEST(Features, ReadsWithLoopsAreArguments) {
   const auto tree = ParseIr(
@@ -48,7 +48,7 @@ TEST(Features, ReadsWithLoopsAreArguments) {
   EXPECT_EQ(rows[1][4 + 0], 1.0);  // n: neighbours
 }
 
-// A of 512 x 512: a step of m is 2^9 elements of it, of m by 256 2^17, beyond the 16th bucket.
+// In A, 512 x 512, a step of m is 2^9 elements. A step of 256 m is 2^17, beyond the 16th bucket.
 TEST(Features, SixteenBucketsAreTheFirstOfThirtyTwo) {
   const LoopTree start = Opened("benchmark://mm-v0/mm512_512_512").start;
   const auto split = ParseAction("split_256");
@@ -68,7 +68,7 @@ TEST(Features, PreviousActionsAreNewestFirst) {
   const std::vector<Action> two = {Split{4}, Down{}};
   EXPECT_EQ(PreviousActionsTensor(two, space),
             (std::vector<double>{0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-  // The oldest two drop out; split_8 is not of the space and leaves its place empty.
+  // The oldest two drop out; split_8 is not in the space, so its row is all 0.
   const std::vector<Action> seven = {Split{4}, Split{4}, Up{}, Down{}, Split{8}, Up{}, Up{}};
   EXPECT_EQ(PreviousActionsTensor(seven, space),
             (std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0}));

@@ -48,7 +48,7 @@ TEST(Graph, DataflowOfAMatrixProduct) {
   EXPECT_EQ(EdgesOf(graph, GraphEdge::Kind::kFlow),
             (std::vector<std::string>{"D0->L3", "D1->L3", "D2->L4", "D3->L6", "L3->D2", "L4->D3",
                                       "L6->D4"}));
-  // A is 4 x 16, B 16 x 8; the product lives in one iteration of n, the sum in one of m.
+  // A is 4 x 16, B is 16 x 8. The product lives in one iteration of n, the sum in one of m.
   EXPECT_EQ(EdgesOf(graph, GraphEdge::Kind::kAccess),
             (std::vector<std::string>{"L0->D0 16", "L0->D1 0", "L0->D4 8", "L1->D0 1", "L1->D1 8",
                                       "L1->D3 0", "L2->D0 0", "L2->D1 1", "L2->D3 1", "L5->D4 1"}));
@@ -60,7 +60,7 @@ TEST(Graph, DataflowOfAMatrixProduct) {
   EXPECT_EQ(features[0].value, 1);  // the cursor
 }
 
-// The loops that walk over a buffer are those between its scope and the operation that makes it.
+// The loops that walk over a buffer are between its scope and the operation that accesses it first.
 TEST(Graph, AccessEdgesStayInsideTheScope) {
   for (const NamedBenchmark& kind : AllKinds()) {
     SCOPED_TRACE(kind.name);

@@ -35,7 +35,7 @@ TEST(Evaluate, ToleranceIsZeroOnlyForSmallIntegers) {
   EXPECT_FALSE(tolerance({std::numeric_limits<float>::quiet_NaN(), 1}, {1, 1}).empty());
 }
 
-// A float32 sum in the worst order stays within the bound, and the bound is not absurdly wide.
+// A sum in float32 stays within the bound, and the bound is not absurdly wide.
 TEST(Evaluate, ToleranceCoversFloatRounding) {
   const Benchmark benchmark = Opened("benchmark://mm-v0/mm4_4_1000");
   SplitMix64 random(11);

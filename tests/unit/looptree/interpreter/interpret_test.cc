@@ -40,8 +40,8 @@ void ExpectMeansTheSame(const LoopTree& tree, SplitMix64& random) {
   ExpectWithin(Interpret(tree, fractions), Evaluate(tree.program(), fractions));
 }
 
-// Every tree that a walk reaches computes what the program means, counts the same work, comes back
-// from its text, and keeps its key.
+// Every tree that a walk reaches computes the program's result and has the same flop count. Its IR
+// text parses back to the same tree with the same key.
 TEST(Interpret, RandomWalksComputeWhatTheProgramMeans) {
   constexpr int kWalks = 40;
   constexpr int kSteps = 14;
@@ -86,7 +86,7 @@ TEST(Interpret, SimpleDialectWithTails) {
   }
 }
 
-// m in 4 r 1 / m' in 2 / m'' in 4: a split inside a split, where one of the originals went wrong.
+// m in 4 r 1 / m' in 2 / m'' in 4: a split inside a split, which one of the originals got wrong.
 TEST(Interpret, TailOfATail) {
   SplitMix64 random(3);
   AgentWalk walk(Opened("benchmark://mm-v0/mm33_4_3"), RuleSet::kStructural);

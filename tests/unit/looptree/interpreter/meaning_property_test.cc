@@ -1,4 +1,4 @@
-// However a program is looped, it computes the same.
+// Every schedule of a program computes the same outputs.
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 namespace loopfleet::looptree {
 namespace {
 
-// Small whole numbers make sums exact, and elementwise functions see the same operand in every
-// order, so results are equal to the bit, not nearly.
+// Small integers make sums exact, and elementwise functions get the same operands under every
+// schedule, so results are bitwise equal.
 void ExpectSameOutputs(const LoopTree& tree, const LoopTree& start, SplitMix64& random) {
   const auto inputs = IntegerInputs(tree.program(), random);
   const auto expected = Interpret(start, inputs);
@@ -41,7 +41,7 @@ TEST(MeaningProperty, WalksOfDialectAgentComputeTheUnscheduledProgram) {
       }
     }
   }
-  EXPECT_GT(changed, 1000u);  // the walks do go somewhere
+  EXPECT_GT(changed, 1000u);  // many walks change the tree
 }
 
 TEST(MeaningProperty, WalksOfDialectSimpleComputeTheUnscheduledProgram) {

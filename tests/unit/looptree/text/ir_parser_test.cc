@@ -130,7 +130,7 @@ TEST(IrText, LengthIsBounded) {
   EXPECT_EQ(ParseIr(nodes).error().code, RejectionCode::kLimitTree);
 }
 
-// Each prefix and each single changed byte of a valid text: an answer, never a crash.
+// Every prefix of a valid text, and random changes of up to three bytes: a result, never a crash.
 TEST(IrText, MutationsAreAnswered) {
   const std::string conv = IrTextOf(Opened("benchmark://conv-v0/conv1_2_5_5__2_2_2_2").start);
   SplitMix64 random(8);

@@ -1,4 +1,4 @@
-// IR text holds all of a tree: what is read back is the same tree, and is written the same again.
+// IR text holds a whole tree: parsing gives the same tree, which prints as the same text.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ void ExpectRoundTrip(const LoopTree& tree) {
   const auto parsed = ParseIr(text);
   ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
   EXPECT_EQ(IrTextOf(*parsed), text);
-  // The maps of a view may be listed in another order, so programs compare by what they mean.
+  // A view's maps may come in another order, so compare canonical forms, not programs.
   EXPECT_EQ(CanonicalForm(*parsed), CanonicalForm(tree));
   EXPECT_EQ(parsed->schedule(), tree.schedule());
   EXPECT_EQ(TreeText(*parsed, {}), TreeText(tree, {}));
@@ -40,7 +40,7 @@ TEST(IrTextProperty, TreesOfDialectAgentRoundTrip) {
   }
 }
 
-// Their loops that are not reusable and their threads are in the text as well.
+// The text also holds their non-reusable loops and their thread annotations.
 TEST(IrTextProperty, TreesOfDialectSimpleRoundTrip) {
   SplitMix64 random(52);
   for (const char* length : {"1", "100", "1021"}) {
@@ -51,8 +51,8 @@ TEST(IrTextProperty, TreesOfDialectSimpleRoundTrip) {
   }
 }
 
-// `views` views of one tensor, one behind the other, none of which needs to say anything: each has
-// the dimensions of its input.
+// A chain of `views` views of one tensor. Each has the dimensions of its input, so none needs any
+// constraints in the text.
 std::string TextOfSilentViews(std::size_t views) {
   constexpr std::size_t kDims = 30;
   std::string text;

@@ -1,4 +1,4 @@
-// Keys are equal exactly where trees are: same program but for names, same loops, same annotations.
+// Keys are equal exactly if trees are: same program except for names, same loops, same annotations.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace loopfleet::looptree {
 namespace {
 
-// Equality of trees by its definition, without the canonical form: walks both side by side and
+// Equality of trees by its definition, without the canonical form: traverses both side by side and
 // pairs up their dimensions.
 class Comparison {
  public:
@@ -89,7 +89,7 @@ class Comparison {
 
 bool Same(const LoopTree& a, const LoopTree& b) { return Comparison(a, b).Same(); }
 
-// The same tree with its dimensions named otherwise and declared in another order.
+// The same tree with its dimensions renamed and declared in another order.
 LoopTree Renamed(const LoopTree& tree, SplitMix64& random) {
   const Program& from = tree.program();
   std::vector<DimId> to(from.dims.size());
@@ -159,7 +159,7 @@ TEST(KeyProperty, EqualExactlyWhereTreesAre) {
       ++(same ? equal : different);
     }
   }
-  EXPECT_GT(equal, 300u);  // both directions are tried
+  EXPECT_GT(equal, 300u);  // both cases occur
   EXPECT_GT(different, 10'000u);
 }
 
@@ -189,7 +189,7 @@ TEST(KeyProperty, TheCursorPlaysNoPart) {
   }
 }
 
-// A change of one loop's annotation, size or order is another tree, and has another key.
+// A change of one loop's annotation, size or order changes the tree, and so its key.
 TEST(KeyProperty, EveryChangeOfTheTreeChangesTheKey) {
   SplitMix64 random(64);
   for (const auto& [name, benchmark] : KindsToWalk()) {

@@ -56,7 +56,7 @@ TEST(TreeKey, ReadsMatter) {
   EXPECT_NE(KeyOf(*ParseIr(ir)), KeyOf(*ParseIr(transposed)));
 }
 
-// These must never change: results of years are filed under them.
+// These must never change: stored results are looked up by them.
 TEST(TreeKey, GoldenKeys) {
   EXPECT_EQ(CanonicalForm(Opened("benchmark://mm-v0/mm2_3_4").start),
             "loopfleet tree 1\n"

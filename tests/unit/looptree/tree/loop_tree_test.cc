@@ -83,7 +83,7 @@ TEST(LoopTree, Limits) {
 }
 
 TEST(LoopTree, ScratchCountsTowardsTheFootprint) {
-  // The product falls out of the sum's nest, so that all of m, k, n is held at once.
+  // The product is outside the sum's nest, so its buffer holds all of m, k, n.
   const LoopTree tree = Opened("benchmark://mm-v0/mm1024_1024_1024").start;
   const auto apart = Rescheduled(
       tree, 3, {{.dim = kN, .size = 1024}, {.dim = kK, .size = 1024}, {.dim = kM, .size = 1024}});
@@ -159,7 +159,7 @@ TEST(LoopTree, ViewsStayInsideTheirInput) {
   EXPECT_EQ(CodeOf(window(4, INT64_MIN, INT64_MAX)), RejectionCode::kInvalidBenchmark);
 }
 
-// A view that reads element 3 in every iteration of the loop that computes the elements one by one.
+// A view reads element 3 in every iteration of the loop that computes the elements one by one.
 TEST(LoopTree, NothingIsReadBeforeItIsComputed) {
   Program program;
   program.dims = {{"i", 8}};

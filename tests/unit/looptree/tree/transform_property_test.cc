@@ -1,4 +1,4 @@
-// Random transformations of random trees: whatever the script, what is computed stays the same.
+// Random scripts of transformations do not change what a tree computes.
 
 #include <gtest/gtest.h>
 

@@ -19,8 +19,7 @@ TEST(Transform, SplitWithATail) {
   EXPECT_EQ(SizeAndTail(*tree, 1), std::pair(std::int64_t{8}, std::int64_t{0}));
 }
 
-// The tail counts elements of the inner range: splitting a loop around another one of its
-// dimension.
+// Splits a loop around another loop of its dimension: the tail counts elements of the inner range.
 TEST(Transform, SplitAroundAnInnerLoop) {
   auto tree = SplitLoop(Opened("benchmark://mm-v0/mm33_9_7").start, 0, 4);  // 8 r 1 / 4
   tree = SplitLoop(*tree, 0, 3);                                            // 2 r 9 / 3 / 4
@@ -65,7 +64,7 @@ TEST(Transform, SwapWithinATailKeepsIt) {
             "   %4[m, n] <- write(%3)\n");
 }
 
-// The write's own nest inside m has loops equal to those that are exchanged or joined (spec B.5).
+// The write's own nest inside m has loops equal to those that are exchanged or merged (spec B.5).
 TEST(Transform, EqualLoopsOfAnotherNestChangeToo) {
   const LoopTree start = Opened("benchmark://mm-v0/mm8_8_8").start;
   const auto outside = Swap(*SplitLoop(start, 0, 4), 1, 2);  // m, k, m', n; the write: m, m', n
@@ -79,7 +78,7 @@ TEST(Transform, EqualLoopsOfAnotherNestChangeToo) {
             "   %3[m, n] <- add(%2)\n"
             " for n in 8 : L5\n"
             "  %4[m, n] <- write(%3)\n");
-  const auto swapped = Swap(start, 0, 2);  // m with the n inside k; the write's n is its equal
+  const auto swapped = Swap(start, 0, 2);  // m and the n inside k; the write's n is its equal
   ASSERT_TRUE(swapped.has_value());
   EXPECT_EQ(TreeText(*swapped, {}),
             "for n in 8 : L0\n"
@@ -114,7 +113,7 @@ TEST(Transform, MergeAllUndoesEverySplit) {
 TEST(Transform, AddedLoopsGoRoundOnceAndCanBeRemoved) {
   const LoopTree start = Opened("benchmark://mm-v0/mm4_6_5").start;
   constexpr DimId kM = 0, kK = 1;
-  const auto inside = AddLoop(start, 2, kM);  // inside n, which only multiply and add have there
+  const auto inside = AddLoop(start, 2, kM);  // inside the n that only multiply and add have
   ASSERT_TRUE(inside.has_value());
   EXPECT_EQ(Text(*inside),
             "for m in 4 : L0\n"
@@ -163,9 +162,9 @@ TEST(Transform, ReuseIsGivenUpAndTakenBack) {
   const auto apart = DecreaseReuse(start, 0);  // three nests, each with its own m
   ASSERT_TRUE(apart.has_value());
   EXPECT_EQ(apart->Children(std::nullopt).size(), 3u);
-  // The whole product and the whole sum are held now.
+  // Buffers now hold the whole product and the whole sum.
   EXPECT_EQ(apart->ScratchBytes(), (4 * 5 * 6 + 4 * 6) * sizeof(float));
-  // Each nest lets the next one in again.
+  // Each nest may share its loop with the next one again.
   auto together = IncreaseReuse(*apart, apart->Children(std::nullopt)[1]);
   ASSERT_TRUE(together.has_value());
   EXPECT_EQ(together->Children(std::nullopt).size(), 2u);
