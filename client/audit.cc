@@ -11,8 +11,8 @@
 namespace loopfleet::client {
 namespace {
 
-// Failures of the tree itself that answer later jobs. WORKER_LOST and WORKER_CRASHED do so, too,
-// but several workers had those jobs already, and went down.
+// Failures of the tree itself that answer later jobs. WORKER_LOST and WORKER_CRASHED answer too,
+// but are not audited: such a job has already taken down several workers.
 bool IsAboutTheTree(FailureCode code) {
   using enum FailureCode;
   constexpr std::array kCodes = {kCompileError, kCompileTimeout,   kCompileOom,
@@ -25,7 +25,7 @@ bool IsCut(const Opinion& opinion) {
   return opinion.failure && opinion.failure->code == FailureCode::kCut;
 }
 
-// A CUT says "longer than the bound".
+// A CUT means "slower than the bound".
 bool AgreesWithCut(const Opinion& cut, const Opinion& figure) {
   return figure.high_ns * (1 + kAuditTolerance) >= static_cast<double>(cut.cut_above_ns);
 }
@@ -163,7 +163,7 @@ const wire::WorkerInfo* NextWitness(const AuditCase& audit, const wire::WorkerLi
     any.push_back(&worker);
     if (!HasOpinion(audit, WitnessOf(worker))) others.push_back(&worker);
   }
-  // Where two hosts disagree, neither is asked again: one witness has one vote.
+  // If two hosts disagree, neither measures again: each witness has one vote.
   const bool is_of_one = std::ranges::all_of(audit.opinions, [&](const Opinion& opinion) {
     return IsSame(opinion.witness, audit.opinions.front().witness);
   });

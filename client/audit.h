@@ -1,6 +1,6 @@
 #pragma once
-// Audit: which stored results are measured again and by whom, whether the figures agree, and which
-// of them is the odd one. Pure: `loopfleet audit` does the talking.
+// Audit: chooses which stored results are measured again and on which workers, compares the
+// figures, and finds the outlier. Pure: `loopfleet audit` does the I/O.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace loopfleet::client {
 
-// Draws jobs of these batches at random, none twice. The same seed draws the same jobs.
+// Draws jobs of these batches at random, without repetition. The same seed draws the same jobs.
 class JobSampler {
  public:
   struct Batch {
@@ -27,52 +27,53 @@ class JobSampler {
   JobSampler(std::vector<Batch> batches, std::uint64_t seed);
 
   std::uint64_t size() const { return size_; }  // jobs in all the batches
-  std::optional<JobId> Next();                  // none: all were drawn
+  std::optional<JobId> Next();                  // nullopt: all were drawn
 
  private:
   std::vector<Batch> batches_;
   std::uint64_t size_ = 0;
   std::uint64_t drawn_ = 0;
-  // A shuffle of 0 .. size_ - 1 of which only the touched places are kept.
+  // A shuffle of 0 .. size_ - 1; only the swapped places are stored.
   std::unordered_map<std::uint64_t, std::uint64_t> shuffled_;
   SplitMix64 random_;
 };
 
-// Who answers for a figure: the key that a worker came with, or its host where there are no keys. A
-// worker that is restarted, or that takes another name, is the same witness.
+// The identity behind a figure: the worker's key, or its host in a fleet without keys. A restarted
+// or renamed worker is the same witness.
 struct Witness {
-  std::string key;  // "": without keys
+  std::string key;  // "": no keys
   std::string host;
   const std::string& name() const { return key.empty() ? host : key; }
 };
 bool IsSame(const Witness& a, const Witness& b);
 Witness WitnessOf(const wire::WorkerInfo& worker);
-// Of an outcome that a worker made; in a fleet with keys, a worker's name begins with its key's.
+// The witness of an outcome. In a fleet with keys, a worker's name begins with its key's name.
 enum class Keys : std::uint8_t { kNone, kInUse };
 Witness WitnessOf(const Outcome& outcome, Keys keys);
 
-// What one witness says of a job.
+// What one witness reports about a job.
 struct Opinion {
   Witness witness;
-  std::string worker;  // its name, for people
-  JobId job;           // whose outcome says it
+  std::string worker;  // its name, for display
+  JobId job;           // whose outcome it is
   std::optional<Failure> failure;
-  double elapsed_ns = 0;  // unless it failed, with its interval
+  double elapsed_ns = 0;  // with its interval; 0: failed
   double low_ns = 0;
   double high_ns = 0;
-  std::uint64_t cut_above_ns = 0;  // of a CUT: what a run is known to take more than
+  std::uint64_t cut_above_ns = 0;  // of a CUT: a run takes longer than this
 };
 
-// None: the outcome says nothing about the job that another host could confirm. It was not measured
-// for this job, or failed by circumstances (UNSTABLE_TIMING, EXPIRED, WORKER_LOST ...).
+// Nullopt: another host cannot confirm the outcome, because it was not measured for this job or
+// failed by circumstances (UNSTABLE_TIMING, EXPIRED, WORKER_LOST ...).
 std::optional<Opinion> OpinionOf(const Outcome& outcome, const JobSpec& spec, Keys keys);
 
-// Two figures disagree if their intervals are further apart than this, relative. An interval counts
-// for no more than kMostCredit to each side of its median: a wide one would agree with everything.
+// Two figures disagree if the relative distance of their intervals exceeds kAuditTolerance. An
+// interval is limited to kMostCredit on each side of its median: a wider one would agree with
+// everything.
 inline constexpr double kAuditTolerance = 0.10;
 inline constexpr double kMostCredit = 0.03;
-// Failures agree if their codes are equal; a failure and a figure disagree, but for a CUT and a
-// figure that is not quicker than its bound.
+// Failures agree if their codes are equal. A failure and a figure disagree, except a CUT and a
+// figure that is not faster than its bound.
 bool Agree(const Opinion& a, const Opinion& b);
 
 enum class OddKind : std::uint8_t { kQuicker, kSlower, kOther };  // kOther: a failure is involved
@@ -81,30 +82,32 @@ struct Odd {
   OddKind kind = OddKind::kOther;
   friend bool operator==(const Odd&, const Odd&) = default;
 };
-// Of three, the one that disagrees with two that agree; none: it cannot be told.
+// Of three opinions, the one that disagrees with the two others, which agree. Nullopt: undecided.
 std::optional<Odd> OddOne(std::span<const Opinion> opinions);
-// Whose outcomes are in doubt: the odd one, else each that disagrees with another.
+// Jobs whose outcomes are in doubt: the outlier's, else those of all opinions that disagree with
+// another.
 std::vector<JobId> InDoubt(std::span<const Opinion> opinions);
 
 // One result under audit.
 struct AuditCase {
   JobSpec spec;
   Conditions conditions;
-  std::vector<Opinion> opinions;  // that of the stored result, then of those who measured it again
+  std::vector<Opinion> opinions;  // that of the stored result, then those of the new measurements
 };
-// Nothing was stored that other jobs would be answered with: none.
+// Nullopt: the job has no outcome that can be audited.
 std::optional<AuditCase> CaseOf(const wire::JobInfo& info, Keys keys);
 
 enum class SameHost : std::uint8_t { kIsNoWitness, kMayDo };
-// One of the workers that can measure it again: ready, of its hardware class and compiler, and a
-// witness that has no opinion yet. With kMayDo, if there is none, the one witness that there is may
-// be asked again. Null: there is none.
+// A random worker that can measure it again: ready, of the same hardware class and compiler, and a
+// witness without an opinion yet. With kMayDo, if there is only one witness, it may measure again.
+// Null: no such worker.
 const wire::WorkerInfo* NextWitness(const AuditCase& audit, const wire::WorkerList& workers,
                                     SameHost same_host, SplitMix64& random);
 
-// The same question, to be measured by this worker's witness.
+// The same job, to be measured by this worker's witness.
 JobSpec AuditJob(const AuditCase& audit, const wire::WorkerInfo& worker);
-// What became of it. False: it says nothing, or was not measured under the same conditions.
+// Adds the outcome of an AuditJob. False: it holds no opinion, or was measured under other
+// conditions.
 bool AddOpinion(AuditCase& audit, const Outcome& outcome, Keys keys);
 
 }  // namespace loopfleet::client

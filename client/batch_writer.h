@@ -2,8 +2,8 @@
 // BatchWriter: builds one batch job by job, in messages of bounded size, holding no more than one
 // message in memory. Belongs to the thread of its Client, which must outlive it.
 //
-// A batch whose writer goes without Finish() stays open at the coordinator: its jobs run, but
-// nobody will be told that they are all.
+// A batch without Finish() stays open at the coordinator: its jobs run, but the batch does not
+// finish.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,9 @@ class BatchWriter {
   explicit BatchWriter(Client& client) : client_(client) {}
 
   // Jobs are numbered 0, 1, 2 ... in the order of adding. Sends a message when one is full.
-  // kInvalid: the job is beyond what a message may hold (wire::OutOfBounds); nothing was added.
+  // kInvalid: the job exceeds the bounds of a message (wire::OutOfBounds) and was not added.
   Answer<void> Add(JobSpec job);
-  // Sends what is left and ends the batch.
+  // Sends the remaining jobs and ends the batch.
   Answer<void> Finish();
 
   BatchId batch() const { return batch_; }  // none before the first message is accepted

@@ -13,7 +13,7 @@ namespace loopfleet::client {
 namespace {
 
 constexpr Nanos kSlice = std::chrono::milliseconds(50);  // how soon a stop is noticed
-constexpr Nanos kLongPoll = std::chrono::seconds(1);     // how long a fetch waits over there
+constexpr Nanos kLongPoll = std::chrono::seconds(1);  // how long a fetch waits at the coordinator
 constexpr Nanos kShortestRetry = std::chrono::milliseconds(10);
 constexpr Nanos kLongestRetry = std::chrono::seconds(1);
 
@@ -29,8 +29,8 @@ CallError Refusal(const wire::Refused& refused) {
       .refusal = refused.failure};
 }
 
-// The same request may be taken a moment later: when others give way, when somebody has made room,
-// by the next coordinator.
+// Whether the same request may be accepted later: when the load falls, when the disk has room, or
+// by a restarted coordinator.
 bool WillPass(const Failure& failure) {
   switch (failure.code) {
     case FailureCode::kBusy:
@@ -54,7 +54,7 @@ Client::Client(Client&&) noexcept = default;
 Client::~Client() = default;
 
 Client& Client::operator=(Client&& other) noexcept {
-  // The old socket has to go before the context it belongs to.
+  // The old socket must be destroyed before its context.
   if (this != &other) {
     std::destroy_at(this);
     std::construct_at(this, std::move(other));
@@ -116,7 +116,7 @@ Answer<void> Client::HearDoor() {
   const auto failure = dealer_.TakeHandshakeFailure();
   if (!failure) return {};
   handshake_failed_ = true;
-  if (*failure == wire::Dealer::HandshakeFailure::kNotSpoken) return {};  // perhaps it was starting
+  if (*failure == wire::Dealer::HandshakeFailure::kNotSpoken) return {};  // may be starting
   const wire::Principal self = options_.keys ? options_.keys->self : wire::Principal{};
   Failure refusal{
       .code = FailureCode::kUnauthenticated,
@@ -154,8 +154,8 @@ Answer<std::optional<wire::CoordinatorMessage>> Client::ReceiveReplyTo(std::uint
           .message =
               fmt::format("the coordinator's answer cannot be read: {}", reply.error().message)});
     }
-    // Number 0 is about bytes that could not be read; only the latest can have been meant. Others
-    // are second answers to requests that were sent twice, and to hellos on the way.
+    // Number 0 answers a frame that could not be decoded, which must be the latest. Other numbers
+    // are duplicate replies to resent requests, and replies to hellos.
     if (reply->number == number || reply->number == 0) return std::move(reply->message);
   }
   return std::nullopt;
@@ -178,7 +178,7 @@ Answer<wire::CoordinatorMessage> Client::Exchange(const wire::ClientMessage& mes
     }
     LF_TRY_VOID(HearDoor());
     if (!sent || now >= resend_at) {
-      // Perhaps another process answers there by now, and it has not met this client.
+      // A restarted coordinator does not know this client: send a hello first.
       const bool greeted = dealer_.Send(HelloFrame()) == wire::SendResult::kSent;
       sent = greeted && dealer_.Send(frame) == wire::SendResult::kSent;
       resend_at = now + expected + options_.resend_after;
@@ -196,7 +196,7 @@ Answer<wire::CoordinatorMessage> Client::Insist(const wire::ClientMessage& messa
                                                 Nanos expected) {
   const Instant give_up = clock_.Now() + options_.busy_limit;
   std::string last_word;
-  // Whose time is over wants to know what it was spent on.
+  // Adds the last refusal to a timeout's message.
   const auto told = [&](CallError error) {
     if (error.kind == ErrorKind::kTimeout && !last_word.empty()) {
       error.message += fmt::format("; the coordinator said {}", last_word);
@@ -219,7 +219,7 @@ Answer<wire::CoordinatorMessage> Client::Call(const wire::ClientMessage& message
   LF_TRY(auto reply, Insist(message, expected));
   const auto* refused = std::get_if<wire::Refused>(&reply);
   if (refused != nullptr && refused->failure.code == FailureCode::kUnauthenticated) {
-    // A restarted coordinator wants to be greeted first.
+    // A restarted coordinator needs a hello first.
     LF_TRY_VOID(Greet());
     LF_TRY(reply, Insist(message, expected));
   }

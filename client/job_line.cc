@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxNesting = 32;  // of arrays and objects: only "tag" may have any depth at all
+constexpr int kMaxNesting = 32;  // of arrays and objects; only "tag" may nest them
 
 template <class T>
 struct Choice {
@@ -49,7 +49,7 @@ std::string_view NameOf(const std::array<Choice<T>, N>& choices, T value) {
   return "";
 }
 
-// Reads fields of one object into places; keeps the first complaint.
+// Reads fields of one object into variables; keeps the first error.
 class FieldReader {
  public:
   explicit FieldReader(const json& object) : object_(object) {}
@@ -155,7 +155,7 @@ std::expected<json, std::string> ParseObject(std::string_view line) {
   return value;
 }
 
-// What can be shown of a job whatever is wrong with it.
+// Keeps the fields of a job that are shown even if it is rejected.
 void Remember(const json& object, RejectedJob& rejected) {
   if (const auto found = object.find("benchmark"); found != object.end() && found->is_string()) {
     rejected.benchmark = found->get<std::string>();

@@ -1,6 +1,6 @@
 #pragma once
-// Job lines: one JSON object for one job, as `loopfleet submit` reads them. The fields are listed
-// in kJobFields; all but "benchmark" | "ir" and "actions" may be left out.
+// Job lines: one JSON object per job, as `loopfleet submit` reads them. The fields are listed in
+// kJobFields; all except "benchmark" | "ir" and "actions" are optional.
 
 #include <array>
 #include <cstddef>
@@ -22,12 +22,12 @@ inline constexpr std::array<std::string_view, 20> kJobFields = {
     "priority",        "precision", "budget_ms", "cut_above_ns", "deadline_s", "fresh",
     "max_age_s",       "tag"};
 
-// A job that never became one, with what could be read of it: enough to give it an outcome.
+// A line that is not a valid job, with the fields that could be read: enough for an outcome.
 struct RejectedJob {
   Failure failure;
-  std::string benchmark;             // as given; "" if it was not
+  std::string benchmark;             // as given; "": not given
   std::vector<std::string> actions;  // as given
-  std::string tag;                   // JSON text; "" is none
+  std::string tag;                   // JSON text; "": none
 };
 
 // Codes: MALFORMED (not JSON, not an object, an unknown field, a wrong type, too long),

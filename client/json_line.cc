@@ -12,12 +12,12 @@ using nlohmann::json;
 
 constexpr std::size_t kQuotedBytes = 60;  // of a key in a message
 
-// Thrown out of the library's parser, caught by ParseJsonLine.
+// Thrown through the library's parser, caught by ParseJsonLine.
 struct OutOfBounds {
   std::string message;
 };
 
-// Printable ASCII only, and not too much of it.
+// Printable ASCII, at most kQuotedBytes.
 std::string Shown(std::string_view text) {
   std::string shown(text.substr(0, kQuotedBytes));
   for (char& c : shown) {
@@ -30,7 +30,7 @@ std::string Behind(const std::optional<std::string>& key) {
   return key ? fmt::format(", behind the key '{}'", Shown(*key)) : "";
 }
 
-// `byte` counts from 1, as the library does; one past the last at the end of the text.
+// `byte` counts from 1, as in the library; at the end of the text it is one past the last byte.
 std::string Unexpected(std::string_view line, std::size_t byte,
                        const std::optional<std::string>& key) {
   if (byte == 0 || byte > line.size()) {
@@ -47,7 +47,7 @@ std::expected<json, std::string> ParseJsonLine(std::string_view line, const Json
   std::size_t values = 0;
   std::optional<std::string> key;  // the last one read
   std::set<std::string> keys;
-  // The library goes on to the end of the text whatever a callback answers, so it throws.
+  // The callback throws, because the library parses to the end whatever a callback returns.
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > bounds.nesting) {
       throw OutOfBounds{fmt::format("nested deeper than {}{}", bounds.nesting, Behind(key))};
@@ -72,7 +72,7 @@ std::expected<json, std::string> ParseJsonLine(std::string_view line, const Json
     return std::unexpected(refusal.message);
   } catch (const json::parse_error& error) {
     return std::unexpected(Unexpected(line, error.byte, key));
-  } catch (const json::exception&) {  // the only other way to fail: a number beyond any double
+  } catch (const json::exception&) {  // the only other error: a number out of range of a double
     return std::unexpected(fmt::format("not JSON: a number is too large{}", Behind(key)));
   }
 }

@@ -1,7 +1,6 @@
 #pragma once
-// ParseJsonLine: one line of text from outside to a JSON value, in bounded depth and
-// memory. What is wrong with it is said in our words, by column and key: the JSON library's
-// messages are its own business.
+// ParseJsonLine: parses one line of untrusted text to a JSON value, in bounded depth and memory.
+// Errors name the column and the key; they do not use the JSON library's messages.
 
 #include <nlohmann/json.hpp>
 
@@ -14,12 +13,12 @@ namespace loopfleet::client {
 
 struct JsonBounds {
   int nesting = 4;             // arrays and objects inside each other
-  std::size_t fields = 256;    // of the outermost object; parsing ends at the first one too many
-  std::size_t values = 65536;  // in all; likewise
+  std::size_t fields = 256;    // of the outermost object; parsing stops at the first one beyond
+  std::size_t values = 65536;  // in total; likewise
 };
 
-// The error is one line: "not JSON: unexpected '}' at column 37, behind the key 'actions'". No key
-// of the outermost object may be given twice.
+// The error is one line: "not JSON: unexpected '}' at column 37, behind the key 'actions'". A
+// repeated key of the outermost object is an error.
 std::expected<nlohmann::json, std::string> ParseJsonLine(std::string_view line,
                                                          const JsonBounds& bounds);
 

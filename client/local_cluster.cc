@@ -27,7 +27,8 @@ constexpr std::size_t kMaxReadyLineBytes = 64 << 10;
 constexpr int kSliceMs = 50;  // how soon a stop is noticed
 constexpr Nanos kRegistrationPause = std::chrono::milliseconds(10);
 
-// The first line that is written to `fd`. kUnavailable: it was closed before; kTimeout; kClosed.
+// Reads the first line written to `fd`. kUnavailable: closed before; kTimeout; kClosed: stopped;
+// kCorrupt: the line is too long.
 Result<std::string> ReadLine(int fd, Nanos limit, const std::atomic<bool>* stop) {
   const auto end = std::chrono::steady_clock::now() + limit;
   std::string line;
@@ -89,7 +90,7 @@ Result<std::string> LocalCluster::StartDaemon(const std::string& name,
   LF_TRY(Pipe output, OpenPipe());
   UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   LF_TRY(daemon.process, Subprocess::Start({.argv = std::move(argv),
-                                            // What is meant for the client is not for the daemons.
+                                            // The client's settings are not meant for the daemons.
                                             .clear_environment_prefixes = {"LOOPFLEET_"},
                                             .group = Subprocess::Group::kOwn,
                                             .stdin_fd = nothing.get(),
@@ -174,7 +175,7 @@ std::string LocalCluster::LastLines(const Daemon& daemon) const {
 
 std::vector<std::pair<std::string, std::string>> LocalCluster::Environment() const {
   const char* path = std::getenv("PATH");
-  return {// So that the command can say `loopfleet` and means this one.
+  return {// So that `loopfleet` in the command runs this version.
           {"PATH", fmt::format("{}:{}", options_.programs.native(), path == nullptr ? "" : path)},
           {"LOOPFLEET_ADDRESS", address_},
           {"LOOPFLEET_WORKER_ADDRESS", worker_address_},

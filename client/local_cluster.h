@@ -1,8 +1,8 @@
 #pragma once
 // LocalCluster: a coordinator and its workers as child processes of this one, reachable over ipc://
-// sockets in a private directory. Ends them all when it goes; if its process is killed, the kernel
-// and the directory's guardian do (subprocess.h, scratch_dir.h). Belongs to the main thread; start
-// it before other threads.
+// sockets in a private directory. The destructor ends them all. If this process is killed, the
+// kernel ends them and the directory's guardian cleans up (subprocess.h, scratch_dir.h). Belongs to
+// the main thread; start it before other threads.
 
 #include <atomic>
 #include <filesystem>
@@ -20,22 +20,22 @@ namespace loopfleet::client {
 
 enum class LocalLogs {
   kFiles,   // in the private directory; shown when a daemon fails
-  kStderr,  // as they are written
+  kStderr,  // not captured
 };
 
 struct LocalClusterOptions {
   std::filesystem::path programs;  // the directory of the daemons' executables
   std::string worker_program = "loopfleet-worker";
-  std::vector<std::string> worker_arguments;  // further ones
+  std::vector<std::string> worker_arguments;  // extra arguments
   int workers = 1;
-  std::optional<std::filesystem::path> database;  // else a private one, gone with the cluster
+  std::optional<std::filesystem::path> database;  // none: a private one, removed with the cluster
   LocalLogs logs = LocalLogs::kFiles;
   Nanos start_limit = std::chrono::seconds(30);  // for each daemon to be ready
-  Nanos stop_limit = std::chrono::seconds(10);   // for each daemon to go orderly
-  const std::atomic<bool>* stop = nullptr;       // set by others to give up starting
+  Nanos stop_limit = std::chrono::seconds(10);   // for each daemon to end cleanly
+  const std::atomic<bool>* stop = nullptr;       // set by a thread or signal to abandon the start
 };
 
-// Where this executable lies: the daemons are beside it.
+// The directory of this executable, which also holds the daemons.
 std::filesystem::path OwnDirectory();
 
 class LocalCluster {
@@ -51,10 +51,10 @@ class LocalCluster {
   const std::filesystem::path& database() const { return database_; }
   pid_t coordinator_pid() const { return daemons_.front().process.pid(); }
 
-  // For a process that is to use the cluster: LOOPFLEET_ADDRESS and so on.
+  // Environment variables for a process that uses the cluster: LOOPFLEET_ADDRESS and so on.
   std::vector<std::pair<std::string, std::string>> Environment() const;
 
-  // Daemons that have ended since the last call, each with how, and the last lines of its log.
+  // A daemon that has ended, its exit status, and the last lines of its log.
   struct Death {
     std::string daemon;  // "worker 2 (pid 4711)"
     ExitStatus status;
@@ -63,21 +63,21 @@ class LocalCluster {
   };
   std::vector<Death> TakeDeaths();
 
-  // Workers first, so that what they have finished is stored; then the coordinator.
+  // Ends the workers first, so that their finished jobs are stored, then the coordinator.
   void Stop();
 
  private:
   struct Daemon {
     std::string name;
     Subprocess process;
-    UniqueFd output;            // its standard output: kept open, or it would be ended by SIGPIPE
-    std::filesystem::path log;  // empty: it writes to our standard error
+    UniqueFd output;            // its standard output; kept open, or SIGPIPE would end the daemon
+    std::filesystem::path log;  // empty: it logs to this process's standard error
     bool death_told = false;
   };
 
   LocalCluster(const LocalClusterOptions& options, ScratchDir scratch)
       : options_(options), scratch_(std::move(scratch)) {}
-  // Starts a daemon and gives the JSON line that it prints when it is ready.
+  // Starts a daemon; returns the JSON line that it prints when it is ready.
   Result<std::string> StartDaemon(const std::string& name, std::vector<std::string> argv);
   Status StartCoordinator();
   Status StartWorkers();
@@ -86,7 +86,7 @@ class LocalCluster {
 
   LocalClusterOptions options_;
   ScratchDir scratch_;
-  std::vector<Daemon> daemons_;  // the coordinator first; go before scratch_
+  std::vector<Daemon> daemons_;  // the coordinator first; destroyed before scratch_
   std::string address_;
   std::string worker_address_;
   std::string http_;

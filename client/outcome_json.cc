@@ -7,7 +7,7 @@ Json OutcomeJson(const RejectedJob& rejected) {
   outcome.evaluation.verdict = rejected.failure;
   outcome.tag = rejected.tag;
   Json json = OutcomeJson(outcome);
-  // As it was given: an action that does not exist has no other name.
+  // As given: an unknown action has no canonical name.
   json["benchmark"] = rejected.benchmark.empty() ? Json(nullptr) : Json(rejected.benchmark);
   json["actions"] = rejected.actions;
   json["job"] = nullptr;

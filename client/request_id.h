@@ -1,7 +1,7 @@
 #pragma once
-// NewRequestId: names a submission, so that sending it twice is harmless. The time comes first, so
-// those of one client ascend: the coordinator keeps them by client and id, and a random order would
-// make it change another page of that list for each submission.
+// NewRequestId: identifies a submission, so that sending it twice is harmless. The time comes
+// first, so the ids of one client ascend: the coordinator's database orders them by client and id,
+// and a random order would touch another page of that index for each submission.
 
 #include "common/base/uuid.h"
 

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kNamePattern = "loopfleet-XXXXXX";
 constexpr std::size_t kLongestFileName = 16;     // of a socket in it
 constexpr std::size_t kLongestSocketPath = 107;  // sizeof(sockaddr_un::sun_path) without the NUL
-// Killed processes may still make a file while the directory is being emptied.
+// Dying processes may still create files while the directory is being removed.
 constexpr int kRemovalTries = 50;
 constexpr auto kRemovalPause = std::chrono::milliseconds(20);
 
@@ -37,9 +37,9 @@ std::string Parent() {
 }
 
 [[noreturn]] void Guard(const std::filesystem::path& path, int life_fd) {
-  ::setsid();  // what is meant for the owner's group or terminal does not reach it
+  ::setsid();  // signals to the owner's group or terminal do not reach it
   ::prctl(PR_SET_NAME, "loopfleet-tidy");
-  // Hold nothing of the owner's open: somebody may be waiting for the end of its output.
+  // Close the owner's files: another process may wait for the end of its output.
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
   ::open("/dev/null", O_RDWR);
   [[maybe_unused]] const int out = ::dup(0);

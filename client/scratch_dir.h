@@ -1,7 +1,6 @@
 #pragma once
-// ScratchDir: a private directory (0700) that is gone once its owner is, even if the owner is
-// killed with -9: a small guardian process waits for that and removes it. Create it before any
-// thread starts.
+// ScratchDir: a private directory (0700) that is removed when its owner ends, even by SIGKILL: a
+// small guardian process waits for that and removes it. Create it before any thread starts.
 
 #include <sys/types.h>
 
@@ -18,7 +17,7 @@ class ScratchDir {
   static Result<ScratchDir> Create();
   ScratchDir(ScratchDir&& other) noexcept;
   ScratchDir& operator=(ScratchDir&&) = delete;
-  ~ScratchDir();  // removes the directory; whoever writes there has to have ended
+  ~ScratchDir();  // removes the directory; its writers must have ended
 
   const std::filesystem::path& path() const { return path_; }
 

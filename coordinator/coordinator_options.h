@@ -1,5 +1,6 @@
 #pragma once
-// What the command line, the environment and the configuration file say.
+// The coordinator's settings, read from the command line, the environment and the configuration
+// file.
 
 #include <cstdint>
 #include <expected>
@@ -23,15 +24,16 @@ struct CoordinatorOptions {
   std::string http = "127.0.0.1:9570";
   std::string metrics;  // HOST:PORT of a listener without the page; "": http alone
   monitoring::Audience page_audience = monitoring::Audience::kThisMachine;
-  std::vector<std::string> page_hosts;  // names that the page may be asked for by
+  std::vector<std::string> page_hosts;  // host names accepted in requests for the page
   std::filesystem::path database = "loopfleet.db";
-  std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: for ever
-  std::filesystem::path keys;           // directory; empty: without keys
-  Limits limits;                        // its …_per_client can be set
+  std::uint32_t keep_samples_days = 0;  // how long raw samples are kept; 0: unlimited
+  std::filesystem::path keys;           // directory; empty: no keys
+  Limits limits;                        // only its …_per_client fields can be set
   log::Level log_level = log::Level::kInfo;
 };
 
-// Why not to start: help was asked for (exit code 0, text for stdout), or something is wrong.
+// Why the daemon does not start: help was requested (exit code 0, text for stdout), or a setting is
+// wrong.
 struct NoStart {
   int exit_code = kExitUsage;
   std::string text;

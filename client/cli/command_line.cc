@@ -36,14 +36,14 @@ std::string Indented(const std::string& examples) {
   return text;
 }
 
-// "-x" and "--xyz" of a command, as they are typed.
+// Adds the long flags of a command, with their dashes.
 void AddFlagNames(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
 }
 
-// The last one given wins, as flags do.
+// The value of a flag of the command or of one of its parents; the last one given wins.
 std::optional<std::string> Given(const CLI::App* app, const std::string& flag) {
   for (; app != nullptr; app = app->get_parent()) {
     const CLI::Option* option = app->get_option_no_throw(flag);
@@ -52,14 +52,14 @@ std::optional<std::string> Given(const CLI::App* app, const std::string& flag) {
   return std::nullopt;
 }
 
-// What was printed may lie in a buffer until now, and that there is no room for it is told of only
-// here. Says so. An error stays with its stream, so what could not be written earlier counts too.
+// Flushes standard output and reports a failure on standard error. Output may still be buffered, so
+// a full disk shows only here. Stream errors are sticky, so earlier failures count too.
 bool OutputIsWritten() {
   errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return true;
   const int reason = errno;
-  // Not by fmt, which throws if this cannot be written either.
+  // Not fmt, which throws if this write fails too.
   std::fprintf(stderr, "loopfleet: the output could not be written%s%s\n", reason == 0 ? "" : ": ",
                reason == 0 ? "" : std::strerror(reason));
   return false;
@@ -105,7 +105,8 @@ CLI::App& CommandLine::AddCommand(CLI::App& parent, const CommandText& text, Tal
 
 Result<ClientSettings> CommandLine::ReadSettings(const CLI::App& command) {
   ClientSettings settings;
-  // Flags may stand before or behind the command; the environment and the file come after both.
+  // Flags may come before or after the command; both take precedence over the environment and the
+  // file.
   CLI::App merged;
   merged.add_option("--address", settings.address);
   merged.add_option("--keys", settings.keys_dir);
@@ -175,7 +176,7 @@ int CommandLine::Execute(int argc, const char* const* argv) {
   try {
     code = ParseAndRun(argc, argv);
   } catch (const std::system_error&) {
-    // fmt throws when stdio cannot write; everything else is not for here.
+    // fmt throws when stdio cannot write; other errors are not handled here.
     if (std::ferror(stdout) == 0 && std::ferror(stderr) == 0) throw;
   }
   return OutputIsWritten() ? code : std::max<int>(code, kExitFailed);

@@ -1,6 +1,6 @@
 #pragma once
-// CommandLine: the grammar of `loopfleet` NOUN [VERB] [FLAGS], and what runs for each command.
-// Settings come from flags, then LOOPFLEET_* variables, then the table [client] of a TOML file.
+// CommandLine: parses `loopfleet` NOUN [VERB] [FLAGS] and runs the command. Settings come from
+// flags, then LOOPFLEET_* variables, then the table [client] of a TOML file.
 
 #include <CLI/CLI.hpp>
 
@@ -15,17 +15,17 @@
 
 namespace loopfleet::client {
 
-// What every command that talks to a coordinator may be told.
+// Settings of every command that talks to a coordinator.
 struct ClientSettings {
   std::string address = "tcp://127.0.0.1:5570";
-  std::string keys_dir;                // "": without keys
-  std::optional<wire::PeerKeys> keys;  // what is in it, for commands that talk to a coordinator
+  std::string keys_dir;                // "": no keys
+  std::optional<wire::PeerKeys> keys;  // from keys_dir, for commands that talk to a coordinator
   double timeout_s = 0;                // for the whole command; 0: no limit
 };
 
 struct CommandRun {
   ClientSettings settings;
-  std::vector<std::string> after_dashes;  // what stood behind "--"
+  std::vector<std::string> after_dashes;  // arguments after "--"
 };
 
 struct CommandText {
@@ -42,12 +42,12 @@ class CommandLine {
   CommandLine();
 
   CLI::App& root() { return app_; }
-  // A noun that has verbs below it.
+  // Adds a noun with verbs below it.
   CLI::App& AddNoun(const CommandText& text);
-  // A command that does something, below a noun or the root.
+  // Adds a command below a noun or the root.
   CLI::App& AddCommand(CLI::App& parent, const CommandText& text, Talks talks, Run run);
 
-  // Parses and runs; gives the exit code. It is never 0 if not all of the output could be written.
+  // Parses and runs; returns the exit code, which is never 0 if output could not be written.
   int Execute(int argc, const char* const* argv);
 
  private:
@@ -71,7 +71,7 @@ class CommandLine {
   std::string config_;
 };
 
-// Each command, one file for each noun.
+// The commands; one file per noun.
 void AddAuditCommand(CommandLine& line);
 void AddBatchCommands(CommandLine& line);
 void AddBenchmarkCommands(CommandLine& line);

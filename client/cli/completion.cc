@@ -14,10 +14,10 @@ namespace {
 
 struct Choice {
   std::string word;  // a command, or a flag with its dashes
-  std::string text;  // what it is
+  std::string text;  // description
 };
 
-// What may follow where one stands in the grammar.
+// What may follow at one position of the grammar.
 struct Place {
   std::string path;  // " worker list"; "" at the root
   std::vector<Choice> commands;
@@ -41,7 +41,7 @@ void AddPlaces(const CLI::App& app, const std::string& path, std::vector<Place>&
   }
 }
 
-// Within single quotes of any of the shells.
+// Escapes text for single quotes in any of the shells.
 std::string Quoted(const std::string& text) {
   std::string quoted;
   for (const char c : text) {
@@ -54,7 +54,7 @@ std::string Quoted(const std::string& text) {
   return quoted;
 }
 
-// The places one can get to, as patterns of a `case`.
+// The paths of all places, as patterns of a `case`.
 std::string Paths(const std::vector<Place>& places, std::string_view separator) {
   std::vector<std::string> paths;
   for (const Place& place : places) {

@@ -1,6 +1,6 @@
 #pragma once
-// Completion: what a shell needs to know to complete `loopfleet`'s command line, written from the
-// same grammar that parses it. Pure.
+// Completion: generates shell scripts that complete `loopfleet`'s command line, from the grammar
+// that parses it. Pure.
 
 #include <CLI/CLI.hpp>
 
@@ -11,7 +11,7 @@ namespace loopfleet::client {
 
 enum class Shell : std::uint8_t { kBash, kZsh, kFish };
 
-// A script for the shell to read: `source` it, or install it where the shell looks.
+// A script for the shell to `source`, or to install in its completion directory.
 std::string CompletionScript(const CLI::App& app, Shell shell);
 
 }  // namespace loopfleet::client

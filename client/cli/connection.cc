@@ -17,7 +17,7 @@ Answer<Client> Connect(const ClientSettings& settings) {
                         .program = "loopfleet " LOOPFLEET_VERSION,
                         .stop = &InterruptFlag()};
   if (settings.timeout_s > 0) {
-    // Far deadlines are none: a century of nanoseconds fits, more does not.
+    // Cap the timeout: a century fits in 64-bit nanoseconds, more does not.
     const double bounded = std::min(settings.timeout_s, 3e9);
     const auto timeout = std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(bounded));
     options.deadline = SystemClock().Now() + timeout;

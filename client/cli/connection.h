@@ -1,5 +1,5 @@
 #pragma once
-// How commands reach the coordinator, and how they say that they could not.
+// Connects commands to the coordinator and reports their errors.
 
 #include <string>
 
@@ -8,13 +8,13 @@
 
 namespace loopfleet::client {
 
-// Bounded by the settings' timeout, and by Ctrl-C.
+// Ended by the timeout of the settings or by Ctrl-C.
 Answer<Client> Connect(const ClientSettings& settings);
 
-// Says on standard error what went wrong; gives the exit code.
+// Prints the error to standard error; returns the exit code.
 int Report(const CallError& error);
 
-// "12", or "last" for the newest one of a client. Asks the coordinator what "last" is.
+// Parses "12", or "last", for which it asks the coordinator: the newest batch of any client.
 Answer<BatchId> FindBatch(Client& client, const std::string& text);
 
 }  // namespace loopfleet::client

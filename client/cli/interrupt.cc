@@ -5,7 +5,7 @@
 namespace loopfleet::client {
 namespace {
 
-// A signal handler reaches nothing but statics.
+// Global, because a signal handler has no context.
 std::atomic<bool> g_interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 

@@ -1,12 +1,12 @@
 #pragma once
-// Interrupt: Ctrl-C and SIGTERM as a flag, so that a command can say goodbye properly. The second
-// one ends the process as it always did.
+// Interrupt: turns Ctrl-C and SIGTERM into a flag, so that a command can end cleanly. A second
+// signal ends the process at once.
 
 #include <atomic>
 
 namespace loopfleet::client {
 
-// Takes over SIGINT and SIGTERM at the first call. Set once one of them has come.
+// Installs the handlers for SIGINT and SIGTERM. The flag is set once one of them has arrived.
 const std::atomic<bool>& InterruptFlag();
 
 }  // namespace loopfleet::client

@@ -1,4 +1,4 @@
-// `loopfleet`: the command. Data goes to standard output, talk to standard error.
+// `loopfleet`: the command. Data goes to standard output, messages to standard error.
 
 #include "client/cli/command_line.h"
 

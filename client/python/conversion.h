@@ -1,6 +1,6 @@
 #pragma once
-// Values of ours as Python objects. A failure that the caller has to deal with is raised as the
-// package's JobError; JSON becomes dicts, lists and numbers.
+// Converts C++ values to Python objects. A Failure is raised as the package's JobError; JSON
+// becomes dicts, lists and numbers.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -28,13 +28,13 @@ nanobind::object ToPython(const client::Json& json);
 Uuid UuidOf(const nanobind::bytes& bytes);
 nanobind::bytes BytesOf(std::string_view bytes);
 
-// One of the two is given.
+// Exactly one of the two must be given, else raises MALFORMED.
 looptree::Source SourceOf(std::string benchmark, std::string ir);
 
 template <class T>
 using Array = nanobind::ndarray<nanobind::numpy, T, nanobind::device::cpu>;
 
-// The values without a copy: the array owns the vector. `width` > 0 makes rows of so many.
+// Wraps the values without a copy: the array owns the vector. `width` > 0: the length of a row.
 template <class T>
 Array<T> ToArray(std::vector<T> values, std::size_t width = 0) {
   auto* kept = new std::vector<T>(std::move(values));

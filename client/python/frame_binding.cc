@@ -38,7 +38,7 @@ nb::bytes EncodeHello(std::uint64_t number, const nb::bytes& client, const std::
   return Encoded(number, wire::ClientHello{.client = UuidOf(client), .program = program});
 }
 
-// How many of the jobs one message holds: at least one.
+// How many of the jobs fit one message; at least one, if there are any.
 std::size_t JobsThatFit(const std::vector<const Job*>& jobs) {
   std::size_t bytes = 0;
   std::size_t count = 0;
@@ -128,7 +128,7 @@ nb::dict WorkerDict(const wire::WorkerInfo& info) {
   return dict;
 }
 
-// One kind of reply: its name and its content.
+// Converts a reply to (kind, content).
 struct ReplyParts {
   nb::object operator()(const wire::Welcome& welcome) const {
     return nb::make_tuple("welcome", nb::make_tuple(welcome.coordinator, welcome.epoch));
@@ -216,8 +216,8 @@ nb::tuple DecodeReply(const nb::bytes& bytes) {
   return nb::make_tuple(other.number, parts[0], parts[1]);
 }
 
-// What a coordinator would answer, for tests and benchmarks of this side, with at most so many
-// samples a row.
+// Encodes a page as a coordinator would, with at most `most_samples` samples per row. For tests and
+// benchmarks of the client.
 nb::bytes EncodePage(std::uint64_t number, std::uint64_t batch,
                      const std::vector<const OutcomeRow*>& outcomes, std::size_t most_samples) {
   wire::OutcomePage page;

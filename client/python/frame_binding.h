@@ -1,5 +1,5 @@
 #pragma once
-// The messages between clients and the coordinator as bytes, for a transport in Python (pyzmq).
+// Encodes and decodes the client protocol's messages, for a transport in Python (pyzmq).
 
 #include <nanobind/nanobind.h>
 

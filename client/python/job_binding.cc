@@ -45,14 +45,14 @@ std::string TextOf(const looptree::Source& source) {
   return uri == nullptr ? std::get<looptree::IrText>(source).text : uri->text;
 }
 
-// From the fields of a job line as JSON text: one parser for the command line and for Python.
+// Parses a job line (JSON text) with the parser of the command line.
 void MakeJob(Job* place, const std::string& line) {
   auto spec = client::ParseJobLine(line);
   if (!spec) Raise(spec.error().failure);
   new (place) Job{*std::move(spec)};
 }
 
-// The common case without the way through JSON.
+// The common case, without JSON.
 Job SimpleJob(std::string benchmark, const std::vector<std::string>& names) {
   const std::uint32_t most = looptree::Limits{}.actions;
   if (names.size() > most) {
@@ -66,7 +66,7 @@ Job SimpleJob(std::string benchmark, const std::vector<std::string>& names) {
 }
 
 double Gflops(const OutcomeRow& outcome) {
-  const wire::EvaluationColumns& figures = outcome.figures();  // without a time: not-a-number
+  const wire::EvaluationColumns& figures = outcome.figures();  // failed: NaN
   return static_cast<double>(figures.flop_count[outcome.row]) / figures.elapsed_ns[outcome.row];
 }
 
@@ -92,7 +92,7 @@ std::vector<looptree::Action> ActionsOf(const OutcomeRow& outcome) {
           page->actions.begin() + page->action_offsets[row + 1]};
 }
 
-// An outcome that is made on this side: of a job that could not be sent, or that was not answered.
+// An outcome made by the client, for a job that could not be sent or was not answered.
 OutcomeRow FailedOutcome(const std::string& code, const std::string& message,
                          std::optional<std::uint32_t> action_index, std::uint32_t index,
                          std::string benchmark, const std::vector<std::string>& actions) {
@@ -103,14 +103,14 @@ OutcomeRow FailedOutcome(const std::string& code, const std::string& message,
   outcome.evaluation.verdict =
       Failure{.code = *known, .message = message, .action_index = action_index};
   outcome.benchmark = looptree::BenchmarkUri{std::move(benchmark)};
-  // Actions that do not exist have no value: the failure's text names them.
+  // If one action is unknown, none is kept; the failure's message names it.
   if (auto parsed = looptree::ParseActions(actions)) outcome.actions = *std::move(parsed);
   return RowOf(outcome);
 }
 
 using Rows = std::vector<const OutcomeRow*>;
 
-// What `figure(row)` says of each, as an array.
+// An array of `figure(row)` for all rows.
 template <class T, class Figure>
 Array<T> Gather(const Rows& rows, Figure&& figure) {
   std::vector<T> values(rows.size());
@@ -133,11 +133,11 @@ Array<std::int64_t> GatherStage(const Rows& rows, Stage stage) {
       rows, [&](const OutcomeRow& o) { return o.figures().stages[o.row][stage].count(); });
 }
 
-// Texts that repeat: each once, and for each row which. A page holds each of its texts once, so it
-// is looked at once for each page, too.
+// Dictionary encoding of repeated texts: each text once, and a code per row. A page holds each of
+// its texts once, so each is looked up once per page.
 class TextTable {
  public:
-  // `entry`: the text's number in the page.
+  // `entry`: index of the text in the page.
   void Add(const wire::OutcomeColumns& page, std::uint32_t entry, const std::string& text) {
     if (&page != page_) {
       page_ = &page;
@@ -279,7 +279,7 @@ nb::list FailureCodes() {
   return codes;
 }
 
-// A time, not-a-number of a failed job.
+// A time in nanoseconds; NaN for a failed job.
 auto FigureOf(std::vector<double> wire::EvaluationColumns::* column) {
   return [column](const OutcomeRow& o) { return (o.figures().*column)[o.row]; };
 }
@@ -328,7 +328,7 @@ void BindOutcome(nb::module_& module) {
                 std::vector<double>(from.samples_ns.begin() + from.sample_offsets[o.row],
                                     from.samples_ns.begin() + from.sample_offsets[o.row + 1]));
           },
-          nb::rv_policy::reference)  // the array owns what it shows
+          nb::rv_policy::reference)  // the array owns its data
       .def_prop_ro("flop_count", [](const OutcomeRow& o) { return o.figures().flop_count[o.row]; })
       .def_prop_ro("tree_key",
                    [](const OutcomeRow& o) {

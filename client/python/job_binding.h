@@ -16,7 +16,7 @@ struct Job {
   JobSpec spec;
 };
 
-// An outcome: one row of the page that it came with, which lives as long as any of its rows does.
+// An outcome: one row of a page, which lives as long as any of its rows.
 struct OutcomeRow {
   std::shared_ptr<const wire::OutcomeColumns> page;
   std::uint32_t row = 0;

@@ -1,5 +1,5 @@
-// loopfleet._core: loop trees and messages, the same code that coordinator and workers run. Sockets
-// stay in Python.
+// loopfleet._core: loop trees and messages, in the same code as the coordinator and the workers.
+// The sockets are in Python.
 
 #include <nanobind/nanobind.h>
 
@@ -9,7 +9,7 @@
 #include "client/python/walk_binding.h"
 
 NB_MODULE(_core, module) {
-  // A client's thread may hold jobs when the interpreter ends: that is no leak.
+  // A client's thread may hold jobs when the interpreter ends; that is not a leak.
   nanobind::set_leak_warnings(false);
   module.doc() = "Loop trees, jobs, outcomes and messages of loopfleet, as C++ has them.";
   module.attr("__version__") = LOOPFLEET_VERSION;

@@ -50,7 +50,7 @@ T Must(looptree::Checked<T> checked) {
 RuleSet RulesOf(const std::string& name, FeatureLayout features) {
   if (name == "structural") return RuleSet::kStructural;
   if (name == "loop_nest") {
-    // The older features come with the rules of their version, as in `loopfleet replay`.
+    // The older features imply the rules of their version, as in `loopfleet replay`.
     return features == FeatureLayout::kAgent58 ? RuleSet::kLoopNest58 : RuleSet::kLoopNest;
   }
   if (name == "loop_nest_58") return RuleSet::kLoopNest58;
@@ -66,7 +66,7 @@ FeatureLayout FeaturesOf(const std::string& name) {
          .message = fmt::format("'features' must be agent20 or agent58, not '{}'", name)});
 }
 
-// What stays the same over a walk; shared by its copies.
+// The constant part of a walk, shared by its copies.
 struct Setting {
   looptree::Source source;
   Benchmark benchmark;
@@ -84,7 +84,7 @@ class Walk {
   explicit Walk(std::shared_ptr<const Setting> setting)
       : setting_(std::move(setting)), state_(Start()) {}
 
-  // Illegal actions change nothing, as in the original's service.
+  // Illegal actions change nothing, as in the original.
   bool Apply(const Action& action) {
     if (auto* simple = std::get_if<SimpleWalk>(&state_)) {
       Must(simple->Apply(action));
@@ -127,7 +127,7 @@ class Walk {
     return static_cast<looptree::TreeRef>(std::get<SimpleWalk>(state_).ActionState()[0]);
   }
 
-  // What identifies the shown state without making text of it: whether a step had an effect.
+  // Whether the cursor (simple: mode and selected loop) is the same. Cheaper than comparing text.
   bool SameCursor(const Walk& other) const {
     const auto* simple = std::get_if<SimpleWalk>(&state_);
     if (simple == nullptr) return cursor() == other.cursor();
@@ -146,7 +146,7 @@ class Walk {
     return ToPython(*value);
   }
 
-  // Rows beyond `max_loops` are cut: an observation space has one shape.
+  // Rows beyond `max_loops` are dropped, because an observation space has a fixed shape.
   void FillLoopsTensor(float* numbers, std::size_t max_loops) const {
     const std::size_t width = looptree::RowWidth(setting_->look.features);
     const auto rows = looptree::LoopsTensor(Tree(), cursor(), setting_->look.features);
@@ -228,14 +228,14 @@ Walk::Effect StepOne(Walk& walk, const Action& action) {
   return walk.SameCursor(before) ? Walk::Effect::kNone : Walk::Effect::kCursor;
 }
 
-// The job that measures where the walk stands, with the given fields besides.
+// The job that measures the walk's current tree, with the given fields.
 Job JobOf(const Walk& walk, const std::string& affinity, bool fresh, std::uint32_t threads,
           double precision, double budget_ms, const std::string& device) {
   const Setting& setting = walk.setting();
   Job job;
   JobSpec& spec = job.spec;
   if (setting.start_cursor != 0) {
-    // Jobs start at cursor 0: the tree itself is sent instead of the way to it.
+    // Jobs start at cursor 0, so send the tree itself instead of the actions.
     spec.source = looptree::IrText{looptree::IrTextOf(walk.Tree())};
   } else {
     spec.source = setting.source;
@@ -257,9 +257,8 @@ Job JobOf(const Walk& walk, const std::string& affinity, bool fresh, std::uint32
 template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// One step of each walk of a vector environment, with masks and default observations written into
-// arrays that the caller keeps. `actions` < 0 leave a walk alone (but observe it). The lock of the
-// interpreter is not held.
+// Steps each walk of a vector environment and writes masks and loops tensors into the caller's
+// arrays. An action < 0 only observes the walk. Releases the interpreter's lock.
 nb::object StepMany(
     const std::vector<Walk*>& walks,
     const nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& actions,

@@ -1,6 +1,6 @@
 #pragma once
-// Walk: a benchmark, the actions so far and the tree they lead to, as one Python class for both
-// dialects: what an environment is made of. No network: only the tree.
+// Walk: a benchmark, the actions so far and the tree that they lead to, as one Python class for
+// both dialects. Environments are built on it. No network.
 
 #include <nanobind/nanobind.h>
 

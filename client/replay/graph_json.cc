@@ -50,7 +50,7 @@ Json GraphJson(const Graph& graph) {
   }
   Json& edges = json["edges"] = Json::array();
   std::map<std::pair<std::uint32_t, std::uint32_t>, int>
-      parallel;  // edges between two nodes so far
+      parallel;  // edges so far between two nodes
   for (const GraphEdge& edge : graph.edges) {
     Json& drawn = edges.emplace_back(Json{{"source", graph.nodes[edge.source].Id()},
                                           {"target", graph.nodes[edge.target].Id()},

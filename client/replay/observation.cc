@@ -140,7 +140,7 @@ constexpr std::array kObservations = {
                 [](const Scene& scene) -> Value { return looptree::KeyOf(scene.tree).ToString(); }},
 };
 
-// Of those that both dialects have, dialect simple shows only these unasked.
+// Of the observations of both dialects, dialect simple shows only these by default.
 bool IsSimpleDefault(std::string_view name) { return name == "loop_tree" || name == "tree_key"; }
 
 }  // namespace

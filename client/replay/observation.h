@@ -1,6 +1,6 @@
 #pragma once
-// Observations: what can be seen of a walk, by name: the one table that `loopfleet replay`, its
-// help and its error messages are made of.
+// Observations: the named values that can be observed of a walk. One table serves `loopfleet
+// replay`, its help and its error messages.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace loopfleet::client {
 
-// The caller's actions, in its order: what `legal_actions` chooses from and
-// `5_prev_actions_tensor` counts in.
+// The caller's actions, in its order. `legal_actions` is a subset of it; `5_prev_actions_tensor` is
+// one-hot over it.
 struct ActionSpace {
   std::vector<std::string> names;  // as the caller spells them
   std::vector<looptree::Action> actions;
@@ -27,11 +27,11 @@ struct ActionSpace {
 
 struct ObservationOptions {
   looptree::FeatureLayout features = looptree::FeatureLayout::kAgent20;
-  std::optional<std::size_t> max_loops;       // loops_tensor is padded to so many rows, and flat
-  std::optional<std::size_t> stride_buckets;  // 16 or 32; else as `features` says
+  std::optional<std::size_t> max_loops;  // loops_tensor is padded to this many rows and flattened
+  std::optional<std::size_t> stride_buckets;  // 16 or 32; none: by `features`
 };
 
-// One point of a walk, looked at. Refers to what it is made of.
+// The state of a walk that is observed. Holds references only.
 struct Scene {
   const looptree::Benchmark& benchmark;
   const looptree::LoopTree& tree;
@@ -57,10 +57,10 @@ struct Observation {
   bool IsDefault(looptree::Dialect dialect) const;
 };
 
-std::span<const Observation> Observations();  // in the order of an answer
+std::span<const Observation> Observations();  // in the order of a reply
 
-// The rows of the names, in the order of the table; without names the dialect's defaults.
-// kMalformed names the first that is unknown, or of the other dialect, and the nearest valid one.
+// The named rows, in the order of the table; without names, the dialect's defaults. kMalformed:
+// states the first name that is unknown or of the other dialect, and the nearest valid one.
 std::expected<std::vector<const Observation*>, Failure> ChooseObservations(
     const std::optional<std::vector<std::string>>& names, looptree::Dialect dialect);
 

@@ -23,10 +23,11 @@ template <class T>
 using Parsed = std::expected<T, Failure>;
 
 constexpr int kMaxNesting = 4;  // a request needs 2
-// A job is held to looptree::Limits::actions; here only one line's time and answer are at stake.
+// More than a job may have (looptree::Limits::actions): it bounds the time and reply of one line
+// only.
 constexpr std::size_t kMaxActions = 4096;
-constexpr std::size_t kMaxActionSpace = 2048;  // the documents' 2 to 1024 without gaps, and more
-constexpr std::size_t kMaxValues = 16'384;     // of the line's JSON
+constexpr std::size_t kMaxActionSpace = 2048;  // more than all documented split factors, 2 to 1024
+constexpr std::size_t kMaxValues = 16'384;     // in the line's JSON
 // A tree has at most looptree::Limits::tree_nodes loops; more rows would be padding only.
 constexpr std::int64_t kMostLoops = looptree::Limits{}.tree_nodes;
 
@@ -34,7 +35,7 @@ std::unexpected<Failure> Malformed(std::string message) {
   return std::unexpected(Failure{.code = FailureCode::kMalformed, .message = std::move(message)});
 }
 
-// The original's sixteen, and the fourteen of the older version with 58 features.
+// The original's sixteen actions, or the fourteen of its older version with 58 features.
 std::vector<std::string> DefaultActionSpace(FeatureLayout features) {
   std::vector<std::string> space = {"down",      "dummy",   "merge",     "split_128",
                                     "split_16",  "split_2", "split_256", "split_32",
@@ -89,7 +90,7 @@ Parsed<std::size_t> OneOf(const json& value, std::string_view key,
   return static_cast<std::size_t>(at - names.begin());
 }
 
-// What the keys say before it is put together: some mean something only with others.
+// Collects the keys' values: some have a meaning only together with others.
 struct Draft {
   ReplayRequest request;
   std::optional<RuleSet> rules;
@@ -234,7 +235,7 @@ std::expected<ReplayRequest, Failure> ParseReplayRequest(std::string_view line) 
   if (!draft.has_source) return Malformed("a line must have \"uri\" or \"ir\"");
   LF_TRY(draft.request.action_space, MakeSpace(draft));
   draft.request.rules = draft.rules.value_or(RuleSet::kStructural);
-  // The older features come with the rules of their version.
+  // The older features imply the rules of their version.
   if (draft.request.look.features == FeatureLayout::kAgent58 &&
       draft.rules != RuleSet::kStructural) {
     draft.request.rules = RuleSet::kLoopNest58;

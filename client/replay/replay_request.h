@@ -1,5 +1,5 @@
 #pragma once
-// ReplayRequest: one line of what `loopfleet replay` reads.
+// ReplayRequest: one line of the input of `loopfleet replay`.
 //
 //   {"uri" | "ir", "actions", "every_step", "rules", "action_space", "features", "max_loops",
 //    "stride_buckets", "merge_all_first", "start_cursor", "observations"}
@@ -33,10 +33,10 @@ struct ReplayRequest {
   std::optional<std::vector<std::string>> observations;
 };
 
-// A line of at most 1 MiB. kMalformed but for what is wrong with an action.
+// Parses a line of at most 1 MiB. Errors are kMalformed, except those of the actions.
 std::expected<ReplayRequest, Failure> ParseReplayRequest(std::string_view line);
 
-// A rejection of the language as the failure of a line.
+// Turns an error of the looptree library into the failure of a line.
 template <class T>
 std::expected<T, Failure> Lift(looptree::Checked<T> checked) {
   if (!checked) return std::unexpected(ToFailure(checked.error()));

@@ -7,7 +7,7 @@ namespace loopfleet::coordinator {
 
 void FleetHistory::Push(std::deque<Mark>& marks, Mark mark) {
   marks.push_back(mark);
-  // One from before the span stays: the rate is over at least all of it.
+  // Keep one mark from before the span, so the rate covers at least the whole span.
   while (marks.size() > 2 && mark.at - marks[1].at >= kRateSpan) marks.pop_front();
 }
 
@@ -21,7 +21,7 @@ std::optional<double> FleetHistory::RateOf(const std::deque<Mark>& marks) {
 void FleetHistory::Add(const FleetSnapshot& snapshot,
                        const std::vector<storage::StoredBatch>& batches) {
   const Instant now = snapshot.at.instant;
-  if (!marks_.empty() && marks_.back().at == now) return;  // seen already
+  if (!marks_.empty() && marks_.back().at == now) return;  // already added
   Push(marks_, {.at = now, .finished = snapshot.tally.finished()});
 
   std::map<BatchId, std::deque<Mark>> shown;
@@ -36,7 +36,7 @@ void FleetHistory::Add(const FleetSnapshot& snapshot,
   if (!step_began_) step_began_ = StepBegin{.at = now, .tally = snapshot.tally};
   const Nanos passed = now - step_began_->at;
   if (passed >= kStep) {
-    // After a stall, what was missed counts as one rate over all the steps that it took.
+    // After a stall, spread the jobs evenly over all the steps that it lasted.
     const auto count = std::min<std::int64_t>(passed / kStep, kSteps);
     const Tally& before = step_began_->tally;
     const std::uint64_t finished = snapshot.tally.finished() - before.finished();

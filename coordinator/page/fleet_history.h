@@ -1,7 +1,6 @@
 #pragma once
-// FleetHistory: the last quarter of an hour in steps of five seconds: how many jobs ended, what
-// each worker's canaries said, how fast each batch goes. Made of snapshots as they come; belongs to
-// one thread.
+// FleetHistory: the last 15 minutes in steps of 5 seconds: jobs ended, each worker's canary ratios,
+// and the rate of each batch. Built from snapshots. Not synchronised: the owner locks it.
 
 #include <chrono>
 #include <cstddef>
@@ -23,7 +22,7 @@ class FleetHistory {
   static constexpr std::chrono::seconds kStep{5};
   static constexpr std::size_t kSteps = 180;
   static constexpr std::size_t kMaxWorkers = 1024;  // whose canaries are kept
-  // Over how long a rate is taken: long enough to be steady, short enough to see a stop.
+  // Window of a rate: long enough to be steady, short enough to show a stop.
   static constexpr std::chrono::seconds kRateSpan{20};
 
   // Jobs that ended in one step.
@@ -38,13 +37,13 @@ class FleetHistory {
 
   void Add(const FleetSnapshot& snapshot, const std::vector<storage::StoredBatch>& batches);
 
-  // Complete steps, oldest first; and when the last of them ended.
+  // Complete steps, oldest first, and the end of the last one.
   const std::deque<Step>& steps() const { return steps_; }
   WallTime steps_end() const { return steps_end_; }
   Step Last(std::size_t count) const;  // the sum of the last steps
 
   double JobsPerSecond() const;  // over kRateSpan
-  // Of one batch; empty while it is not known.
+  // Of one batch; nullopt while unknown.
   std::optional<double> JobsPerSecond(BatchId batch) const;
   const std::deque<Canary>& CanariesOf(const Uuid& worker) const;
 

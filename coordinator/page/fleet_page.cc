@@ -20,18 +20,19 @@ namespace {
 using monitoring::SiteReply;
 
 constexpr std::chrono::milliseconds kPeriod{500};
-// Each event wakes a thread for each who watches, at the queue's cost: many get half as many.
+// Each update wakes a thread per watcher, which costs the queue time. More watchers than this get
+// updates half as often.
 constexpr std::size_t kFewWatchers = 16;
 constexpr std::chrono::milliseconds kPeriodOfMany{1000};
-// Also when nothing changed: whoever watches sees that it is live.
+// An update is sent this often even without changes, to show that the feed is live.
 constexpr std::chrono::seconds kLongestSilence{5};
 constexpr std::uint32_t kBatchesShown = 25;
 constexpr std::uint32_t kOutcomesShown = 100;
-// About 100 ms of reading where they are all in memory.
+// About 100 ms of reading if all are in memory.
 constexpr std::uint32_t kOutcomesLookedAt = 20'000;
-constexpr int kShareOfTime = 100;  // one part in so many, for looking through outcomes
+constexpr int kShareOfTime = 100;  // scanning outcomes takes at most 1/100 of the thread's time
 constexpr std::chrono::minutes kLongestRest{1};
-constexpr std::chrono::seconds kInterest{30};  // somebody who asked is taken to look for so long
+constexpr std::chrono::seconds kInterest{30};  // how long a request counts as a watcher
 constexpr int kNice = 5;
 
 SiteReply JsonReply(const Json& json) {
@@ -60,7 +61,7 @@ std::optional<std::uint64_t> Number(std::string_view text) {
   return value;
 }
 
-// The value of one parameter; empty if the query does not have it.
+// The value of one parameter; nullopt if the query lacks it.
 std::optional<std::string_view> Parameter(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view one = query.substr(0, query.find('&'));
@@ -99,7 +100,8 @@ FleetPage::~FleetPage() {
 }
 
 void FleetPage::Run() {
-  // Of this thread alone. Where it is refused, nothing is lost but a little of the queue's time.
+  // Lowers the priority of this thread only. A refusal is harmless: it costs the queue a little
+  // time.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   std::unique_lock lock(stop_mutex_);
   while (!stop_) {
@@ -119,8 +121,8 @@ void FleetPage::Look() {
     return;
   }
   const Instant now = parts_.clock.Now();
-  // Those on disk: outcomes that are made but not written yet would be looked for in vain, and then
-  // no more.
+  // Count only outcomes on disk: undurable ones would not be found now, and not be looked for
+  // later.
   const std::uint64_t durable = snapshot->tally.finished() - snapshot->undurable_outcomes;
   const bool has_news = !has_digest_ || durable != outcomes_seen_;
   const Nanos rest = std::min<Nanos>(outcomes_took_ * kShareOfTime, kLongestRest);
@@ -145,7 +147,7 @@ void FleetPage::Look() {
   auto bytes = std::make_shared<const std::string>(Dump(overview));
   const Nanos silence = now - sent_at_;
   const bool is_new = text != last_sent_ || silence >= kLongestSilence;
-  // MeasurementRounds come a little early and late: half a period is not missed for that.
+  // Half a period less, because the thread wakes a little early or late.
   const Nanos least = feed_.watchers() > kFewWatchers ? kPeriodOfMany - kPeriod / 2 : Nanos{0};
   if (is_new && silence >= least) {
     feed_.Publish(*bytes);

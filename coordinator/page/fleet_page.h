@@ -1,5 +1,5 @@
 #pragma once
-// FleetPage: the coordinator's web page, read-only. Its files (monitoring/page), and
+// FleetPage: the coordinator's web page, read-only. Serves its files (monitoring/page), and
 //
 //   /api/overview        the first screen's facts (fleet_view.h)
 //   /api/live            the same as server-sent events, when they change, at most twice a second,
@@ -9,11 +9,11 @@
 //   /api/batch/ID        one, and its outcomes ?after=SEQUENCE (100 at a time), or ?newest
 //   /api/job/BATCH.INDEX one, as job_view.h says
 //
-// One thread of its own looks at the newest snapshot and at the database, and makes the live bytes
-// that all who watch share. It reads through its own connections, at a lower priority. While
-// somebody looks, it spends at most a hundredth of its time on looking through outcomes, else none:
-// the first look after a while may show what was known at the last one. The event loop only leaves
-// snapshots. Answers to single questions are read on the server's threads, one at a time.
+// One thread of its own reads the newest snapshot and the database, and makes the live bytes that
+// all watchers share. It uses its own database connections and a lower priority. While the page is
+// watched, it spends at most a hundredth of its time scanning outcomes, otherwise none: the first
+// view after a pause may show the figures of the last one. The event loop only leaves snapshots.
+// Answers to single questions are read on the server's threads, one at a time.
 
 #include <atomic>
 #include <condition_variable>
@@ -43,10 +43,10 @@ class FleetPage final : public monitoring::Site {
     const SnapshotBoard& board;
     const Clock& clock;
     std::filesystem::path database;
-    std::function<std::vector<std::string>()> unhealthy;  // what /healthz says
+    std::function<std::vector<std::string>()> unhealthy;  // the reasons given by /healthz
     std::string version;
   };
-  // Its thread runs when this returns. Errors: the database cannot be opened.
+  // Starts the thread. Errors: the database cannot be opened.
   static Result<std::unique_ptr<FleetPage>> Start(Parts parts);
   ~FleetPage() override;
 
@@ -58,7 +58,7 @@ class FleetPage final : public monitoring::Site {
   struct Readers {
     std::unique_ptr<storage::StoreReader> live;       // of the thread
     std::unique_ptr<storage::RecentOutcomes> recent;  // of the thread
-    std::unique_ptr<storage::StoreReader> questions;  // of whoever asks, under asking_
+    std::unique_ptr<storage::StoreReader> questions;  // of the server's threads, guarded by asking_
   };
   FleetPage(Parts parts, Readers readers);
 
@@ -76,15 +76,15 @@ class FleetPage final : public monitoring::Site {
   const Readers readers_;
   monitoring::LiveFeed feed_{{}};
 
-  // The thread's own.
+  // Used by the thread only.
   Instant looked_at_outcomes_{};
   Nanos outcomes_took_{0};
-  std::uint64_t outcomes_seen_ = 0;  // how many were on disk then
+  std::uint64_t outcomes_seen_ = 0;  // on disk at that time
   bool has_digest_ = false;
-  std::string last_sent_;  // without its time
+  std::string last_sent_;  // without at_ms
   Instant sent_at_{};
 
-  mutable std::mutex facts_mutex_;  // what both the thread and the answers use:
+  mutable std::mutex facts_mutex_;  // guards these, used by the thread and by answers:
   FleetHistory history_;
   OutcomeDigest digest_;
   std::shared_ptr<const std::string> overview_;

@@ -20,7 +20,7 @@ using wire::WorkerState;
 
 constexpr std::size_t kMaxBest = 50;
 constexpr std::size_t kStepsIn5Minutes = std::chrono::minutes(5) / FleetHistory::kStep;
-// Fewer than these say nothing about how often jobs fail.
+// Fewer jobs than this say nothing about the failure rate.
 constexpr std::uint64_t kFewJobs = 20;
 constexpr double kManyFailures = 0.2;
 
@@ -32,7 +32,7 @@ std::int64_t EpochMs(WallTime when) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
 }
 
-// The value below which that part of them lies; null for none.
+// The value below which the fraction `part` of the values lies; null if there are none.
 Json Quantile(std::vector<double>& values, double part) {
   if (values.empty()) return nullptr;
   const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1));
@@ -103,11 +103,11 @@ Json NoiseJson(Noise& noise) {
           {"grades", noise.grades}};
 }
 
-// What a pool is: workers of one class.
+// The workers of one hardware class.
 struct Pool {
   const WorkerInfo* example = nullptr;
   std::size_t ready = 0, busy = 0, draining = 0, quarantined = 0, lost = 0, leased = 0;
-  std::set<std::string> reasons;  // why some take nothing
+  std::set<std::string> reasons;  // why some take no jobs
 };
 
 std::string WhyOut(const WorkerInfo& worker) {
@@ -152,7 +152,7 @@ std::size_t QueuedFor(const FleetSnapshot& snapshot, DeviceKind device) {
   return of(device == DeviceKind::kCpu ? Placement::kCpu : Placement::kCuda) + of(Placement::kAny);
 }
 
-// Why workers of the pool that could work do not; empty where none idles.
+// Why workers of the pool are idle; empty if none is.
 std::string WhyIdle(const FleetSnapshot& snapshot, const Pool& pool) {
   if (pool.ready == 0) {
     return pool.draining + pool.quarantined > 0 ? "none of them takes jobs now" : "all are lost";
@@ -191,7 +191,7 @@ Json PoolsJson(const FleetFacts& facts) {
 struct Sentence {
   std::string_view state;  // "ok", "warning", "bad"
   std::string text;
-  std::string link;  // the part of the page that tells more
+  std::string link;  // the part of the page with details
 };
 
 Sentence HealthOf(const FleetFacts& facts) {

@@ -1,6 +1,6 @@
 #pragma once
-// FleetView: the fleet as JSON, as the page's first screen shows it: health in one sentence, cards,
-// throughput, device pools, batches, failures, best results. A pure function of what it is given.
+// FleetView: the fleet as JSON for the page's first screen: health in one sentence, cards,
+// throughput, device pools, batches, failures, best results. Pure functions.
 
 #include <cstddef>
 #include <string>
@@ -14,18 +14,18 @@
 
 namespace loopfleet::coordinator {
 
-// What the newest outcomes say, put together: see Digest().
+// Summary of the newest outcomes; made by Digest().
 struct OutcomeDigest {
   Json failures = Json::array();     // by code, the most frequent first
   Json best = Json::array();         // of each benchmark and class, by benchmark
   Json by_worker = Json::object();   // name -> figures, median spread, grades
   Json pools = Json::object();       // hardware class -> median spread and time of measuring
-  Json turnaround = Json::object();  // of outcomes: median and 99 %, in ms
-  std::size_t outcomes = 0;          // that were looked at
-  std::size_t benchmarks = 0;        // how many entries `best` would have without its bound
-  bool is_all = false;               // there are no others
+  Json turnaround = Json::object();  // median and 99 % of the outcomes, in ms
+  std::size_t outcomes = 0;          // outcomes summarised
+  std::size_t benchmarks = 0;        // entries that `best` would have without its limit
+  bool is_all = false;               // no outcomes were left out
 };
-// `most`: how many were asked for, at most.
+// `most`: the limit that `outcomes` was read with.
 OutcomeDigest Digest(const std::vector<storage::BriefOutcome>& outcomes, std::size_t most);
 
 struct FleetFacts {
@@ -33,12 +33,12 @@ struct FleetFacts {
   const FleetHistory& history;
   const std::vector<storage::StoredBatch>& batches;  // newest first
   const OutcomeDigest& digest;
-  const std::vector<std::string>& unhealthy;  // what /healthz complains of
+  const std::vector<std::string>& unhealthy;  // the reasons given by /healthz
   std::string version;
 };
 Json OverviewJson(const FleetFacts& facts);
 
-// One batch as `loopfleet batch show --json` prints it, with its rate and what is left of its time.
+// One batch as `loopfleet batch show --json` prints it, with its rate and remaining time.
 Json BatchViewJson(const storage::StoredBatch& batch, const FleetHistory& history);
 
 }  // namespace loopfleet::coordinator

@@ -35,7 +35,7 @@ std::string_view NameOf(looptree::RuleSet rules) {
   return "";
 }
 
-// What each action did.
+// The steps of a walk: each action, whether it was legal, and the tree after it.
 class Trail {
  public:
   void Add(const looptree::Action& action, bool legal, std::string tree) {
@@ -101,7 +101,7 @@ Json TreeJson(const JobSpec& spec) {
                                              .target = replayed->benchmark.target});
 }
 
-// Between single quotes a shell takes everything as it is, but for the quote.
+// Quotes for a shell: inside single quotes only the quote itself is special.
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -118,7 +118,7 @@ Json Command(std::string_view what, std::string command) {
   return {{"what", what}, {"command", std::move(command)}};
 }
 
-// What `loopfleet job code` needs besides the job to make code for the CPU that measured it.
+// The flag that makes `loopfleet job code` target the CPU that measured the job.
 std::string IsaFlag(const storage::StoredJob& job) {
   const HardwareFacts* hardware = HardwareOf(job);
   if (hardware == nullptr || hardware->device != DeviceKind::kCpu) return "";

@@ -1,20 +1,20 @@
 #pragma once
-// JobView: one job as JSON, as its page shows it: what was asked, the tree that it leads to, every
-// step on the way, its outcome, and the commands that look further or print its code. Pure.
+// JobView: one job as JSON for its page: the request, the tree that it leads to, every step on the
+// way, its outcome, and commands that show more or print its code. Pure functions.
 
 #include "common/job/outcome_json.h"
 #include "storage/record.h"
 
 namespace loopfleet::coordinator {
 
-// Steps of which the tree is shown; of the others, the action alone.
+// The most steps shown with their tree; further steps show only the action.
 inline constexpr std::size_t kMaxShownSteps = 128;
-// Of all trees of the steps together.
+// The most bytes of all these trees together.
 inline constexpr std::size_t kMaxStepBytes = std::size_t{256} << 10;
 
 Json JobViewJson(JobId id, const storage::StoredJob& job);
 
-// An outcome in one row of a table.
+// An outcome as a row of a table.
 Json OutcomeRowJson(const Outcome& outcome);
 
 }  // namespace loopfleet::coordinator

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kRoom = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
 
-// A fleet that fits no frame is shown as far as it does.
+// Cuts a list of workers that is too long for one frame.
 void CutToFrame(wire::CoordinatorMessage& message) {
   auto* list = std::get_if<wire::WorkerList>(&message);
   if (list == nullptr) return;
@@ -107,7 +107,7 @@ void EffectRunner::Reply(const PeerId& peer, std::uint64_t number,
   std::string frame =
       wire::Encode(wire::CoordinatorReply{.number = number, .message = std::move(message)});
   LF_FAILPOINT("coordinator.before_reply");
-  // A client that does not read loses this reply and nothing else: it asks again.
+  // A client that does not read loses only this reply; it asks again.
   if (clients_.Send(peer, std::move(frame)) != wire::SendResult::kSent) {
     events_.push_back(ClientUnreachable{peer});
   }
@@ -139,8 +139,8 @@ void EffectRunner::SendLeases(const PeerId& peer, wire::Leases leases) {
 }
 
 bool EffectRunner::Send(const PeerId& peer, const wire::WorkerCommand& command) {
-  // A worker whose queue is full (wire::Router::Options) has not read for long: it counts as gone
-  // until it says hello again.
+  // A worker whose queue is full (wire::Router::Options) has not read for a long time: it counts as
+  // gone until its next hello.
   return workers_.Send(peer, wire::Encode(command)) == wire::SendResult::kSent;
 }
 

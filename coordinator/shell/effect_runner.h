@@ -1,6 +1,7 @@
 #pragma once
-// EffectRunner: does what the core wants done. No decisions: it encodes, cuts to frames, reads from
-// storage, sends, and says what could not be sent. Belongs to the event loop's thread.
+// EffectRunner: executes the core's effects. Decides nothing: it encodes messages, cuts them to
+// frames, reads from storage, sends, and reports the peers that could not be reached. Belongs to
+// the event loop's thread.
 
 #include <set>
 #include <utility>
@@ -27,11 +28,11 @@ class EffectRunner {
         observer_(observer) {}
 
   void Run(Effects effects);
-  // Pages of outcomes are read later, one with each call.
+  // Pages of outcomes are read later, one per call of ReadNext.
   bool HasReads() const { return !reads_.empty(); }
   void ReadNext();
   void ForgetReadsOf(const std::set<KeyText>& keys) { reads_.RemoveThoseWith(keys); }
-  // What came of it: peers that could not be reached.
+  // Events for the core: peers that could not be reached.
   std::vector<Event> TakeEvents() { return std::exchange(events_, {}); }
 
  private:

@@ -1,8 +1,7 @@
 #pragma once
-// EventFeed: what happened to the fleet lately, numbered, for `loopfleet events` and `top`.
-// Bounded: the latest events of batches, and apart from them the latest of everything else, so that
-// a flood of small batches does not drown the worker that was lost. Belongs to the event loop's
-// thread.
+// EventFeed: recent events of the fleet, numbered, for `loopfleet events` and `top`. Bounded: batch
+// events are kept apart from all others, so a flood of small batches does not push out the loss of
+// a worker. Belongs to the event loop's thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,10 +25,10 @@ class EventFeed {
   explicit EventFeed(const Clock& clock) : EventFeed(clock, Options{}) {}
   EventFeed(const Clock& clock, const Options& options) : options_(options), clock_(clock) {}
 
-  // Kept as it is, but for its number and its time. Those with a batch are of batches.
+  // Sets the event's number and time and keeps it. An event with a batch counts as a batch event.
   void Add(wire::FleetEvent event);
 
-  // Those after `after`, oldest first: at most `most`, and what fits a message.
+  // The events after number `after`, oldest first: at most `most`, and as many as fit one message.
   std::vector<wire::FleetEvent> After(std::uint64_t after, std::size_t most) const;
   std::uint64_t last() const { return last_; }  // 0: none yet
 

@@ -76,7 +76,7 @@ void EventLoop::RecoverEarly(const wire::WorkerMessage& message) {
   for (const JobId id : wanted) {
     if (parts_.core.Has(id)) continue;
     auto job = to_recover_->ReadEarly(id);
-    // What cannot be read is dealt with when its turn comes.
+    // An unreadable job is handled when RecoverSomeJobs reaches it.
     if (job && *job) event.jobs.push_back(AdmitRecovered(**std::move(job)));
   }
   if (!event.jobs.empty()) Give(std::move(event));
@@ -104,7 +104,7 @@ Status EventLoop::Run() {
     }
     ServeHandshakes();
     wire::Received nobody;
-    ApplyKeyChanges(nobody);  // also while nobody says anything: who is gone is sent nothing more
+    ApplyKeyChanges(nobody);  // even without a message: revoked peers are sent nothing more
     GiveStorageEvents();
     ReceiveFromClients();
     ServeClients();
@@ -142,7 +142,7 @@ void EventLoop::GiveStorageEvents() {
 void EventLoop::ServeHandshakes() {
   if (parts_.key_watcher == nullptr) return;
   parts_.key_watcher->Serve(parts_.clock.Now());
-  // A handshake that is refused is a request that was: of a peer that got no further.
+  // A refused handshake counts as a refused request.
   const std::string_view code = InfoOf(FailureCode::kUnauthenticated).name;
   for (std::uint64_t refused = parts_.key_watcher->TakeRefusedCount(); refused > 0; --refused) {
     parts_.metrics.Refused(code);
@@ -175,7 +175,7 @@ void EventLoop::ReceiveFromClients() {
 void EventLoop::Queue(wire::Received request) {
   if (IsRevoked(request.sender)) return OnClientFrame(request);
   const wire::RequestHead head = wire::PeekAtRequest(request.frame);
-  // Says whose turns all that comes behind it is waiting for.
+  // A hello is served at once: it decides in whose name the peer's next requests are queued.
   if (head.kind == wire::RequestHead::Kind::kHello) return OnClientFrame(request);
   const bool is_submission = head.kind == wire::RequestHead::Kind::kSubmission;
   const Uuid payer = parts_.core.PayerOf(request.peer, request.sender.key);
@@ -211,7 +211,7 @@ void EventLoop::ReceiveFromWorkers() {
   }
 }
 
-// After what came: who asks for anything else does not wait for all of them.
+// Runs after all other requests, which therefore do not wait for pages.
 void EventLoop::ReadPages() {
   const Instant until = parts_.clock.Now() + kMaxReadingPerTurn;
   while (parts_.runner.HasReads()) {
@@ -239,7 +239,7 @@ void EventLoop::RefuseWorker(const PeerId& peer, Failure failure) {
 void EventLoop::OnClientFrame(const wire::Received& received) {
   LF_FAILPOINT("coordinator.client_frame");
   const wire::Sender& sender = received.sender;
-  // Not a byte of it is read; number 0 answers what was not.
+  // The frame is not decoded, so the refusal carries number 0.
   if (IsRevoked(sender)) return RefuseClient(received.peer, 0, {.failure = KeyWasRevoked()});
   auto request = wire::DecodeClientRequest(received.frame);
   if (!request) {
@@ -281,8 +281,8 @@ void EventLoop::OnSubmit(const wire::Received& received, std::uint64_t number,
   }
   event.digest = event.seen ? wire::SubmissionDigestLike(event.seen->request_digest, submit)
                             : wire::SubmissionDigest(submit);
-  // A stranger is refused, as is what there is no room for, and a repeat is answered, whatever the
-  // jobs are.
+  // Jobs are admitted only for a known client, a new request, and when there is room. Otherwise the
+  // core refuses the submission, or answers the repeat, without looking at the jobs.
   if (client && !event.seen) {
     event.no_room = parts_.core.CheckRoomFor(*client, submit, parts_.clock.Now());
   }

@@ -1,6 +1,7 @@
 #pragma once
-// EventLoop: sockets, storage and time in, events to the core, effects out. Decides nothing. One
-// thread runs it; only RequestStop() may be called from others.
+// EventLoop: turns messages, finished writes and time into events for the core, and runs the
+// effects that come back. Decides nothing. Owned by one thread; only RequestStop() may be called
+// from others.
 
 #include <atomic>
 #include <chrono>
@@ -44,37 +45,40 @@ class EventLoop {
     Observer& observer;
     Health& health;
     SnapshotBoard& board;
-    KeyWatcher* key_watcher = nullptr;  // none: without keys
+    KeyWatcher* key_watcher = nullptr;  // null: no keys
   };
   explicit EventLoop(const Parts& parts);
 
-  // Goes on where the last coordinator on this database stopped; `recovery` is without the jobs,
-  // which Run() reads piece by piece between events. Before Run().
+  // Continues where the last coordinator on this database stopped. Run() reads the jobs, which
+  // `recovery` does not contain, piece by piece between events. Call before Run().
   void Recover(storage::Recovery recovery);
-  // Until RequestStop(), and then until everything is written. An error: storage cannot go on.
+  // Runs until RequestStop(), and then until everything is written, but at most kStopLimit. An
+  // error: storage has failed for good.
   Status Run();
   void RequestStop();
 
  private:
-  // Large submissions take long to admit: the other socket and the timers have their turn after
-  // this, or after one message.
+  // Large submissions take long to admit. After this time, or after one message, the other socket
+  // and the timers are served.
   static constexpr std::chrono::milliseconds kMaxTimePerTurn{20};
-  static constexpr int kMaxMessagesPerTurn = 256;  // of workers: clients are not starved
-  // Of clients. ZeroMQ gives one of each connection in turn, and a client may have many.
+  static constexpr int kMaxMessagesPerTurn = 256;  // of workers, so that clients are not starved
+  // Of clients. ZeroMQ takes one message of each connection in turn, and a client may have many
+  // connections.
   static constexpr int kMaxRequestsPerTurn = 1'024;
   static constexpr std::chrono::milliseconds kMaxAdmittingPerTurn{5};  // or one submission
-  // While so many jobs are on their way to disk, further submissions wait for their turns, where
-  // they are taken by clients, and not for the disk, which takes them as they came.
+  // While this many jobs are on their way to disk, further submissions wait here, where clients
+  // take turns, and not for the disk, which writes in order of arrival.
   static constexpr std::size_t kMaxJobsOnTheirWay = 5'000;
-  static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages, or one
-  static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery; about 5 ms
+  static constexpr std::chrono::milliseconds kMaxReadingPerTurn{5};  // of pages; or one page
+  static constexpr std::size_t kJobsPerPiece = 2'000;                // of a recovery: about 5 ms
   static constexpr std::chrono::milliseconds kTick{50};
   static constexpr std::chrono::seconds kStopLimit{5};  // for writing the rest
 
   void Give(Event event);
-  // Reads on in what the last run left behind. An error: it cannot be read.
+  // Reads the next piece of the jobs that the last run left behind. An error: storage cannot be
+  // read.
   Status RecoverSomeJobs();
-  // What a worker has something to say about has to be here before it says so.
+  // Reads the jobs that a worker's hello lists as held, before the core sees the hello.
   void RecoverEarly(const wire::WorkerMessage& message);
   Recovered::Job AdmitRecovered(storage::UnfinishedJob job);
   void GiveStorageEvents();
@@ -88,7 +92,8 @@ class EventLoop {
   void ReceiveFromWorkers();
   void ReadPages();
   void ServeHandshakes();
-  // Whose keys were revoked by now is gone, the sender of `received` among them.
+  // Drops the peers whose keys have been revoked. If the sender of `received` is one, marks it as
+  // revoked.
   void ApplyKeyChanges(wire::Received& received);
   void OnClientFrame(const wire::Received& received);
   void OnWorkerFrame(const wire::Received& received);
@@ -101,8 +106,8 @@ class EventLoop {
 
   Parts parts_;
   wire::Poller poller_;
-  std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // none: all are here
-  // In turns of their own: what is asked about jobs that are here does not wait for new ones.
+  std::unique_ptr<storage::UnfinishedJobs> to_recover_;  // null: all jobs are read
+  // Submissions have their own queue, so questions about accepted jobs do not wait for new jobs.
   RequestQueue submissions_;
   RequestQueue requests_;  // all others
   Instant next_tick_{};

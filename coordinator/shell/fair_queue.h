@@ -23,7 +23,7 @@ namespace loopfleet::coordinator {
 template <class Item>
 class FairQueue {
  public:
-  // `bytes`: the memory that the item takes, for those who limit it.
+  // `bytes`: the item's memory, for owners that limit it.
   void Push(const Uuid& client, Item item, std::size_t bytes = 0) {
     Client& own = clients_[client];
     if (own.items.empty() && in_service_ != client) {
@@ -36,7 +36,7 @@ class FairQueue {
     ++size_;
   }
 
-  // Not while empty. Charge() what it cost before the next one is popped.
+  // Must not be empty. Charge() the item's cost before the next Pop().
   std::pair<Uuid, Item> Pop() {
     LF_CHECK(!order_.empty() && !in_service_, "nothing to pop, or the last is not charged");
     const auto [charged, client] = *order_.begin();
@@ -52,7 +52,7 @@ class FairQueue {
     return {client, std::move(entry.item)};
   }
 
-  // In any unit, the same for all items of a queue.
+  // `cost` is in any unit, the same for all items of a queue.
   void Charge(const Uuid& client, std::uint64_t cost) {
     LF_CHECK(in_service_ == client, "another client's item was popped");
     in_service_.reset();
@@ -62,7 +62,7 @@ class FairQueue {
     if (clients_.size() >= forget_at_) ForgetServed();
   }
 
-  // Items may be changed, but not what they cost or weigh.
+  // Items may be changed, but not their cost or bytes.
   template <class Change>
   void ForEach(const Change& change) {
     for (auto& [id, client] : clients_) {
@@ -95,7 +95,7 @@ class FairQueue {
     const auto found = clients_.find(client);
     return found == clients_.end() ? 0 : found->second.bytes;
   }
-  std::size_t client_count() const { return clients_.size(); }  // that are remembered
+  std::size_t client_count() const { return clients_.size(); }  // remembered clients
 
  private:
   struct Entry {
@@ -108,7 +108,8 @@ class FairQueue {
     std::deque<Entry> items;
   };
 
-  // A client that has nothing queued and was charged no more than the level starts there anyway.
+  // Forgets clients that have nothing queued and are not charged above level_: a new client starts
+  // there anyway.
   void ForgetServed() {
     std::erase_if(clients_, [&](const auto& entry) {
       return entry.second.items.empty() && (order_.empty() || entry.second.charged <= level_);
@@ -119,11 +120,10 @@ class FairQueue {
   static constexpr std::size_t kForgetAt = 1024;
 
   std::map<Uuid, Client> clients_;
-  std::set<std::pair<std::uint64_t, Uuid>> order_;  // by what they were charged
-  // What the client that was served last had been charged. New clients start here, so idle clients
-  // bank no credit.
+  std::set<std::pair<std::uint64_t, Uuid>> order_;  // by charge
+  // Charge of the last client served. New clients start here, so idle clients bank no credit.
   std::uint64_t level_ = 0;
-  std::optional<Uuid> in_service_;  // popped, and not charged yet
+  std::optional<Uuid> in_service_;  // popped and not yet charged
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
   std::size_t forget_at_ = kForgetAt;

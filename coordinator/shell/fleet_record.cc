@@ -59,7 +59,7 @@ void FleetRecord::Recovered(std::uint64_t epoch, std::size_t batches, std::size_
 
 void FleetRecord::Accepted(const JobsWereAccepted& accepted) {
   accepted_ += accepted.count;
-  if (!accepted.batch) return;  // nobody's
+  if (!accepted.batch) return;  // an internal batch
   if (accepted.end == wire::BatchEnd::kComplete) {
     events_.Add({.kind = "batch.accepted", .batch = accepted.batch, .count = accepted.batch_jobs});
   } else if (accepted.first_index == 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// FleetRecord: the fleet in numbers since this coordinator's start, and its events: what `loopfleet
-// status`, `top` and `events` ask for. Told by the Observer; belongs to the event loop's thread.
+// FleetRecord: counts since this coordinator started, and the fleet's events, for `loopfleet
+// status`, `top` and `events`. Fed by the Observer. Belongs to the event loop's thread.
 
 #include <cstdint>
 #include <map>
@@ -32,12 +32,12 @@ class FleetRecord {
   void Changed(const WorkerChanged& changed);
   void Implausible(const ReportWasImplausible& report);
   void Disagreed(const WorkersDisagreed& disagreed);
-  void SetStorageFull(bool full);  // an event each time that it changes
+  void SetStorageFull(bool full);  // adds an event when it changes
   void Stopping();
-  // As the metrics show it; looked at about once a second.
+  // The same value as in the metrics; updated about once a second.
   void SetOldestQueued(std::optional<Nanos> since_epoch) { oldest_queued_ = since_epoch; }
 
-  // `known` is what the core says.
+  // Adds this record's counts and events to `known`, the core's part of the reply.
   wire::FleetInfo Complete(wire::FleetInfo known, const wire::ShowFleet& question) const;
 
  private:

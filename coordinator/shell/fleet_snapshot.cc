@@ -9,8 +9,8 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Reasons that are told, and demands that are looked at for them: jobs bound to workers by affinity
-// have a demand each, and what is shown twice a second must not grow with them.
+// The most reasons given, and the most demands examined for them. Jobs bound to workers by affinity
+// have a demand each, and a snapshot taken twice a second must not grow with them.
 constexpr std::size_t kMaxReasons = 4;
 constexpr std::size_t kMaxDemands = 256;
 
@@ -62,7 +62,7 @@ void SnapshotBoard::Show(FleetSnapshot snapshot) {
   next_ = snapshot.at.instant + kPeriod;
   auto shared = std::make_shared<const FleetSnapshot>(std::move(snapshot));
   const std::lock_guard lock(mutex_);
-  newest_.swap(shared);  // the last one, if nobody holds it, goes after the lock
+  newest_.swap(shared);  // the old snapshot is freed after the lock is released
 }
 
 std::shared_ptr<const FleetSnapshot> SnapshotBoard::newest() const {

@@ -1,7 +1,7 @@
 #pragma once
-// FleetSnapshot: what the core knows of the fleet at one moment, for people to see: a copy, so that
-// looking never keeps the event loop waiting. SnapshotBoard: where the event loop leaves the newest
-// one, and others pick it up.
+// FleetSnapshot: a copy of the core's view of the fleet at one moment, so that readers never block
+// the event loop. SnapshotBoard: holds the newest snapshot, which the event loop puts there and any
+// thread may take.
 
 #include <array>
 #include <chrono>
@@ -24,29 +24,29 @@ struct FleetSnapshot {
   std::string coordinator;
   std::uint64_t epoch = 0;
   bool is_draining = false;        // the coordinator is going down
-  std::uint32_t returning_ms = 0;  // it waits so long for its workers to come back
+  std::uint32_t returning_ms = 0;  // how long it still waits for its workers to return
   std::vector<wire::WorkerInfo> workers;
-  std::vector<wire::Drain> drains;      // that stand, with or without a worker of that name
+  std::vector<wire::Drain> drains;      // standing, with or without a worker of that name
   std::array<std::size_t, 3> queued{};  // by Placement
   std::size_t leased = 0;
-  std::size_t running_batches = 0;    // that are not over
-  std::vector<std::string> unserved;  // why jobs wait that no worker there can run; the first few
+  std::size_t running_batches = 0;    // unfinished batches
+  std::vector<std::string> unserved;  // why jobs are unschedulable; the first few reasons
   std::size_t undurable_outcomes = 0;
   Tally tally;
 };
 
-// A copy of each worker's facts, and a look at each kind of demand that jobs wait with.
+// Cost: a copy of each worker's facts, and one check per demand of the waiting jobs.
 FleetSnapshot SnapshotOf(const Core& core, const Tally& tally, Moment now);
 
 class SnapshotBoard {
  public:
-  // ---- the event loop's
+  // ---- called by the event loop
   static constexpr std::chrono::milliseconds kPeriod{500};
   bool IsDue(Instant now) const { return now >= next_; }
   void Show(FleetSnapshot snapshot);
 
-  // ---- any thread's
-  std::shared_ptr<const FleetSnapshot> newest() const;  // null before the first
+  // ---- called by any thread
+  std::shared_ptr<const FleetSnapshot> newest() const;  // null before the first Show
 
  private:
   Instant next_{};

@@ -1,6 +1,6 @@
 #pragma once
-// Health: what /healthz, /livez and /readyz say of the coordinator. Written by the event loop, read
-// by HTTP threads.
+// Health: the coordinator's answers for /healthz, /livez and /readyz. Written by the event loop,
+// read by HTTP threads.
 
 #include <atomic>
 #include <optional>
@@ -22,10 +22,10 @@ class Health {
   }
   void Stopping() { stopping_.store(true, std::memory_order_relaxed); }
 
-  std::vector<std::string> Reasons() const;  // why it is not healthy; empty if it is
-  // Why it takes no batches though it may be healthy.
+  std::vector<std::string> Reasons() const;  // why it is unhealthy; empty: healthy
+  // Why it accepts no batches, though it may be healthy.
   std::vector<std::string> WhyNotReady() const;
-  // Why only a new start helps: its loop stands still. No room on the disk is no such reason.
+  // Why only a restart helps: the event loop hangs. A full disk is not such a reason.
   std::vector<std::string> WhyStuck() const;
   bool IsTurning() const { return WhyStuck().empty(); }
 

@@ -14,9 +14,10 @@ namespace {
 
 using Standing = wire::Sender::Standing;
 
-// Names are the operator's, 64 characters at most: nobody else can look for two that meet.
+// Not a cryptographic hash: only the operator chooses names (at most 64 characters), so no attacker
+// can search for a collision.
 Uuid Digest(std::string_view text) {
-  XXH128_canonical_t canonical;  // the same on every machine: databases keep it
+  XXH128_canonical_t canonical;  // the same on every machine, because databases store it
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(text.data(), text.size()));
   Uuid id;
   static_assert(sizeof canonical.digest == sizeof id.bytes);

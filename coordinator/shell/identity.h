@@ -1,7 +1,7 @@
 #pragma once
-// Identity: what a key makes of those who come with it. What peers say of themselves counts only
-// where there are no keys; with keys, a name in authorized/ is the identity, over reconnects,
-// restarts of the coordinator, and a new key under the same name.
+// Identity: derives a peer's identity from its key. With keys, the name in authorized/ is the
+// identity, across reconnects, restarts of the coordinator, and a new key under the same name.
+// Without keys, the id that the peer states counts.
 
 #include "common/base/uuid.h"
 #include "common/job/failure.h"
@@ -10,19 +10,19 @@
 
 namespace loopfleet::coordinator {
 
-// The client that batches belong to: the same for every connection of this name. An admin is not
-// the client of the same name.
+// The client that owns batches: the same for every connection with this name. An admin and a client
+// of the same name are different.
 Uuid ClientIdOf(const wire::Principal& principal);
-// A worker's, made of its key's name and of what it says, so that no worker can take the place of
-// another key's.
+// A worker's id, derived from its key's name and the id it states, so that no worker can
+// impersonate one with another key.
 Uuid WorkerIdOf(const wire::Principal& principal, const Uuid& said);
 
 bool IsRevoked(const wire::Sender& sender);
 Failure KeyWasRevoked();
-// Without keys everybody who can connect is this machine's user.
+// Without keys only this machine can connect, and every peer is an admin.
 wire::Role RoleOf(const wire::Sender& sender);
 
-// Puts who a message is from in the place of what it says.
+// Replaces the identity that the message states by that of its sender. Without keys: no change.
 void Identify(const wire::Sender& sender, wire::ClientHello& hello);
 void Identify(const wire::Sender& sender, wire::WorkerHello& hello);
 void Identify(const wire::Sender& sender, wire::SetDrain& set);

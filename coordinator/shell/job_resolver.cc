@@ -12,7 +12,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Everything that replay and placement depend on, and nothing else.
+// Encodes exactly the fields that replay and placement depend on.
 std::string ContentOf(const JobSpec& spec) {
   const std::string& text =
       std::visit([](const auto& source) -> const std::string& { return source.text; }, spec.source);
@@ -33,7 +33,7 @@ std::string ContentOf(const JobSpec& spec) {
       content.append(factor, sizeof factor);
     }
   }
-  byte(std::variant_size_v<looptree::Action>);  // no action: the text follows
+  byte(std::variant_size_v<looptree::Action>);  // ends the actions; the text follows
   content += text;
   return content;
 }
@@ -53,7 +53,7 @@ const std::vector<WorkerKind>& StoredConditions::KindsFor(const JobSpec& spec,
   static const std::vector<WorkerKind> kNobody;
   if (state_ == nullptr) return kNobody;
   Demand demand = DemandOf(spec, placement);
-  demand.threads = 1;  // a result is of the threads that were asked for, whoever measured it
+  demand.threads = 1;  // a result has the thread count requested, not its worker's
   const auto known = kinds_.find(demand);
   if (known != kinds_.end()) return known->second;
   std::vector<WorkerKind> kinds = state_->workers.KindsFor(demand);
@@ -96,7 +96,7 @@ ToMeasure ReplayMemory::Recall(const storage::ReplayedTo& stored, const JobSpec&
 }
 
 const ReplayMemory::Replayed& ReplayMemory::Remember(std::string content, Replayed replayed) {
-  constexpr std::size_t kEntryBytes = 256;  // of a node and its failure text, about
+  constexpr std::size_t kEntryBytes = 256;  // of a node and its failure text, approximate
   if (bytes_ > max_bytes_) {
     previous_ = std::exchange(current_, {});
     bytes_ = 0;
@@ -130,7 +130,7 @@ AdmittedJob Admitter::Readmit(JobSpec spec, const std::optional<storage::Replaye
 
 storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& measure,
                                        const StoredConditions& conditions) {
-  // Until when a result must have been measured, at the earliest; the epoch where any age will do.
+  // The earliest acceptable time of measurement; the epoch: any.
   WallTime measured_since{};
   if (spec.max_age_s > 0) {
     const double now_s = std::chrono::duration<double>(clock_.WallNow().time_since_epoch()).count();
@@ -148,7 +148,7 @@ storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& mea
                                      .measured_since = measured_since});
     if (!found) {
       metrics_.DamagedRows(found.error().kind == ErrorKind::kCorrupt ? 1 : 0);
-      // Measuring anew is always right; the damage is told to whoever keeps the database.
+      // Measuring again is always correct; the log tells the operator about the damage.
       if (const auto count = lookup_log_.Count(clock_.Now())) {
         log::Warning("store.lookup_failed count={} tree={} reason={}", *count,
                      measure.tree.ToString(), found.error().message);
@@ -170,7 +170,7 @@ storage::StoredAnswer Admitter::Lookup(const JobSpec& spec, const ToMeasure& mea
                                               .measured_since = measured_since},
                                       .cut_above_ns = spec.cut_above_ns,
                                       .now = clock_.WallNow()});
-    if (!known || !*known) continue;  // damaged: as if it were not known
+    if (!known || !*known) continue;  // damaged: treated as unknown
     if (!conditions.Accepts(spec, measure.placement, **known)) continue;
     metrics_.LookedUp(monitoring::LookupResult::kHit);
     return *std::move(known);

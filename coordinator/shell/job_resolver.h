@@ -1,10 +1,9 @@
 #pragma once
-// JobResolver: what has to be known about a job before it is accepted. Is it valid, what tree is it
-// about, where may it run, is its answer stored? An invalid job is not refused: it gets its failure
-// as its outcome, and the others of its batch run.
+// Resolves a job before it is accepted: is it valid, which tree does it lead to, where may it run,
+// is its answer stored? An invalid job is not refused: it gets its failure as its outcome, and the
+// other jobs of its batch run.
 //
-// Replaying is the same everywhere (looptree::Replay), so what it says about a request is
-// remembered.
+// Replay is deterministic (looptree::Replay), so its results are cached by request.
 
 #include <cstddef>
 #include <map>
@@ -24,13 +23,13 @@
 
 namespace loopfleet::coordinator {
 
-// Under which conditions a stored result answers: those of the workers of now that may run the job.
-// One that has an affinity is answered only by what its worker measured; if it has none yet, by
-// what any worker measured that is there, which becomes its worker (BindStored in
-// queueing.h). Of one message.
+// The conditions under which a stored result answers a job: those of the connected workers that may
+// run it. A job with a bound affinity is answered only by results of its worker. If the affinity is
+// unbound, a result of any connected worker answers, and that worker is bound to it (BindStored in
+// queueing.h). Lives for one message.
 class StoredConditions {
  public:
-  StoredConditions() = default;  // nobody is there: nothing is looked up
+  StoredConditions() = default;  // no workers: nothing is looked up
   explicit StoredConditions(const State& state) : state_(&state) {}
 
   const std::vector<WorkerKind>& KindsFor(const JobSpec& spec, Placement placement) const;
@@ -38,34 +37,34 @@ class StoredConditions {
 
  private:
   const State* state_ = nullptr;
-  mutable std::map<Demand, std::vector<WorkerKind>> kinds_;  // as far as they were asked for
-  mutable std::map<std::string, std::string> answered_by_;   // affinities that got a worker here
+  mutable std::map<Demand, std::vector<WorkerKind>> kinds_;  // cache
+  mutable std::map<std::string, std::string> answered_by_;   // affinities bound by this message
 };
 
-// Remembers what a request's content replays to. Bounded: when a generation is full, the one before
-// it is forgotten. Content is compared in full, not by its hash.
+// Cache from a request's content to its replay result. Bounded: when a generation is full, the
+// previous one is dropped. Content is compared in full, not by its hash.
 class ReplayMemory {
  public:
   using Replayed = std::variant<ToMeasure, Failure>;
   explicit ReplayMemory(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   const Replayed& Replay(const JobSpec& spec);
-  // What an earlier run of the coordinator found out, and stored, about the job. Its actions are
-  // not replayed again; how much its program computes, which is not stored, is that of all its
-  // jobs.
+  // The result that an earlier run of the coordinator stored for the job. Its actions are not
+  // replayed again. The flop count is not stored; it is that of the program.
   ToMeasure Recall(const storage::ReplayedTo& stored, const JobSpec& spec);
 
  private:
   using Generation = std::unordered_map<std::string, Replayed>;
   const Replayed& Remember(std::string content, Replayed replayed);
 
-  const std::size_t max_bytes_;  // of one generation, about
+  const std::size_t max_bytes_;  // of one generation, approximate
   std::size_t bytes_ = 0;
   Generation current_;
   Generation previous_;
 };
 
-// One thread's: it reads from storage.
+// Admits jobs: validates, replays and looks up stored answers. Reads from storage; used by one
+// thread.
 class Admitter {
  public:
   Admitter(storage::StoreReader& reader, monitoring::CoordinatorMetrics& metrics,
@@ -73,12 +72,12 @@ class Admitter {
       : reader_(reader), metrics_(metrics), clock_(clock) {}
 
   AdmittedJob Admit(JobSpec spec, const StoredConditions& conditions);
-  // One that an earlier run accepted. No worker is there yet, so nothing is looked up.
+  // For a job that an earlier run accepted. No worker is connected yet, so nothing is looked up.
   AdmittedJob Readmit(JobSpec spec, const std::optional<storage::ReplayedTo>& stored);
 
  private:
   storage::StoredAnswer Lookup(const JobSpec& spec, const ToMeasure& measure,
-                               const StoredConditions& conditions);  // none: null
+                               const StoredConditions& conditions);  // null: none found
 
   static constexpr std::size_t kMemoryBytes = std::size_t{16} << 20;
   storage::StoreReader& reader_;

@@ -32,7 +32,7 @@ KeyWatcher::KeyWatcher(std::filesystem::path dir, wire::Authenticator authentica
 Result<std::unique_ptr<KeyWatcher>> KeyWatcher::Start(wire::Context& context,
                                                       std::filesystem::path dir, Instant now) {
   LF_TRY(wire::KeyPair own, wire::LoadCoordinatorKeys(dir));
-  // Watched before it is read: what changes meanwhile is read again.
+  // Watch before reading: changes in between are read again.
   UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   const wire::PublicKey public_key = own.public_key;
   LF_TRY(auto authenticator, wire::Authenticator::Start(context, std::move(own), {}));
@@ -56,7 +56,7 @@ void KeyWatcher::Watch() {
        {dir_, dir_ / "authorized", wire::AuthorizedDir(dir_, wire::Role::kClient),
         wire::AuthorizedDir(dir_, wire::Role::kWorker),
         wire::AuthorizedDir(dir_, wire::Role::kAdmin)}) {
-    // One that is not there is seen when its parent changes.
+    // A missing directory is noticed when its parent changes.
     ::inotify_add_watch(changes_.get(), place.c_str(), kMask);
   }
 }
@@ -66,7 +66,7 @@ void KeyWatcher::AddTo(wire::Poller& poller) {
   if (changes_) poller.AddReadable(changes_.get());
 }
 
-// Only that something happened matters: the events themselves are dropped.
+// Only the fact of a change matters; the events themselves are dropped.
 bool KeyWatcher::HasChanged() {
   if (!changes_) return false;
   alignas(inotify_event) std::array<char, 4096> events;
@@ -91,7 +91,7 @@ void KeyWatcher::Serve(Instant now) {
 }
 
 void KeyWatcher::Reload() {
-  Watch();  // directories may be others by now
+  Watch();  // directories may have been replaced
   auto loaded = wire::LoadAuthorizedKeys(dir_);
   if (!loaded && loaded.error().kind == ErrorKind::kSystem) {
     LogProblems({loaded.error().message + "; the keys stay as they are"});
@@ -115,7 +115,7 @@ void KeyWatcher::Reload() {
   authenticator_.Replace(std::move(loaded->keys));
 }
 
-// Each problem once, however often it is seen.
+// Logs the problems only when they differ from the last ones.
 void KeyWatcher::LogProblems(const std::vector<std::string>& problems) {
   if (problems == problems_) return;
   problems_ = problems;

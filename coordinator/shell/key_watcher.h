@@ -1,12 +1,12 @@
 #pragma once
-// KeyWatcher: the coordinator's keys while it runs. Answers handshakes, notices when files under
-// its directory change, and says which keys count no more. Belongs to the event loop's thread.
+// KeyWatcher: the coordinator's keys while it runs. Answers handshakes, notices changes of the key
+// files, and reports revoked keys. Belongs to the event loop's thread.
 //
-// Changes are noticed by inotify: what was sent after a file was removed is not acted upon, and who
-// connects after one was put there is let in. Where inotify does not reach (a network file system
-// changed elsewhere) they are noticed within kRescan.
-// If what is there cannot be read for want of resources, the keys stay as they are; if the
-// directory is gone or not safe, nobody is authorized until it is mended.
+// Changes are noticed by inotify: a message sent after its key file was removed is not acted upon,
+// and a peer that connects after its key file was added is let in. Where inotify does not reach (a
+// network file system changed elsewhere), changes are noticed within kRescan. If the files cannot
+// be read because of a system error, the keys stay as they are. If the directory is missing or
+// unsafe, no key is accepted until that is fixed.
 
 #include <chrono>
 #include <cstdint>
@@ -35,7 +35,7 @@ class KeyWatcher {
   const wire::PublicKey& public_key() const { return public_key_; }
   void AddTo(wire::Poller& poller);
 
-  // The keys that were revoked since the last call. Cheap: a message is looked at only after it.
+  // The keys revoked since the last call. Cheap: called before each message is handled.
   std::set<KeyText> TakeRevoked(Instant now);
   void Serve(Instant now);  // answers handshakes
   // Handshakes refused since the last call.
@@ -56,11 +56,11 @@ class KeyWatcher {
   const std::filesystem::path dir_;
   wire::Authenticator authenticator_;
   const wire::PublicKey public_key_;
-  UniqueFd changes_;  // inotify; none: by rescans alone
+  UniqueFd changes_;  // inotify; invalid: only rescans
   Instant next_rescan_{};
   Instant next_refusal_log_{};
-  std::vector<std::string> problems_;  // as logged
-  std::set<KeyText> revoked_;          // and not yet taken
+  std::vector<std::string> problems_;  // last logged
+  std::set<KeyText> revoked_;          // not yet taken
   std::uint64_t refused_count_ = 0;
   std::uint64_t unlogged_refusals_ = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// LogRateLimit: of lines that a stranger can cause without end, one a second is logged; the next
-// one says how many it stands for. One thread's.
+// LogRateLimit: limits log lines that a peer can cause to one a second. Each line logged states how
+// many it stands for. Used by one thread.
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace loopfleet::coordinator {
 
 class LogRateLimit {
  public:
-  // Counts a line. How many are to be told of now, itself included; none: not now.
+  // Counts a line. Returns how many lines to report now, this one included; nullopt: log nothing
+  // now.
   std::optional<std::uint64_t> Count(Instant now) {
     ++untold_;
     if (now < next_) return std::nullopt;

@@ -29,7 +29,7 @@ struct ObservationVisitor {
   void Count(const FinishedJob& finished) const {
     record.Finished(finished);
     metrics.JobCompleted(finished.failure ? loopfleet::InfoOf(*finished.failure).name : "ok");
-    // A failure that no worker reported came from nowhere.
+    // A failure that no worker reported has no source.
     const bool nobody_had_it = finished.failure && finished.source == OutcomeSource::kMeasured &&
                                finished.stages[Stage::kReplay] == Nanos{0};
     if (!nobody_had_it) metrics.OutcomeFrom(OutcomeSourceName(finished.source));
@@ -110,8 +110,7 @@ void Observer::Observe(const Observation& observation) {
   tally_.Count(observation);
 }
 
-// The first of each group of jobs that wait with one demand is the oldest of it, or one that had
-// its turn before.
+// The first job of each group with one demand is the oldest of it, or one that was returned.
 void Observer::ShowOldestQueued(const Core& core, Moment now) {
   constexpr auto kInterval = std::chrono::seconds(1);  // there may be a thousand demands
   if (now.instant < next_look_at_queue_) return;

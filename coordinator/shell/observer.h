@@ -1,5 +1,6 @@
 #pragma once
-// Observer: what the core says it did, as metrics, log lines and events; and the fleet's gauges.
+// Observer: turns the core's observations into metrics, log lines and events, and sets the fleet's
+// gauges. Belongs to the event loop's thread.
 
 #include "coordinator/core/contract/effect.h"
 #include "coordinator/core/core.h"
@@ -9,7 +10,7 @@
 
 namespace loopfleet::coordinator {
 
-// Every label value there can be, for CoordinatorMetrics.
+// Every possible label value, for CoordinatorMetrics.
 monitoring::CoordinatorLabels AllLabels();
 
 class Observer {

@@ -1,6 +1,7 @@
 #pragma once
-// ReadQueue: pages of outcomes to be read and encoded, which takes the event loop milliseconds
-// each. Clients share the pages (fair_queue.h). Bounded in pages. Belongs to the event loop.
+// ReadQueue: pages of outcomes still to be read and encoded, which takes the event loop
+// milliseconds each. Clients get an equal share of pages (fair_queue.h). Bounded in pages. Belongs
+// to the event loop.
 
 #include <cstddef>
 #include <optional>
@@ -19,15 +20,15 @@ class ReadQueue {
   using Read = std::variant<SendOutcomes, AnswerFromStorage>;
   struct Limits {
     std::size_t max_reads = 20'000;  // beyond: BUSY
-    std::size_t max_reads_per_client =
-        4'000;  // beyond: QUOTA_EXCEEDED; twice the long polls of one
+    // Beyond: QUOTA_EXCEEDED. Twice the long polls of one client.
+    std::size_t max_reads_per_client = 4'000;
   };
   ReadQueue() = default;
   explicit ReadQueue(const Limits& limits) : limits_(limits) {}
 
-  // Why there is no room for it, if there is none.
+  // Returns why there is no room; nullopt: added.
   std::optional<Failure> Add(Read read);
-  Read Take();  // not while empty
+  Read Take();  // must not be empty
   void RemoveThoseWith(const std::set<KeyText>& keys);
   bool empty() const { return queue_.empty(); }
 

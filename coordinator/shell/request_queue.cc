@@ -7,7 +7,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// The frame, and about what is kept beside it: many small requests are memory, too.
+// The frame and the approximate overhead of an entry, which counts when requests are small.
 std::size_t MemoryBytesOf(const wire::Received& request) {
   constexpr std::size_t kBesideTheFrame = 256;
   return request.frame.size() + kBesideTheFrame;

@@ -1,7 +1,7 @@
 #pragma once
-// RequestQueue: requests of clients that the event loop has not looked at yet. A submission takes
-// the loop from microseconds to a tenth of a second, so clients share its time, not its messages
-// (fair_queue.h). Bounded in bytes. Belongs to the event loop.
+// RequestQueue: clients' requests that the event loop has not handled yet. A submission takes the
+// loop from microseconds to a tenth of a second, so clients get equal shares of its time, not of
+// messages (fair_queue.h). Bounded in bytes. Belongs to the event loop.
 
 #include <cstddef>
 #include <optional>
@@ -22,11 +22,11 @@ class RequestQueue {
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
   explicit RequestQueue(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
-  // Why there is no room for it, if there is none; the request is unchanged then. A client with
-  // nothing queued always has room for one request; further ones have room within a quarter of what
-  // is free. All together: max_bytes, and one request of each client.
+  // Returns why there is no room, leaving the request unchanged; nullopt: added. A client with
+  // nothing queued always has room for one request; its further ones may take a quarter of the free
+  // bytes. Total: at most max_bytes plus one request per client.
   std::optional<Failure> Add(const Uuid& client, wire::Received& request);
-  // Not while empty. Charge() the time it took before the next one is taken.
+  // Must not be empty. Charge() the time that it took before the next Take().
   std::pair<Uuid, wire::Received> Take() { return queue_.Pop(); }
   void Charge(const Uuid& client, Nanos time) {
     queue_.Charge(client, static_cast<std::uint64_t>(time.count()));
@@ -35,7 +35,7 @@ class RequestQueue {
   void Revoke(const std::set<KeyText>& keys);
   bool empty() const { return queue_.empty(); }
   std::size_t bytes() const { return queue_.bytes(); }
-  std::size_t client_count() const { return queue_.client_count(); }  // that are remembered
+  std::size_t client_count() const { return queue_.client_count(); }  // remembered clients
 
  private:
   const std::size_t max_bytes_;

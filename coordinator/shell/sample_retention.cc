@@ -20,7 +20,7 @@ Status SampleRetention::Step() {
   last_step_ = clock_.Now();
   due_ = last_step_;
   if (!done) {
-    due_ += kPassPause;  // what it was (a full disk, most likely) the writes themselves tell
+    due_ += kPassPause;  // the cause, usually a full disk, is reported by ordinary writes
     return done;
   }
   if (!pass_->is_over()) return {};

@@ -13,9 +13,9 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// Read from storage at once; more than a page has room for is read in vain.
+// Outcomes per read; those that do not fit the page are read in vain.
 constexpr std::uint32_t kOutcomesPerRead = 128;
-// Rows looked at for one page of all outcomes: about 5 ms, in which nobody else is served.
+// Rows scanned for one page of all outcomes: about 5 ms, in which no other request is served.
 constexpr std::uint32_t kOutcomesPerList = 256;
 
 wire::BatchState StateOf(const storage::StoredBatch& batch) {
@@ -29,7 +29,7 @@ wire::Refused NotFound(std::string message) {
   return {.failure = {.code = FailureCode::kNotFound, .message = std::move(message)}};
 }
 
-// Trying again helps only where the disk, or whoever holds the file, may be of another mind then.
+// Whether the error may pass with time: the disk recovers, or another process releases the file.
 bool MayPass(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUnavailable:
@@ -99,7 +99,7 @@ wire::CoordinatorMessage StorageQueries::Answer(const wire::ListOutcomes& list) 
   std::size_t room = wire::kMaxMessageBytes - wire::kMessageOverheadBytes;
   for (Outcome& outcome : rows->outcomes) {
     const std::size_t size = wire::EncodedSize(outcome) + sizeof(BatchId::value);
-    if (size > room) {  // the next page begins with it
+    if (size > room) {  // the next page starts with this one
       const Outcome& last = reply.outcomes.back();
       reply.next = {.batch = last.job.batch, .sequence = last.sequence};
       reply.is_end = false;
@@ -158,7 +158,7 @@ wire::CoordinatorMessage StorageQueries::Job(JobId id, const std::optional<LiveJ
     info.attempts = live->attempts;
     info.worker = live->worker;
   } else {
-    info.state = wire::JobState::kLeased;  // reported, and on its way to disk
+    info.state = wire::JobState::kLeased;  // reported; its outcome is on its way to disk
   }
   return info;
 }

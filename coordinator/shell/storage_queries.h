@@ -1,6 +1,6 @@
 #pragma once
-// StorageQueries: replies that are read from storage, cut so that each fits one frame.
-// Belongs to the event loop's thread.
+// StorageQueries: builds replies from storage, each cut to fit one frame. Belongs to the event
+// loop's thread.
 
 #include <optional>
 #include <variant>
@@ -13,14 +13,14 @@
 namespace loopfleet::coordinator {
 
 wire::BatchInfo BatchInfoOf(const storage::StoredBatch& batch);
-// What is told of what could not be read: BUSY where that may pass, STORAGE_CORRUPT where not.
+// The refusal for a failed read: BUSY if the error may pass, else STORAGE_CORRUPT.
 wire::Refused Unreadable(const Error& error);
 
 class StorageQueries {
  public:
   explicit StorageQueries(storage::StoreReader& reader) : reader_(reader) {}
 
-  // Each may be a Refused: NOT_FOUND, STORAGE_CORRUPT.
+  // Each may return a Refused: NOT_FOUND, or as Unreadable.
   wire::CoordinatorMessage Outcomes(const wire::FetchOutcomes& fetch);
   wire::CoordinatorMessage Answer(const wire::ListBatches& list);
   wire::CoordinatorMessage Answer(const wire::ShowBatch& show);

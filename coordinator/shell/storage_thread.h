@@ -1,7 +1,8 @@
 #pragma once
-// StorageThread: writes what the core wants on disk, as much as has gathered in one transaction
-// (group commit), and tells the event loop. What shares a transaction, and what is refused when the
-// disk has no room, or fails, is the WriteBacklog's to decide (write_backlog.h).
+// StorageThread: writes the core's Persist effects to disk, many in one transaction (group commit),
+// and reports to the event loop. The WriteBacklog decides which writes share a transaction, and
+// which are refused when the disk is full or fails (write_backlog.h). Public methods are for the
+// event loop's thread, except as noted.
 
 #include <atomic>
 #include <chrono>
@@ -26,23 +27,23 @@ namespace loopfleet::coordinator {
 
 class StorageThread {
  public:
-  // `done` is signalled whenever there is something to take. `keep_samples`: how long raw samples
-  // are kept (sample_retention.h); zero: for ever.
+  // `done` is signalled when there are events to take. `keep_samples`: how long raw samples are
+  // kept (sample_retention.h); 0: unlimited.
   StorageThread(storage::Store& store, monitoring::CoordinatorMetrics& metrics, const Clock& clock,
                 wire::Wakeup& done, std::chrono::days keep_samples = std::chrono::days(0));
-  ~StorageThread();  // drops what is not written yet: let it finish first
+  ~StorageThread();  // drops unwritten work: let it finish first
   StorageThread(const StorageThread&) = delete;
   StorageThread& operator=(const StorageThread&) = delete;
 
-  // Waits while kMaxWaiting are waiting; that bounds what a burst can pile up.
+  // Blocks while kMaxWaiting are queued, which bounds the backlog of a burst.
   void Write(Persist persist);
 
   // Persisted and PersistRefused, in order.
   std::vector<Event> TakeEvents();
-  // Why it stopped for good: the database is damaged, or somebody else's.
+  // Why it stopped for good: the database is damaged, or has a newer writer.
   std::optional<Error> fatal() const;
-  // Why nothing can be written now; it keeps trying. kFull: no room; kUnavailable: somebody else
-  // holds the file; kSystem: the disk fails, or may not be written to. Any thread.
+  // Why nothing can be written now; it keeps trying. kFull: the disk is full; kUnavailable: another
+  // process holds the file; kSystem: the disk fails, or may not be written to. Any thread.
   std::optional<ErrorKind> trouble() const;
 
  private:
@@ -50,7 +51,7 @@ class StorageThread {
   static constexpr auto kRetryPause = std::chrono::milliseconds(100);
 
   void Run();
-  // What there is to write. Empty: a moment has passed without, or the queue is closed.
+  // The next writes. Empty: none came within a short time, or the queue is closed.
   std::vector<Persist> Await();
   void ThinSamples();
   // True if the backlog is empty afterwards.
@@ -65,8 +66,8 @@ class StorageThread {
   wire::Wakeup& done_;
 
   BoundedQueue<Persist> queue_{kMaxWaiting};
-  WriteBacklog backlog_;       // the thread's own
-  SampleRetention retention_;  // the thread's own
+  WriteBacklog backlog_;       // used by the thread only
+  SampleRetention retention_;  // used by the thread only
   std::atomic<bool> stopping_{false};
 
   mutable std::mutex mutex_;

@@ -1,6 +1,6 @@
 #pragma once
-// Tally: what happened since the coordinator started, as plain counts. Belongs to the event loop;
-// others get copies (fleet_snapshot.h).
+// Tally: counts of jobs since the coordinator started. Belongs to the event loop; other threads get
+// copies (fleet_snapshot.h).
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ class Tally {
   void Count(const Observation& observation);
 
   std::uint64_t accepted() const { return accepted_; }
-  std::uint64_t finished() const { return finished_; }  // failed ones too
+  std::uint64_t finished() const { return finished_; }  // including failed ones
   std::uint64_t failed() const { return failed_; }
   std::uint64_t from_store() const { return from_store_; }
 

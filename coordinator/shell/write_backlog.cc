@@ -51,7 +51,7 @@ std::vector<Event> WriteBacklog::Applied() {
 }
 
 std::vector<Event> WriteBacklog::NoRoom(const Error& why) {
-  if (group_size_ > 1) {  // put back, to be tried again
+  if (group_size_ > 1) {  // put back, to be written later
     auto next = group_.begin();
     for (Persist& persist : std::span(waiting_).first(group_size_)) {
       for (storage::Write& write : persist.writes) write = std::move(*next++);

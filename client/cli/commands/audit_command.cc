@@ -1,5 +1,5 @@
-// `loopfleet audit`: measures a share of the stored results again on other hosts, shows what
-// disagrees, and flags it so that it answers no later job.
+// `loopfleet audit`: measures a share of the stored results again on other hosts, shows those that
+// disagree, and flags them so that they answer no later job.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -40,7 +40,7 @@ struct AuditFlags {
   bool json = false;
 };
 
-// "2%", also without the sign: 0.02.
+// Parses "2%" or "2" to 0.02.
 std::optional<double> ParseShare(std::string text) {
   if (text.ends_with('%')) text.pop_back();
   double percent = 0;
@@ -62,9 +62,9 @@ struct Audited {
 struct AuditReport {
   std::uint64_t seed = 0;
   double share = 0;
-  std::uint64_t jobs = 0;        // in the batches chosen from
-  std::uint64_t looked_at = 0;   // drawn; those with nothing of their own stored are not audited
-  std::vector<BatchId> batches;  // of the measurements
+  std::uint64_t jobs = 0;        // in the batches that are sampled
+  std::uint64_t looked_at = 0;   // drawn; those without a result of their own are not audited
+  std::vector<BatchId> batches;  // batches of new measurements
   std::vector<Audited> audited;
 
   std::size_t Count(Came came) const {
@@ -78,7 +78,7 @@ class Auditor {
       : client_(client),
         same_host_(flags.same_host ? SameHost::kMayDo : SameHost::kIsNoWitness),
         keys_(keys),
-        report_{.seed = flags.seed.value_or(OsRandom64() >> 11), .share = share},  // whole in JSON
+        report_{.seed = flags.seed.value_or(OsRandom64() >> 11), .share = share},  // exact in JSON
         random_(report_.seed) {}
 
   Answer<void> Choose(const std::vector<JobSampler::Batch>& batches);
@@ -87,7 +87,7 @@ class Auditor {
   const AuditReport& report() const { return report_; }
 
  private:
-  // Asks one more witness about each of these; gives those that have its opinion.
+  // Measures each case on one more witness; returns the cases that have its opinion.
   Answer<std::vector<Audited*>> Ask(const std::vector<Audited*>& cases);
 
   Client& client_;
@@ -103,8 +103,7 @@ bool IsUnreadable(const CallError& error) {
 }
 
 Answer<void> Auditor::Choose(const std::vector<JobSampler::Batch>& batches) {
-  // Where most jobs were answered from the store, the first that was measured is looked for so
-  // long.
+  // If most jobs were answered from the store, the search for a first measured one stops here.
   constexpr std::uint64_t kMostLooksForOne = 10'000;
   JobSampler sampler(batches, report_.seed);
   report_.jobs = sampler.size();
@@ -168,7 +167,7 @@ Answer<void> Auditor::MeasureAgain() {
     audited->came = agree ? Came::kAgrees : Came::kDisagrees;
     if (!agree) disputed.push_back(audited);
   }
-  LF_TRY_VOID(Ask(disputed));  // a third one tells which of the two is odd, where there is one
+  LF_TRY_VOID(Ask(disputed));  // a third witness, if there is one, decides which is the outlier
   return {};
 }
 
@@ -193,16 +192,16 @@ Answer<void> Auditor::Flag() {
   return {};
 }
 
-// ---- what is printed ----------------------------------------------------------------------------
+// ---- output -------------------------------------------------------------------------------------
 
-// Of one witness, over all cases that it took part in.
+// Counts for one witness over all its cases.
 struct Tally {
   std::size_t compared = 0;
   std::size_t agree = 0;
   std::size_t disagree = 0;
-  std::size_t quicker = 0;  // the odd one of three, by being quicker
+  std::size_t quicker = 0;  // the outlier of three, because it was faster
   std::size_t slower = 0;
-  std::size_t other = 0;  // odd, and a failure was involved
+  std::size_t other = 0;  // the outlier, with a failure involved
   std::size_t no_second_host = 0;
 };
 
@@ -216,7 +215,7 @@ std::map<std::string, Tally> TallyOf(const AuditReport& report) {
       if (audited.came == Came::kNoSecondHost) ++tally.no_second_host;
       if (opinions.size() < 2) continue;
       ++tally.compared;
-      // Where it is told who is odd, the others are right.
+      // If there is an outlier, the two others agree.
       const bool agrees = odd ? odd->which != i : audited.came == Came::kAgrees;
       ++(agrees ? tally.agree : tally.disagree);
       if (!odd || agrees) continue;
@@ -381,7 +380,7 @@ int RunAudit(const AuditFlags& flags, const CommandRun& run) {
     return {};
   };
   if (const auto done = audit(); !done) return Report(done.error());
-  // What disagrees is worth knowing, whether or not it could be flagged.
+  // Print the disagreements even if flagging failed.
   const auto flagged = auditor.Flag();
   flags.json ? PrintJson(auditor.report()) : PrintText(auditor.report());
   if (!flagged) {

@@ -56,7 +56,7 @@ int RunList(const BatchFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// Connects, finds the batch, and does something with the two.
+// Connects, finds the batch, and calls `act` with both.
 template <class Do>
 int WithBatch(const BatchFlags& flags, const CommandRun& run, const Do& act) {
   auto client = Connect(run.settings);

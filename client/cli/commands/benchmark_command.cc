@@ -80,7 +80,7 @@ int ListDatasets(const BenchmarkFlags& flags) {
   return kExitOk;
 }
 
-// Members are written as they are made: eight million of them are no more than one in memory.
+// Prints each member as it is generated: a data set may have eight million.
 int ListMembers(const looptree::Dataset& dataset, const BenchmarkFlags& flags) {
   if (dataset.size == 0) return Refuse(Uncountable(dataset));
   const std::uint64_t begin = std::min(flags.offset, dataset.size);
@@ -94,7 +94,7 @@ int ListMembers(const looptree::Dataset& dataset, const BenchmarkFlags& flags) {
     } else {
       fmt::print("{}\n", uri);
     }
-    if (std::ferror(stdout) != 0) return kExitFailed;  // nobody reads on
+    if (std::ferror(stdout) != 0) return kExitFailed;  // the reader has gone
   }
   if (flags.json) fmt::print("]\n");
   return kExitOk;

@@ -1,5 +1,4 @@
-// `loopfleet campaign`: the Python package's (docs/PYTHON.md), reached from the command that people
-// know.
+// `loopfleet campaign`: runs the campaigns of the Python package (docs/PYTHON.md).
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@ struct CampaignFlags {
   std::string folder;
 };
 
-// Exit code 78 as of any bad configuration.
+// Exit code 78: kExitBadConfig.
 constexpr const char* kProgram = R"(
 import importlib.util, sys
 if importlib.util.find_spec("loopfleet") is None:
@@ -33,7 +32,7 @@ from loopfleet.campaign import main
 sys.exit(main(sys.argv[1:]))
 )";
 
-// Becomes the Python program, so signals and the exit code are its own.
+// Replaces this process by Python, so signals and the exit code are Python's.
 int Become(const std::string& verb, const CampaignFlags& flags, const ClientSettings& settings) {
   const char* named = std::getenv("LOOPFLEET_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";

@@ -1,4 +1,4 @@
-// `loopfleet db`: a database file, without a coordinator.
+// `loopfleet db`: works on a database file, without a coordinator.
 
 #include <fmt/format.h>
 
@@ -92,11 +92,12 @@ int RunCheck(const DbFlags& flags) {
     fmt::print(stderr, "{}: every row is what was written\n", flags.file);
     return kExitOk;
   }
-  fmt::print(stderr,
-             "{0}: {1} damaged; such rows are never used, the others are served. Restore a snapshot "
-             "(loopfleet db snapshot), or go on without them; if a page of outcomes cannot be read "
-             "and the coordinator ends: loopfleet db repair {0}\n",
-             flags.file, check->damage_count);
+  fmt::print(
+      stderr,
+      "{0}: {1} damaged; such rows are never used, the others are served. Restore a snapshot "
+      "(loopfleet db snapshot), or go on without them; if a page of outcomes cannot be read "
+      "and the coordinator ends: loopfleet db repair {0}\n",
+      flags.file, check->damage_count);
   return kExitFailed;
 }
 
@@ -132,7 +133,7 @@ int RunRepair(const DbFlags& flags) {
   return kExitOk;
 }
 
-// What `thin` did, or with --dry-run would do.
+// Prints what `thin` did, or with --dry-run would do.
 void PrintThinned(const ThinFlags& flags, const storage::ThinningCount& count, std::int64_t id,
                   std::uint64_t file_bytes) {
   if (flags.json) {
@@ -273,7 +274,8 @@ void AddDbCommands(CommandLine& line) {
       {.name = "repair",
        .description = "Rebuild the table of outcomes from the pages that can be read; what is lost "
                       "becomes STORAGE_CORRUPT. No coordinator may be running on it",
-       .examples = "loopfleet db snapshot loopfleet.db before.db\nloopfleet db repair loopfleet.db"},
+       .examples =
+           "loopfleet db snapshot loopfleet.db before.db\nloopfleet db repair loopfleet.db"},
       CommandLine::Talks::kToNobody, [flags](const CommandRun&) { return RunRepair(*flags); });
   repair.add_option("file", flags->file, "the database")->type_name("FILE")->required();
   repair.add_flag("--json", flags->json, "print one JSON value");

@@ -1,4 +1,4 @@
-// `loopfleet doctor`: what about this machine spoils measurements, and what mends it.
+// `loopfleet doctor`: finds settings of this machine that spoil measurements, and how to fix them.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ std::string FindingText(const Finding& finding) {
 int RunDoctor(const DoctorFlags& flags) {
   monitoring::InspectionOptions options;
   if (flags.core >= 0) options.core = flags.core;
-  if (flags.root.empty()) {  // as a worker that is started from here
+  if (flags.root.empty()) {  // the processors that a worker started here would have
     if (auto allowed = monitoring::AllowedProcessors()) options.processors = *std::move(allowed);
   }
   const monitoring::HostFiles files =

@@ -33,7 +33,7 @@ struct EvalFlags {
   std::optional<double> max_age_s;
 };
 
-// One for each job: what was asked and what came of it, or why it was not asked.
+// One per job: the job and its outcome, or why it was not sent.
 struct Asked {
   JobSpec spec;
   std::optional<Outcome> outcome;
@@ -49,7 +49,7 @@ Result<std::string> ReadProgram(const std::string& file) {
   std::istream& stream = file == "-" ? std::cin : opened;
   std::string text;
   for (char byte = 0; text.size() <= kMaxLineBytes && stream.get(byte);) text += byte;
-  // A folder, for example. Standard input, which stdio reads, only ends.
+  // `file` may be a directory. Standard input, which stdio reads, only ends on an error.
   if (stream.bad() || (file == "-" && std::ferror(stdin) != 0)) {
     return Fail(ErrorKind::kInvalid, fmt::format("cannot read '{}'", file));
   }
@@ -70,7 +70,7 @@ Json SplitActions(const std::string& list) {
   return names;
 }
 
-// Through the same reader as `submit`, so that one validator says what a job is.
+// Uses the reader of `submit`, so that both validate jobs alike.
 Entry MakeEntry(const EvalFlags& flags, const char* source_field, const std::string& source,
                 const std::string& actions) {
   Json line = {{source_field, source}, {"actions", SplitActions(actions)}};

@@ -22,7 +22,7 @@ struct ExportFlags {
   std::string after;
 };
 
-// "12.3": after sequence 3 of batch 12.
+// Parses "12.3": after sequence 3 of batch 12.
 std::optional<wire::OutcomePlace> ParsePlace(const std::string& text) {
   wire::OutcomePlace place;
   const char* end = text.data() + text.size();
@@ -45,21 +45,21 @@ bool HasOutcomesToCome(const wire::BatchInfo& batch) {
   return batch.state == wire::BatchState::kOpen || batch.finished < batch.job_count;
 }
 
-// A batch that is not there, or whose row is damaged, keeps nobody from the others.
+// Whether the batch is missing or its row damaged; it is skipped then.
 bool IsMissing(const CallError& error) {
   return error.refusal && (error.refusal->code == FailureCode::kNotFound ||
                            error.refusal->code == FailureCode::kStorageCorrupt);
 }
 
-// The first batch from `first` on that has outcomes to come; if none has, the newest one of all.
-// What stands before it is complete; what stands after it may not be.
+// The first batch from `first` on that still lacks outcomes; if none does, the newest batch. All
+// batches before it are complete; later ones may not be.
 Answer<BatchId> FirstUnfinished(Client& client, BatchId first) {
   LF_TRY(auto list, client.ListBatches(wire::kMaxBatchesPerList));
   std::ranges::reverse(list.batches);
   if (list.batches.empty()) return first;
   if (list.batches.size() == wire::kMaxBatchesPerList) {
-    // Those before the newest ones are asked for one by one, which is seldom many: exports go on
-    // from where they were.
+    // Query the older batches one by one. They are seldom many, because exports resume where the
+    // last one stopped.
     const BatchId oldest_listed = list.batches.front().batch;
     for (BatchId id{std::max<std::uint64_t>(first.value, 1)}; id < oldest_listed; ++id.value) {
       const auto batch = client.ShowBatch(id);
@@ -86,7 +86,7 @@ int RunExport(const ExportFlags& flags, const CommandRun& run) {
   }
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
-  // Asked before anything is read: what comes meanwhile is for the next time.
+  // Determined before reading: outcomes that arrive meanwhile belong to the next export.
   const auto first_unfinished = FirstUnfinished(*client, list.after.batch);
   if (!first_unfinished) return Report(first_unfinished.error());
   wire::OutcomePlace resume{.batch = *first_unfinished};

@@ -35,7 +35,7 @@ int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summ
         fmt::print("{}\n", Dump(json));
       }
     }
-    // Whoever reads along wants each outcome when it is there.
+    // A reader of a pipe wants each outcome at once.
     if (!page.outcomes.empty()) std::fflush(stdout);
     bar.Show(
         {.done = page.batch.finished, .failed = page.batch.failed, .total = page.batch.job_count});

@@ -1,5 +1,5 @@
 #pragma once
-// Following a batch on the command line: a progress bar, outcomes as they finish, a summary.
+// Follows a batch on the command line: a progress bar, outcomes as they finish, a summary.
 
 #include <cstdint>
 #include <functional>
@@ -18,7 +18,7 @@ enum class OutcomeOutput {
 struct FollowOptions {
   BatchId batch;
   OutcomeOutput output = OutcomeOutput::kNone;
-  // The "index" that is printed for a job: its place in its batch, or in the file it came from.
+  // The "index" printed for a job: its position in its batch, or in its input file.
   std::function<std::uint64_t(std::uint32_t)> index_of = [](std::uint32_t index) { return index; };
 };
 
@@ -28,7 +28,7 @@ struct BatchSummary {
   std::map<std::string, std::uint32_t> failed;  // by code
 };
 
-// Ends when the last outcome is in. Gives the exit code; says on the way what has to be said.
+// Returns the exit code once the last outcome has arrived. Reports errors on standard error.
 int FollowBatch(Client& client, const FollowOptions& options, BatchSummary& summary);
 
 // "996 ok (12 from the store), 4 failed: 3 RUN_CRASH, 1 RUN_TIMEOUT"

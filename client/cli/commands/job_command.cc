@@ -27,7 +27,7 @@ struct JobFlags {
   bool json = false;
 };
 
-// "12.3" or "12/3": the job of index 3 in batch 12.
+// Parses "12.3" or "12/3": the job of index 3 in batch 12.
 std::optional<JobId> ParseJobId(const std::string& text) {
   JobId id;
   const char* end = text.data() + text.size();
@@ -113,7 +113,7 @@ void AddExplain(CommandLine& line, CLI::App& noun) {
 
 constexpr std::array<std::string_view, 6> kCodeFormats = {"c",      "llvm-ir", "asm",
                                                           "object", "facts",   "ptx"};
-constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far beyond the compile limit of workers
+constexpr Nanos kEmitLimit = std::chrono::minutes(2);  // far above a worker's compile limit
 
 struct CodeFlags {
   std::string job;
@@ -121,14 +121,14 @@ struct CodeFlags {
   std::string isa;
 };
 
-// What says which GPU measured a job; null: none did.
+// The GPU that measured a job; null: none.
 const HardwareFacts* GpuOf(const wire::JobInfo& info) {
   if (!info.outcome || !info.outcome->evaluation.conditions) return nullptr;
   const HardwareFacts& hardware = info.outcome->evaluation.conditions->hardware;
   return hardware.device == DeviceKind::kCuda ? &hardware : nullptr;
 }
 
-// Compilers live in workers: the one beside this program is asked.
+// Runs `loopfleet-worker emit`, from the directory of this program: only workers have a compiler.
 Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
   LF_TRY(const UniqueFd line, MemoryFile(JobLine(info.spec) + "\n"));
   Subprocess::Options options{
@@ -136,7 +136,7 @@ Result<ExitStatus> Emit(const CodeFlags& flags, const wire::JobInfo& info) {
       .stdin_fd = line.get()};
   if (!flags.isa.empty()) options.argv.insert(options.argv.end(), {"--isa", flags.isa});
   if (const HardwareFacts* gpu = GpuOf(info); gpu != nullptr) {
-    // For the GPU that measured it, unless a CPU's code was asked for.
+    // Code for the GPU that measured it, unless CPU code was requested.
     const bool is_for_gpu = flags.isa.empty() && flags.format != "c" && flags.format != "asm" &&
                             flags.format != "object";
     if (is_for_gpu) options.argv.insert(options.argv.end(), {"--gpu-arch", gpu->isa});

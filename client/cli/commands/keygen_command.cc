@@ -1,5 +1,4 @@
-// `loopfleet keygen`: keys of a coordinator and of those it lets in. Talks to nobody; files are all
-// it makes.
+// `loopfleet keygen`: creates key files for a coordinator and its peers. No network.
 
 #include <fmt/format.h>
 #include <pwd.h>
@@ -42,10 +41,10 @@ struct Made {
   wire::PublicKey key;
   fs::path secret_file;
   fs::path public_file;
-  fs::path authorized_file;  // empty: not authorized anywhere yet
+  fs::path authorized_file;  // empty: not authorized yet
 };
 
-// A worker is called like its host, people like their login.
+// The default name: the host for a worker, the login for clients and admins.
 std::string DefaultName(Role role) {
   if (role == Role::kCoordinator) return "coordinator";
   char host[256] = "";
@@ -100,8 +99,8 @@ Result<Made> MakeCoordinator(const fs::path& dir) {
   return made;
 }
 
-// A key, and with `authorize` also what makes it good for something: its public half at the
-// coordinator, the coordinator's beside it.
+// Creates a key pair. With --authorize it also adds the public half to the coordinator's keys, and
+// the coordinator's public key to `dir`.
 Result<Made> MakePeer(const fs::path& dir, Role role, const std::string& name,
                       const KeygenFlags& flags) {
   if (flags.authorize.empty()) return WritePair(dir, role, name);
@@ -110,7 +109,7 @@ Result<Made> MakePeer(const fs::path& dir, Role role, const std::string& name,
       wire::AuthorizedDir(keys, role) / (name + std::string(wire::kPublicSuffix));
   LF_TRY(const wire::PublicKeyFile coordinator,
          wire::LoadPublicKeyFile(wire::CoordinatorPublicFile(keys), Role::kCoordinator));
-  LF_TRY_VOID(wire::LoadAuthorizedKeys(keys));  // whether it is a coordinator's, and a safe one
+  LF_TRY_VOID(wire::LoadAuthorizedKeys(keys));  // checks that the directory exists and is safe
   std::error_code error;
   if (!flags.replace && fs::exists(fs::symlink_status(authorized, error))) {
     return Fail(ErrorKind::kExists,

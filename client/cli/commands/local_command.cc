@@ -22,9 +22,9 @@
 namespace loopfleet::client {
 namespace {
 
-// How soon the end of a daemon or of the command is noticed at the latest.
+// The longest time until the end of a daemon is noticed.
 constexpr timespec kGlance{.tv_sec = 0, .tv_nsec = 100'000'000};
-// A command that was told to end has this long.
+// How long a command may take to end after SIGTERM or SIGHUP.
 constexpr auto kCommandGrace = std::chrono::seconds(10);
 
 struct LocalFlags {
@@ -35,13 +35,13 @@ struct LocalFlags {
   bool json = false;
 };
 
-// False if `parent` is not our parent: it has ended already.
+// Makes this process end with `parent`. False: `parent` is not its parent, or has ended.
 bool EndWith(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  return ::getppid() == parent;  // asked after prctl: it may have ended in between
+  return ::getppid() == parent;  // after prctl: the parent may have ended before it
 }
 
-// The signals that end or pass through `local`, taken one by one instead of interrupting.
+// Signals that end `local` or are forwarded, blocked and taken one by one.
 class SignalQueue {
  public:
   SignalQueue() {
@@ -52,7 +52,7 @@ class SignalQueue {
 
   struct Signal {
     int number = 0;
-    bool from_terminal = false;  // then the whole foreground group has it already
+    bool from_terminal = false;  // the whole foreground group has received it already
   };
   std::optional<Signal> Next() {
     siginfo_t info{};
@@ -65,7 +65,7 @@ class SignalQueue {
   sigset_t set_;
 };
 
-// False if the cluster cannot go on.
+// Reports daemons that have ended. False: the coordinator is one of them.
 bool TellDeaths(LocalCluster& cluster) {
   bool coordinator_lives = true;
   for (const auto& death : cluster.TakeDeaths()) {
@@ -81,7 +81,7 @@ int RunCommand(LocalCluster& cluster, SignalQueue& signals,
   auto process = Subprocess::Start({.argv = command, .set_environment = cluster.Environment()});
   if (!process) {
     fmt::print(stderr, "loopfleet: {}\n", process.error().message);
-    return process.error().kind == ErrorKind::kNotFound ? 127 : 126;  // as shells have it
+    return process.error().kind == ErrorKind::kNotFound ? 127 : 126;  // as in shells
   }
   std::optional<std::chrono::steady_clock::time_point> kill_at;
   while (true) {
@@ -144,8 +144,8 @@ int RunLocal(const LocalFlags& flags, const CommandRun& run) {
   if (!flags.database.empty()) options.database = flags.database;
   auto cluster = LocalCluster::Start(options);
   LF_FAILPOINT("local.started");
-  // What comes from here on stays in the queue; what came before is in the flag, also if it came
-  // when the start had looked for the last time.
+  // From here on signals stay in the queue. Earlier ones are in the flag, even if they came after
+  // the last check in LocalCluster::Start.
   SignalQueue signals;
   if (stop) return kExitInterrupted;
   if (!cluster) {

@@ -32,8 +32,8 @@ template <class T>
 using Parsed = std::expected<T, Failure>;
 using Chosen = std::vector<const Observation*>;
 
-// Of one line, in all its steps: bytes that they show, and nodes of trees whose actions were tried
-// for being legal (some 10 ns each).
+// Bounds for all steps of one line: bytes of output, and tree nodes examined for legal actions
+// (some 10 ns each).
 constexpr std::size_t kMaxStepBytes = 16 << 20;
 constexpr std::size_t kMaxLegalityNodes = 1'000'000;
 
@@ -66,10 +66,10 @@ Scene SceneOf(const ReplayRequest& request, const Benchmark& benchmark, const Ag
           .options = request.look};
 }
 
-// The steps of one answer as text: values of the JSON library would take several times the memory.
+// The steps of one reply as text: JSON values would take several times the memory.
 class Steps {
  public:
-  // Before a step whose legal actions are to be found.
+  // Called before the legal actions of a step are determined.
   Parsed<void> SpendOnLegality(const AgentWalk& walk, const ActionSpace& space) {
     legality_nodes_ += walk.tree().nodes().size() * space.actions.size();
     if (legality_nodes_ <= kMaxLegalityNodes) return {};
@@ -102,10 +102,10 @@ class Steps {
 // One line of the output.
 struct Answer {
   Json head;                   // an object
-  std::optional<Steps> steps;  // its last field
+  std::optional<Steps> steps;  // the last field
 };
 
-// Actions of the other dialect are not illegal somewhere but meaningless here.
+// Rejects actions of the other dialect.
 Parsed<void> CheckActions(const std::vector<Action>& actions, Dialect dialect) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     auto checked = looptree::CheckDialect(actions[i], dialect);
@@ -156,7 +156,7 @@ Parsed<AgentWalk> StartWalk(const ReplayRequest& request, Benchmark benchmark) {
   return AgentWalk(benchmark, request.rules, static_cast<TreeRef>(cursor));
 }
 
-// What every step shows: always these, and what was asked for by name.
+// The observations of every step: kAlways, and those requested by name.
 Chosen StepObservations(const ReplayRequest& request, const Chosen& chosen) {
   constexpr std::array<std::string_view, 3> kAlways = {"loop_tree", "cursor", "legal_actions"};
   Chosen shown;
@@ -245,7 +245,7 @@ int RunReplay(std::istream& in, std::ostream& out) {
       answer = Answer{.head = ErrorOf(answer.error())};
     }
     Write(*answer, out);
-    if (!out) return kExitFailed;  // nobody gets the rest
+    if (!out) return kExitFailed;  // the reader has gone
   }
   if (!reader.failure().empty()) {
     fmt::print(stderr, "loopfleet: the input cannot be read: {}\n", reader.failure());

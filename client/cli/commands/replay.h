@@ -1,14 +1,14 @@
 #pragma once
-// RunReplay: what `loopfleet replay` does. Applies actions to benchmarks without a cluster: one
-// JSON object per line in, one per line out, in order and flushed, blank lines left out. A bad line
-// gives
-// {"error": {"code", "message", "action_index"}} and the next line is read.
+// RunReplay: implements `loopfleet replay`. Applies actions to benchmarks without a cluster: one
+// JSON object per line in, one per line out, in order and flushed; blank lines are skipped. For a
+// bad line it prints {"error": {"code", "message", "action_index"}} and continues.
 
 #include <iosfwd>
 
 namespace loopfleet::client {
 
-// kExitOk, or kExitFailed if any line was bad. Lines over 1 MiB are refused without being held.
+// Returns kExitOk, or kExitFailed if a line was bad. Lines over 1 MiB are refused and not kept in
+// memory.
 int RunReplay(std::istream& in, std::ostream& out);
 
 }  // namespace loopfleet::client

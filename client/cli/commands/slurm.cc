@@ -12,9 +12,10 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr std::string_view kJobName = "loopfleet-worker";  // as in the script
+constexpr std::string_view kJobName = "loopfleet-worker";  // as in the sbatch script
 constexpr char kColumnEnd = '|';
-// Array job, index, state, node, time used, time left, reason, comment: last, for it is free text.
+// Array job, index, state, node, time used, time left, reason, comment (last, because it is free
+// text).
 constexpr std::string_view kFormat = "%F|%K|%T|%N|%M|%L|%r|%k";
 constexpr std::size_t kColumns = 8;
 
@@ -68,7 +69,7 @@ Result<std::optional<std::chrono::seconds>> ParseSlurmTime(std::string_view text
   }
   const auto parts = Split(has_days ? text.substr(dash + 1) : text, ':', 4);
   if (parts.size() > 3) return wrong();
-  // What the first of so many parts counts; the others go on from there.
+  // The number of parts determines the unit of the first one.
   constexpr std::array kUnits = {kHour, kMinute, std::int64_t{1}};
   const std::size_t first = has_days ? 0 : std::array<std::size_t, 4>{0, 1, 1, 0}[parts.size()];
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -76,7 +77,7 @@ Result<std::optional<std::chrono::seconds>> ParseSlurmTime(std::string_view text
     if (!number) return wrong();
     total += *number * kUnits[first + i];
   }
-  if (total == 0) return wrong();  // sbatch takes it for "no limit"; say that plainly instead
+  if (total == 0) return wrong();  // sbatch reads 0 as "no limit"; UNLIMITED says so clearly
   return std::chrono::seconds(total);
 }
 
@@ -142,7 +143,7 @@ Result<std::vector<SlurmTask>> ParseTasks(std::string_view output) {
     const auto allocation = NumberIn<std::uint64_t>(column[0]);
     if (!allocation) return Fail(ErrorKind::kCorrupt, fmt::format("squeue printed '{}'", line));
     const auto index = NumberIn<std::uint32_t>(column[1]);
-    if (!index) continue;  // no array: a job of that name that somebody else made
+    if (!index) continue;  // not an array: another job of that name
     tasks.push_back({.allocation = *allocation,
                      .index = *index,
                      .state = std::string(column[2]),

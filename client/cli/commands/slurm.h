@@ -1,8 +1,7 @@
 #pragma once
-// Slurm's side of `loopfleet fleet`: what is said to sbatch, squeue and scancel, and what squeue's
-// answer means. Values only; who calls those programs is slurm_command.cc. A set of workers that
-// was asked for together is one job array, here called an allocation; each worker is one of its
-// tasks.
+// Slurm's side of `loopfleet fleet`: builds the commands of sbatch and squeue, and parses squeue's
+// output. Pure: slurm_command.cc runs those programs. Workers requested together are one job array,
+// called an allocation; each worker is one of its tasks.
 
 #include <chrono>
 #include <cstdint>
@@ -15,37 +14,37 @@
 
 namespace loopfleet::client {
 
-// Longer than what a worker may be in the middle of: a compilation and a run at their limits (10 s
-// each), several times over, and the outcome's way to the coordinator.
+// Several times what a running job may still take: a compilation and a run at their limits (10 s
+// each), and sending the outcome to the coordinator.
 inline constexpr std::chrono::seconds kDefaultDrainBefore{120};
 // Slurm's default MaxArraySize is 1,001.
 inline constexpr int kMostSlurmWorkers = 1000;
 
 struct SlurmRequest {
   int workers = 1;
-  std::string program;      // of the worker, as the nodes see it
-  std::string coordinator;  // its endpoint for workers
-  std::string keys;         // of the workers, as the nodes see it; "": none
+  std::string program;      // path of the worker, as seen by the nodes
+  std::string coordinator;  // the coordinator's endpoint for workers
+  std::string keys;         // directory of the workers' keys, as seen by the nodes; "": none
   std::string device = "cpu";
   std::vector<std::string> labels;
-  // What sbatch is told; "" and 0: nothing, so that the cluster's default holds.
+  // Options of sbatch; "" and 0: the cluster's default.
   std::string partition;
   std::string account;
   std::string time;  // in Slurm's notation
   std::string gres;
-  int cpus = 0;                                             // for each worker
-  std::chrono::seconds drain_before = kDefaultDrainBefore;  // the time limit
-  std::vector<std::string> sbatch;                          // further options, as they are
+  int cpus = 0;                                             // per worker
+  std::chrono::seconds drain_before = kDefaultDrainBefore;  // before the time limit
+  std::vector<std::string> sbatch;                          // further options, passed on unchanged
 };
 
-// "90" (minutes), "8:00:00", "2-12", ..., as sbatch takes them; empty: no limit.
+// Parses "90" (minutes), "8:00:00", "2-12" ..., as sbatch does; nullopt: no limit.
 Result<std::optional<std::chrono::seconds>> ParseSlurmTime(std::string_view text);
 
-// sbatch and its arguments; it reads the script from its standard input and prints the allocation.
-// kInvalid: a request that makes no sense, such as a drain longer than the time limit.
+// The sbatch command. sbatch reads the script from standard input and prints the allocation.
+// kInvalid: an inconsistent request, such as a drain longer than the time limit.
 Result<std::vector<std::string>> SbatchCommand(const SlurmRequest& request);
 
-// deploy/slurm/worker.sbatch, as it was when this was built.
+// deploy/slurm/worker.sbatch, embedded at build time.
 std::string_view SlurmWorkerScript();
 
 struct SlurmTask {
@@ -53,19 +52,19 @@ struct SlurmTask {
   std::uint32_t index = 0;
   std::string state;        // PENDING, RUNNING, COMPLETING, ...: Slurm's own word
   std::string node;         // "": none yet
-  std::string ran;          // for how long, in Slurm's notation
-  std::string left;         // of its time limit
-  std::string reason;       // why it waits; "": it does not
-  std::string coordinator;  // that its worker was told
+  std::string ran;          // run time so far, in Slurm's notation
+  std::string left;         // time left until its limit
+  std::string reason;       // why it waits; "": not waiting
+  std::string coordinator;  // given to its worker
 
-  std::string id() const;     // "123_4", as scancel takes it
-  std::string label() const;  // that its worker carries: "slurm=123_4"
+  std::string id() const;     // "123_4", as for scancel
+  std::string label() const;  // of its worker: "slurm=123_4"
   bool pending() const { return state == "PENDING"; }
 };
 
-// Asks for this user's workers, in the form that ParseTasks reads.
+// Lists this user's workers in the format that ParseTasks reads.
 std::vector<std::string> SqueueCommand();
-// kCorrupt: this is not what SqueueCommand asks for.
+// kCorrupt: not the format of SqueueCommand.
 Result<std::vector<SlurmTask>> ParseTasks(std::string_view output);
 
 // "all", an allocation ("123") or one task ("123_4").

@@ -1,4 +1,4 @@
-// `loopfleet fleet`: workers by the dozen, where a cluster's scheduler gives the machines.
+// `loopfleet fleet`: requests and releases workers on a cluster with a scheduler.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,10 +26,10 @@
 namespace loopfleet::client {
 namespace {
 
-// A controller that is very busy answers within its MessageTimeout, 10 s by default, and is asked
-// again by Slurm's programs themselves.
+// A very busy controller answers within its MessageTimeout, 10 s by default, and Slurm's programs
+// retry by themselves.
 constexpr std::chrono::seconds kSlurmPatience{120};
-// How often Slurm is asked whether workers that were told to end have ended.
+// Interval for asking Slurm whether draining workers have ended.
 constexpr std::chrono::milliseconds kReleaseGlance{500};
 
 struct SlurmFlags {
@@ -66,7 +66,7 @@ std::string ContentOf(const UniqueFd& file) {
   return content;
 }
 
-// Runs one of Slurm's programs to its end and gives what it printed.
+// Runs one of Slurm's programs to its end and returns its output.
 Result<std::string> CallSlurm(const std::vector<std::string>& command, std::string_view input) {
   LF_TRY(const UniqueFd in, MemoryFile(input));
   LF_TRY(const UniqueFd out, MemoryFile(""));
@@ -97,7 +97,7 @@ Result<std::vector<SlurmTask>> ListTasks(const TaskChoice& choice) {
   return tasks;
 }
 
-// For a shell.
+// Quotes for a shell.
 std::string Quoted(const std::string& text) {
   if (text.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~") == std::string::npos) return text;
   std::string quoted = "'";
@@ -121,7 +121,7 @@ int RunSlurm(const SlurmFlags& flags) {
   }
   const auto answer = CallSlurm(*command, SlurmWorkerScript());
   if (!answer) return Complain(answer.error());
-  // "123", or "123;cluster".
+  // The output is "123" or "123;cluster".
   const std::string allocation = answer->substr(0, answer->find_first_of(";\n"));
   if (flags.json) {
     fmt::print("{}\n", Dump(Json{{"allocation", allocation}, {"workers", request.workers}}));
@@ -135,12 +135,12 @@ int RunSlurm(const SlurmFlags& flags) {
   return kExitOk;
 }
 
-// What is told about an allocation as a whole.
+// Summary of one allocation.
 struct Allocation {
   std::map<std::string, int> tasks_by_state;
   std::string coordinator;
-  std::string left;    // of the first that runs
-  std::string reason;  // of the first that waits
+  std::string left;    // of the first running task
+  std::string reason;  // of the first waiting task
 };
 
 int RunList(const FleetFlags& flags) {
@@ -179,7 +179,7 @@ int RunList(const FleetFlags& flags) {
   return kExitOk;
 }
 
-// The newest worker with this label: a task that Slurm ran again has had others before.
+// The newest worker with this label: a requeued task has had earlier ones.
 const wire::WorkerInfo* WorkerOf(const wire::WorkerList& list, const SlurmTask& task) {
   const wire::WorkerInfo* found = nullptr;
   for (const wire::WorkerInfo& info : list.workers) {
@@ -242,7 +242,7 @@ std::vector<std::string> IdsOf(const std::vector<SlurmTask>& tasks) {
   return ids;
 }
 
-// Tells Slurm to end `tasks`. --quiet: one that has ended meanwhile is no error.
+// Tells Slurm to end `tasks`. --quiet: a task that has already ended is no error.
 Status Cancel(const std::vector<SlurmTask>& tasks, std::vector<std::string> options) {
   if (tasks.empty()) return {};
   std::vector<std::string> command = {"scancel", "--quiet"};
@@ -253,7 +253,7 @@ Status Cancel(const std::vector<SlurmTask>& tasks, std::vector<std::string> opti
 }
 
 struct Released {
-  std::vector<std::string> drained;    // ended by themselves, or had never begun
+  std::vector<std::string> drained;    // ended by themselves, or never started
   std::vector<std::string> cancelled;  // did not end in time
 };
 
@@ -348,7 +348,7 @@ void AddSlurmCommand(CommandLine& line, CLI::App& noun) {
       .add_option("--drain-before", flags->drain_before_s,
                   fmt::format("begin to drain so many seconds before the time limit (default {})",
                               kDefaultDrainBefore.count()))
-      ->check(CLI::Range(1, 65'535));  // what sbatch takes
+      ->check(CLI::Range(1, 65'535));  // as in sbatch
   slurm.add_option("--sbatch", request.sbatch, "a further option of sbatch; may be repeated")
       ->type_name("OPTION");
   slurm.add_flag("--dry-run", flags->dry_run, "print what would be run, and run nothing");

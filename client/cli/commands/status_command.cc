@@ -1,4 +1,4 @@
-// `loopfleet status`, `top` and `events`: the fleet now, live, and what happened to it.
+// `loopfleet status`, `top` and `events`: the fleet now, live, and its recent events.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ struct FleetFlags {
   bool once = false;
   bool follow = false;
   double interval_s = 1;
-  std::uint64_t count = 0;  // 0: no end
+  std::uint64_t count = 0;  // 0: unlimited
 };
 
 Answer<FleetSnapshot> TakeSnapshot(Client& client, std::uint64_t after_event,
@@ -60,7 +60,7 @@ Answer<void> Update(Client& client, FleetHistory& history) {
   return {};
 }
 
-// False: somebody wants to leave.
+// False: the user quits.
 bool WaitForKey(const Terminal& terminal, std::chrono::milliseconds wait) {
   const auto until = std::chrono::steady_clock::now() + wait;
   while (!InterruptFlag()) {
@@ -93,7 +93,7 @@ int RunTop(const FleetFlags& flags, const CommandRun& run) {
       if (auto updated = Update(*client, history); !updated) error = std::move(updated).error();
     }
   }
-  // To leave is no failure.
+  // Quitting is not a failure.
   if (!error || error->kind == ErrorKind::kClosed) return kExitOk;
   return Report(*error);
 }
@@ -101,7 +101,7 @@ int RunTop(const FleetFlags& flags, const CommandRun& run) {
 // ---- events -------------------------------------------------------------------------------------
 
 int RunEvents(const FleetFlags& flags, const CommandRun& run) {
-  constexpr auto kPause = std::chrono::milliseconds(250);  // between two looks
+  constexpr auto kPause = std::chrono::milliseconds(250);  // between two requests
   auto client = Connect(run.settings);
   if (!client) return Report(client.error());
   std::uint64_t epoch = 0;
@@ -111,11 +111,11 @@ int RunEvents(const FleetFlags& flags, const CommandRun& run) {
     const auto fleet =
         client->ShowFleet({.after_event = last, .max_events = wire::kMaxEventsPerList});
     if (!fleet) {
-      // To stop following is no failure.
+      // Ending --follow is not a failure.
       if (flags.follow && fleet.error().kind == ErrorKind::kClosed) return kExitOk;
       return Report(fleet.error());
     }
-    if (epoch != 0 && fleet->epoch != epoch) {  // another coordinator, whose events begin anew
+    if (epoch != 0 && fleet->epoch != epoch) {  // restarted: its events start again at 1
       epoch = 0;
       last = 0;
       continue;

@@ -28,12 +28,12 @@ struct SubmitFlags {
   bool json = false;
 };
 
-// What became of the lines: which of them are jobs of the batch, and how many are not.
+// Which lines became jobs of the batch, and how many did not.
 struct Submission {
   BatchId batch;
   std::vector<std::uint64_t> line_of_job;  // index among the non-blank lines, by job
   std::uint64_t bad_lines = 0;
-  std::uint64_t lines = 0;  // that are not blank
+  std::uint64_t lines = 0;  // non-blank lines
 };
 
 void Reject(const SubmitFlags& flags, const RejectedJob& rejected, const LineReader::Line& line,
@@ -49,7 +49,7 @@ void Reject(const SubmitFlags& flags, const RejectedJob& rejected, const LineRea
   std::fflush(stdout);
 }
 
-// Reads to the end, sending on the way. What was accepted stays so if a later part fails.
+// Sends jobs while it reads to the end. Accepted jobs remain accepted if a later part fails.
 Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client& client,
                          Submission& submission) {
   BatchWriter writer(client);
@@ -76,13 +76,12 @@ Answer<void> SubmitLines(const SubmitFlags& flags, std::istream& stream, Client&
   const auto sent = send();
   submission.batch = writer.batch();
   if (!sent) {
-    // What was accepted will run: at least say that nothing follows, so that waiting for it can
-    // end.
+    // The accepted jobs will run: close the batch, so that it can finish.
     client.AllowGoodbye(kGoodbyeLimit);
     if (submission.batch) static_cast<void>(writer.Finish());
     return sent;
   }
-  // A file without a single good line makes no batch.
+  // A file without a valid line creates no batch.
   if (submission.line_of_job.empty()) return {};
   const auto finished = writer.Finish();
   submission.batch = writer.batch();

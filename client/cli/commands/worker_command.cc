@@ -35,7 +35,7 @@ std::string TimeText(WallTime when) {
   return text;
 }
 
-// Why it gets no jobs, or only some, for people.
+// Why it gets no jobs, or only some.
 std::string WhyText(const wire::WorkerInfo& info) {
   if (info.drain) {
     return fmt::format("drained by {} at {}{}{}", info.drain->by, TimeText(info.drain->since),
@@ -73,7 +73,7 @@ int RunList(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// The workers whose name or id starts so.
+// The workers whose name or id starts with `name`.
 std::vector<wire::WorkerInfo> Named(const wire::WorkerList& list, const std::string& name) {
   std::vector<wire::WorkerInfo> found;
   for (const wire::WorkerInfo& info : list.workers) {
@@ -136,13 +136,13 @@ int RunShow(const WorkerFlags& flags, const CommandRun& run) {
   return kExitOk;
 }
 
-// What the target of a drain is called: a name or an id may be given by how it begins.
+// Resolves the target of a drain: a host, or a worker by a prefix of its name or id.
 std::string TargetOf(const wire::WorkerList& list, const std::string& name) {
   for (const wire::WorkerInfo& info : list.workers) {
     if (info.hardware.host == name) return name;
   }
   const std::vector<wire::WorkerInfo> found = Named(list, name);
-  if (found.size() != 1) return name;  // the coordinator says what there is
+  if (found.size() != 1) return name;  // the coordinator's error lists the workers
   return found.front().worker.ToString().starts_with(name) ? found.front().worker.ToString()
                                                            : found.front().name;
 }

@@ -23,7 +23,8 @@ const Unit* UnitOf(char letter) {
   return found == std::end(kUnits) ? nullptr : found;
 }
 
-// What was probably meant: the first number in it, with the first unit behind that; else days.
+// The age that was probably meant: the first number in the text with the first unit after it, else
+// in days.
 std::string NearestAge(std::string_view text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto* first = std::ranges::find_if(text, is_digit);
@@ -36,7 +37,7 @@ std::string NearestAge(std::string_view text) {
   }
   Unit unit = kDay;
   for (const char* at = behind; at != std::to_address(text.end()); ++at) {
-    if (const Unit* found = UnitOf(static_cast<char>(*at | 0x20))) {  // in lower case
+    if (const Unit* found = UnitOf(static_cast<char>(*at | 0x20))) {  // to lower case
       unit = *found;
       break;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// An age as people write it: a whole number and its unit, "90d".
+// Parses an age such as "90d": a whole number and its unit.
 
 #include <chrono>
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace loopfleet::client {
 
-// Units are s, m, h, d and w; from one second to a hundred years.
-// kInvalid: anything else, with the nearest age that can be written.
+// Units are s, m, h, d and w; from one second to a hundred years. kInvalid: anything else; the
+// message suggests the nearest valid age.
 Result<std::chrono::seconds> ParseAge(std::string_view text);
 
 }  // namespace loopfleet::client

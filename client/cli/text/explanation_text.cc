@@ -13,7 +13,7 @@ namespace {
 
 double Seconds(std::uint64_t ms) { return static_cast<double>(ms) / 1e3; }
 
-// Why the worker does not have the job now.
+// Why the worker cannot run the job now, or "matches".
 std::string FitText(const wire::WorkerFit& fit) {
   std::vector<std::string> parts;
   if (fit.other_device) parts.emplace_back("another device");

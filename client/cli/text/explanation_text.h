@@ -1,5 +1,5 @@
 #pragma once
-// A job's explanation, for people and for programs.
+// A job's explanation as text and as JSON.
 
 #include <string>
 

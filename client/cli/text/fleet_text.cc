@@ -255,8 +255,7 @@ void FleetHistory::Add(FleetSnapshot snapshot) {
     events_.push_back(std::move(event));
     if (events_.size() > kMostEvents) events_.pop_front();
   }
-  if (snapshot.fleet.last_event < last_event_)
-    last_event_ = 0;  // a restart, and none of its own yet
+  if (snapshot.fleet.last_event < last_event_) last_event_ = 0;  // restarted, without events yet
   snapshot.fleet.events.clear();
   moments_.push_back(std::move(snapshot));
   if (moments_.size() > most_) moments_.pop_front();
@@ -359,7 +358,7 @@ void AddLines(std::vector<std::string>& lines, const std::string& text) {
 std::string WorkersText(const FleetHistory& history, std::size_t most) {
   Table table({"WORKER", "STATE", "JOBS/S", "LEASED", "FINISHED", "CANARY", "DEVICE"});
   std::vector<wire::WorkerInfo> workers = history.latest().workers.workers;
-  // Those that need somebody first; lost ones, which are history, last.
+  // Workers that need attention first, lost ones last.
   const auto rank = [](const wire::WorkerInfo& worker) {
     switch (worker.state) {
       case wire::WorkerState::kQuarantined: return 0;
@@ -416,7 +415,7 @@ std::vector<std::string> TopScreen(const FleetHistory& history, const ScreenSize
                                 RateText(*std::ranges::max_element(rates))));
   }
   if (fleet.failed_jobs > 0) lines.push_back("failures: " + FailuresText(fleet));
-  // What is left goes to workers, batches and events alike.
+  // Share the remaining rows equally between workers, batches and events.
   const std::size_t share = size.rows > lines.size() + 9 ? (size.rows - lines.size() - 6) / 3 : 1;
   lines.emplace_back();
   AddLines(lines, WorkersText(history, share));

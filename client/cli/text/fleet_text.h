@@ -1,6 +1,6 @@
 #pragma once
-// The fleet at a moment, in words: the sentence that says whether it is healthy, the cards of
-// `loopfleet status`, the screen of `loopfleet top`. Pure: no sockets, no terminal.
+// The fleet as text: the health sentence, the lines of `loopfleet status`, the screen of `loopfleet
+// top`. Pure: no sockets, no terminal.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,39 +23,39 @@ struct FleetSnapshot {
 enum class HealthLevel : std::uint8_t { kHealthy, kWarning, kProblem };
 struct FleetHealth {
   HealthLevel level = HealthLevel::kHealthy;
-  std::string sentence;  // the worst that is, or that nothing is
-  std::string hint;      // a command that shows or mends it; "": nothing to do
+  std::string sentence;  // the worst problem, or that there is none
+  std::string hint;      // a command that shows or fixes it; "": nothing to do
 };
 FleetHealth HealthOf(const FleetSnapshot& snapshot);
 
 std::string StatusText(const FleetSnapshot& snapshot);
 Json StatusJson(const FleetSnapshot& snapshot);
 
-// One line: time, kind, what, text.
+// One line: time, kind, subject, text.
 std::string EventText(const wire::FleetEvent& event);
 Json EventJson(const wire::FleetEvent& event);
 
-// The last moments of a fleet: what rates are made of. Forgets what is older than the window, and
-// everything when the coordinator was restarted.
+// Recent snapshots of a fleet, from which rates are computed. Drops the oldest beyond `most`, and
+// everything when the coordinator has restarted.
 class FleetHistory {
  public:
   explicit FleetHistory(std::size_t most = 60) : most_(most) {}
-  void Add(FleetSnapshot snapshot);  // its events are those since the last one
+  void Add(FleetSnapshot snapshot);  // its events are those since the last snapshot
   const FleetSnapshot& latest() const { return moments_.back(); }
   bool empty() const { return moments_.empty(); }
   std::uint64_t last_event() const { return last_event_; }
   const std::deque<wire::FleetEvent>& events() const { return events_; }
 
-  // Over the last seconds; 0 before there are two moments.
+  // Over the last few snapshots; 0 with fewer than two.
   double JobsPerSecond() const;
   double JobsPerSecondOf(const wire::WorkerInfo& worker) const;
   double JobsPerSecondOf(const wire::BatchInfo& batch) const;
-  std::vector<double> RatePerStep() const;  // between each two moments, oldest first
+  std::vector<double> RatePerStep() const;  // between consecutive snapshots, oldest first
 
  private:
-  static constexpr std::size_t kRateMoments = 6;  // as many back as rates look
+  static constexpr std::size_t kRateMoments = 6;  // snapshots that a rate spans
   static constexpr std::size_t kMostEvents = 50;
-  const FleetSnapshot* Earlier() const;  // the moment that rates are since
+  const FleetSnapshot* Earlier() const;  // the start of the rate's span
   double SecondsSince(const FleetSnapshot& earlier) const;
 
   const std::size_t most_;
@@ -68,10 +68,10 @@ struct ScreenSize {
   std::size_t columns = 80;
   std::size_t rows = 24;
 };
-// Lines of at most `columns` characters, at most `rows` of them; plain ASCII but for names.
+// At most `rows` lines of at most `columns` characters; plain ASCII except names.
 std::vector<std::string> TopScreen(const FleetHistory& history, const ScreenSize& size);
 
-// For a terminal: without bytes that it would act upon.
+// Replaces control characters by '?', for a terminal.
 std::string Printable(std::string_view text);
 
 }  // namespace loopfleet::client

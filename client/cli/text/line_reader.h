@@ -1,6 +1,6 @@
 #pragma once
-// LineReader: lines of a stream with their numbers, in bounded memory: of a line that is too long
-// only so much is kept that a reader sees that it is.
+// LineReader: reads numbered lines of a stream in bounded memory. Of a line that is too long it
+// keeps max_bytes + 1 bytes, so that the caller notices.
 
 #include <cerrno>
 #include <cstddef>
@@ -18,16 +18,16 @@ namespace loopfleet::client {
 class LineReader {
  public:
   struct Line {
-    std::string text;          // without the line break; at most max_bytes + 1 of it
+    std::string text;          // without the line break; at most max_bytes + 1 bytes
     std::uint64_t number = 0;  // 1-based, blank lines counted
-    bool blank = false;        // nothing but white space, and not too long
+    bool blank = false;        // only white space, and not too long
   };
 
   LineReader(std::istream& stream, std::size_t max_bytes)
       : stream_(stream), max_bytes_(max_bytes) {}
 
-  // Empty at the end, and where the stream cannot be read on: then failure() says why. A last line
-  // without a line break is a line.
+  // Nullopt at the end, and on a read error, which failure() describes. A last line without a line
+  // break counts as a line.
   std::optional<Line> Next() {
     using Traits = std::istream::traits_type;
     Line line;
@@ -45,12 +45,12 @@ class LineReader {
     return line;
   }
 
-  // Why the lines ended before the stream did, for people; "" if they did not.
+  // The read error that ended the lines early; "": none.
   const std::string& failure() const { return failure_; }
 
  private:
-  // From the buffer itself: a stream's own way to a byte takes several times as long, and lines may
-  // be long. A file's buffer throws what it cannot read; standard input, which stdio reads, ends.
+  // Reads from the stream's buffer, which is several times faster than the stream's own functions.
+  // On a read error a file's buffer throws; standard input, which stdio reads, only ends.
   std::istream::int_type NextByte() {
     using Traits = std::istream::traits_type;
     try {

@@ -28,7 +28,7 @@ std::string OriginText(const Outcome& outcome) {
 std::string StagesText(const StageDurations& stages) {
   std::vector<std::string> parts;
   for (const Stage stage : kStages) {
-    if (stages[stage] == Nanos{0}) continue;  // the job did not pass it
+    if (stages[stage] == Nanos{0}) continue;  // the job skipped this stage
     parts.push_back(fmt::format("{} {}", StageName(stage), DurationText(stages[stage])));
   }
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -1,5 +1,5 @@
 #pragma once
-// Outcomes and their parts as text for people.
+// Outcomes and their parts as text.
 
 #include <string>
 
@@ -12,12 +12,12 @@ namespace loopfleet::client {
 std::string DurationText(Nanos duration);  // "1.25 ms"
 std::string TimeText(WallTime time);       // "2026-01-31 12:00:00" (UTC)
 std::string SourceText(const looptree::Source& source);
-// The loop tree that the job's actions lead to; "" where they lead to none.
+// The loop tree that the job's actions lead to; "" if the replay fails.
 std::string TreeOf(const JobSpec& spec);
 
-// Benchmark, tree, figures, whence they come, stages. Only for an outcome that has a measurement.
+// Benchmark, tree, figures, origin, stages. The outcome must have a measurement.
 std::string MeasurementText(const JobSpec& spec, const Outcome& outcome);
-// "INVALID_ACTION: unknown action ..." with what to do.
+// "INVALID_ACTION: unknown action ...".
 std::string FailureText(const Failure& failure);
 
 }  // namespace loopfleet::client

@@ -11,7 +11,7 @@ namespace loopfleet::client {
 namespace {
 
 constexpr int kWidth = 30;
-constexpr auto kLeastPause = std::chrono::milliseconds(50);  // between two drawings
+constexpr auto kLeastPause = std::chrono::milliseconds(50);  // between two redraws
 
 std::string_view Variable(const char* name) {
   const char* value = std::getenv(name);

@@ -1,6 +1,6 @@
 #pragma once
-// ProgressBar: one line on a terminal, rewritten in place. Where standard error is no terminal, or
-// one that cannot do it (TERM=dumb), it prints nothing.
+// ProgressBar: one line on standard error, rewritten in place. Prints nothing if that is not a
+// terminal, or one that cannot rewrite a line (TERM=dumb).
 
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace loopfleet::client {
 
 struct Progress {
   std::uint32_t done = 0;
-  std::uint32_t failed = 0;  // of those
+  std::uint32_t failed = 0;  // of `done`
   std::uint32_t total = 0;
 };
 

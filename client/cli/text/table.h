@@ -1,5 +1,5 @@
 #pragma once
-// Table: columns for people, aligned, on standard output.
+// Table: text in aligned columns.
 
 #include <string>
 #include <vector>

@@ -24,7 +24,7 @@ Terminal::Terminal() {
     settings.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C still interrupts
     ::tcsetattr(STDIN_FILENO, TCSANOW, &settings);
   }
-  fmt::print("\033[?1049h\033[?25l");  // another screen, without a cursor
+  fmt::print("\033[?1049h\033[?25l");  // alternate screen, cursor hidden
   std::fflush(stdout);
 }
 
@@ -47,7 +47,7 @@ void Terminal::Draw(const std::vector<std::string>& lines) const {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     frame += fmt::format("{}{}\033[K", i == 0 ? "" : "\r\n", lines[i]);
   }
-  frame += "\033[J";  // whatever was longer before
+  frame += "\033[J";  // clears the rest of the last frame
   std::fwrite(frame.data(), 1, frame.size(), stdout);
   std::fflush(stdout);
 }

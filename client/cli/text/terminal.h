@@ -1,6 +1,6 @@
 #pragma once
-// Terminal: a screen of its own on standard output, drawn anew each time, and keys read one by one.
-// What was there before comes back with the destructor.
+// Terminal: the alternate screen on standard output, redrawn as a whole, and single keys from
+// standard input. The destructor restores the terminal.
 
 #include <termios.h>
 
@@ -15,7 +15,7 @@ namespace loopfleet::client {
 
 class Terminal {
  public:
-  // Standard output is a terminal that can be drawn upon, and standard input one that has keys.
+  // Whether standard output is a terminal that can be drawn on, and standard input a terminal.
   static bool IsThere();
 
   Terminal();

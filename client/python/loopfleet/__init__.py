@@ -4,8 +4,8 @@
     with loopfleet.LocalCluster() as cluster, loopfleet.Client() as client:
         print(client.evaluate("benchmark://mm-v0/mm64_64_64", ["down", "split_16"]))
 
-With the extra ``gym``, importing this registers ``loopfleet/LoopTool-v0`` (also ``loop_tool-v0``) and
-``loopfleet/LoopTune-v0`` with Gymnasium. docs/PYTHON.md tells the rest.
+With the extra ``gym``, importing this registers ``loopfleet/LoopTool-v0`` (also ``loop_tool-v0``)
+and ``loopfleet/LoopTune-v0`` with Gymnasium. See docs/PYTHON.md.
 """
 
 import importlib.util as _importlib_util

@@ -1,4 +1,4 @@
-"""AsyncClient: the same names as Client, to be awaited."""
+"""AsyncClient: the methods of Client as coroutines."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .results import ResultBatch
 
 @dataclass
 class _Taking:
-    """What one recv() takes."""
+    """The progress of one recv()."""
 
-    promised: int  # to it, of those that are there or on their way: other tasks wait for others
+    promised: int  # outcomes reserved for it; other tasks wait for others
     got: list[tuple[int, asyncio.Future[Outcome]]] = field(default_factory=list)
 
 
 class AsyncClient:
-    """A Client for one event loop. Takes the same arguments; its thread does the talking, so a busy loop
-    delays nobody's heartbeat."""
+    """A Client for one event loop, with the same arguments. A thread of its own does the I/O, so a
+    busy loop does not delay requests or replies."""
 
     def __init__(self, address: str | None = None, **options: Any):
         self._client = Client(address, **options)
         self._arrived: asyncio.Queue = asyncio.Queue()
         self._tickets = itertools.count()
-        self._expected = 0  # of send(), neither received nor promised to a recv() that waits
+        self._expected = 0  # of send(): neither received nor reserved by a waiting recv()
 
     @property
     def address(self) -> str:
@@ -65,8 +65,8 @@ class AsyncClient:
 
     async def as_completed(self, jobs: Iterable[JobLike], *, timeout: float | None = None
                            ) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """(place in ``jobs``, outcome) of each as it finishes. Leaving the loop early cancels the rest: once the
-        event loop closes this generator, or at once with contextlib.aclosing()."""
+        """Yields (index in ``jobs``, outcome) as each finishes. Leaving the loop early cancels the
+        rest: when the event loop closes this generator, or at once with contextlib.aclosing()."""
         made, places, failed = make_jobs(jobs)
         for each in failed:
             yield each
@@ -79,7 +79,7 @@ class AsyncClient:
         def put(item: Any) -> None:
             try:
                 loop.call_soon_threadsafe(arrived.put_nowait, item)
-            except RuntimeError:  # the loop is closed: nobody waits
+            except RuntimeError:  # the loop is closed, so nothing waits
                 pass
 
         cancel = self._client._follow(made, put)
@@ -99,7 +99,7 @@ class AsyncClient:
                 cancel()
 
     async def send(self, jobs: Iterable[JobLike]) -> list[int]:
-        """Starts jobs whose outcomes recv() gives; their tickets."""
+        """Starts jobs whose outcomes recv() returns; returns their tickets."""
         tickets = []
         for future in self.submit_jobs(jobs):
             tickets.append(next(self._tickets))
@@ -108,8 +108,9 @@ class AsyncClient:
         return tickets
 
     async def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome): at least ``min_n`` of them, and all that are there. Nothing is lost by a recv() that
-        is cancelled, whose time is over, or that raises what became of one job (its ``ticket`` says which)."""
+        """Returns (ticket, outcome) of at least ``min_n`` jobs, and of all others that have
+        arrived. Nothing is lost if recv() is cancelled, times out, or raises the error of one job
+        (named by its ``ticket``)."""
         if min_n > self._expected:
             raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
         self._expected -= min_n
@@ -130,7 +131,7 @@ class AsyncClient:
                 taking.promised += 1
             ticket, done = await self._arrived.get()
             if (error := done.exception()) is not None:
-                taking.promised -= 1  # this one is received by being raised
+                taking.promised -= 1  # raising it counts as receiving it
                 raise of_ticket(ticket, error)
             taking.got.append((ticket, done))
 

@@ -1,4 +1,4 @@
-"""One batch on its way: submitted in bounded messages, its outcomes fetched as they finish. A state
+"""Batch: submits one batch in bounded messages and fetches its outcomes as they finish. A state
 machine that runs in the client's thread."""
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Batch:
         self._session = session
         self._clock = clock
         self._jobs = jobs
-        self._places = list(range(len(jobs)))  # of jobs, in what the caller gave
+        self._places = list(range(len(jobs)))  # index of each job in the caller's list
         self._on_outcomes = on_outcomes
         self._on_end = on_end
-        self._sent = 0      # jobs that the coordinator has accepted
+        self._sent = 0      # jobs accepted by the coordinator
         self._after = 0     # sequence number of the last outcome
         self._submitting = 0  # number of the latest submission
         self._fetching = False
@@ -38,8 +38,8 @@ class Batch:
         self._submit()
 
     def cancel(self) -> None:
-        """Jobs that have not run yet will not; the batch ends once the coordinator has heard it. A part that is
-        on its way may be accepted yet: it is cancelled then."""
+        """Cancels the jobs that have not run yet; the batch ends once the coordinator has
+        confirmed it. A message on its way may still be accepted; its jobs are cancelled then."""
         if self._ended or self._cancelled:
             return
         self._cancelled = True
@@ -57,7 +57,7 @@ class Batch:
         if self._ended:
             return
         request_id = os.urandom(16)
-        # At most one message's worth is looked at.
+        # Consider at most one message's worth of jobs.
         part = self._jobs[self._sent:self._sent + _core.MAX_JOBS_PER_MESSAGE]
         part = part[:_core.jobs_that_fit(part)]
         more = self._sent + len(part) < len(self._jobs)
@@ -94,7 +94,7 @@ class Batch:
     def _on_refused(self, code: str, message: str, action_index: int | None, retryable: bool) -> None:
         blamed = _BLAMED.match(message)
         if blamed and not retryable and self._sent + int(blamed[1]) < len(self._jobs):
-            # One job to blame: it gets its failure, the others run.
+            # One job is at fault: it gets its failure, and the others run.
             place = self._sent + int(blamed[1])
             job = self._jobs.pop(place)
             index = self._places.pop(place)

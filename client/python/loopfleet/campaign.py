@@ -1,6 +1,7 @@
-"""Campaigns: n points of a distribution of benchmarks and action walks, measured to a stated precision. What
-a campaign asks for follows from its specification alone, so one that was interrupted goes on where it was and
-ends with the questions of an uninterrupted one. `python -m loopfleet.campaign run SPEC.toml`."""
+"""Campaigns: n points of a distribution of benchmarks and action walks, measured to a stated
+precision. The specification alone determines the points, so an interrupted campaign continues
+where it stopped and measures the same points as an uninterrupted one.
+`python -m loopfleet.campaign run SPEC.toml`."""
 
 from __future__ import annotations
 
@@ -29,22 +30,23 @@ from .errors import CoordinatorUnavailable, DeadlineExceeded, LoopfleetError
 from .jobs import make_job
 from .toml_file import read_toml
 
-_SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # of a campaign's folder
-_WINDOW = 1000  # points on their way at once: what an interruption makes ask again
+_SEAL, _OUTCOMES = "campaign.json", "outcomes.jsonl"  # files in a campaign's folder
+_WINDOW = 1000  # points in flight, which an interruption repeats
 _KINDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
-          "list[str]": "a list of texts"}  # of a specification's fields
+          "list[str]": "a list of texts"}  # types of a specification's fields
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A specification file's fields; all but ``name``, ``points`` and ``benchmarks`` may be left out."""
+    """The fields of a specification file; all except ``name``, ``points`` and ``benchmarks`` are
+    optional."""
 
     name: str
     points: int
     benchmarks: list[str]            # URIs, or names of data sets to draw from
     seed: int = 0
     actions: list[str] = field(default_factory=list)  # default: all of the benchmark's dialect
-    min_length: int = 0              # of a walk
+    min_length: int = 0              # actions in a walk
     max_length: int = 20
     rules: str = "structural"
     merge_all_first: bool = False
@@ -52,10 +54,10 @@ class Spec:
     labels: list[str] = field(default_factory=list)   # a worker must carry all of them
     threads: int = 1
     cache: str = "warm"
-    precision: float = 0.0           # wanted relative half-width of the interval; 0: the default
+    precision: float = 0.0           # relative half-width of the interval; 0: the default
     budget_ms: float = 0.0
     cut_above_ns: int = 0
-    paired_share: float = 0.0        # of points that are measured anew `paired_times` times, by several workers
+    paired_share: float = 0.0        # share of points measured `paired_times` times, on several workers
     paired_times: int = 2
 
     def __post_init__(self) -> None:
@@ -101,7 +103,7 @@ def read_spec(path: str | Path) -> Spec:
 
 @dataclass(frozen=True)
 class Point:
-    """One question; a paired point is asked several times."""
+    """One measurement; a paired point has several copies."""
 
     index: int
     copy: int
@@ -115,7 +117,7 @@ class Point:
 
 
 def points(spec: Spec) -> Iterator[Point]:
-    """All of them, the same for the same specification everywhere."""
+    """All points; the same specification gives the same points everywhere."""
     for index in range(spec.points):
         yield from points_at(spec, index)
 
@@ -146,7 +148,8 @@ def _walk(spec: Spec, benchmark: str) -> Walk:
 
 
 def check(spec: Spec) -> None:
-    """Raises what no point could be asked for with: a benchmark that is none, a rule or a label without meaning."""
+    """Raises LoopfleetError if no point could be measured: an unknown benchmark, or an invalid
+    rule or label."""
     for benchmark in spec.benchmarks:
         try:
             drawn = _core.random_benchmark([benchmark], 0) if _is_data_set(benchmark) else benchmark
@@ -159,7 +162,7 @@ def check(spec: Spec) -> None:
 
 
 def hosts_of(spec: Spec, workers: list[dict[str, Any]]) -> list[str]:
-    """Names of hosts with a worker that could run the campaign's jobs."""
+    """Names of the hosts with a worker that can run the campaign's jobs."""
     fitting = [worker for worker in workers
                if worker["state"] == "ready" and worker["device"] == _device(spec) and worker["max_threads"] >= spec.threads
                and set(spec.labels) <= set(worker["labels"])]
@@ -173,7 +176,8 @@ def _device(spec: Spec) -> str:
 
 
 def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any]:
-    """``hosts``: where copies of a point are to be measured, each on another one as far as there are several."""
+    """The job of a point. ``hosts``: where copies of a point are measured, on different hosts if
+    possible."""
     made: dict[str, Any] = {"benchmark": point.benchmark, "actions": point.actions, "rules": spec.rules,
                             "threads": spec.threads, "cache": spec.cache,
                             "tag": {"campaign": spec.name, "point": point.index, "copy": point.copy}}
@@ -181,7 +185,7 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
         if getattr(spec, name):
             made[name] = getattr(spec, name)
     if point.copies > 1:
-        # Copies of a point have keys of their own, so that they are spread over the workers.
+        # Copies of a point have different affinities, so that they spread over the workers.
         made["affinity"] = f"{spec.name[:100]}-{point.index}-{point.copy}"
         made["fresh"] = point.copy > 0
         made["tag"]["copies"] = point.copies
@@ -191,8 +195,8 @@ def job_of(spec: Spec, point: Point, hosts: Sequence[str] = ()) -> dict[str, Any
 
 
 class Log:
-    """What a campaign has been answered: one JSON line for each point, in the folder of the campaign. A line
-    that an interruption cut is not there; each point is there once. One process at a time has it."""
+    """A campaign's outcomes: one JSON line per point, in the campaign's folder. Each point appears
+    once; a line cut by an interruption is removed. Locked by one process at a time."""
 
     def __init__(self, folder: Path, spec: Spec):
         folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +236,8 @@ class Log:
 
 
 def standing(spec: Spec, folder: str | Path) -> tuple[int, int]:
-    """How many points have an answer and how many of those failed, of a campaign that may be running. Reads only."""
+    """(points with an outcome, failed ones among them) of a campaign, which may be running. Reads
+    only."""
     _check_seal(Path(folder), spec)
     try:
         with open(Path(folder) / _OUTCOMES, "rb") as file:
@@ -243,7 +248,7 @@ def standing(spec: Spec, folder: str | Path) -> tuple[int, int]:
 
 
 def _check_seal(folder: Path, spec: Spec) -> bool:
-    """Whether the folder is this campaign's; False: nobody's yet."""
+    """Whether the folder belongs to this campaign; False: to none yet."""
     try:
         known = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -252,13 +257,14 @@ def _check_seal(folder: Path, spec: Spec) -> bool:
         return True
     answers = folder / _OUTCOMES
     if not answers.exists() or answers.stat().st_size == 0:
-        return False  # a specification that came to nothing holds no folder
+        return False  # a specification without outcomes does not own the folder
     raise LoopfleetError(f"{folder} belongs to another campaign ({known['name']}, or an older "
                          "specification): give another folder, or restore the specification")
 
 
 def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int]], int, int]:
-    """The points that have an answer, how many of them failed, and where the last whole line ends."""
+    """(points with an outcome, how many of them failed, bytes up to the end of the last whole
+    line)."""
     done: set[tuple[int, int]] = set()
     failed = whole = 0
     for line in file:
@@ -275,8 +281,8 @@ def _answered(file: IO[bytes]) -> tuple[set[tuple[int, int]], int, int]:
 class Progress:
     done: int
     failed: int
-    total: int          # at least: paired points are counted as they come
-    per_second: float   # of this run
+    total: int          # at least; further copies of paired points are counted as they are drawn
+    per_second: float   # in this run
     left_s: float | None
 
     def __str__(self) -> str:
@@ -285,11 +291,12 @@ class Progress:
 
 
 def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = None, stop: Any = None) -> Progress:
-    """Asks for every point that ``folder`` has no answer to. ``stop()`` true ends it early: run it again.
+    """Measures every point that has no outcome in ``folder``. If ``stop()`` returns true it ends
+    early; run it again to continue.
 
-    A failure that is nobody's fault (a busy host) is asked for up to three times before it is kept.
+    A job that fails with a retryable code (a busy host) is tried up to three times.
     """
-    check(spec)  # before the folder is its own
+    check(spec)  # before the folder is claimed
     log = Log(Path(folder), spec)
     since, begun = time.monotonic(), len(log.done)
     total = spec.points + sum(copy > 0 for _, copy in log.done)
@@ -301,8 +308,8 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
 
     hosts = hosts_of(spec, client.workers()) if spec.paired_share else []
     unanswered = _unanswered(spec, log.done)
-    fresh: list[Point] = []  # not yet sent: a message carries many
-    on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> point, turns left
+    fresh: list[Point] = []  # not sent yet, because one message carries many
+    on_their_way: dict[int, tuple[Point, int]] = {}  # ticket -> (point, retries left)
     try:
         while not (stop and stop()):
             taken = list(itertools.islice(unanswered, _WINDOW - len(on_their_way) - len(fresh)))
@@ -336,12 +343,12 @@ def run(spec: Spec, folder: str | Path, client: Client, *, on_progress: Any = No
 def _unanswered(spec: Spec, done: set[tuple[int, int]]) -> Iterator[Point]:
     for index in range(spec.points):
         if spec.paired_share == 0 and (index, 0) in done:
-            continue  # without walking there again
+            continue  # skips the walk
         yield from (point for point in points_at(spec, index) if point.key not in done)
 
 
 def outcomes(folder: str | Path) -> Iterator[dict[str, Any]]:
-    """What was answered, in the order of the points: {"point", "copy", "outcome"}."""
+    """The outcomes in the order of the points: {"point", "copy", "outcome"}."""
     with open(Path(folder) / _OUTCOMES, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file if line.endswith("\n")]
     yield from sorted(rows, key=lambda row: (row["point"], row["copy"]))

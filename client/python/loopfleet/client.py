@@ -1,4 +1,5 @@
-"""Client: jobs to a coordinator and outcomes back, for threads that wait. AsyncClient is beside it."""
+"""Client: submits jobs to a coordinator and returns their outcomes, with blocking calls. See also
+AsyncClient."""
 
 from __future__ import annotations
 
@@ -25,22 +26,23 @@ from .settings import find_address, find_keys
 
 
 class Client:
-    """A connection to a coordinator; may be used from several threads.
+    """A connection to a coordinator. Safe from several threads.
 
     ``address`` comes from the argument, LOOPFLEET_ADDRESS, the configuration file, the newest running
     LocalCluster of this process, or is tcp://127.0.0.1:5570. Nothing is sent before the first call.
 
-    A coordinator that is restarted is waited for: requests are repeated after a silence, and since a
-    submission carries an id of its own, that never submits twice. A silence longer than
-    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises CoordinatorUnavailable. What is
-    refused for now (BUSY, QUOTA_EXCEEDED, STORAGE_FULL, SHUTTING_DOWN) is asked again for ``busy_limit`` seconds.
+    A restart of the coordinator is waited out: unanswered requests are sent again. Since each
+    submission carries its own id, this never submits twice. A silence longer than
+    ``silence_limit`` seconds (``connect_limit`` before the first answer) raises
+    CoordinatorUnavailable. Requests refused temporarily (BUSY, QUOTA_EXCEEDED, STORAGE_FULL,
+    SHUTTING_DOWN) are repeated for ``busy_limit`` seconds.
     """
 
     def __init__(self, address: str | None = None, *, keys: str | os.PathLike | None = None,
                  timeout: float | None = None, connect_limit: float = 10.0, silence_limit: float = 60.0,
                  busy_limit: float = 600.0, program: str = f"loopfleet-python {_core.__version__}"):
         self.address = find_address(address)
-        self.timeout = timeout  # seconds, for calls that give none; None: no limit
+        self.timeout = timeout  # seconds, default for calls; None: no limit
         self._keys = find_keys(keys)
         self._program = program
         self._limits = Limits(connect=connect_limit, silence=silence_limit, busy=busy_limit)
@@ -50,19 +52,21 @@ class Client:
         self._finalizer: Any = None
         self._arrived: queue.SimpleQueue = queue.SimpleQueue()
         self._tickets = itertools.count()
-        self._expected = 0  # of send(), neither received nor promised to a recv() that waits
+        self._expected = 0  # of send(): neither received nor reserved by a waiting recv()
 
     # ---- jobs
 
     def evaluate(self, benchmark: str | None = None, actions: Actions = (), *, timeout: float | None = None,
                  **fields: Any) -> Outcome:
-        """Measures one schedule and waits for it. Ask ``outcome.ok``: a failed job does not raise."""
+        """Measures one schedule and waits for it. Check ``outcome.ok``: a failed job does not
+        raise."""
         given = {"benchmark": benchmark} if benchmark is not None else {}
         return self.evaluate_many([{**given, "actions": actions, **fields}], timeout=timeout).outcomes[0]
 
     def evaluate_many(self, jobs: Iterable[JobLike], *, timeout: float | None = None,
                       on_outcome: Callable[[int, Outcome], None] | None = None) -> ResultBatch:
-        """Measures many and waits for all. Rows are in the order of ``jobs``; those that failed say why.
+        """Measures many schedules and waits for all. Rows are in the order of ``jobs``; failed
+        rows carry the reason.
 
         ``on_outcome(place, outcome)`` is called in the caller's thread as each finishes.
         """
@@ -75,11 +79,12 @@ class Client:
 
     def as_completed(self, jobs: Iterable[JobLike], *, timeout: float | None = None
                      ) -> Iterator[tuple[int, Outcome]]:
-        """(place in ``jobs``, outcome) of each as it finishes. Leaving the loop early cancels the rest."""
+        """Yields (index in ``jobs``, outcome) as each finishes. Leaving the loop early cancels the
+        rest."""
         return self._stream(list(jobs), timeout)
 
     def submit(self, benchmark: str | None = None, actions: Actions = (), **fields: Any) -> Future[Outcome]:
-        """Starts one job. Jobs that are submitted one right after another travel together."""
+        """Starts one job. Jobs submitted in quick succession form one batch."""
         given = {"benchmark": benchmark} if benchmark is not None else {}
         return self.submit_job({**given, "actions": actions, **fields})
 
@@ -87,7 +92,7 @@ class Client:
         return self.submit_jobs([job])[0]
 
     def submit_jobs(self, jobs: Iterable[JobLike]) -> list[Future[Outcome]]:
-        """Starts many; those that can be sent travel together."""
+        """Starts many jobs, sent as one batch."""
         made, places, failed = make_jobs(jobs)
         futures: list[Future[Outcome]] = [Future() for _ in range(len(made) + len(failed))]
         for future in futures:
@@ -100,7 +105,7 @@ class Client:
         return futures
 
     def send(self, jobs: Iterable[JobLike]) -> list[int]:
-        """Starts jobs whose outcomes recv() gives; their tickets."""
+        """Starts jobs whose outcomes recv() returns; returns their tickets."""
         futures = self.submit_jobs(jobs)
         tickets = [next(self._tickets) for _ in futures]
         with self._lock:
@@ -110,15 +115,16 @@ class Client:
         return tickets
 
     def recv(self, min_n: int = 1, *, timeout: float | None = None) -> list[tuple[int, Outcome]]:
-        """(ticket, outcome) of what send() started: at least ``min_n`` of them, and all that are there.
+        """Returns (ticket, outcome) of at least ``min_n`` jobs of send(), and of all others that
+        have arrived.
 
-        A job that has no outcome (an unreachable coordinator) raises, with its ``ticket``; another call gives
-        the others. Nothing is lost either when the time is over."""
+        If a job has no outcome (the coordinator is unreachable), its error is raised with its
+        ``ticket``; another call returns the others. Nothing is lost on a timeout."""
         with self._lock:
             if min_n > self._expected:
                 raise ValueError(f"{min_n} outcomes wanted, but only {self._expected} jobs are on their way")
             self._expected -= min_n
-        promised = min_n  # to this call: other threads wait for others
+        promised = min_n  # reserved for this call; other threads wait for others
         deadline = self._deadline(timeout)
         got: list[tuple[int, Future[Outcome]]] = []
         try:
@@ -139,7 +145,7 @@ class Client:
                         self._expected -= 1
                         promised += 1
                 if (error := future.exception()) is not None:
-                    promised -= 1  # this one is received by being raised
+                    promised -= 1  # raising it counts as receiving it
                     raise of_ticket(ticket, error)
                 got.append((ticket, future))
         except BaseException:
@@ -163,7 +169,7 @@ class Client:
         return self._ask(lambda number: _core.encode_list_batches(number, most), "batches", timeout)
 
     def outcomes(self, batch: int, *, timeout: float | None = None) -> Iterator[Outcome]:
-        """What has finished of any batch so far, in the order of finishing."""
+        """The outcomes of any batch so far, in the order of finishing."""
         after = 0
         while True:
             info, page = self._ask(lambda number, after=after: _core.encode_fetch(number, batch, after, 0),
@@ -174,13 +180,14 @@ class Client:
             after = page[-1].sequence
 
     def peak_gflops(self, *, timeout: float | None = None) -> float:
-        """The highest measured peak among workers that are ready; 0 if none is known."""
+        """The highest measured peak of the ready workers; 0: unknown."""
         return max((w["peak_gflops"] for w in self.workers(timeout=timeout) if w["state"] == "ready"), default=0.0)
 
     # ---- life
 
     def close(self) -> None:
-        """Ends every wait with ClientClosed. What was submitted goes on at the coordinator."""
+        """Ends every waiting call with ClientClosed. Submitted jobs continue at the
+        coordinator."""
         with self._lock:
             self._closed = True
             io, self._io = self._io, None
@@ -195,7 +202,7 @@ class Client:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy in another process is a client of its own.
+        # A copy in another process is an independent client.
         return {"address": self.address, "keys": self._keys, "timeout": self.timeout,
                 "limits": (self._limits.connect, self._limits.silence, self._limits.busy), "program": self._program}
 
@@ -209,7 +216,8 @@ class Client:
             if self._closed:
                 raise ClientClosed("the client is closed")
             if self._io is not None and (self._io.pid != os.getpid() or not self._io.is_alive()):
-                # A forked process has no thread; what it inherited of the socket is its parent's.
+                # A forked process has no such thread, and the inherited socket belongs to the
+                # parent.
                 self._io = None
             if self._io is None:
                 self._io = IoThread(self.address, self._keys, self._program, self._limits)
@@ -236,7 +244,7 @@ class Client:
         def ask() -> None:
             try:
                 io.session.request(encode, time.monotonic(), on_reply, future.set_exception)
-            except Exception as error:  # arguments that have no message
+            except Exception as error:  # arguments that cannot be encoded
                 future.set_exception(error)
 
         io.post(ask)
@@ -270,8 +278,9 @@ class Client:
                 cancel()
 
     def _follow(self, jobs: list[Job], put: Callable[[Any], None]) -> Callable[[], None]:
-        """Starts one batch. ``put`` is called in the client's thread, with lists of (place, outcome) and in the
-        end with None or what ended it early. What is returned cancels the rest."""
+        """Starts one batch. ``put`` is called in the client's thread with lists of (index,
+        outcome), and at the end with None or the error that ended the batch. The returned function
+        cancels the rest."""
         io = self._thread()
         started: list[Batch] = []
         io.post(lambda: started.append(io.start_batch(jobs, put, put)))

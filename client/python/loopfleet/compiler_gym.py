@@ -1,7 +1,8 @@
-"""Code written for CompilerGym, with one line changed: ``import loopfleet.compiler_gym as compiler_gym``.
+"""Runs code written for CompilerGym after one changed line:
+``import loopfleet.compiler_gym as compiler_gym``.
 
-The environments are those of loopfleet.envs with CompilerGym's older contract: ``reset`` gives the observation
-alone, ``step`` and ``multistep`` give ``(observation, reward, done, info)``.
+The environments are those of loopfleet.envs with CompilerGym's older interface: ``reset`` returns
+only the observation; ``step`` and ``multistep`` return ``(observation, reward, done, info)``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ COMPILER_GYM_ENVS = ["loop_tool-v0", "loopfleet/LoopTool-v0", "loopfleet/LoopTun
 
 
 def make(id: str, **options: Any) -> LoopTool | LoopTune:
-    """As ``compiler_gym.make``; ``options`` are the environment's."""
+    """Like ``compiler_gym.make``; ``options`` are the environment's arguments."""
     if id not in COMPILER_GYM_ENVS:
         raise LookupError(f"unknown environment '{id}'{_core.nearest(id, COMPILER_GYM_ENVS)}; "
                           f"valid: {', '.join(COMPILER_GYM_ENVS)}")

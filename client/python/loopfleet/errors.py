@@ -1,4 +1,4 @@
-"""What can go wrong besides a job: a job's own failure is data (``Outcome.status``), never an exception."""
+"""Exceptions. A job's own failure is data (``Outcome.status``), never an exception."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ __all__ = ["LoopfleetError", "CoordinatorUnavailable", "DeadlineExceeded", "Refu
 
 
 class LoopfleetError(Exception):
-    """Any failure of an operation. ``ticket``: of which of send()'s jobs, where recv() raises it."""
+    """Any failure of an operation. ``ticket``: the job of send() concerned, if recv() raises
+    it."""
 
     ticket: int | None = None
 
 
 def of_ticket(ticket: int, error: BaseException) -> LoopfleetError:
-    """``error`` as that of one job: many of a batch share one."""
+    """A copy of ``error`` for one job; the jobs of a batch share one error."""
     kind = type(error) if isinstance(error, LoopfleetError) else LoopfleetError
     named = kind.__new__(kind)
     named.__dict__.update(error.__dict__)
@@ -30,12 +31,13 @@ class CoordinatorUnavailable(LoopfleetError, ConnectionError):
 
 
 class DeadlineExceeded(LoopfleetError, TimeoutError):
-    """The caller's ``timeout`` passed. Jobs of evaluate(), evaluate_many() and as_completed() that had not run are
-    cancelled; what submit() and send() started goes on at the coordinator."""
+    """The caller's ``timeout`` passed. Jobs of evaluate(), evaluate_many() and as_completed() that
+    have not run are cancelled; those of submit() and send() continue at the coordinator."""
 
 
 class Refused(LoopfleetError):
-    """The coordinator said no. ``code`` is a failure code, ``retryable`` whether later may help."""
+    """The coordinator refused the request. ``code`` is a failure code; ``retryable``: it may
+    succeed later."""
 
     def __init__(self, code: str, message: str, retryable: bool = False):
         super().__init__(f"{code}: {message}")
@@ -45,7 +47,7 @@ class Refused(LoopfleetError):
 
 
 class ClientClosed(LoopfleetError):
-    """The client was closed while the call waited."""
+    """The client was closed before or during the call."""
 
 
 class ClusterError(LoopfleetError):

@@ -1,5 +1,5 @@
-"""Data sets as files: Parquet, JSON lines or CSV, one folder of one file for each part, with a card, checksums
-and where it came from. `python -m loopfleet.export --help`."""
+"""Exports data sets as files: Parquet, JSON lines or CSV, in a folder with one file per part, a
+card, checksums and the provenance. `python -m loopfleet.export --help`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .rows import FIELDS, SUSPECT, Row, rows_of_batches, rows_of_file
 from .splits import PARTS, Split
 
 FORMATS = ("parquet", "jsonl", "csv")
-_GROUP_ROWS = 20_000  # held in memory at once, for each part
+_GROUP_ROWS = 20_000  # rows per part held in memory
 
 
 @dataclass
 class Summary:
-    """What was written."""
+    """What an export wrote."""
 
     columns: list[str] = field(default_factory=lambda: list(FIELDS))
-    rows: Counter = field(default_factory=Counter)      # by part
+    rows: Counter = field(default_factory=Counter)      # per part
     statuses: Counter = field(default_factory=Counter)
     duplicates: int = 0
     programs: set = field(default_factory=set)
@@ -49,20 +49,21 @@ class Summary:
         if row["hardware_class"]:
             self.hardware.add((row["hardware_class"], row["hardware_model"]))
             self.compilers.add((row["llvm"], row["tier"], row["lowering"]))
-        if time := row["finished_at"]:  # damaged rows have none
+        if time := row["finished_at"]:  # damaged rows have no time
             self.first = min(self.first or time, time)
             self.last = max(self.last, time)
 
 
 def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", split: Split | None = None,
            dedup: bool = True, name: str = "loop schedules", source: str = "") -> Summary:
-    """Writes ``rows`` to ``folder``, which must not be there yet; it appears whole or not at all.
+    """Writes ``rows`` to ``folder``, which must not exist yet. The folder appears complete or not
+    at all.
 
-    Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps one row for each
-    question (tree, device class, compiler, threads, cache, policy): the first that was measured; of a campaign's
-    paired points one for each worker, too; and of failures one for each (program, actions, code). A figure that
-    is ``suspect`` gives way to one that is not. The columns are those of the rows: a coordinator's have no
-    ``suspect``.
+    Failed and censored rows are kept, with their codes and without figures. ``dedup`` keeps the
+    first measured row per (tree, device class, compiler, threads, cache, policy), for a campaign's
+    paired points one per worker, and one failure per (program, benchmark, actions, code). A
+    trusted figure replaces a ``suspect`` one. The columns are those of the rows: a coordinator's
+    have no ``suspect``.
     """
     if format not in FORMATS:
         raise LoopfleetError(f"unknown format '{format}'{_core.nearest(format, list(FORMATS))}; "
@@ -95,7 +96,7 @@ def export(rows: Iterable[Row], folder: str | Path, *, format: str = "parquet", 
 
 
 def check(folder: str | Path) -> list[str]:
-    """What differs from SHA256SUMS; nothing if all is as it was written."""
+    """The differences from SHA256SUMS; empty: unchanged."""
     folder = Path(folder)
     problems = []
     for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
@@ -125,7 +126,7 @@ class _JsonLines:
 
 
 class _Csv:
-    """Lists are JSON text."""
+    """Writes lists as JSON text."""
 
     def __init__(self, path: Path, columns: list[str]):
         self._file = path.open("w", encoding="utf-8", newline="")
@@ -157,7 +158,7 @@ class _Parquet:
 
 
 def arrow_schema(columns: Iterable[str] = tuple(FIELDS)) -> Any:
-    """The columns' types."""
+    """The pyarrow schema of the columns."""
     import pyarrow as pa
     whole = {"flop_count", "scratch_bytes", "iterations_per_sample", "batch"}
     small = {"action_index", "threads", "attempts", "index", "samples_before_thinning"}
@@ -181,7 +182,7 @@ def _write_parts(rows: Iterable[Row], folder: Path, format: str, split: Split, d
     summary = Summary(columns=[name for name in FIELDS if first is None or name in first])
     columns = set(summary.columns)
     seen: set[bytes] = set()
-    doubted: dict[bytes, Row] = {}  # kept back: another row may have a figure that is trusted
+    doubted: dict[bytes, Row] = {}  # held back, because a later row may have a trusted figure
     held: dict[str, list[Row]] = {part: [] for part in PARTS}
     writers: dict[str, _Writer] = {part: _WRITERS[format](folder / f"{part}.{format}", summary.columns)
                                   for part in PARTS}
@@ -232,12 +233,12 @@ def _question(row: Row) -> bytes:
 
 
 def _is_paired(tag: str | None) -> bool:
-    """Whether a campaign asked for this tree several times on purpose."""
+    """Whether the row is a copy of a campaign's paired point."""
     if not tag or '"copies"' not in tag:
         return False
     try:
         told = json.loads(tag)
-    except ValueError:  # a tag that an older version took
+    except ValueError:  # a tag from an older version
         return False
     copies = told.get("copies") if isinstance(told, dict) and "campaign" in told else None
     return isinstance(copies, int) and copies > 1
@@ -258,7 +259,7 @@ def _checksums(folder: Path) -> Iterator[str]:
 
 
 def card(facts: dict[str, Any]) -> str:
-    """README.md in the layout that `datasets.load_dataset(folder)` reads."""
+    """The README.md, in the layout that `datasets.load_dataset(folder)` reads."""
     extension = facts["format"]
     parts = "".join(f"  - split: {part}\n    path: data/{part}.{extension}\n" for part in PARTS
                     if facts["rows"].get(part))

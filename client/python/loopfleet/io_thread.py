@@ -1,4 +1,4 @@
-"""The thread that owns a client's socket. Others hand it jobs; it hands back outcomes."""
+"""IoThread: owns a client's socket. Other threads pass it jobs, and it passes back outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnError = Callable[[Exception], None]
 
 
 class IoThread(threading.Thread):
-    """Everything but post(), submit() and stop() runs in the thread itself."""
+    """Only post(), submit() and stop() may be called from other threads."""
 
     def __init__(self, address: str, keys: Path | None, program: str, limits: Limits):
         super().__init__(name="loopfleet-client", daemon=True)
@@ -46,8 +46,8 @@ class IoThread(threading.Thread):
     # ---- from any thread
 
     def post(self, command: Callable[[], None]) -> None:
-        """Runs it in the thread, in any case: if the thread ends, before its requests and batches are failed.
-        It must not raise."""
+        """Runs ``command`` in the thread; if the thread is ending, before its requests and batches
+        fail. ``command`` must not raise."""
         with self._lock:
             if self._stopping:
                 raise ClientClosed("the client is closed")
@@ -55,7 +55,7 @@ class IoThread(threading.Thread):
         self._wake()
 
     def submit(self, singles: list[tuple[Job, OnOutcome, OnError]]) -> None:
-        """Jobs that are submitted one right after another travel together."""
+        """Starts jobs. Those submitted in quick succession form one batch."""
         with self._lock:
             if self._stopping:
                 raise ClientClosed("the client is closed")
@@ -71,7 +71,7 @@ class IoThread(threading.Thread):
         try:
             os.write(self._wake_out, b"x")
         except (BlockingIOError, OSError):
-            pass  # full: it will wake; closed: it has ended
+            pass  # full: the thread wakes anyway; closed: it has ended
 
     # ---- in this thread
 
@@ -89,7 +89,7 @@ class IoThread(threading.Thread):
         self._batches.add(batch)
         try:
             batch.start()
-        except Exception as unexpected:  # a job that has no message
+        except Exception as unexpected:  # a job that cannot be encoded
             batch._end(unexpected)
         return batch
 
@@ -97,12 +97,12 @@ class IoThread(threading.Thread):
         error: Exception = ClientClosed("the client was closed")
         try:
             self._serve()
-        except Exception as unexpected:  # whoever waits must hear of it
+        except Exception as unexpected:  # passed on to all waiting calls
             error = unexpected
         finally:
             with self._lock:
                 self._stopping = True
-            while self._commands:  # so that what they ask for is failed with the rest
+            while self._commands:  # so that their requests fail with the rest
                 self._commands.popleft()()
             self._session.fail_all(error)
             for batch in list(self._batches):
@@ -125,7 +125,7 @@ class IoThread(threading.Thread):
             now = time.monotonic()
             wake_at = self._session.tick(now) if not self._session.idle else now + 3600.0
             self._flush()
-            # What could not be sent is tried again soon.
+            # Unsent messages are sent again soon.
             pause = 0.05 if self._session.outbox else max(0.0, wake_at - now)
             ready = dict(poller.poll(min(pause, 3600.0) * 1000 + 1))
             if self._wake_in in ready:

@@ -1,4 +1,4 @@
-"""Jobs from what people write: a Job, a URI, (URI, actions), or a dict with the fields of a job line."""
+"""Makes jobs from a Job, a URI, (URI, actions), or a dict with the fields of a job line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def job(benchmark: str | None = None, actions: Actions = (), **fields: Any) -> J
     ``merge_all_first``, ``device``, ``labels``, ``affinity``, ``threads``, ``cache``, ``priority``,
     ``precision``, ``budget_ms``, ``cut_above_ns``, ``deadline_s``, ``fresh``, ``max_age_s``, ``tag``.
 
-    Raises JobError, which names the offending field or action and the nearest valid one.
+    Raises JobError, which states the invalid field or action and the nearest valid one.
     """
     names = _names(actions)
     if not fields and isinstance(benchmark, str):
@@ -46,7 +46,7 @@ def make_job(given: JobLike) -> Job:
 
 
 def make_jobs(given: Iterable[JobLike]) -> tuple[list[Job], list[int], list[tuple[int, Outcome]]]:
-    """Jobs that can be sent, their places among what was given, and the outcomes of the others."""
+    """(jobs that can be sent, their indices in ``given``, (index, outcome) of the others)."""
     jobs: list[Job] = []
     places: list[int] = []
     failed: list[tuple[int, Outcome]] = []

@@ -1,4 +1,4 @@
-"""LocalCluster: a real coordinator and workers on this machine for the length of a `with` block."""
+"""LocalCluster: a coordinator and workers on this machine for the duration of a `with` block."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def find_program(programs: str | os.PathLike | None = None) -> str:
 
 
 class LocalCluster:
-    """``with LocalCluster(workers=1) as cluster: Client()`` …: clients that are told no address find it.
+    """``with LocalCluster(workers=1) as cluster: Client()`` …: clients without an address find it.
 
-    Everything ends with the block, with the interpreter, and when the interpreter is killed (the kernel
-    tells the cluster, whatever happened). ``database`` keeps results; else they are gone with the cluster.
+    It ends with the block, with the interpreter, and when the interpreter is killed (the kernel
+    signals the cluster). ``database`` keeps the results; otherwise they are removed with the
+    cluster.
 
-    One core of the machine times kernels and nothing else should run there. So, unless
-    ``leave_timing_cores`` is false, this process's threads (those that run now and those that they
-    start) leave it for as long as the cluster runs: their affinity becomes what it was, without the
-    cores that the workers time on. With a single core nothing can be left and nothing changes.
+    Each worker times kernels on one core, where nothing else should run. So, unless
+    ``leave_timing_cores`` is false, those cores are removed from the affinity of this process's
+    threads (the current ones and those that they start) while the cluster runs. On a machine with
+    a single core nothing changes.
     """
 
     def __init__(self, workers: int = 1, *, database: str | os.PathLike | None = None,
@@ -66,7 +67,7 @@ class LocalCluster:
         self._owner = 0
 
     def start(self) -> LocalCluster:
-        """As `with` does; call stop()."""
+        """Starts the cluster without `with`; call stop() afterwards."""
         if self._process is not None:
             raise ClusterError("this cluster runs already")
         arguments = [find_program(self._programs), "local", "--json", "--workers", str(self.workers),
@@ -78,8 +79,8 @@ class LocalCluster:
         ready = threading.Event()
 
         def keep() -> None:
-            # The kernel takes the end of the thread that started a process for its parent's end: this
-            # one lasts as long as the process.
+            # For the kernel, a process loses its parent when the thread that started it ends, so
+            # this thread lasts as long as the process.
             try:
                 process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                            stderr=self._log, start_new_session=True)
@@ -110,9 +111,9 @@ class LocalCluster:
         return self
 
     def stop(self) -> None:
-        """Ends every process of the cluster and waits for it. Again is harmless."""
+        """Ends every process of the cluster and waits for it. Idempotent."""
         if self._process is None or self._owner != os.getpid():
-            return  # a forked process has its parent's cluster, and leaves it alone
+            return  # in a forked process the cluster belongs to the parent
         process, self._process = self._process, None
         atexit.unregister(self.stop)
         if self in settings._local_clusters:
@@ -141,7 +142,7 @@ class LocalCluster:
 
     @property
     def pid(self) -> int:
-        """Of `loopfleet local`, which the daemons are children of."""
+        """The pid of `loopfleet local`, the parent of the daemons."""
         if self._process is None:
             raise ClusterError("this cluster does not run")
         return self._process.pid
@@ -166,7 +167,7 @@ class LocalCluster:
     def _leave_cores(self) -> None:
         with Client(self.address) as client:
             pids = [worker["pid"] for worker in client.workers(timeout=_START_LIMIT_S)]
-        # A worker's own threads stay off the core that it times on: what is left to them is left to us.
+        # A worker's own threads avoid its timing core, so their affinity is usable here too.
         allowed = os.sched_getaffinity(0)
         for cores in _affinities(pids).values():
             allowed &= cores
@@ -183,7 +184,7 @@ def _threads() -> list[int]:
 
 
 def _affinities(tids: list[int]) -> dict[int, set[int]]:
-    """Of those that still live."""
+    """The affinity of each thread that still exists."""
     found = {}
     for tid in tids:
         try:
@@ -198,4 +199,4 @@ def _set_affinities(affinities: dict[int, set[int]]) -> None:
         try:
             os.sched_setaffinity(tid, cores)
         except (ProcessLookupError, OSError):
-            pass  # that thread has ended, or the machine's cores were taken from us
+            pass  # the thread has ended, or the cores are no longer available

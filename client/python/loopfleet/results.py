@@ -19,7 +19,7 @@ SOURCES = ("measured", "stored", "coalesced")
 
 
 class _Column:
-    """An array that C++ made, without a copy."""
+    """An array made by C++, without a copy."""
 
     def __init__(self, doc: str):
         self.__doc__ = doc
@@ -32,10 +32,10 @@ class _Column:
 
 
 class ResultBatch(Sequence):
-    """Outcomes in the order in which their jobs were given. Figures of failed rows are not-a-number.
+    """Outcomes in the order of their jobs. Figures of failed rows are NaN.
 
-    Columns are NumPy arrays with one entry a row; ``samples_ns`` and ``sample_flags`` lie end to end,
-    row i at ``sample_offsets[i]:sample_offsets[i + 1]``.
+    Columns are NumPy arrays with one entry per row; ``samples_ns`` and ``sample_flags`` are
+    concatenated, row i at ``sample_offsets[i]:sample_offsets[i + 1]``.
     """
 
     status = _Column("uint16: 0 is measured, else the failure's number (FAILURE_NAMES).")
@@ -61,7 +61,7 @@ class ResultBatch(Sequence):
 
     @cached_property
     def columns(self) -> dict[str, Any]:
-        """Every column by name; texts that repeat are (codes, texts)."""
+        """Every column by name; repeated texts are (codes, texts)."""
         return _core.columns(self.outcomes)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class ResultBatch(Sequence):
 
     @property
     def worker(self) -> np.ndarray:
-        """Names, "" where nobody measured."""
+        """Names of the workers that measured; "": none."""
         return self._texts("worker")
 
     @property

@@ -1,4 +1,4 @@
-"""RLlib: its registry wants a function of one dict."""
+"""RLlib: registers the environments as functions of one dict."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .envs import LoopToolEnv, LoopTuneEnv
 
 
 def register() -> None:
-    """``config.environment("loopfleet/LoopTune-v0", env_config={...})``: env_config is the environment's
-    arguments. Each process has a client of its own; set ``address``, because it is started elsewhere."""
+    """For ``config.environment("loopfleet/LoopTune-v0", env_config={...})``; env_config holds the
+    environment's arguments. Each process has its own client; set ``address``, because the
+    processes may run on other machines."""
 
     def make(env_class: type) -> Any:
         return lambda env_config: env_class(**dict(env_config))

@@ -1,5 +1,6 @@
-"""Rows of a data set: one for each outcome, flat, with what it was measured on. From a database file or from
-a coordinator, which does not say what is SUSPECT; otherwise both give the same fields."""
+"""Rows of a data set: one flat row per outcome, with its hardware and compiler. From a database
+file or from a coordinator; both give the same fields, except that a coordinator gives no
+SUSPECT."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .errors import LoopfleetError
 from .local_cluster import find_program
 from .results import FAILURE_NAMES
 
-# Name -> what it is, in the order of the columns. Figures of rows whose status is not "ok" are null.
+# Name -> meaning, in the order of the columns. Figures of rows whose status is not "ok" are null.
 FIELDS: dict[str, str] = {
     "benchmark": "URI, or null where a whole program was sent",
     "ir": "that program as loop_tool's IR text; null where there is a URI",
@@ -73,7 +74,7 @@ FIELDS: dict[str, str] = {
     "finished_at": "ISO 8601, UTC",
 }
 
-# Coordinators do not tell it: their rows have no such field, rather than one that says that all is well.
+# Coordinators do not report it, so their rows lack this field: null would mean "trusted".
 SUSPECT = "suspect"
 
 Row = dict[str, Any]
@@ -81,7 +82,7 @@ Row = dict[str, Any]
 
 @lru_cache(maxsize=65536)
 def program_of(benchmark: str | None, ir: str | None) -> tuple[str | None, str | None]:
-    """(program, region) of what is computed; None for what names nothing that can be run."""
+    """(program, region) of a benchmark or IR text; (None, None) if it is invalid."""
     try:
         form = _core.Walk(benchmark=benchmark or "", ir=ir or "").canonical_form
     except _core.JobError:
@@ -103,10 +104,11 @@ def _region(nodes: list[str]) -> str:
 
 
 def rows_of_file(path: str | Path, *, checked: bool = True) -> Iterator[Row]:
-    """Of a database file, which a coordinator may be writing to; in the order of batches and finishing.
+    """Rows of a database file, which a coordinator may be writing to, in the order of batches and
+    finishing.
 
-    The file is read by `loopfleet db check` first: a row that is not what was written is a STORAGE_CORRUPT
-    without figures, as it is to a coordinator. ``checked=False`` takes everything for what it says.
+    `loopfleet db check` reads the file first: a damaged row becomes STORAGE_CORRUPT without
+    figures, as at a coordinator. ``checked=False`` skips this check.
     """
     if not Path(path).is_file():
         raise LoopfleetError(f"there is no file {path}")
@@ -143,7 +145,7 @@ def _damaged_rows(path: str | Path) -> dict[str, set[str]]:
     return damaged
 
 
-# Of the tables that a row is made of, what _SQL calls the key of each's row.
+# Table -> columns of _SQL that hold its primary key, for the tables that a row is built from.
 _KEYS = {"outcomes": ("batch", "sequence"), "jobs": ("batch", "index"), "results": ("result_id",),
          "suspect_results": ("result_id",), "conditions": ("conditions_id",), "hardware": ("hardware_id",),
          "compilers": ("compiler_id",)}
@@ -199,7 +201,7 @@ def _from_sql(found: sqlite3.Row) -> Row:
     row["finished_at"] = _iso_time(found["finished_at"])
     row["actions"] = _names(found["actions"])
     row["tree_key"] = found["tree_key"] or None
-    if found["hardware_class"] is None:  # no worker had it
+    if found["hardware_class"] is None:  # no worker ran it
         row["scratch_bytes"] = None
     row["gflops"] = found["flop_count"] / found["elapsed_ns"] if found["elapsed_ns"] else None
     samples = found["samples_ns"] or b""
@@ -214,7 +216,7 @@ def _iso_time(nanoseconds: int) -> str:
 
 
 def rows_of_batches(client: Client, batches: Iterable[int]) -> Iterator[Row]:
-    """Of a coordinator's batches by their numbers, as far as they have finished."""
+    """Rows of a coordinator's batches, given by number, as far as they have finished."""
     for batch in batches:
         for outcome in client.outcomes(batch):
             yield row_of(outcome)

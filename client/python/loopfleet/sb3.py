@@ -1,4 +1,4 @@
-"""Stable-Baselines3: its older contract of vector environments over ours."""
+"""Stable-Baselines3: adapts WalkVectorEnv to its VecEnv interface."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .envs import WalkVectorEnv
 
 
 class Sb3VecEnv(VecEnv):
-    """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``. ``action_masks`` is what sb3-contrib's
-    MaskablePPO asks for."""
+    """``PPO("MlpPolicy", Sb3VecEnv(16, env_class=LoopTuneEnv, …))``. ``action_masks`` serves
+    sb3-contrib's MaskablePPO."""
 
     def __init__(self, num_envs: int, **options: Any):
         self._envs = WalkVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)

@@ -1,6 +1,6 @@
-"""The client's side of docs/PROTOCOL.md without a socket or a clock: numbered requests, each with one
-reply; repeated after a silence, and after a refusal that passes; greeted again after a restart. Belongs to
-one thread."""
+"""Session: the client's side of docs/PROTOCOL.md without a socket or a clock. Numbers the requests
+and matches the replies; repeats requests that are unanswered or refused temporarily; says hello
+again after a restart. Belongs to one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from . import _core
 from .errors import CoordinatorUnavailable, LoopfleetError, Refused
 
-_PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # it takes them later
+_PASSING = ("BUSY", "QUOTA_EXCEEDED", "STORAGE_FULL", "SHUTTING_DOWN")  # temporary refusals
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.01, 1.0
 
 OnReply = Callable[[str, Any], None]
@@ -23,23 +23,23 @@ OnError = Callable[[Exception], None]
 
 @dataclass
 class Limits:
-    """Of patience, in seconds."""
+    """Time limits, in seconds."""
 
     connect: float = 10.0  # silence before the first answer
-    silence: float = 60.0  # silence later on: a restart takes this long
+    silence: float = 60.0  # silence later: long enough for a restart
     resend: float = 1.0    # a request unanswered for this long is repeated
-    busy: float = 600.0    # refusals that pass
+    busy: float = 600.0    # temporary refusals
 
 
 @dataclass
 class _Pending:
     frame: bytes
-    expected: float  # how long the coordinator may rightly take
+    expected: float  # seconds that the reply may take by design
     since: float
-    due: float       # when it is said again
+    due: float       # when it is sent again
     on_reply: OnReply
     on_error: OnError
-    unanswered: int = 1  # times it was said without an answer since
+    unanswered: int = 1  # times sent and not replied to
 
 
 class Session:
@@ -48,19 +48,20 @@ class Session:
         self.limits = limits
         self.client_id = os.urandom(16)
         self.outbox: deque[bytes] = deque()
-        self.epoch = 0  # of the coordinator; 0: never heard
+        self.epoch = 0  # of the coordinator; 0: not connected yet
         self.coordinator = ""
         self._program = program
         self._number = 0
         self._hellos: set[int] = set()
         self._hello_since: float | None = None
-        self._hello_after = 0.0  # no greeting before: it was refused for now
+        self._hello_after = 0.0  # no hello before this time, after a temporary refusal
         self._heard_at: float | None = None
         self._pending: dict[int, _Pending] = {}
 
     def request(self, encode: Callable[[int], bytes], now: float, on_reply: OnReply, on_error: OnError,
                 expected: float = 0.0) -> int:
-        """``encode`` makes the frame from the request's number, which is returned."""
+        """Sends a request. ``encode`` makes the frame from the request's number, which is
+        returned."""
         if self.epoch == 0 and self._hello_since is None:
             self._greet(now)
         self._number += 1
@@ -71,7 +72,8 @@ class Session:
         return self._number
 
     def withdraw(self, number: int) -> bool:
-        """Forgets a request whose every answer was a refusal for now; False: it may be acted upon."""
+        """Drops a request to which every reply was a temporary refusal. False: it may still be
+        executed."""
         pending = self._pending.get(number)
         if pending is None or pending.unanswered > 0:
             return False
@@ -83,21 +85,21 @@ class Session:
         try:
             number, kind, content = _core.decode_reply(frame)
         except _core.JobError as error:
-            # Nobody knows whose answer it was; those who wait ask again.
+            # The request that it answers is unknown, so all fail.
             self.fail_all(LoopfleetError(f"the coordinator's answer cannot be read: {error}"))
             return
         if number in self._hellos:
             self._hellos.discard(number)
             self._on_hello(kind, content, now)
             return
-        if number == 0 and self._pending:  # it could not read a number: only the latest can be meant
+        if number == 0 and self._pending:  # the coordinator could not read the number, so it means the latest
             number = max(self._pending)
         pending = self._pending.get(number)
         if pending is None:
-            return  # a second answer
+            return  # a duplicate reply
         pending.unanswered = max(0, pending.unanswered - 1)
         if kind == "refused" and content[0] == "UNAUTHENTICATED":
-            # A restarted coordinator wants to be greeted first.
+            # A restarted coordinator needs a hello first.
             if now < self._hello_after:
                 pending.due = self._hello_after
             elif self._hello_since is None:
@@ -111,7 +113,8 @@ class Session:
         pending.on_reply(kind, content)
 
     def tick(self, now: float) -> float:
-        """Repeats what is unanswered, gives up what is silent for too long. When to call again."""
+        """Repeats unanswered requests and fails those unanswered for too long. Returns when to
+        call it again."""
         soonest = now + 1.0
         for number, pending in list(self._pending.items()):
             patience = self.limits.silence if self.epoch else self.limits.connect
@@ -124,13 +127,13 @@ class Session:
                 continue
             if now >= pending.due:
                 if pending.unanswered:
-                    self._greet(now)  # perhaps another process answers there by now
+                    self._greet(now)  # the coordinator may have restarted
                 self._say(pending, now)
             soonest = min(soonest, pending.due)
         return soonest
 
     def fail_all(self, error: Exception, since_before: float = math.inf) -> None:
-        """Fails what was asked for no later than ``since_before``."""
+        """Fails the requests made no later than ``since_before``."""
         failed = {number: each for number, each in self._pending.items() if each.since <= since_before}
         self._pending = {number: each for number, each in self._pending.items() if number not in failed}
         for each in failed.values():
@@ -149,7 +152,7 @@ class Session:
         if now < self._hello_after:
             return
         if self._hello_since is not None and now - self._hello_since < self.limits.resend / 2:
-            return  # just said
+            return  # sent just now
         self._number += 1
         self._hello_since = now
         self._hellos.add(self._number)

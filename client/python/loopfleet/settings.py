@@ -1,4 +1,5 @@
-"""Where the coordinator is: argument, environment, configuration file, running local cluster, default."""
+"""Finds the coordinator: argument, environment, configuration file, running local cluster,
+default."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from .toml_file import read_toml
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:5570"
 
-_local_clusters: list = []  # those that run in this process, the newest last
+_local_clusters: list = []  # running in this process, newest last
 
 
 def _from_file(key: str) -> str | None:
-    """``key`` of the table [client] of the file that LOOPFLEET_CONFIG names."""
+    """The value of ``key`` in table [client] of the file named by LOOPFLEET_CONFIG."""
     path = os.environ.get("LOOPFLEET_CONFIG")
     if not path:
         return None
@@ -40,6 +41,6 @@ def find_address(address: str | None = None) -> str:
 
 
 def find_keys(keys: str | os.PathLike | None = None) -> Path | None:
-    """The directory of this client's keys, or None where there are none."""
+    """The directory of this client's keys; None: no keys."""
     found = _setting(os.fspath(keys) if keys is not None else None, "keys")
     return Path(found) if found else None

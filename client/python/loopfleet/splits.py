@@ -1,5 +1,5 @@
-"""Which part of a data set a row belongs to: by the hash of what must not leak, never by chance or order.
-So adding rows moves none, and the same program is in one part everywhere."""
+"""Assigns rows to the parts of a data set by the hash of a key, never at random or by order. So
+adding rows moves none, and a program is in the same part of every data set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .errors import LoopfleetError
 
 PARTS = ("train", "validation", "test")
 
-# What is kept together -> the key of a row. Rows of no known program go by their text.
+# Kind of split -> key of a row; rows with equal keys stay together. A row without a known program
+# uses its text.
 KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "program": lambda row: row["program"] or str(row["benchmark"] or row["ir"]),
     "region": lambda row: row["region"] or str(row["benchmark"] or row["ir"]),
@@ -21,7 +22,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 class Split:
-    """``kind`` is one of KINDS; ``shares`` of train, validation and test."""
+    """``kind`` is one of KINDS; ``shares`` are those of train, validation and test."""
 
     def __init__(self, kind: str = "program", shares: tuple[float, float, float] = (0.8, 0.1, 0.1), seed: int = 0):
         if kind not in KINDS:

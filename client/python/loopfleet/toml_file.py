@@ -1,4 +1,4 @@
-"""A TOML file, on every Python that the package runs on."""
+"""Reads TOML files on every supported version of Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exported data set for torch: features of each schedule, padded, and its figure."""
+"""An exported data set for torch: padded features of each schedule, and its figures."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .splits import PARTS
 
 
 class ScheduleDataset(Dataset):
-    """Rows of one part of an export (Parquet) that were measured and whose figure is trusted (not ``suspect``, where
-    the export says so).
+    """The measured rows of one part of an export (Parquet) whose figures are trusted (not
+    ``suspect``, if the export has that column).
 
-    An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask`` bool[max_loops] true for
-    real rows, ``strides`` float32[16 or 32], ``flop_count``, ``elapsed_ns``, ``gflops`` float32, and
-    ``program`` (a number that is equal for equal programs). Trees with more loops are cut to ``max_loops``.
-    Trees are rebuilt from benchmark and actions, as the workers do; ``left_out`` counts rows whose tree this version
-    does not rebuild, which a warning tells too.
+    An item is a dict: ``loops`` float32[max_loops, width] padded with zeros, ``mask``
+    bool[max_loops] true for real rows, ``strides`` float32[16 or 32], ``flop_count``,
+    ``elapsed_ns``, ``gflops`` float32, and ``program`` (an integer, equal for equal programs).
+    Trees with more loops are cut to ``max_loops``. Trees are rebuilt from benchmark and actions,
+    as in the workers; ``left_out`` counts the rows whose tree this version cannot rebuild, and a
+    warning reports them.
     """
 
     def __init__(self, folder: str | Path, part: str = "train", *, features: str = "agent58",
@@ -72,11 +73,11 @@ class ScheduleDataset(Dataset):
 
 
 def rebuild(row: dict[str, Any], features: str = "agent58") -> Walk:
-    """The tree that a row is about: a row does not repeat the rules that its actions were replayed under, but
-    the key says which they were."""
+    """The walk to a row's tree. A row does not contain the rules of its replay, so all are tried
+    until the tree key matches."""
     for merge_all_first in (False, True):
         for rules in ("structural", "loop_nest", "loop_nest_58"):
-            # With the newer features, as with the older ones "loop_nest" is the older rules.
+            # Uses agent20, because with agent58 "loop_nest" means the older rules.
             walk = Walk(benchmark=row["benchmark"] or "", ir=row["ir"] or "", features="agent20", rules=rules,
                         merge_all_first=merge_all_first)
             for name in row["actions"]:

@@ -1,5 +1,5 @@
-"""TorchRL: its wrapper of Gymnasium's environments takes an attribute ``reward_space`` for a spec; ours is a name,
-as in CompilerGym."""
+"""TorchRL: its Gymnasium wrapper expects the attribute ``reward_space`` to be a spec; here it is a
+name, as in CompilerGym."""
 
 from __future__ import annotations
 

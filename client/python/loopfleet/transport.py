@@ -1,4 +1,4 @@
-"""The one place that knows ZeroMQ: a DEALER to a coordinator, and its keys."""
+"""Creates the ZeroMQ socket: a DEALER connected to a coordinator, with its keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zmq
 
 from .errors import LoopfleetError
 
-# As the C++ client has them (common/wire/transport/dealer.cc).
+# The same values as in the C++ client (common/wire/transport/dealer.cc).
 _MAX_MESSAGE_BYTES = 1 << 20
 _HANDSHAKE_MS = 5000
 _HEARTBEAT_MS = 1000
@@ -21,7 +21,7 @@ _HIGH_WATER_MARK = 1000
 
 
 def connect(context: zmq.Context, address: str, keys: Path | None) -> zmq.Socket:
-    """A socket that goes on trying to reach ``address`` until it is closed."""
+    """A socket that keeps trying to reach ``address`` until it is closed."""
     if not address.startswith(("tcp://", "ipc://")):
         raise LoopfleetError(f"'{address}' is no address: tcp://HOST:PORT or ipc:///PATH")
     socket = context.socket(zmq.DEALER)
@@ -48,7 +48,8 @@ def connect(context: zmq.Context, address: str, keys: Path | None) -> zmq.Socket
 
 
 def _use_keys(socket: zmq.Socket, keys: Path) -> None:
-    """CURVE with the files of docs/SECURITY.md: one NAME.key_secret, and coordinator.key."""
+    """Sets up CURVE from the files of docs/SECURITY.md: one NAME.key_secret, and
+    coordinator.key."""
     import zmq.auth
 
     secrets = sorted(keys.glob("*.key_secret"))

@@ -83,7 +83,7 @@ TEST(JobSampler, OfNothingNothing) {
   EXPECT_EQ(sampler.Next(), std::nullopt);
 }
 
-// ---- who says it --------------------------------------------------------------------------------
+// ---- witnesses ----------------------------------------------------------------------------------
 
 TEST(Audit, AWitnessIsItsKeyWhateverItCallsItself) {
   Outcome outcome = Took("a", 1000);
@@ -93,7 +93,7 @@ TEST(Audit, AWitnessIsItsKeyWhateverItCallsItself) {
   EXPECT_EQ(WitnessOf(WorkerOn("b", "node1")).name(), "node1");
   EXPECT_TRUE(IsSame(WitnessOf(outcome, Keys::kInUse), WitnessOf(WorkerOn("b", "node1"))));
   EXPECT_FALSE(IsSame(WitnessOf(outcome, Keys::kInUse), WitnessOf(WorkerOn("a", "node2"))));
-  // A result from before there were keys has only its host.
+  // A result from before the fleet used keys has only its host.
   EXPECT_TRUE(IsSame(WitnessOf(Took("a", 1), Keys::kInUse), WitnessOf(WorkerOn("a", "node2"))));
 }
 
@@ -148,14 +148,14 @@ TEST(Audit, ItsJobIsTheSameQuestionForOneHost) {
   EXPECT_EQ(spec.precision, 0.02);
   EXPECT_EQ(spec.affinity, "");
   EXPECT_EQ(spec.deadline_s, 0);
-  EXPECT_EQ(spec.cut_above_ns, 0U);  // it was measured: whoever measures again is to say how long
+  EXPECT_EQ(spec.cut_above_ns, 0U);  // it was measured, so the audit needs a time
   EXPECT_EQ(spec.tag, R"({"audit":"7.3"})");
-  // A CUT is asked again with its bound.
+  // A CUT is measured again with its bound.
   info.outcome = Failed("a", FailureCode::kCut);
   EXPECT_EQ(AuditJob(CaseOf(info, Keys::kNone).value(), WorkerOn("b")).cut_above_ns, 500U);
 }
 
-// ---- what it says -------------------------------------------------------------------------------
+// ---- opinions -----------------------------------------------------------------------------------
 
 TEST(Audit, OnlyWhatWasMeasuredForTheJobAndIsAboutTheTreeIsAudited) {
   const auto has_case = [](Outcome outcome) {

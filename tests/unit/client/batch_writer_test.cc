@@ -10,7 +10,7 @@
 namespace loopfleet::client {
 namespace {
 
-// Accepts everything into batch 5.
+// Accepts all jobs into batch 5.
 FakeCoordinator::Mind Accepting() {
   return Greeting(
       [](const wire::ClientRequest& request) -> std::optional<wire::CoordinatorMessage> {

@@ -18,7 +18,7 @@ using Reply = std::optional<wire::CoordinatorMessage>;
 
 constexpr const char* kAnyPort = "tcp://127.0.0.1:0";
 
-// Nothing runs out and nothing is said twice, however slow the machine is.
+// Limits so long that nothing times out or is resent, even on a slow machine.
 ClientOptions Patient(const std::string& address) {
   return {.address = address,
           .connect_limit = 60s,
@@ -27,7 +27,7 @@ ClientOptions Patient(const std::string& address) {
           .busy_limit = 60s};
 }
 
-// Says again soon what was lost or not heard; the fake has to take it however often it comes.
+// Resends soon; the fake must accept repeated requests.
 ClientOptions Repeating(const std::string& address) {
   ClientOptions options = Patient(address);
   options.resend_after = 50ms;
@@ -82,7 +82,7 @@ TEST(ClientTest, SendsTheSameSubmissionAgainAfterASilence) {
   std::atomic<int> submissions = 0;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const wire::ClientRequest& request) -> Reply {
                                 const auto& submit = std::get<wire::SubmitJobs>(request.message);
-                                if (++submissions < 3) return std::nullopt;  // lost on the way
+                                if (++submissions < 3) return std::nullopt;  // lost in transit
                                 return wire::Accepted{
                                     .batch = {4},
                                     .job_count = static_cast<std::uint32_t>(submit.jobs.size())};
@@ -122,7 +122,7 @@ TEST(ClientTest, OffersJobsAgainWhenTheQueueIsFull) {
   EXPECT_EQ(submissions, 3);
 }
 
-// Says no with `code` to everybody's first two messages of each kind.
+// Refuses the first two hellos and the first two other messages with `code`.
 FakeCoordinator::Mind Reluctant(FailureCode code, std::atomic<int>& refusals) {
   return [code, &refusals, hellos = 0, others = 0](const wire::ClientRequest& request) mutable {
     const bool is_hello = std::holds_alternative<wire::ClientHello>(request.message);
@@ -176,7 +176,7 @@ TEST(ClientTest, SaysWhatTheTimeWasSpentOn) {
       }));
   auto client = Client::Connect(Patient(coordinator.endpoint()));
   ASSERT_TRUE(client.has_value()) << client.error().message;
-  // On a slow machine not even the first answer comes within a short time: then a longer one.
+  // On a slow machine even the first reply may miss a short limit; then retry with a longer one.
   for (Nanos limit = 200ms; limit < 60s; limit *= 4) {
     client->AllowGoodbye(limit);  // a deadline
     const auto list = client->ListWorkers();
@@ -210,7 +210,7 @@ TEST(ClientTest, WaitsThroughARestart) {
   ASSERT_TRUE(client.has_value());
   coordinator.reset();
   std::thread restart([&] {
-    std::this_thread::sleep_for(300ms);  // the outage itself, not a wait for something
+    std::this_thread::sleep_for(300ms);  // the length of the outage, not a wait
     coordinator = std::make_unique<FakeCoordinator>(endpoint, answer);
   });
   const auto list = client->ListWorkers();
@@ -229,7 +229,7 @@ TEST(ClientTest, FollowsPageByPageToTheLastOutcome) {
                                                                 : wire::BatchState::kRunning,
                                          .job_count = 3,
                                          .finished = next + 1}};
-        // The jobs finish in another order than they were given in.
+        // The jobs finish in another order than submitted.
         page.outcomes.push_back(OutcomeOf(batch, 2 - next, next + 1));
         return page;
       }));
@@ -260,7 +260,7 @@ TEST(ClientTest, NoticesAGapInTheOutcomes) {
 TEST(ClientTest, StopsWhenAskedTo) {
   std::atomic<bool> stop = false;
   FakeCoordinator coordinator(kAnyPort, Greeting([&](const auto&) -> Reply {
-                                stop = true;  // while the answer is awaited
+                                stop = true;  // while the client waits for the reply
                                 return std::nullopt;
                               }));
   ClientOptions options = Patient(coordinator.endpoint());
@@ -275,7 +275,8 @@ TEST(ClientTest, StopsWhenAskedTo) {
 TEST(ClientTest, StopsAtTheDeadline) {
   FakeCoordinator coordinator(kAnyPort, Greeting([](const auto&) { return Reply(); }));
   ClientOptions options = Patient(coordinator.endpoint());
-  // A deadline that passes while it still connects, on a slow machine, shows nothing: a later one.
+  // On a slow machine the deadline may pass while the client connects; then retry with a longer
+  // one.
   for (Nanos limit = 400ms;; limit *= 4) {
     options.deadline = SystemClock().Now() + limit;
     auto client = Client::Connect(options);

@@ -1,5 +1,5 @@
 #pragma once
-// FakeCoordinator: a real socket with a scripted mind, on a thread of its own.
+// FakeCoordinator: a real socket with scripted replies, on its own thread.
 
 #include <functional>
 #include <mutex>
@@ -16,10 +16,10 @@ namespace loopfleet::client {
 
 class FakeCoordinator {
  public:
-  // What to answer; nothing: be silent. Called on the fake's thread.
+  // Returns the reply to a request; nullopt: no reply. Called on the fake's thread.
   using Mind = std::function<std::optional<wire::CoordinatorMessage>(const wire::ClientRequest&)>;
 
-  // Listens at `endpoint` ("tcp://127.0.0.1:0" takes a free port).
+  // Listens at `endpoint` ("tcp://127.0.0.1:0": any free port).
   FakeCoordinator(const std::string& endpoint, Mind mind);
   ~FakeCoordinator();
 
@@ -39,7 +39,7 @@ class FakeCoordinator {
   std::thread thread_;
 };
 
-// Greets, and hands on everything else.
+// Answers hellos, and passes all other requests to `mind`.
 FakeCoordinator::Mind Greeting(FakeCoordinator::Mind mind);
 
 }  // namespace loopfleet::client

@@ -48,7 +48,7 @@ TEST(JobLineTest, ReadsEveryField) {
                             .cut_above_ns = 5000,
                             .deadline_s = 60,
                             .max_age_s = 7.5}));
-  // And writes what it reads.
+  // JobLine writes a line that parses to the same job.
   EXPECT_EQ(ParseJobLine(JobLine(*spec)).value(), *spec);
 }
 

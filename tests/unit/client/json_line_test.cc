@@ -36,7 +36,7 @@ TEST(JsonLine, NeverLeaksTheLibrarysWords) {
 TEST(JsonLine, StopsAtTheFirstValueTooMany) {
   std::string many = "{\"a\": [0";
   for (int i = 0; i < 97; ++i) many += ",0";
-  EXPECT_EQ(ErrorOf(many + "]}"), "parsed");  // the object and the array are values too
+  EXPECT_EQ(ErrorOf(many + "]}"), "parsed");  // the object and the array count as values too
   EXPECT_EQ(ErrorOf(many + ",0]}"), "more than 100 values, behind the key 'a'");
   EXPECT_EQ(ErrorOf(many + ",0 and what is no JSON"), "more than 100 values, behind the key 'a'");
 }

@@ -25,7 +25,8 @@ def make_loop_tune_vector(num_envs: int = 1, **options) -> WalkVectorEnv:
 
 
 def register() -> None:
-    """What importing loopfleet does. Without wrappers, so that fork() and the others can be reached."""
+    """Registers the environments; importing loopfleet calls it. Without wrappers, so that fork()
+    and other methods are accessible."""
     for name, env, vector in (("loopfleet/LoopTool-v0", LoopToolEnv, make_loop_tool_vector),
                               ("loop_tool-v0", LoopToolEnv, make_loop_tool_vector),
                               ("loopfleet/LoopTune-v0", LoopTuneEnv, make_loop_tune_vector)):

@@ -1,4 +1,4 @@
-"""Data sets of benchmarks by CompilerGym's names."""
+"""Data sets of benchmarks, with CompilerGym's names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Benchmark(str):
 
 
 def _check(uri: str) -> Benchmark:
-    _core.Walk(benchmark=uri)  # JobError INVALID_BENCHMARK names the nearest
+    _core.Walk(benchmark=uri)  # raises JobError INVALID_BENCHMARK, with the nearest name
     return Benchmark(uri)
 
 
 class Dataset:
-    """``size`` members in an order of their own; 0 where they cannot be counted."""
+    """A data set with ``size`` members in a fixed order; 0: uncountable."""
 
     def __init__(self, prefix: str, description: str, size: int, example: str):
         self.name = prefix.rstrip("/")
@@ -57,7 +57,7 @@ class Dataset:
 
 
 class Datasets:
-    """All of one dialect."""
+    """All data sets of one dialect."""
 
     def __init__(self, dialect: str):
         self._all = {}

@@ -9,8 +9,8 @@ from .walk_env import WalkEnv
 class LoopToolEnv(WalkEnv):
     """CompilerGym's loop_tool environment: three loops over a point-wise addition, dialect simple.
 
-    Action spaces ``simple`` (toggle_mode, up, down, toggle_thread) and ``split`` (the same and one that
-    does nothing); observation ``action_state``, int64[3]: cursor, size, tail.
+    Action spaces ``simple`` (toggle_mode, up, down, toggle_thread) and ``split`` (the same, and
+    ``split``, which does nothing); observation ``action_state``, int64[3]: cursor, size, tail.
     """
 
     dialect = "simple"
@@ -23,8 +23,9 @@ class LoopToolEnv(WalkEnv):
 class LoopTuneEnv(WalkEnv):
     """The LoopTool RL environment: any program, dialect agent.
 
-    Action spaces ``looptool`` (as its documents list them) and ``looptune`` (the seven that LoopTune was
-    trained with), or any list of names; observation ``loops_tensor``, float32[max_loops * width].
+    Action spaces ``looptool`` (as documented by LoopTool) and ``looptune`` (the seven used to
+    train LoopTune), or any list of names; observation ``loops_tensor``, float32[max_loops *
+    width].
     """
 
     dialect = "agent"

@@ -1,5 +1,5 @@
-"""Episode: one walk, the figures of the trees it passes, and what its steps earn. Both the environment
-and the vector environment are made of it. Belongs to one thread."""
+"""Episode: one walk, the figures of its trees, and the rewards of its steps. Used by the
+environment and the vector environment. Belongs to one thread."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 from .._core import Job, Outcome, Walk, failed_outcome
 from .rewards import Reward, unknown_peak
 
-NOTHING, CURSOR, TREE = 0, 1, 2  # what a step changed
+NOTHING, CURSOR, TREE = 0, 1, 2  # the effect of a step
 
-_RETRIES = 2  # of a failure that is nobody's fault, for example UNSTABLE_TIMING on a busy host
+_RETRIES = 2  # of a retryable failure, such as UNSTABLE_TIMING on a busy host
 _numbers = itertools.count()
 _process = os.urandom(6).hex()
 
 
 @dataclass
 class Verdict:
-    """Of one step."""
+    """The reward of one step and whether it ends the episode."""
 
     reward: float = 0.0
     terminated: bool = False
@@ -42,15 +42,15 @@ def late() -> Verdict:
 
 @dataclass
 class Measuring:
-    """How figures are asked for."""
+    """How trees are measured."""
 
     client: Any = None  # anything with submit_job(job) -> Future[Outcome]
-    fields: dict[str, Any] = field(default_factory=dict)  # of Walk.job()
-    peak_gflops: float = 0.0  # 0: what the worker says
+    fields: dict[str, Any] = field(default_factory=dict)  # arguments of Walk.job()
+    peak_gflops: float = 0.0  # 0: as measured by the worker
 
 
 class Figure:
-    """Of one tree: the question, and the answer when it is there."""
+    """The figure of one tree: its job, and a future of the outcome."""
 
     __slots__ = ("future", "job", "retries_left")
 
@@ -61,7 +61,7 @@ class Figure:
 
     @property
     def lost(self) -> bool:
-        """It has no outcome and will get none: the coordinator was out of reach."""
+        """True if it will get no outcome, because the coordinator was unreachable."""
         return self.future.done() and self.future.exception() is not None
 
     def wants_retry(self) -> bool:
@@ -79,7 +79,8 @@ class Figure:
 
 
 def ask_again(figures: Iterable[Figure], client: Any) -> bool:
-    """Whether a figure, all of which are there, failed by nobody's fault and was asked for anew."""
+    """Retries the figures that failed with a retryable code; all must have arrived. Whether there
+    was one."""
     again = [figure for figure in dict.fromkeys(figures) if figure.wants_retry()]
     for figure in again:
         figure.retry(client)
@@ -87,8 +88,8 @@ def ask_again(figures: Iterable[Figure], client: Any) -> bool:
 
 
 def arrive(figures: Sequence[Figure], client: Any, deadline: float) -> bool:
-    """Waits for figures, those that were lost in an outage before included; False: they did not come in time.
-    Exceptions of the client are raised."""
+    """Waits for figures, and asks again for those lost in an outage. False: they did not arrive in
+    time. Raises the client's exceptions."""
     for figure in dict.fromkeys(figures):
         if figure.lost:
             figure.ask(client)
@@ -103,7 +104,7 @@ def arrive(figures: Sequence[Figure], client: Any, deadline: float) -> bool:
 
 
 class Episode:
-    """``walk`` may be stepped by others (step_many): then stepped() is told the effect."""
+    """``walk`` may be stepped from outside (step_many); the effect is then passed to stepped()."""
 
     __slots__ = ("affinity", "_key", "actions", "before", "figures", "measuring", "reward_rule", "total_reward",
                  "walk")
@@ -115,12 +116,13 @@ class Episode:
         self.begin()
 
     def begin(self) -> None:
-        """The walk stands at its start. With a reward, the baseline's figure is wanted first."""
+        """Starts an episode; the walk must be at its start. With a reward, call set_baseline()
+        next."""
         self.actions: list[int] = []
         self.total_reward = 0.0
         self.figures: dict[bytes, Figure] = {}
-        self.before: Figure | None = None  # the last one that a reward can be compared with
-        # All figures of an episode come from one worker, so that a reward compares like with like.
+        self.before: Figure | None = None  # the figure that the next reward is compared with
+        # One worker measures all figures of an episode, so that they are comparable.
         self.affinity = f"{_process}-{next(_numbers)}"
         self._key: bytes | None = None
 
@@ -138,64 +140,67 @@ class Episode:
         return other
 
     def key(self) -> bytes:
-        """Of the tree as it is."""
+        """The key of the current tree."""
         if self._key is None:
             self._key = self.walk.tree_key
         return self._key
 
     def missing_job(self) -> Job | None:
-        """The job of the tree as it is, unless its figure is known or on its way."""
+        """The job of the current tree, or None if its figure is known or on its way."""
         known = self.figures.get(self.key())
         if known is not None and not known.lost:
             return None
         return self.walk.job(affinity=self.affinity, **self.measuring.fields)
 
     def adopt(self, job: Job, future: Future[Outcome]) -> None:
-        """The answer to missing_job()."""
+        """Stores the future of the job that missing_job() returned."""
         known = self.figures.get(self.key())
         if known is None:
             self.figures[self.key()] = Figure(job, future)
         else:
-            known.future = future  # it was lost
+            known.future = future  # the last one was lost
 
     def figure(self) -> Figure:
-        """Of the tree as it is; asked for if need be."""
+        """The figure of the current tree; submits its job if needed."""
         job = self.missing_job()
         if job is not None:
             self.adopt(job, self.measuring.client.submit_job(job))
         return self.figures[self.key()]
 
     def set_baseline(self) -> None:
-        """Rewards of the next steps compare with the tree as it is, whose figure is asked for."""
+        """Makes the current tree the baseline of the next reward, and requests its figure."""
         self.before = self.figure()
 
     def change_reward(self, reward_rule: Reward | None) -> None:
-        """From the tree as it is on."""
+        """Changes the reward rule; the current tree becomes the baseline."""
         before = None if reward_rule is None else self.figure()
         self.reward_rule, self.before, self.total_reward = reward_rule, before, 0.0
 
     def stepped(self, action: int, effect: int) -> bool:
-        """Whether the step's reward needs a figure; a step that leaves the tree alone earns nothing."""
+        """Records a step. Whether its reward needs a figure: a step that leaves the tree unchanged
+        earns 0."""
         self.actions.append(action)
         if effect == TREE:
             self._key = None
         return self.reward_rule is not None and effect == TREE
 
     def pair(self) -> tuple[Figure, Figure]:
-        """What judge() compares, once the figure of the tree as it is has been asked for. It may be one figure."""
+        """The two figures that judge() compares; they may be the same. The current tree's must
+        have been requested."""
         assert self.before is not None
         return self.before, self.figures[self.key()]
 
     def settle(self, client: Any, deadline: float) -> Verdict:
-        """judge(), once the figures have arrived."""
+        """Waits for the figures, then calls judge()."""
         return self.judge() if arrive(self.pair(), client, deadline) else late()
 
     def judge(self) -> Verdict:
-        """After a step that changed the tree, once its figures are there.
+        """Computes the reward of a step that changed the tree. Its figures must have arrived.
 
-        A failure that is the schedule's own (it does not compile, runs too long, computes nonsense ...) ends
-        the episode and takes back what it earned, as CompilerGym does. One that is nobody's fault cuts it
-        short without a reward. Exceptions of the client (an unreachable coordinator) are raised.
+        A failure of the schedule itself (it does not compile, runs too long, gives a wrong result
+        ...) terminates the episode and takes back its rewards, as in CompilerGym. A retryable
+        failure truncates it without a reward. Raises the client's exceptions (an unreachable
+        coordinator).
         """
         assert self.reward_rule is not None
         first, second = self.pair()

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def to_networkx(node_link: dict[str, Any]) -> Any:
-    """From the node-link dict that the core makes."""
+    """Converts the node-link dict of ``_core``."""
     import networkx as nx
 
     graph = nx.MultiDiGraph()

@@ -1,4 +1,5 @@
-"""What a step earns. A reward compares the figure of the tree after the step with the one before it."""
+"""Rewards of steps. A reward compares the figure of the tree after the step with the one before
+it."""
 
 from __future__ import annotations
 

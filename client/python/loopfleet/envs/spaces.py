@@ -16,7 +16,7 @@ DEFAULT_MAX_LOOPS = {"agent20": 10, "agent58": 20}
 
 
 class NamedDiscrete(spaces.Discrete):
-    """Discrete, whose actions have names."""
+    """A Discrete space with named actions."""
 
     def __init__(self, names: Sequence[str], name: str = ""):
         super().__init__(len(names))
@@ -24,7 +24,7 @@ class NamedDiscrete(spaces.Discrete):
         self.name = name
 
     def __getitem__(self, name: str) -> int:
-        """The number of an action."""
+        """The index of an action."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -47,7 +47,7 @@ class NamedDiscrete(spaces.Discrete):
 
 def action_names(chosen: str | Iterable[str] | None, known: dict[str, tuple[str, ...]], default: str
                  ) -> tuple[str, list[str]]:
-    """A set of actions by its name, or names as they are."""
+    """(name, actions) of a named set, or ("", actions) of a list of names."""
     if chosen is None:
         chosen = default
     if isinstance(chosen, str):
@@ -59,7 +59,7 @@ def action_names(chosen: str | Iterable[str] | None, known: dict[str, tuple[str,
 
 
 def observation_space(name: str, *, actions: int, features: str, max_loops: int) -> spaces.Space:
-    """The space of one observation; LookupError for what is no array, number or text."""
+    """The space of one observation; LookupError if it is not an array, number or text."""
     infinity = np.float32(np.inf)
     if name == "loops_tensor":
         return spaces.Box(0, infinity, (max_loops * ROW_WIDTH[features],), np.float32)

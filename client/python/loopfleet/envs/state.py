@@ -1,4 +1,4 @@
-"""Where an episode stands, as CompilerGym writes it: one row of CSV."""
+"""The state of an episode in CompilerGym's format: one row of CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 HEADER = ("benchmark", "reward", "walltime", "commandline")
-START = ("start_cursor", "merge_all_first")  # columns of files with a state that does not begin as usual
+START = ("start_cursor", "merge_all_first")  # extra columns, if a state has another start than the default
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class EnvState:
     benchmark: str
     commandline: str           # names of the actions, separated by commas
     walltime: float            # seconds since reset
-    reward: float | None = None  # of the episode; None: no reward space
-    start_cursor: int = 0          # where the walk began
-    merge_all_first: bool = False  # and on which tree
+    reward: float | None = None  # total of the episode; None: no reward space
+    start_cursor: int = 0          # cursor at the start
+    merge_all_first: bool = False  # whether the start tree was merged
 
     @property
     def actions(self) -> list[str]:
@@ -27,7 +27,7 @@ class EnvState:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """What replaying a state showed."""
+    """The result of replaying a state."""
 
     state: EnvState
     actions_replay_failed: bool = False

@@ -1,4 +1,4 @@
-"""Many environments as one: one network batch for each step, and EnvPool's send and recv."""
+"""A vector of environments: one batch of jobs per step, and EnvPool's send and recv."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _OPTIONS = ("reset_mask", "benchmark", "merge_all_first", "start_cursor")
 
 @dataclass
 class _Sent:
-    """An environment with an action that recv() has not given yet."""
+    """An environment with an action that recv() has not returned yet."""
 
-    turn: int                 # tells it from earlier ones, whose figures may arrive now
+    turn: int                 # distinguishes it from earlier ones, whose figures may still arrive
     reset: bool
-    verdict: Verdict | None   # None: its figures have not been looked at
-    raised: bool = False      # that they were lost in an outage
+    verdict: Verdict | None   # None: not judged yet
+    raised: bool = False      # the loss of its figures in an outage
 
 
 class WalkVectorEnv(VectorEnv):
     """``num_envs`` environments of one kind, in this process and on one cluster.
 
-    ``options`` are those of the environment. ``batch_size`` is how many recv() gives (all, unless told).
-    The walks are stepped by one call into C++; jobs of a step travel as one message.
+    ``options`` are those of the environment. ``batch_size`` is how many recv() returns (default:
+    all). One call into C++ steps all walks; the jobs of a step are sent as one batch.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
@@ -59,27 +59,28 @@ class WalkVectorEnv(VectorEnv):
         self.action_space = gym.spaces.MultiDiscrete([len(self.single_action_space.names)] * num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.render_mode = self._makes.render_mode
-        self._starts = [self._makes._start] * num_envs  # of each, and the walk that stands there
+        self._starts = [self._makes._start] * num_envs  # of each environment, with the walk at its start
         self._templates = [self._makes._template] * num_envs
         self._episodes: list[Episode | None] = [None] * num_envs
-        self._done = np.zeros(num_envs, bool)       # to be reset by the next action
+        self._done = np.zeros(num_envs, bool)       # reset by the next action
         self._masks = np.zeros((num_envs, len(self.single_action_space.names)), np.int8)
         width = self._makes.max_loops * (58 if self._makes.features == "agent58" else 20)
         self._tensors = np.zeros((num_envs, width), np.float32)
         self._name = self._makes._observation_name
-        self._ready: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # place and turn of _Sent
+        self._ready: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # index and turn of a _Sent
         self._sent: dict[int, _Sent] = {}
         self._turns = itertools.count()
-        self._last = np.arange(num_envs)  # what recv() gave
+        self._last = np.arange(num_envs)  # indices returned by the last recv()
         self._rngs: list[np.random.Generator] = []
 
     # ---- Gymnasium
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
               ) -> tuple[Any, dict[str, Any]]:
-        """``options["reset_mask"]`` (bool, num_envs) resets only those; ``benchmark`` (one, or one for each
-        environment), ``merge_all_first`` and ``start_cursor`` are those of the environment. They hold for these
-        environments until another reset says otherwise."""
+        """``options["reset_mask"]`` (bool, num_envs) selects which to reset; ``benchmark`` (one,
+        or one per environment), ``merge_all_first`` and ``start_cursor`` are those of the
+        environment. They remain in force for these environments until another reset changes
+        them."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         if isinstance(chosen.get("benchmark"), (list, tuple)) and len(chosen["benchmark"]) != self.num_envs:
@@ -96,7 +97,7 @@ class WalkVectorEnv(VectorEnv):
         return self._observations(np.arange(self.num_envs)), self._infos(np.arange(self.num_envs))
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """All of them, and waits for all."""
+        """Steps all environments and waits for all."""
         places = np.arange(self.num_envs)
         wanted, resets = self._advance(places, np.asarray(actions, np.int64))
         rewards = np.zeros(self.num_envs)
@@ -104,7 +105,8 @@ class WalkVectorEnv(VectorEnv):
         truncated = np.zeros(self.num_envs, bool)
         verdicts: dict[int, Verdict] = {}
         deadline = time.monotonic() + self._makes.timeout
-        # All of them before one is judged: an outage raises here, and a later step's rewards have this one's in them.
+        # Wait for all before judging one: an outage raises here, and the next step's rewards then
+        # include this one's.
         arrived = {place: arrive(self._episodes[place].pair(), self._makes._client(), deadline) for place in wanted}
         for place in wanted:
             verdict = self._episodes[place].judge() if arrived[place] else late()
@@ -124,13 +126,13 @@ class WalkVectorEnv(VectorEnv):
         return tuple(episode.walk.observe("loop_tree") for episode in self._episodes)
 
     def action_masks(self) -> np.ndarray:
-        """bool, num_envs x actions."""
+        """Legal actions: bool, num_envs x actions."""
         return self._masks.astype(bool)
 
     # ---- EnvPool
 
     def async_reset(self, *, seed: int | None = None) -> None:
-        """Starts all; recv() gives them as they are ready."""
+        """Starts all environments; recv() returns them as they become ready."""
         self._rngs = [np.random.default_rng(None if seed is None else seed + i) for i in range(self.num_envs)]
         places = np.arange(self.num_envs)
         self._begin(places, {})
@@ -138,7 +140,8 @@ class WalkVectorEnv(VectorEnv):
             self._await(place, measured=False, reset=False)
 
     def send(self, actions: Any, env_id: Any = None) -> None:
-        """One action for each of ``env_id`` (those of the last recv). Does not wait."""
+        """Sends one action to each of ``env_id`` (default: those of the last recv). Does not
+        wait."""
         places = np.asarray(self._last if env_id is None else env_id, np.int64)
         actions = np.asarray(actions, np.int64)
         if places.shape != actions.shape or places.ndim != 1:
@@ -153,10 +156,11 @@ class WalkVectorEnv(VectorEnv):
             self._await(place, measured=place in wanted, reset=place in resets)
 
     def recv(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """``batch_size`` environments that are ready first; which, says ``info["env_id"]``.
+        """Returns the first ``batch_size`` environments to be ready, numbered in
+        ``info["env_id"]``.
 
-        When the coordinator is out of reach this raises and gives up nothing: another call gives what is there
-        and asks again for what is not."""
+        If the coordinator is unreachable this raises, and nothing is lost: another call returns
+        what has arrived and requests the rest again."""
         if len(self._sent) < self.batch_size:
             raise gym.error.NoAsyncCallError(
                 f"{len(self._sent)} environments have an action, recv() gives {self.batch_size}", "recv")
@@ -213,11 +217,12 @@ class WalkVectorEnv(VectorEnv):
                 self._episodes[place].set_baseline()
         self._done[places] = False
         for place in places.tolist():
-            self._sent.pop(place, None)  # a step that nobody will receive
+            self._sent.pop(place, None)  # drops a step that was not received
         self._look(places, np.full(len(places), -1, np.int64))
 
     def _move(self, places: np.ndarray, options: dict[str, Any]) -> None:
-        """Where the next episodes of ``places`` begin; all of them, or with an exception none."""
+        """Sets where the next episodes of ``places`` start; on an exception no start is
+        changed."""
         made: dict[Start, Walk] = {}
         moved: dict[int, Start] = {}
         for place in places.tolist():
@@ -235,7 +240,8 @@ class WalkVectorEnv(VectorEnv):
             self._starts[place], self._templates[place] = start, made[start]
 
     def _advance(self, places: np.ndarray, actions: np.ndarray) -> tuple[list[int], set[int]]:
-        """One step; which have to be measured, and which were reset instead."""
+        """Steps the walks. Returns the environments to be measured, and those that were reset
+        instead."""
         if any(self._episodes[place] is None for place in places):
             raise gym.error.ResetNeeded("call reset() first")
         if ((actions < 0) | (actions >= self._masks.shape[1])).any():
@@ -256,7 +262,7 @@ class WalkVectorEnv(VectorEnv):
 
     def _look(self, places: np.ndarray, actions: np.ndarray) -> np.ndarray:
         walks = [self._episodes[place].walk for place in places]
-        if np.array_equal(places, np.arange(self.num_envs)):  # rows as they lie; otherwise they are scattered below
+        if np.array_equal(places, np.arange(self.num_envs)):  # in place; otherwise copied below
             return _core.step_many(walks, actions, self._tensors, self._masks)
         tensors, masks = np.empty_like(self._tensors[places]), np.empty_like(self._masks[places])
         effects = _core.step_many(walks, actions, tensors, masks)
@@ -264,7 +270,7 @@ class WalkVectorEnv(VectorEnv):
         return effects
 
     def _ask(self, episodes: list[Episode]) -> None:
-        """The figures that are missing, as one batch."""
+        """Requests the missing figures as one batch."""
         missing = [(episode, job) for episode in episodes if (job := episode.missing_job()) is not None]
         if missing:
             futures = self._makes._client().submit_jobs([job for _, job in missing])
@@ -284,7 +290,8 @@ class WalkVectorEnv(VectorEnv):
         first.add_done_callback(lambda _: second.add_done_callback(lambda _: self._ready.put(token)))
 
     def _verdict(self, place: int) -> Verdict | None:
-        """Of an environment that seemed ready; None if it is not."""
+        """The verdict of an environment whose figures seem to have arrived; None if they have
+        not."""
         sent, pair = self._sent[place], self._episodes[place].pair
         if sent.verdict is not None:
             return sent.verdict

@@ -1,4 +1,5 @@
-"""The environment behind LoopTool-v0 and LoopTune-v0: Gymnasium's contract with CompilerGym's names."""
+"""The environment behind LoopTool-v0 and LoopTune-v0: Gymnasium's interface with CompilerGym's
+names."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _clients: weakref.WeakValueDictionary[tuple[int, str], Client] = weakref.WeakVal
 
 
 def shared_client(address: str | None) -> Client:
-    """One client for all environments of a process that talk to one coordinator."""
+    """The client shared by all environments of this process with the same coordinator."""
     key = (os.getpid(), find_address(address))
     client = _clients.get(key)
     if client is None:
@@ -44,14 +45,14 @@ def shared_client(address: str | None) -> Client:
 
 @dataclass(frozen=True)
 class Start:
-    """Where walks of an environment begin."""
+    """Where the walks of an environment start."""
 
     benchmark: Benchmark
     merge_all_first: bool = False
     start_cursor: int = 0
 
     def changed_by(self, options: Mapping[str, Any]) -> Start:
-        """``options`` of a reset; those that are None or missing leave things as they are."""
+        """Applies the ``options`` of a reset; None or missing: unchanged."""
         given = {key: options[key] for key in ("benchmark", "merge_all_first", "start_cursor")
                  if options.get(key) is not None}
         if "benchmark" in given:
@@ -66,7 +67,7 @@ def check_options(given: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 class _View(Mapping):
-    """``view[name]`` computes what is asked for and nothing else."""
+    """A mapping that computes ``view[name]`` on demand."""
 
     def __init__(self, read: Any, names: Sequence[str]):
         self._read = read
@@ -89,13 +90,13 @@ class _View(Mapping):
 class WalkEnv(gym.Env):
     """Walks over loop trees. See docs/PYTHON.md for every argument.
 
-    ``reset`` needs no network unless there is a reward space, and a step only when it changed the tree.
-    Arguments that name nothing known raise an error with the nearest valid name.
+    ``reset`` uses the network only with a reward space, and a step only if it changed the tree.
+    Unknown names in arguments raise an error with the nearest valid name.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}
 
-    # What the two environments differ in.
+    # What distinguishes the two environments.
     dialect = ""
     default_benchmark = ""
     default_observation = ""
@@ -143,8 +144,9 @@ class WalkEnv(gym.Env):
               benchmark: str | None = None, action_space: str | Iterable[str] | None = None,
               observation_space: str | None = None, reward_space: Any = ..., timeout: float | None = None,
               ) -> tuple[Any, dict[str, Any]]:
-        """A new episode: on ``benchmark`` (or options["benchmark"]), else one drawn from ``benchmarks``,
-        else on the last one. A reset that is refused changes nothing but the state of the random numbers."""
+        """Starts an episode on ``benchmark`` (or options["benchmark"]), else on one drawn from
+        ``benchmarks``, else on the last one. A reset that raises changes only the state of the
+        random number generator."""
         chosen = dict(options or {})
         check_options(chosen, _OPTIONS)
         for key, given in (("benchmark", benchmark), ("observation_space", observation_space)):
@@ -182,13 +184,15 @@ class WalkEnv(gym.Env):
     def step(self, action: Any, observation_spaces: Sequence[str] | None = None,
              reward_spaces: Sequence[str] | None = None, timeout: float | None = None
              ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """With ``observation_spaces`` or ``reward_spaces`` the observation or reward is a list of those."""
+        """Applies one action. With ``observation_spaces`` or ``reward_spaces``, the observation or
+        reward is a list."""
         return self.multistep([action], observation_spaces, reward_spaces, timeout)
 
     def multistep(self, actions: Iterable[Any], observation_spaces: Sequence[str] | None = None,
                   reward_spaces: Sequence[str] | None = None, timeout: float | None = None
                   ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Several actions as one step: one observation, and one reward from before the first to after the last."""
+        """Applies several actions as one step, with one observation and one reward for the whole
+        change."""
         episode = self._in_episode()
         numbers = [self._number(action) for action in actions]
         effect = NOTHING
@@ -219,13 +223,14 @@ class WalkEnv(gym.Env):
         self._measuring = Measuring(None, self._measuring.fields, self._measuring.peak_gflops)
 
     def action_masks(self) -> np.ndarray:
-        """bool, as sb3-contrib's MaskablePPO asks for it."""
+        """Legal actions as bool, for sb3-contrib's MaskablePPO."""
         return self._in_episode().walk.mask().astype(bool)
 
     # ---- CompilerGym
 
     def fork(self) -> WalkEnv:
-        """Another environment in the same place, which shares the client and what was measured."""
+        """A copy of the environment in the same state, sharing the client and the measured
+        figures."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._episode = self._in_episode().fork()
@@ -233,7 +238,7 @@ class WalkEnv(gym.Env):
         return other
 
     def apply(self, state: EnvState) -> None:
-        """Replays the actions of a state, from where it began."""
+        """Replays the actions of a state from its start."""
         start = {"benchmark": state.benchmark, "start_cursor": state.start_cursor,
                  "merge_all_first": state.merge_all_first}
         if self._episode is None or self._episode.actions or self._start != self._start.changed_by(start):
@@ -250,9 +255,9 @@ class WalkEnv(gym.Env):
                         self._start.start_cursor, self._start.merge_all_first)
 
     def validate(self, state: EnvState | None = None, *, tolerance: float = 0.1) -> ValidationResult:
-        """Replays a state elsewhere, from where it began, and measures both ends anew. The output of what is
-        measured is always compared with the program's meaning. Rewards agree when they differ by at most ``tolerance`` of the
-        larger figure."""
+        """Replays a state in another environment and measures its start and end again. Every
+        measured kernel's output is verified. Rewards agree if they differ by at most ``tolerance``
+        times the larger figure."""
         since = time.monotonic()
         state = state or self.state
         errors: list[str] = []
@@ -269,7 +274,7 @@ class WalkEnv(gym.Env):
             replay_failed = True
             errors.append(str(error))
         if not replay_failed:
-            # Both ends by one worker, as in an episode.
+            # One worker measures both, as in an episode.
             fields = {**self._measuring.fields, "fresh": True, "affinity": other._episode.affinity}
             futures = [self._client().submit_job(walk.job(**fields)) for walk in (start, other._episode.walk)]
             if wait(futures, self.timeout).not_done:
@@ -292,12 +297,13 @@ class WalkEnv(gym.Env):
 
     @property
     def observation(self) -> _View:
-        """``env.observation["loop_tree"]``: any observation of where the walk stands."""
+        """``env.observation["loop_tree"]``: any observation of the current state."""
         return _View(self._read_observation, self._observation_names)
 
     @property
     def reward(self) -> _View:
-        """``env.reward["gflops"]``: what changed since it was last read in this episode, or since its start."""
+        """``env.reward["gflops"]``: the reward since it was last read in this episode, or since
+        its start."""
         return _View(self._read_reward, list(REWARDS))
 
     @property
@@ -326,7 +332,7 @@ class WalkEnv(gym.Env):
 
     @property
     def outcome(self) -> Outcome:
-        """Everything that was measured of the tree as it is."""
+        """The outcome of the current tree; measures it if needed."""
         self._client()
         return self._await(self._in_episode().figure())[0]
 
@@ -340,7 +346,7 @@ class WalkEnv(gym.Env):
 
     @reward_space.setter
     def reward_space(self, name: str | None) -> None:
-        """In an episode: what its next steps earn; what was earned by another rule is forgotten."""
+        """In an episode: applies to its next steps, and resets the total reward."""
         rule = find_reward(name)
         if self._episode is not None:
             if rule is not None:
@@ -385,7 +391,7 @@ class WalkEnv(gym.Env):
         return chosen[int(rng.integers(len(chosen)))]
 
     def _client(self) -> Any:
-        """Made when something is measured for the first time."""
+        """The client, created at the first measurement."""
         if self._measuring.client is None:
             self._measuring.client = shared_client(self._address)
         return self._measuring.client

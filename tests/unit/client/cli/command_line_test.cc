@@ -48,7 +48,7 @@ class CommandLineTest : public ::testing::Test {
     return line_.Execute(static_cast<int>(arguments.size()), arguments.data());
   }
 
-  // What Execute says on standard error.
+  // What Execute prints to standard error.
   std::string Complaint(std::vector<const char*> arguments) {
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(Execute(std::move(arguments)), kExitUsage);

@@ -15,7 +15,7 @@
 namespace loopfleet::client {
 namespace {
 
-// A grammar like ours, with everything that a shell could trip over.
+// A grammar like that of `loopfleet`, with names and texts that are hard to quote.
 class CompletionTest : public testing::Test {
  protected:
   CompletionTest() {
@@ -29,7 +29,7 @@ class CompletionTest : public testing::Test {
     if (!file_.empty()) ::unlink(file_.c_str());
   }
 
-  // What a shell prints when it is given the script and then `commands`.
+  // What a shell prints when it runs the script and then `commands`.
   std::string Run(Shell shell, const std::string& program, const std::string& commands) {
     char name[] = "/tmp/loopfleet_completion_XXXXXX";
     const int fd = ::mkstemp(name);
@@ -72,14 +72,14 @@ TEST_F(CompletionTest, BashOffersWhatMayFollow) {
   EXPECT_EQ(complete("loopfleet wo", 1), (std::set<std::string>{"worker"}));
   EXPECT_EQ(complete("loopfleet worker ''", 2), (std::set<std::string>{"list", "show", "--help"}));
   EXPECT_EQ(complete("loopfleet worker list --j", 3), (std::set<std::string>{"--json"}));
-  // A flag and its value before the command do not matter; nor does what is no command.
+  // A flag and its value before the command are ignored, as are words that are not commands.
   EXPECT_EQ(complete("loopfleet --address tcp://x:1 worker s", 4), (std::set<std::string>{"show"}));
   EXPECT_EQ(complete("loopfleet list --j", 2), (std::set<std::string>{}));
 }
 
 TEST_F(CompletionTest, ZshReadsTheScript) {
   if (!Has("zsh")) GTEST_SKIP() << "zsh is not installed (Debian: zsh)";
-  // _describe is zsh's own: here it shows what it is given.
+  // _describe is a function of zsh; here it prints its arguments.
   const auto complete = [&](const std::string& words, int current) {
     return Run(Shell::kZsh, "zsh -f",
                "_describe() { print -l -- \"${(@P)2}\" }\nwords=(" + words +

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 class FleetHistoryTest : public ::testing::Test {
  protected:
-  // So many jobs end, of which so many fail; then time passes, and the history sees it.
+  // Finishes `finished` jobs, of which `failed` fail, lets `time` pass, and adds a snapshot.
   void Pass(Nanos time, int finished, int failed = 0) {
     for (int i = 0; i < finished; ++i) {
       FinishedJob end;
@@ -29,7 +29,7 @@ class FleetHistoryTest : public ::testing::Test {
 };
 
 TEST_F(FleetHistoryTest, CountsWhatEndsInEachStep) {
-  Pass(0s, 7);  // before it began to look
+  Pass(0s, 7);  // before the first snapshot
   for (int i = 0; i < 10; ++i) Pass(500ms, 3, 1);
   ASSERT_EQ(history_.steps().size(), 1U);
   EXPECT_EQ(history_.steps()[0].finished, 30U);
@@ -85,7 +85,7 @@ TEST_F(FleetHistoryTest, BatchesHaveRatesOfTheirOwn) {
   EXPECT_EQ(history_.JobsPerSecond(BatchId{1}), 3);
   EXPECT_EQ(history_.JobsPerSecond(BatchId{2}), 0);
   EXPECT_EQ(history_.JobsPerSecond(BatchId{3}), std::nullopt);
-  batches_.erase(batches_.begin());  // no longer among those shown
+  batches_.erase(batches_.begin());  // no longer shown
   Pass(1s, 0);
   EXPECT_EQ(history_.JobsPerSecond(BatchId{1}), std::nullopt);
 }
@@ -94,11 +94,11 @@ TEST_F(FleetHistoryTest, KeepsTheCanariesOfWorkersThatAreThere) {
   const Uuid worker = Uuid::Random();
   snapshot_.workers = {{.worker = worker, .canary_ratio = 1.25}};
   for (int i = 0; i < 1000; ++i) Pass(500ms, 0);
-  EXPECT_EQ(history_.CanariesOf(worker).size(), 100U);  // one for each five seconds
+  EXPECT_EQ(history_.CanariesOf(worker).size(), 100U);  // one per five seconds
   EXPECT_EQ(history_.CanariesOf(worker).back().ratio, 1.25);
   snapshot_.workers[0].state = wire::WorkerState::kLost;
   for (int i = 0; i < 20; ++i) Pass(5s, 0);
-  EXPECT_EQ(history_.CanariesOf(worker).size(), 100U);  // it says nothing any more
+  EXPECT_EQ(history_.CanariesOf(worker).size(), 100U);  // a lost worker reports none
   snapshot_.workers.clear();
   Pass(5s, 0);
   EXPECT_TRUE(history_.CanariesOf(worker).empty());

@@ -62,7 +62,7 @@ TEST(Digest, FailuresTheMostFrequentFirstWithTheNewestOfEach) {
   EXPECT_EQ(digest.failures[0]["jobs"], 2);
   EXPECT_EQ(digest.failures[0]["newest"]["job"], "1.9");
   EXPECT_EQ(digest.failures[1]["code"], "RUN_CRASH");
-  EXPECT_FALSE(digest.is_all);  // there may be more than were asked for
+  EXPECT_FALSE(digest.is_all);  // there may be more than the limit
 }
 
 TEST(Digest, NoiseIsOfMeasurementsAlone) {

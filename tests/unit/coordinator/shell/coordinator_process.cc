@@ -38,7 +38,7 @@ struct Child {
   UniqueFd out;
 };
 
-// Starts the program with `stream` (1 or 2) as a pipe to us.
+// Starts the program with `stream` (1 or 2) as a pipe to this process.
 Child Start(const std::vector<std::string>& arguments, int stream) {
   int ends[2];
   LF_CHECK(::pipe2(ends, O_CLOEXEC) == 0, "pipe");
@@ -219,7 +219,7 @@ void StubWorker::Greet() {
   for (const auto& [id, lease] : held_) hello.held.push_back({id, lease.job});
   ++hellos_;
   Send(std::move(hello));
-  reported_.clear();  // what was on its way may be lost: say it again
+  reported_.clear();  // reports on their way may be lost: send them again
 }
 
 wire::Report StubWorker::ReportOf(const wire::Lease& lease) {

@@ -1,6 +1,6 @@
 #pragma once
-// A real coordinator process in a private directory, and stub peers that speak the real protocol
-// over real sockets from the test's own thread.
+// A real coordinator process in a private directory, and stub peers that use the real protocol over
+// real sockets on the test's thread.
 
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 namespace loopfleet::coordinator {
 
-// Waits until the condition holds; the test fails if that takes half a minute.
+// Waits until the condition holds; the test fails after half a minute.
 void Await(const char* what, const std::function<bool()>& condition);
 
 class PrivateDir {
@@ -35,10 +35,10 @@ class PrivateDir {
 
 class CoordinatorProcess {
  public:
-  // Ready when the constructor returns. `more` are further arguments.
+  // The coordinator is ready when the constructor returns. `more`: further arguments.
   explicit CoordinatorProcess(const std::filesystem::path& dir,
                               const std::vector<std::string>& more = {});
-  ~CoordinatorProcess();  // kill -9, if it still runs
+  ~CoordinatorProcess();  // SIGKILL if it still runs
   CoordinatorProcess(const CoordinatorProcess&) = delete;
   CoordinatorProcess& operator=(const CoordinatorProcess&) = delete;
 
@@ -51,7 +51,7 @@ class CoordinatorProcess {
   pid_t pid = -1;
 };
 
-// Runs the coordinator's program to its end: exit status and what it wrote to stderr.
+// Runs the coordinator's program to its end; returns its exit status and standard error.
 struct Ended {
   int status = 0;
   std::string errors;
@@ -63,10 +63,11 @@ std::string HttpGet(const std::string& address, const std::string& path);
 class StubClient {
  public:
   StubClient(wire::Context& context, const std::string& endpoint);
-  // Asks again every second, greeting first: as real clients do. `meanwhile` turns other peers.
+  // Like a real client, sends a hello and repeats the request every second. `meanwhile` runs other
+  // peers.
   wire::CoordinatorMessage Call(
       const wire::ClientMessage& message, const std::function<void()>& meanwhile = [] {});
-  wire::CoordinatorReply Raw(std::string_view frame);  // the next reply of all
+  wire::CoordinatorReply Raw(std::string_view frame);  // returns the next reply of any kind
 
  private:
   Uuid id_ = Uuid::Random();
@@ -78,8 +79,8 @@ class StubClient {
 class StubWorker {
  public:
   StubWorker(wire::Context& context, const std::string& endpoint, std::uint32_t credit);
-  // Reads what there is; reports at most `reports` of what it holds. Says who it is when asked, and
-  // is heard once a second.
+  // Reads all messages, reports at most `reports` of the held leases, says hello when asked, and
+  // sends a heartbeat once a second.
   void Step(std::size_t reports);
   std::size_t held() const { return held_.size(); }
   int hellos() const { return hellos_; }

@@ -29,14 +29,14 @@ TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
                     .batch_jobs = 5,
                     .end = wire::BatchEnd::kMoreFollows});
   record_.Accepted({.count = 2, .first_index = 5, .batch = BatchId{1}, .batch_jobs = 7});
-  record_.Accepted({.count = 1});  // a batch of the coordinator's own
+  record_.Accepted({.count = 1});  // an internal batch
   record_.Finished({});
   record_.Finished({.source = OutcomeSource::kStored});
   record_.Finished({.source = OutcomeSource::kCoalesced});
   record_.Finished({.failure = FailureCode::kRunCrash});
   record_.Finished({.failure = FailureCode::kRunCrash, .source = OutcomeSource::kStored});
   const wire::FleetInfo fleet = Look();
-  EXPECT_EQ(fleet.epoch, 3U);  // what the core says stays
+  EXPECT_EQ(fleet.epoch, 3U);  // the core's fields are unchanged
   EXPECT_EQ(fleet.version, "1.2.3");
   EXPECT_EQ(fleet.http, "127.0.0.1:9");
   EXPECT_EQ(fleet.accepted_jobs, 8U);
@@ -45,7 +45,7 @@ TEST_F(FleetRecordTest, CountsJobsByWhatBecameOfThem) {
   EXPECT_EQ(fleet.shared_jobs, 2U);
   ASSERT_EQ(fleet.failures.size(), 1U);
   EXPECT_EQ(fleet.failures[0], (wire::FailureCount{.code = "RUN_CRASH", .count = 2}));
-  // Of a batch in many messages its beginning, and all of it.
+  // A batch in several messages: its first message, and its end.
   EXPECT_EQ(KindsOf(fleet), (std::vector<std::string>{"batch.opened", "batch.accepted"}));
   EXPECT_EQ(fleet.events[0].count, 4U);
   EXPECT_EQ(fleet.events[1].count, 7U);
@@ -59,7 +59,7 @@ TEST_F(FleetRecordTest, TellsWhatHappened) {
   record_.BatchFinished({.batch = BatchId{10}, .jobs = 2, .cancelled = true});
   record_.Implausible({.worker = "w", .job = {}, .reason = "too quick"});
   record_.Disagreed({.failed = "w", .measured = "v", .job = {}});
-  record_.SetStorageFull(false);  // as it was
+  record_.SetStorageFull(false);  // unchanged
   record_.SetStorageFull(true);
   record_.SetStorageFull(true);
   record_.SetStorageFull(false);

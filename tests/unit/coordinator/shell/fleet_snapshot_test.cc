@@ -7,7 +7,7 @@ namespace {
 
 TEST(FleetSnapshot, IsWhatTheCoreKnows) {
   Harness world;
-  world.Pass(seconds(30));  // nobody re-attaches any more
+  world.Pass(seconds(30));  // the time to reattach is over
   world.WorkerHello("w1", 1, {.credit = 2, .labels = {"big"}});
   world.ClientHello("c", 1);
   const auto request =
@@ -39,7 +39,7 @@ TEST(SnapshotBoard, ShowsTheNewestAndSaysWhenAnotherIsDue) {
   EXPECT_TRUE(board.IsDue(now + SnapshotBoard::kPeriod));
   board.Show({.at = {.instant = now + seconds(1)}, .epoch = 2});
   EXPECT_EQ(board.newest()->epoch, 2U);
-  EXPECT_EQ(first->epoch, 1U);  // whoever holds one keeps it
+  EXPECT_EQ(first->epoch, 1U);  // a held snapshot stays valid
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ wire::Sender SentBy(Role role, const std::string& name) {
           .key = "key"};
 }
 
-// Databases keep it: it must stay what it is in every version.
+// Databases store the id, so it must be the same in every version.
 TEST(Identity, AClientIsItsNameForEver) {
   EXPECT_EQ(ClientIdOf({.role = Role::kClient, .name = "alice"}),
             ClientIdOf({.role = Role::kClient, .name = "alice"}));

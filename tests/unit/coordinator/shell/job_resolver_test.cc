@@ -25,15 +25,15 @@ TEST(ReplayMemory, SaysWhatReplayingSays) {
   const JobSpec spec = MatrixProduct(16);
   const looptree::TreeKey tree = looptree::KeyOf(ReplayJob(spec)->tree);
   EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);
-  EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);  // remembered
+  EXPECT_EQ(TreeOf(memory.Replay(spec)), tree);  // from the cache
   const JobSpec bad = {.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm0_8_8"}};
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(std::get<Failure>(memory.Replay(bad)).code, FailureCode::kInvalidBenchmark);
   }
 }
 
-// A restart knows what a job's program computes, whatever was done to its loops: a report about
-// another one is found out.
+// After a restart the flop count of a job's program is known for any of its trees, so a report
+// about another program is detected.
 TEST(ReplayMemory, RecallsWhatAnEarlierRunFoundOut) {
   ReplayMemory memory(1 << 20);
   JobSpec spec = MatrixProduct(16);
@@ -66,7 +66,7 @@ TEST(ReplayMemory, TellsRequestsApartByAllThatReplayingDependsOn) {
 }
 
 TEST(ReplayMemory, ForgetsAndStillAnswersRight) {
-  ReplayMemory memory(1000);  // a generation of a few requests
+  ReplayMemory memory(1000);  // a few requests per generation
   for (int round = 0; round < 3; ++round) {
     for (int m = 1; m <= 20; ++m) {
       const JobSpec spec = MatrixProduct(m);

@@ -1,6 +1,6 @@
-// The real coordinator process with keys: what each kind of message does (T13), for every way of
-// having no right to it. The messages are those of the golden frames, which every kind of the
-// schema has: one that is added is tried here by itself.
+// The real coordinator process with keys: every kind of message (T13) from every peer that has no
+// right to it. The messages are the golden frames, which cover every kind in the schema, so a new
+// kind is tested automatically.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class KeyedShellTest : public ::testing::Test {
     return wire::AuthorizedDir(keys_, role) / (name + ".key");
   }
 
-  // Also while it runs.
+  // Also works while the coordinator runs.
   wire::PeerKeys Authorize(Role role, const std::string& name) {
     const auto pair = wire::KeyPair::Generate();
     LF_CHECK(wire::WritePublicKeyFile(FileOf(role, name),
@@ -57,7 +57,7 @@ class KeyedShellTest : public ::testing::Test {
     return *std::move(dealer);
   }
 
-  // Sends and waits for the next frame of all.
+  // Sends, and waits for the next frame of any kind.
   static std::string Exchange(wire::Dealer& dealer, const std::string& frame) {
     std::optional<std::string> answer;
     bool sent = false;
@@ -76,7 +76,7 @@ class KeyedShellTest : public ::testing::Test {
         .value();
   }
 
-  // No worker was ever registered or drained, and the batch goes on.
+  // Expects that no worker was registered or drained, and that the batch still runs.
   void ExpectUntouched(wire::Dealer& admin, BatchId batch) {
     const auto fleet = Ask(admin, wire::ShowFleet{.max_events = wire::kMaxEventsPerList});
     for (const wire::FleetEvent& event : std::get<wire::FleetInfo>(fleet.message).events) {
@@ -105,7 +105,7 @@ wire::SubmitJobs OneJob() {
           .jobs = {JobSpec{.source = looptree::BenchmarkUri{"benchmark://mm-v0/mm4_4_4"}}}};
 }
 
-// One of each kind, about this batch if it is about any.
+// One request of each kind, about this batch where it names one.
 std::vector<wire::ClientMessage> EveryRequest(BatchId batch) {
   std::vector<wire::ClientMessage> messages;
   for (auto& [name, request] : wire::FixedRequests()) {
@@ -123,7 +123,7 @@ std::vector<wire::ClientMessage> EveryRequest(BatchId batch) {
   return messages;
 }
 
-// Every frame that any peer of this protocol ever sends.
+// One frame of every kind that any peer sends.
 std::vector<std::string> EveryFrame(BatchId batch) {
   std::vector<std::string> frames = {"not even a message"};
   std::uint64_t number = 1'000'000;
@@ -196,7 +196,7 @@ TEST_F(KeyedShellTest, NoMessageOfARevokedWorkerIsActedUpon) {
   EXPECT_EQ(workers().size(), 0u);
 }
 
-// What the coordinator has counted of `series`, whose name begins like that.
+// The sum of the coordinator's metrics whose name begins with `series`.
 double CountOf(const std::string& page, std::string_view series) {
   double sum = 0;
   for (std::size_t at = page.find(series); at != std::string::npos; at = page.find(series, at)) {
@@ -207,7 +207,7 @@ double CountOf(const std::string& page, std::string_view series) {
   return sum;
 }
 
-// Every key that is not for a door, at that door, with every frame there is.
+// Every key that an endpoint does not admit, with every frame.
 TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
   wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
   const wire::PeerKeys alice_keys = Authorize(Role::kClient, "alice");
@@ -231,7 +231,7 @@ TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
 
   struct Case {
     const char* who;
-    const wire::PeerKeys* keys;  // none: without
+    const wire::PeerKeys* keys;  // null: no keys
     bool at_clients;
     bool at_workers;
   };
@@ -255,7 +255,7 @@ TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
           context_, is_clients ? coordinator_->clients : coordinator_->workers,
           {.keys = one.keys, .watch_handshake = true});
       ASSERT_TRUE(dealer.has_value()) << dealer.error().message;
-      for (const std::string& frame : frames) {  // queued for when it is connected
+      for (const std::string& frame : frames) {  // queued until it is connected
         ASSERT_EQ(dealer->Send(frame), wire::SendResult::kSent);
       }
       Await("the refusal", [&] { return dealer->TakeHandshakeFailure().has_value(); });
@@ -269,8 +269,8 @@ TEST_F(KeyedShellTest, NoMessageOfAPeerThatIsNotLetInIsActedUpon) {
       << "no decoder saw any of them";
 }
 
-// Whoever is let in: each request is refused with FORBIDDEN exactly where the table of requests
-// says so. The table itself is held to what is meant by Permission.WhatEachRequestNeeds.
+// For each role that is admitted, a request is refused with FORBIDDEN exactly where the table of
+// requests says so. Permission.WhatEachRequestNeeds checks the table itself.
 TEST_F(KeyedShellTest, EveryRequestOfEveryRoleAboutAnothersBatch) {
   wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
   Ask(alice, wire::ClientHello{.client = Uuid::Random()});
@@ -290,8 +290,8 @@ TEST_F(KeyedShellTest, EveryRequestOfEveryRoleAboutAnothersBatch) {
   }
 }
 
-// A client's key opens the clients' door to clients' messages: what workers say changes nothing
-// there, nor does what the coordinator says.
+// A client's key admits only clients' messages: messages of workers and of the coordinator have no
+// effect there.
 TEST_F(KeyedShellTest, AClientCannotSayWhatWorkersSay) {
   wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
   wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
@@ -313,7 +313,7 @@ TEST_F(KeyedShellTest, AClientCannotSayWhatWorkersSay) {
   ExpectUntouched(root, batch);
 }
 
-// A worker's key opens the workers' door to worker's messages: a client's there change nothing.
+// A worker's key admits only workers' messages: messages of clients have no effect there.
 TEST_F(KeyedShellTest, AWorkerCannotAskWhatClientsAsk) {
   wire::Dealer root = Connect(coordinator_->clients, Authorize(Role::kAdmin, "root"));
   wire::Dealer alice = Connect(coordinator_->clients, Authorize(Role::kClient, "alice"));
@@ -337,7 +337,7 @@ TEST_F(KeyedShellTest, AWorkerCannotAskWhatClientsAsk) {
   EXPECT_EQ(AcceptedJobs(root), 1u);
 }
 
-// Whoever has an admin's key cannot drain in the name of another.
+// An admin cannot drain in another admin's name.
 TEST_F(KeyedShellTest, WhoDrainsIsWhoseKeyItIs) {
   const auto root_keys = Authorize(Role::kAdmin, "root");
   wire::Dealer root = Connect(coordinator_->clients, root_keys);
@@ -352,7 +352,7 @@ TEST_F(KeyedShellTest, WhoDrainsIsWhoseKeyItIs) {
   EXPECT_EQ(list->workers[0].drain.value().by, "root");
 }
 
-// The same name with another key is the same client, over a new connection.
+// A new key under the same name is the same client, on a new connection.
 TEST_F(KeyedShellTest, ANewKeyOfTheSameNameOwnsTheOldBatches) {
   wire::PeerKeys old_keys = Authorize(Role::kClient, "alice");
   wire::Dealer before = Connect(coordinator_->clients, old_keys);

@@ -19,14 +19,14 @@ Uuid Named(std::uint8_t name) {
   return client;
 }
 
-// A request whose frame is its name, so that tests can tell them apart.
+// Adds a request whose frame is its name.
 std::optional<Failure> Add(RequestQueue& queue, std::uint8_t client, std::string frame,
                            const KeyText& key = {}) {
   wire::Received request{.peer = "p", .frame = std::move(frame), .sender = {.key = key}};
   return queue.Add(Named(client), request);
 }
 
-// The frames in the order in which they are served, where each takes so long.
+// The frames in the order of service, if each takes `time_of` its name.
 std::vector<std::string> ServeAll(RequestQueue& queue, const auto& time_of) {
   std::vector<std::string> served;
   while (!queue.empty()) {
@@ -44,7 +44,7 @@ constexpr auto kLongerWithLength = [](const std::string& frame) {
 TEST(RequestQueue, WhoAsksForLittleWaitsForOneRequestOfAnother) {
   RequestQueue queue;
   for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(Add(queue, 1, "large"));
-  const auto first = queue.Take();  // its turn has begun
+  const auto first = queue.Take();  // in service
   ASSERT_FALSE(Add(queue, 2, "s"));
   queue.Charge(first.first, milliseconds(5));
   EXPECT_EQ(queue.Take().second.frame, "s");
@@ -62,7 +62,7 @@ TEST(RequestQueue, ItIsTimeThatIsShared) {
   std::size_t short_time = 0;
   for (const std::string& frame : served) {
     (frame == "x" ? short_time : long_time) += frame.size();
-    // Never further apart than one request takes.
+    // Never further apart than the time of one request.
     EXPECT_LE(std::max(long_time, short_time) - std::min(long_time, short_time), 10U);
   }
 }
@@ -95,7 +95,7 @@ TEST(RequestQueue, NorIsTimeForgottenOverAnEmptyQueue) {
   const auto one = queue.Take();
   ASSERT_EQ(one.second.frame, "one");
   queue.Charge(one.first, milliseconds(10));
-  ASSERT_FALSE(Add(queue, 1, "one"));  // it had its ten milliseconds; the other one's turn
+  ASSERT_FALSE(Add(queue, 1, "one"));  // it has used ten milliseconds, so the other is next
   EXPECT_EQ(ServeAll(queue, [](const auto&) { return milliseconds(4); }),
             (std::vector<std::string>{"two", "two", "two", "one"}));
 }
@@ -103,7 +103,7 @@ TEST(RequestQueue, NorIsTimeForgottenOverAnEmptyQueue) {
 TEST(RequestQueue, WhoHasMuchWaitingLeavesRoomToOthers) {
   constexpr std::size_t kMost = 100'000;
   RequestQueue queue(kMost);
-  const std::string frame(744, 'x');  // with what a request takes beside it: 1,000
+  const std::string frame(744, 'x');  // with a request's overhead: 1,000 bytes
   std::size_t of_all = 0;
   for (std::uint8_t client = 1; client <= 5; ++client) {
     std::size_t mine = 0;

@@ -1,4 +1,4 @@
-// The whole coordinator as a process: real sockets, real database, kill -9.
+// The whole coordinator as a process: real sockets, real database, SIGKILL.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class Shell : public testing::Test {
     return Expect<wire::Accepted>(client.Call(jobs)).batch;
   }
 
-  // All outcomes of the batch; each must come once, in order.
+  // Fetches all outcomes of the batch; each must arrive once, in order.
   std::vector<Outcome> Follow(StubClient& client, BatchId batch,
                               const std::function<void()>& meanwhile) {
     std::vector<Outcome> outcomes;
@@ -176,7 +176,7 @@ TEST_F(Shell, ItShowsBatchesJobsAndWorkers) {
     return worker.held() == 1;
   });
   const JobId first{.batch = batch, .index = 0};
-  const auto beat = [&] { worker.Step(0); };  // a worker that says nothing for long is lost
+  const auto beat = [&] { worker.Step(0); };  // a silent worker is lost
   const auto job = Expect<wire::JobInfo>(client.Call(wire::ShowJob{first}, beat));
   EXPECT_EQ(job.state, wire::JobState::kLeased);
   EXPECT_EQ(job.worker, "stub");
@@ -218,10 +218,10 @@ TEST_F(Shell, BytesThatAreNoMessageAreRefusedAndCounted) {
   EXPECT_EQ(std::get<wire::Refused>(cut.message).failure.code, FailureCode::kMalformed);
   const std::string metrics = HttpGet(coordinator->http, "/metrics");
   EXPECT_NE(metrics.find("loopfleet_malformed_messages_total 2"), std::string::npos) << metrics;
-  Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));  // and goes on
+  Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));  // and it still answers
 }
 
-// The most that the process has had in memory.
+// The peak memory of the process.
 std::size_t PeakBytes(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string word; status >> word;) {
@@ -254,11 +254,11 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
         wire::Encode(wire::ClientRequest{.number = ++number, .message = std::move(message)}),
         wire::RawPeer::More::kNone);
   };
-  for (int i = 0; i < 1000; ++i) {                                      // a gigabyte of answers
-    if (i % 20 == 0) ask(wire::ClientHello{.client = Uuid::Random()});  // it may be forgotten
+  for (int i = 0; i < 1000; ++i) {                                      // a gigabyte of replies
+    if (i % 20 == 0) ask(wire::ClientHello{.client = Uuid::Random()});  // may be forgotten
     ask(wire::FetchOutcomes{.batch = batch});
   }
-  silent.WriteFrame("not a message", wire::RawPeer::More::kNone);  // counted after all of them
+  silent.WriteFrame("not a message", wire::RawPeer::More::kNone);  // counted after all requests
   Await("the last of it", [&] {
     return HttpGet(coordinator->http, "/metrics").find("malformed_messages_total 1") !=
            std::string::npos;
@@ -271,7 +271,7 @@ TEST_F(Shell, AClientThatNeverReadsTakesABoundedPartOfItsMemory) {
   EXPECT_EQ(Expect<wire::BatchList>(client.Call(wire::ListBatches{})).batches.size(), 1u);
 }
 
-// Has sent what takes the coordinator long, over many connections, and counts the answers.
+// Sends slow requests over many connections, and counts the replies.
 class Flood {
  public:
   Flood(wire::Context& context, const std::string& endpoint, std::size_t connections) {
@@ -314,7 +314,7 @@ TEST_F(Shell, WhoAsksForLittleDoesNotWaitForAllThatAnotherOneSent) {
   Await("the first answer", [&] { return flood.Answers() > 0; });
   Expect<wire::WorkerList>(client.Call(wire::ListWorkers{}));
   EXPECT_LT(flood.Answers(), kConnections / 2);
-  Submit(client, Jobs(1));  // is accepted: on disk, before most of theirs
+  Submit(client, Jobs(1));  // accepted, so on disk, before most of theirs
   EXPECT_LT(flood.Answers(), kConnections * 3 / 4);
   Await("the rest", [&] { return flood.Answers() == kConnections; });
 }

@@ -10,7 +10,7 @@
 namespace loopfleet::coordinator {
 namespace {
 
-// A row that a later version wrote, say: to try again would be in vain, and for ever.
+// A row written by a later version, for example: retrying would never succeed.
 TEST(StorageQueries, WhatNeverGetsBetterIsNotTriedAgain) {
   const PrivateDir dir;
   const auto path = dir.path() / "test.db";
@@ -48,7 +48,7 @@ TEST(StorageQueries, AJobThatIsStillToBeReadIsQueued) {
     return std::get<wire::JobExplanation>(answers.Answer(wire::ExplainJob{.job = job}, why)).state;
   };
   EXPECT_EQ(state(Unknown::kMayBeToCome), wire::JobState::kQueued);
-  EXPECT_EQ(state(Unknown::kIsOver), wire::JobState::kFinished);  // on its way to disk
+  EXPECT_EQ(state(Unknown::kIsOver), wire::JobState::kFinished);  // outcome on its way to disk
   storage::JobFinished finished{.outcome = {.job = job, .sequence = 1}};
   finished.outcome.evaluation.verdict = Failure{.code = FailureCode::kRunCrash};
   ASSERT_TRUE(store->Apply(std::vector<storage::Write>{finished}));

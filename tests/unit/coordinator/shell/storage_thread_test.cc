@@ -48,7 +48,7 @@ class StorageThreadTest : public testing::Test {
     thread = std::make_unique<StorageThread>(*store, metrics, clock, wakeup, keep_samples);
   }
 
-  // The next `count` things that it says.
+  // The next `count` events.
   std::vector<Event> Events(std::size_t count) {
     std::vector<Event> events;
     Await("storage", [&] {
@@ -96,7 +96,7 @@ storage::JobFinished Measured(std::uint64_t batch, WallTime at) {
   return finished;
 }
 
-// While it has nothing to write; what is written meanwhile is written as ever.
+// The thread thins while it has nothing to write, and still writes what arrives.
 TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
   Open(0, std::chrono::days(30));
   const auto samples_of = [&](std::uint64_t batch) {
@@ -104,7 +104,7 @@ TEST_F(StorageThreadTest, OldSamplesGoWhileItIdles) {
     return reader->ReadOutcomes({batch}, 0, 1).value().at(0).evaluation.measurement();
   };
   const WallTime now = clock.WallNow();
-  // The pass that begins with the thread may be over before these are there: the next thread's.
+  // This thread's first pass may end before these are written, so the next thread thins them.
   thread->Write(ToPersist(1, Acceptance(1, 10), WhenFull::kRefuse));
   thread->Write(ToPersist(2, Measured(1, now - std::chrono::days(31)), WhenFull::kKeepTrying));
   thread->Write(ToPersist(3, Acceptance(2, 10), WhenFull::kRefuse));
@@ -138,7 +138,7 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   Open(1 << 20);
   Token token = 0;
   bool full = false;
-  while (!full && token < 100) {  // until nothing of this size fits any more
+  while (!full && token < 100) {  // until a write of this size no longer fits
     ++token;
     thread->Write(ToPersist(token, Acceptance(token, 60'000), WhenFull::kRefuse));
     const Event event = Events(1).at(0);
@@ -148,7 +148,7 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
     }
   }
   ASSERT_TRUE(full);
-  // Something too large that must not be refused: it waits, and the thread goes on refusing others.
+  // A write that is too large and must not be refused waits, while others are still refused.
   const Token kept = ++token;
   thread->Write(ToPersist(kept, Acceptance(token, 60'000), WhenFull::kKeepTrying));
   const Token other = ++token;
@@ -160,8 +160,9 @@ TEST_F(StorageThreadTest, WithoutRoomItRefusesWhatMayBeAndKeepsTheRest) {
   EXPECT_FALSE(thread->fatal());
 }
 
-// Whatever the disk does at whichever operation: nothing is said to be on disk that is not, what
-// may be refused is refused with a type, what may not is kept, and all goes on by itself.
+// For each disk fault at each operation: nothing is reported durable that is not on disk, writes
+// that may be refused are refused with a code, the others are kept, and the thread recovers by
+// itself.
 void ExpectToOutlast(loopfleet::DiskFault fault) {
   using loopfleet::CrashVfs;
   std::uint64_t operations = 1;
@@ -192,7 +193,7 @@ void ExpectToOutlast(loopfleet::DiskFault fault) {
       };
       thread.Write(ToPersist(1, Acceptance(2, 10), WhenFull::kRefuse));
       std::vector<Event> events = next();
-      while (events.empty()) events = next();  // full is said a moment before what is refused
+      while (events.empty()) events = next();  // refusals follow shortly after the trouble
       if (const auto* refused = std::get_if<PersistRefused>(&events.at(0))) {
         EXPECT_EQ(refused->failure.code, FailureCode::kStorageFull);
       } else {
@@ -230,7 +231,7 @@ TEST_F(StorageThreadTest, ADiskThatFailsAtEachOperation) {
   ExpectToOutlast(loopfleet::DiskFault::kIoError);
 }
 
-// A disk that fails is not a disk that is full: an operator would delete files in vain.
+// A failing disk must not be reported as full: the operator would delete files in vain.
 TEST_F(StorageThreadTest, WhatIsWrongIsSaidAsItIs) {
   using loopfleet::CrashVfs;
   for (const auto& [fault, kind, part] :

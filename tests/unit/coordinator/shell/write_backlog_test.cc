@@ -25,7 +25,7 @@ TEST(WriteBacklog, WhatWaitsSharesATransaction) {
   WriteBacklog backlog;
   for (const Token token : {1, 2, 3}) backlog.Add(ToPersist(token, 1, WhenFull::kRefuse));
   EXPECT_EQ(BatchesOf(backlog.StartGroup()), (std::vector<Token>{1, 2, 3}));
-  backlog.Add(ToPersist(4, 1, WhenFull::kRefuse));  // comes while they are written
+  backlog.Add(ToPersist(4, 1, WhenFull::kRefuse));  // arrives while they are written
   const std::vector<Event> events = backlog.Applied();
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(std::get<Persisted>(events[2]).token, 3u);

@@ -7,9 +7,9 @@
 namespace loopfleet::client {
 namespace {
 
-constexpr std::size_t kLimitBytes = 1 << 20;  // of a line
+constexpr std::size_t kLimitBytes = 1 << 20;  // the limit of a line
 
-// Escaped as JSON wants it, but for bytes that are not UTF-8: those stay, to be refused.
+// Escapes as JSON requires, except that invalid UTF-8 stays, to be refused.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::string Repeated(std::string_view part, std::size_t times) {
 }  // namespace
 
 HostileLines::Line HostileLines::Next() {
-  // Long lines cost a thousand others to make, so they are rarer.
+  // A long line takes as long to make as a thousand others, so it is rarer.
   if (random_.Below(500) == 0) return LongLine();
   switch (random_.Below(22)) {
     case 0:
@@ -171,7 +171,7 @@ HostileLines::Line HostileLines::SplitStorm() {
     if (i > 0) actions += ',';
     actions += only_splits && i < 64 ? "\"split_2\"" : OneOf(kStorm);
   }
-  // split_1 is no name and would end the walk at once, most of the time.
+  // split_1 is not a valid action and would usually end the walk at once.
   if (random_.Below(10) != 0) {
     for (std::size_t at = 0; (at = actions.find("split_1\"", at)) != std::string::npos;) {
       actions.replace(at, 8, "split_5\"");
@@ -307,7 +307,8 @@ HostileLines::Line HostileLines::OverflowingView() {
   return {"overflowing view", LineOf("ir", program, Actions(10))};
 }
 
-// Up to the limits: many operations under many loops, then a walk that changes them all each time.
+// Up to the limits: many operations under many loops, then a walk whose every step changes them
+// all.
 std::string HostileLines::WideProgram() {
   const std::size_t loops = random_.Below(34);
   const std::size_t operations = random_.Below(random_.Below(20) == 0 ? 260 : 40) + 1;

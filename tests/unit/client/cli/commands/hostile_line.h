@@ -1,8 +1,8 @@
 #pragma once
-// HostileLines: what somebody who means harm, or a broken program, might send to `loopfleet
-// replay`: one line after the other, drawn from a seed. Sizes 0, 1, -1, 2^31, 2^63-1 and primes,
-// split storms, walks off the tree, names that are not UTF-8, lines over the limit, deep nesting,
-// view expressions that overflow, programs at the limits.
+// HostileLines: lines that an attacker or a broken program might send to `loopfleet replay`, drawn
+// from a seed. Sizes 0, 1, -1, 2^31, 2^63-1 and primes, split storms, walks off the tree, names
+// that are not UTF-8, lines over the limit, deep nesting, view expressions that overflow, programs
+// at the limits.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-// 10^5 hostile lines: each gets one typed answer, in bounded memory and a bounded number of
-// allocations. How much processor time the slowest took is printed here and measured by
-// bench/run.sh replay.
+// 10^5 hostile lines: each gets one typed reply, in bounded memory and a bounded number of
+// allocations. The processor time of the slowest is printed here and measured by bench/run.sh
+// replay.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// What this process has allocated through new and delete. One thread.
+// Allocations of this process through new and delete. One thread.
 struct Heap {
   std::size_t live_bytes = 0;
   std::size_t peak_bytes = 0;
@@ -54,15 +54,15 @@ namespace loopfleet::client {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr int kLines = 2'500;  // of each test; some twenty times slower each
+constexpr int kLines = 2'500;  // per test; some twenty times slower
 #else
-constexpr int kLines = 25'000;  // of each of four tests: 10^5
+constexpr int kLines = 25'000;  // per test; four tests: 10^5
 #endif
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-// Whatever takes long allocates: 10 ms are some 200,000 allocations.
+// A proxy for time: 10 ms are some 200,000 allocations.
 constexpr std::size_t kMostAllocations = 200'000;
 
-// Of this thread: what others do on the machine is not counted.
+// Time of this thread only, so that other load on the machine does not count.
 double ProcessorMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -74,10 +74,10 @@ struct Worst {
   std::size_t bytes = 0;
   std::size_t allocations = 0;
   std::size_t lines = 0;
-  std::size_t trees = 0;  // lines that were answered with one
+  std::size_t trees = 0;  // lines answered with a tree
 };
 
-// One line of JSON: a tree, or an error with a code of the table and a message.
+// Expects one line of JSON: a tree, or an error with a known code and a message.
 void ExpectTyped(const std::string& output, bool& is_tree) {
   ASSERT_EQ(std::count(output.begin(), output.end(), '\n'), 1);
   const auto answer = nlohmann::json::parse(output, nullptr, false);

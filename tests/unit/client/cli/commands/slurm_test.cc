@@ -68,7 +68,7 @@ TEST(SbatchCommand, SaysWhatWasAskedForAndLeavesTheRestToTheCluster) {
                            "--cpus-per-task=4", "--constraint=avx512", "a,b"}) {
     EXPECT_TRUE(Has(*command, word)) << word;
   }
-  // Options of sbatch come before the script, the worker's behind it.
+  // sbatch's options come before the script, the worker's after it.
   const auto script = std::ranges::find(*command, "/dev/stdin");
   ASSERT_NE(script, command->end());
   EXPECT_LT(std::ranges::find(*command, "--constraint=avx512"), script);
@@ -103,7 +103,7 @@ TEST(Tasks, AreReadFromWhatSqueuePrints) {
       "13|N/A|RUNNING|node2|0:01|UNLIMITED|None|(null)\n"
       "14|3|PENDING||0:00|1:00|(held, so | sad)|a|b\n");
   ASSERT_TRUE(tasks.has_value()) << tasks.error().message;
-  ASSERT_EQ(tasks->size(), 3U);  // 13 is no array
+  ASSERT_EQ(tasks->size(), 3U);  // 13 is not an array
   EXPECT_EQ(tasks->at(0).id(), "12_0");
   EXPECT_EQ(tasks->at(0).label(), "slurm=12_0");
   EXPECT_EQ(tasks->at(0).reason, "");

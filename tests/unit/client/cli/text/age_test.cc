@@ -1,4 +1,4 @@
-// What is an age, and what is said of what is none.
+// Parsing of ages, and the errors for invalid ones.
 
 #include "client/cli/text/age.h"
 

@@ -133,10 +133,10 @@ TEST(FleetHistory, BeginsAnewWithAnotherCoordinator) {
   EXPECT_EQ(history.last_event(), 41U);
   snapshot.fleet.epoch = 5;
   snapshot.fleet.finished_jobs = 3;
-  snapshot.fleet.events = {};  // asked for those after 41: there are none yet
+  snapshot.fleet.events = {};  // the request was for those after 41: none yet
   snapshot.fleet.last_event = 2;
   history.Add(snapshot);
-  EXPECT_EQ(history.last_event(), 0U);  // so that the next look finds both
+  EXPECT_EQ(history.last_event(), 0U);  // so that the next request returns both
   EXPECT_EQ(history.JobsPerSecond(), 0);
   EXPECT_TRUE(history.events().empty());
 }
